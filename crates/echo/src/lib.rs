@@ -1,0 +1,1 @@
+//! A small backend that answers with what it saw.
