@@ -1,1 +1,37 @@
-//! The neutral vocabulary.
+//! The neutral vocabulary: what every dialect is turned into and what every proxy is built from.
+//!
+//! Nothing here knows Kubernetes or protobuf. A dialect parses its objects into these types at its border, and from
+//! there on nothing can be invalid: a [`Fqdn`] is a name, a [`Regex`] compiles in Envoy, a [`HeaderValue`] can be sent.
+//! What could not be parsed became a [`Verdict`] with a [`Code`] and the path of the field, and took nothing else with
+//! it. Every piece carries its [`Origin`], all the way to the Envoy resource.
+//!
+//! Reading order: [`origin`] and [`verdict`] (who wrote it, what became of it), [`host`], [`route`], [`cluster`],
+//! [`endpoints`], [`tls`], [`listener`].
+
+pub mod cluster;
+pub mod code;
+pub mod endpoints;
+pub mod fleet;
+pub mod header;
+pub mod host;
+pub mod listener;
+pub mod origin;
+pub mod regex;
+pub mod route;
+pub mod timeout;
+pub mod tls;
+pub mod verdict;
+
+pub use cluster::{Cluster, ClusterId};
+pub use code::{Code, Severity};
+pub use endpoints::{Endpoint, Endpoints, EndpointsId};
+pub use fleet::FleetId;
+pub use header::{HeaderName, HeaderValue};
+pub use host::{Fqdn, Host};
+pub use listener::{Listener, ListenerId};
+pub use origin::{FieldPath, ObjectRef, Origin};
+pub use regex::Regex;
+pub use route::Route;
+pub use timeout::Timeout;
+pub use tls::SecretId;
+pub use verdict::Verdict;

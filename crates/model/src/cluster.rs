@@ -1,0 +1,101 @@
+//! A cluster: one Service port as a proxy reaches it.
+//!
+//! Its name comes from identity alone, so that the same Service port has the same name however many routes use it, in
+//! whatever order, on every replica. What the Service itself says (protocol, circuit breakers) is content, not name: a
+//! change of it updates the cluster in place.
+
+use crate::EndpointsId;
+use std::{fmt, sync::Arc};
+
+/// Which cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterId {
+    /// The Service port behind it.
+    pub backend: EndpointsId,
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.backend.fmt(f)
+    }
+}
+
+impl From<EndpointsId> for ClusterId {
+    fn from(backend: EndpointsId) -> Self {
+        Self { backend }
+    }
+}
+
+/// What the backend speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1 in the clear.
+    #[default]
+    Http1,
+    /// HTTP/2 in the clear.
+    H2c,
+    /// HTTP/1.1 over TLS.
+    Tls,
+    /// HTTP/2 over TLS.
+    H2,
+}
+
+impl Protocol {
+    /// Whether the connection to the backend is encrypted.
+    pub fn is_tls(self) -> bool {
+        matches!(self, Protocol::Tls | Protocol::H2)
+    }
+
+    /// Whether requests go upstream as HTTP/2.
+    pub fn is_h2(self) -> bool {
+        matches!(self, Protocol::H2c | Protocol::H2)
+    }
+}
+
+/// How a proxy learns where the backend is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Discovery {
+    /// From the endpoint sets that we send.
+    Endpoints,
+    /// By asking DNS for these names.
+    Dns(Vec<DnsTarget>),
+}
+
+/// A name that DNS knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DnsTarget {
+    /// The name.
+    pub host: Arc<str>,
+    /// The port at the addresses it has.
+    pub port: u16,
+}
+
+/// How much a backend may be given at once; `None` leaves Envoy's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CircuitBreakers {
+    /// Connections of one proxy.
+    pub max_connections: Option<u32>,
+    /// Requests that wait for a connection.
+    pub max_pending_requests: Option<u32>,
+    /// Requests in flight.
+    pub max_requests: Option<u32>,
+    /// Retries in flight.
+    pub max_retries: Option<u32>,
+    /// Connections to one endpoint.
+    pub per_host_max_connections: Option<u32>,
+}
+
+/// One Service port as a proxy reaches it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cluster {
+    /// Its identity.
+    pub id: ClusterId,
+    /// Where the endpoints come from.
+    pub discovery: Discovery,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// The name asked for in the TLS handshake, where it is known.
+    pub server_name: Option<Arc<str>>,
+    /// Its limits.
+    pub breakers: CircuitBreakers,
+}

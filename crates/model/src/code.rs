@@ -1,0 +1,165 @@
+//! The one table of error codes: everything a person reads about what they wrote has a row here.
+//!
+//! Status messages, events, the terminal, docs and lint all name a problem by its code, so that a search for `SES3001`
+//! finds one page that says what it means and what to do. A number is never used for something else; a row is only
+//! ever added. The thousands say where the problem lies:
+//!
+//! | range | about |
+//! |---|---|
+//! | 1xxx | the command line, files of settings, the machine |
+//! | 2xxx | reading objects |
+//! | 3xxx | what objects refer to: Services, Secrets, grants |
+//! | 4xxx | Ingress |
+//! | 5xxx | HTTPProxy |
+//! | 6xxx | Gateway API |
+//! | 7xxx | what objects do to each other: conflicts, shadowing |
+//! | 8xxx | the proxies: what Envoy cannot take or refused |
+
+use std::fmt;
+
+/// How much a verdict takes away from the person who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Something that was asked for is not there.
+    Error,
+    /// All of it is there, but hardly as it was meant.
+    Warning,
+    /// Worth knowing; nothing to do.
+    Note,
+}
+
+impl Severity {
+    /// The word that stands before the code on a terminal.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($number:literal $name:ident $severity:ident $title:literal $help:literal;)*) => {
+        /// A row of the table; see the [module](self).
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum Code {
+            $(#[doc = $title] $name = $number,)*
+        }
+
+        impl Code {
+            /// Every row, in the order of the numbers.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)*];
+
+            /// What it means, in one line without the names of objects.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* }
+            }
+
+            /// What to do about it.
+            pub fn help(self) -> &'static str {
+                match self { $(Code::$name => $help,)* }
+            }
+
+            /// How much it takes away.
+            pub fn severity(self) -> Severity {
+                match self { $(Code::$name => Severity::$severity,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    1001 CommandLine Error "the command line is not right" "run the command with --help; it lists every flag with its default";
+    1002 FileNotReadable Error "a file cannot be read" "check the path and its permissions";
+    1003 FileNotWritable Error "a file cannot be written" "check that the folder exists and may be written to";
+    1004 ProgramMissing Error "a program that is needed is not there" "install it, or name it by the environment variable in the message";
+    1005 AddressInUse Error "an address is taken" "stop what uses the port, or choose another by the flag in the message";
+    1006 ConnectionFailed Error "a server cannot be reached" "check the address, and that both sides use TLS or both do not";
+    1007 CertificateFiles Error "the TLS files of the xDS connection cannot be used" "`sesame certgen` makes a set that works";
+    1008 EnvoyStopped Error "Envoy stopped" "its last lines of log are shown; it is started again after a pause";
+
+    2001 NotYaml Error "the text is not YAML" "mend the syntax at the place shown; the last good objects of the file stay in force";
+    2002 NotDecodable Error "the object does not have the shape of its kind" "correct the field that is named";
+    2003 UnknownKind Note "the kind is not one that Sesame reads" "nothing to do if another program reads it";
+    2004 UnknownField Warning "the kind has no such field" "correct its name or remove it; it has no effect";
+    2005 DuplicateObject Error "the object stands in two places" "remove one of the two; the first in the order of paths is in force";
+    2006 FileTooLarge Error "the file or object passes a limit of size, depth or number" "split it";
+    2007 NoName Error "the object has no kind, apiVersion or name" "add what is missing";
+    2008 PemFileNotReadable Error "a PEM file that a Secret points to cannot be used" "check the path; it must lie below the folder";
+
+    3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name; until then the path answers 503";
+    3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
+    3003 ServicePortNotTcp Error "the port's protocol cannot carry this route" "point to a TCP port";
+    3004 ExternalNameOff Error "the Service is of type ExternalName, and those are switched off" "turn on enableExternalNameService if you trust everyone who may write Services";
+    3005 ExternalNameRefused Error "the external name points to this machine, the local link, a metadata service or nowhere" "name a host that is reached over the network";
+    3006 EndpointsNotValid Error "an endpoint is not an address and a port" "write host:port, separated by commas";
+    3007 NoEndpoints Warning "the Service has no endpoint that is ready" "check that its pods run and pass their readiness probe";
+    3101 SecretNotFound Error "the Secret does not exist" "create it, or correct the name";
+    3102 SecretType Error "the Secret is not of a type that holds a certificate" "use type kubernetes.io/tls or Opaque with tls.crt and tls.key";
+    3103 SecretKeyMissing Error "the Secret lacks an entry" "add the entry that is named";
+    3104 CertificateNotPem Error "the certificate cannot be read" "tls.crt must hold PEM blocks CERTIFICATE, the leaf first";
+    3105 PrivateKeyNotPem Error "the private key cannot be read" "tls.key must hold one PEM private key: PKCS#8, PKCS#1 or SEC 1";
+    3106 KeyMismatch Error "the private key does not belong to the certificate" "put the key and the certificate of one request together";
+    3107 KeyTooWeak Error "the key is too weak for Envoy" "use RSA with 2048 bits or more, or ECDSA P-256 or P-384";
+    3108 CertificateExpired Warning "the certificate is not valid now" "renew it; clients refuse it";
+    3109 CaNotValid Error "the CA bundle holds no certificate that can be used" "ca.crt must hold PEM blocks CERTIFICATE";
+    3110 CertificateNoName Error "the certificate names nobody" "the leaf must have a common name or a subject alternative name";
+    3201 DelegationMissing Error "the Secret of another namespace is not delegated to this one" "its owner adds a TLSCertificateDelegation that names the Secret and this namespace";
+
+    4001 IngressHost Error "the host is not a name that can be matched" "write a lower-case DNS name, or one with `*.` in front; no port, no address";
+    4002 IngressPath Error "the path cannot be matched" "a path begins with `/` and has no control characters";
+    4003 IngressRegex Error "the path is not a regular expression that Envoy takes" "correct it at the place shown (RE2 syntax), or use pathType Prefix";
+    4004 ResourceBackend Error "a `resource` backend is not served" "use backend.service";
+    4005 IngressBackendMissing Error "the path has no backend" "add backend.service with name and port";
+    4006 AnnotationValue Error "the annotation's value cannot be used" "write a value of the form in the message";
+    4007 AnnotationUnknown Warning "no such annotation" "correct its name or remove it; it has no effect";
+    4008 TlsVersions Error "the lowest TLS version is above the highest" "swap the two annotations";
+    4009 PathType Error "the path type is not known" "use Exact, Prefix or ImplementationSpecific";
+    4010 RedirectWithoutTls Warning "the redirect to HTTPS has no TLS host to go to" "add spec.tls for the host, or remove the annotation";
+    4011 TlsWithoutHost Warning "a TLS entry names no host" "add spec.tls[].hosts: a certificate is chosen by the name that the client asks for";
+    4012 IngressEmpty Warning "the Ingress has neither rules nor a default backend" "add spec.rules or spec.defaultBackend";
+
+    7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
+    7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";
+    7003 RouteShadowed Warning "another route matches everything that this one could" "reorder, or make this one more specific";
+
+    8001 EnvoyRefused Error "a proxy refused what was made of the object" "the proxy's text is shown; other objects are not affected";
+    8002 ValueTooLarge Error "the value passes a limit of Envoy" "shorten it to the limit in the message";
+    8003 TranslationFailed Error "Sesame failed on this object" "this is a defect of Sesame: please report it with the object; what was served before is still served";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SES{:04}", *self as u16)
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({})", self.title())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_rise_and_texts_are_texts() {
+        for pair in Code::ALL.windows(2) {
+            assert!(pair[0] < pair[1], "{} stands before {}", pair[0], pair[1]);
+        }
+        for code in Code::ALL {
+            for text in [code.title(), code.help()] {
+                assert!(!text.is_empty() && !text.ends_with('.'), "{code}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_written_with_four_digits() {
+        assert_eq!(Code::ServiceNotFound.to_string(), "SES3001");
+    }
+}

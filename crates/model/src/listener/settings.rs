@@ -1,0 +1,85 @@
+//! What holds for every request of a listener; the defaults are Contour's where it has one.
+
+use super::AccessLog;
+use crate::Timeout;
+use std::time::Duration;
+
+/// How answers are compressed for clients that ask for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// gzip
+    #[default]
+    Gzip,
+    /// Brotli
+    Brotli,
+    /// Zstandard
+    Zstd,
+    /// Not at all.
+    Off,
+}
+
+/// What becomes of the `server` header of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ServerHeader {
+    /// It says `envoy`.
+    #[default]
+    Overwrite,
+    /// It says `envoy` where the backend said nothing.
+    AppendIfAbsent,
+    /// It is left as the backend sent it.
+    PassThrough,
+}
+
+/// What holds for all requests of a listener.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HttpSettings {
+    /// Where requests are written down.
+    pub access_log: AccessLog,
+    /// How answers are compressed.
+    pub compression: Compression,
+    /// What becomes of the `server` header.
+    pub server_header: ServerHeader,
+    /// Whether connections begin with a PROXY protocol preamble.
+    pub proxy_protocol: bool,
+    /// How many proxies in front of us may be believed about the client's address.
+    pub trusted_hops: u32,
+    /// How long a connection may be idle.
+    pub connection_idle: Timeout,
+    /// How long a stream may be idle.
+    pub stream_idle: Timeout,
+    /// How long a whole request may take to arrive.
+    pub request: Timeout,
+    /// How long the headers of a request may take to arrive.
+    pub request_headers: Timeout,
+    /// How long a connection may live.
+    pub max_connection: Timeout,
+    /// How long a connection that is to close waits for the client.
+    pub delayed_close: Timeout,
+    /// How long a connection is warned before it is closed on drain.
+    pub drain: Timeout,
+    /// Whether `//` in a path is one `/`.
+    pub merge_slashes: bool,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            access_log: AccessLog::default(),
+            compression: Compression::default(),
+            server_header: ServerHeader::default(),
+            proxy_protocol: false,
+            trusted_hops: 0,
+            connection_idle: Timeout::After(Duration::from_secs(60)),
+            stream_idle: Timeout::Default,
+            request: Timeout::Default,
+            request_headers: Timeout::After(Duration::from_secs(10)),
+            max_connection: Timeout::Default,
+            delayed_close: Timeout::Default,
+            drain: Timeout::Default,
+            merge_slashes: true,
+            http2: true,
+        }
+    }
+}

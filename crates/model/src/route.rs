@@ -1,0 +1,39 @@
+//! One route: which requests, what is done with them, on whose word.
+//!
+//! A route stands alone: it does not know its neighbours, its virtual host or its place in the order. Those are found in
+//! assembly, from [`Rank`] and from the matches themselves.
+
+pub mod action;
+pub mod path;
+pub mod rank;
+
+pub use action::{Action, Forward, Redirect, Respond, RetryPolicy, WeightedCluster};
+pub use path::{Path, PathError, PathMatch};
+pub use rank::{Dialect, Rank};
+
+use crate::Origin;
+
+/// How deep a wildcard host reaches for this route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Depth {
+    /// `*.example.com` is `a.example.com` only: Ingress and HTTPProxy.
+    #[default]
+    OneLabel,
+    /// `*.example.com` is `a.b.example.com`, too: the Gateway API.
+    AnyLabels,
+}
+
+/// One route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// Which paths.
+    pub path: PathMatch,
+    /// How deep the host's wildcard reaches, where the host is one.
+    pub depth: Depth,
+    /// What is done.
+    pub action: Action,
+    /// Who wins where two routes match alike.
+    pub rank: Rank,
+    /// Who wrote it.
+    pub origin: Origin,
+}

@@ -1,0 +1,124 @@
+//! Paths and how a request's path is compared with them.
+
+use crate::Regex;
+use std::{fmt, sync::Arc};
+
+/// The longest path that a route may name.
+pub const LONGEST: usize = 4096;
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Paths begin at the root.
+    #[error("`{0}` does not begin with `/`")]
+    NotAbsolute(Box<str>),
+    /// A character that no request path has.
+    #[error("`{0}` has a character that a path cannot have: a space, a control character, `?` or `#`")]
+    Character(Box<str>),
+    /// Past [`LONGEST`].
+    #[error("the path is {0} bytes long; {LONGEST} is the limit")]
+    TooLong(usize),
+}
+
+/// A path without query: begins with `/`, nothing in it that a request's path cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(Arc<str>);
+
+impl Path {
+    /// Reads a path.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if !text.starts_with('/') {
+            return Err(PathError::NotAbsolute(shown(text)));
+        }
+        if text.len() > LONGEST {
+            return Err(PathError::TooLong(text.len()));
+        }
+        if text.bytes().any(|b| b <= 0x20 || b == 0x7f || b == b'?' || b == b'#') {
+            return Err(PathError::Character(shown(text)));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The path `/`.
+    pub fn root() -> Self {
+        Self("/".into())
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn shown(text: &str) -> Box<str> {
+    text.chars().take(80).collect::<String>().escape_debug().to_string().into()
+}
+
+/// How a request's path is compared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathMatch {
+    /// This path and no other.
+    Exact(Path),
+    /// The whole path matches this pattern.
+    Regex(Regex),
+    /// This path and what lies below it, element by element: `/a` takes `/a` and `/a/b`, not `/ab`. Holds no final `/`.
+    Below(Path),
+    /// Every path that begins with this text: `/a` takes `/ab`.
+    Prefix(Path),
+}
+
+impl PathMatch {
+    /// A match by path element. A final `/` says nothing about elements, and everything lies below `/`.
+    pub fn below(path: &Path) -> Self {
+        match path.as_str().trim_end_matches('/') {
+            "" => PathMatch::Prefix(Path::root()),
+            trimmed => PathMatch::Below(Path(trimmed.into())),
+        }
+    }
+
+    /// The text of the path or pattern.
+    pub fn text(&self) -> &str {
+        match self {
+            PathMatch::Exact(path) | PathMatch::Below(path) | PathMatch::Prefix(path) => path.as_str(),
+            PathMatch::Regex(regex) => regex.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for PathMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PathMatch::Exact(path) => write!(f, "= {path}"),
+            PathMatch::Regex(regex) => write!(f, "~ {regex}"),
+            PathMatch::Below(path) => write!(f, "{path}/…"),
+            PathMatch::Prefix(path) => write!(f, "{path}…"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_absolute_and_clean() {
+        assert!(Path::parse("/a/b%20c").is_ok());
+        for wrong in ["", "a", "/a b", "/a?b", "/a#b", "/a\n"] {
+            assert!(Path::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_final_slash_is_no_element() {
+        let below = |text| PathMatch::below(&Path::parse(text).expect("a path"));
+        assert_eq!(below("/a/"), below("/a"));
+        assert_eq!(below("/"), PathMatch::Prefix(Path::root()));
+        assert_eq!(below("//"), PathMatch::Prefix(Path::root()));
+    }
+}

@@ -1,0 +1,111 @@
+//! How long something may take: not said, for ever, or so long.
+
+use std::time::Duration;
+
+/// The longest span that is handed to Envoy; its own limit is far above, ours keeps arithmetic safe everywhere.
+pub const LONGEST: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+/// A time limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timeout {
+    /// Nothing was said: Envoy's default, or ours where Envoy's does not fit.
+    #[default]
+    Default,
+    /// Never.
+    Infinite,
+    /// After this long.
+    After(Duration),
+}
+
+/// Why a text is no time limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeoutError {
+    /// Not a number with a unit.
+    #[error("`{0}` is not a duration; write for example `1m30s`, `250ms` or `infinity`")]
+    NotADuration(Box<str>),
+    /// Below nothing.
+    #[error("`{0}` is negative")]
+    Negative(Box<str>),
+    /// Beyond a year.
+    #[error("`{0}` is longer than a year; write `infinity`")]
+    TooLong(Box<str>),
+}
+
+impl Timeout {
+    /// Reads Contour's form: a duration, `infinity` or `infinite`; empty and zero mean "not said".
+    pub fn parse(text: &str) -> Result<Self, TimeoutError> {
+        match text {
+            "" => Ok(Timeout::Default),
+            "infinity" | "infinite" => Ok(Timeout::Infinite),
+            _ => match parse_duration(text)? {
+                Duration::ZERO => Ok(Timeout::Default),
+                span => Ok(Timeout::After(span)),
+            },
+        }
+    }
+}
+
+/// Reads a duration such as `1h30m`, `1.5s`, `250ms`, `10us`; a lone `0` needs no unit.
+pub fn parse_duration(text: &str) -> Result<Duration, TimeoutError> {
+    let wrong = || TimeoutError::NotADuration(text.into());
+    if let Some(rest) = text.strip_prefix('-') {
+        let _valid = parse_duration(rest).map_err(|_| wrong())?;
+        return Err(TimeoutError::Negative(text.into()));
+    }
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut nanos: f64 = 0.0;
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let unit = match &rest[..letters] {
+            "ns" => 1.0,
+            "us" | "µs" | "μs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            _ => return Err(wrong()),
+        };
+        nanos += number * unit;
+        rest = &rest[letters..];
+    }
+    if nanos > LONGEST.as_nanos() as f64 {
+        return Err(TimeoutError::TooLong(text.into()));
+    }
+    Ok(Duration::from_nanos(nanos.round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_go_writes_them() {
+        let ms = |n| Ok(Duration::from_millis(n));
+        assert_eq!(parse_duration("1m30s"), ms(90_000));
+        assert_eq!(parse_duration("1.5s"), ms(1_500));
+        assert_eq!(parse_duration("250ms"), ms(250));
+        assert_eq!(parse_duration("0"), ms(0));
+        for wrong in ["", "5", "s", "1x", "1.2.3s", "é", "1 s", "-"] {
+            assert!(matches!(parse_duration(wrong), Err(TimeoutError::NotADuration(_))), "{wrong:?}");
+        }
+        assert!(matches!(parse_duration("-5s"), Err(TimeoutError::Negative(_))));
+        assert!(matches!(parse_duration("99999999h"), Err(TimeoutError::TooLong(_))));
+    }
+
+    #[test]
+    fn timeouts_know_infinity_and_nothing() {
+        assert_eq!(Timeout::parse("infinity"), Ok(Timeout::Infinite));
+        assert_eq!(Timeout::parse(""), Ok(Timeout::Default));
+        assert_eq!(Timeout::parse("0s"), Ok(Timeout::Default));
+        assert_eq!(Timeout::parse("2s"), Ok(Timeout::After(Duration::from_secs(2))));
+    }
+}

@@ -1,0 +1,73 @@
+//! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
+
+use std::{fmt, sync::Arc};
+
+/// A certificate with its key, by the Secret that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SecretId {
+    /// The Secret's namespace.
+    pub namespace: Arc<str>,
+    /// The Secret's name.
+    pub name: Arc<str>,
+}
+
+impl SecretId {
+    /// A Secret by its two names.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for SecretId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A protocol version that may still be spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TlsVersion {
+    /// TLS 1.2
+    V1_2,
+    /// TLS 1.3
+    V1_3,
+}
+
+impl TlsVersion {
+    /// Reads `1.2` or `1.3`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "1.2" => Some(TlsVersion::V1_2),
+            "1.3" => Some(TlsVersion::V1_3),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that is settled before a request is read. Hosts for which all of it is equal share one filter chain, so
+/// that a connection made for one may carry requests for the other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Termination {
+    /// The certificate that is shown.
+    pub certificate: SecretId,
+    /// The lowest version that is spoken.
+    pub lowest: TlsVersion,
+    /// The highest version that is spoken.
+    pub highest: TlsVersion,
+}
+
+/// The certificate and key behind a [`SecretId`], checked: the chain parses, the key belongs to it and is strong enough.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct KeyPair {
+    /// The chain, leaf first, PEM.
+    pub chain: Arc<str>,
+    /// The private key, PEM.
+    pub key: Arc<str>,
+}
+
+/// A key is never printed.
+impl fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyPair").field("chain", &self.chain.len()).finish_non_exhaustive()
+    }
+}
