@@ -1,0 +1,170 @@
+//! Where a part stands.
+//!
+//! In: a name and the environment. Out: a path that exists, or a [`Missing`] that says what to do. The environment is
+//! passed in, so that tests can have one of their own. Order: `SESAME_<NAME>` (a person's word is final: if it is wrong, that is an
+//! error, never a silent fall-back), the part in the cache, the system.
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::pins::{Part, Pins, pins};
+
+/// Folders with programs for administrators, which an ordinary user's PATH may lack.
+const SYSTEM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Why a part could not be found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// It is pinned, but not in the cache.
+    #[error("{name} {version} is not at {}: run `make parts`, or name another with {variable}", path.display())]
+    NotBuilt {
+        /// The part.
+        name: String,
+        /// Its pinned version.
+        version: String,
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What would replace it.
+        variable: String,
+    },
+    /// A variable names something that is not there.
+    #[error("{variable} says {}, but there is no such {what}", path.display())]
+    Override {
+        /// The variable.
+        variable: String,
+        /// What it says.
+        path: PathBuf,
+        /// `program` or `folder`.
+        what: &'static str,
+    },
+    /// The system should have it.
+    #[error("{name} is not installed: `make parts` says which packages are needed (or name one with {variable})")]
+    NotInstalled {
+        /// The program or folder.
+        name: String,
+        /// What would replace it.
+        variable: String,
+    },
+    /// Nothing of that name is pinned.
+    #[error("there is no part {name:?} in parts/pins.toml")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// No place for the cache is known.
+    #[error("no place for the cache: set SESAME_CACHE, XDG_CACHE_HOME or HOME")]
+    NoCache,
+}
+
+/// What a variable is set to.
+type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
+
+/// Looks for parts, in one environment.
+pub struct Finder<'a> {
+    pins: &'a Pins,
+    env: Box<Env<'a>>,
+}
+
+impl Finder<'static> {
+    /// In the environment of this process.
+    pub fn from_env() -> Self {
+        Finder::new(pins(), |name| std::env::var_os(name))
+    }
+}
+
+impl<'a> Finder<'a> {
+    /// In an environment of the caller's making.
+    pub fn new(pins: &'a Pins, env: impl Fn(&str) -> Option<OsString> + 'a) -> Self {
+        Finder { pins, env: Box::new(env) }
+    }
+
+    /// See [`crate::cache`].
+    pub fn cache(&self) -> Result<PathBuf, Missing> {
+        if let Some(cache) = self.path("SESAME_CACHE") {
+            return Ok(cache);
+        }
+        let user = self.path("XDG_CACHE_HOME").or_else(|| self.path("HOME").map(|home| home.join(".cache")));
+        user.map(|folder| folder.join("sesame")).ok_or(Missing::NoCache)
+    }
+
+    /// The folder that `part` stands in, whether or not it is there yet.
+    pub fn place(&self, part: &Part) -> Result<PathBuf, Missing> {
+        Ok(self.cache()?.join("parts").join(part.folder()))
+    }
+
+    /// See [`crate::program`].
+    pub fn program(&self, name: &str) -> Result<PathBuf, Missing> {
+        if let Some(path) = self.replaced(name, "program", Path::is_file)? {
+            return Ok(path);
+        }
+        match self.pins.part(name) {
+            Some(part) if part.is_program() => {
+                let path = self.place(part)?.join("bin").join(name);
+                if path.is_file() { Ok(path) } else { Err(not_built(part, path)) }
+            }
+            None if self.pins.system.programs.iter().any(|program| program == name) => self
+                .on_system(name)
+                .ok_or_else(|| Missing::NotInstalled { name: name.to_owned(), variable: variable(name) }),
+            _ => Err(Missing::Unknown { name: name.to_owned() }),
+        }
+    }
+
+    /// See [`crate::folder`].
+    pub fn folder(&self, name: &str) -> Result<PathBuf, Missing> {
+        if let Some(path) = self.replaced(name, "folder", Path::is_dir)? {
+            return Ok(path);
+        }
+        if let Some(part) = self.pins.part(name) {
+            let path = self.place(part)?;
+            return if path.is_dir() { Ok(path) } else { Err(not_built(part, path)) };
+        }
+        match self.pins.system.folders.iter().find(|folder| folder.name == name) {
+            Some(folder) => folder
+                .any
+                .iter()
+                .map(PathBuf::from)
+                .find(|path| path.is_dir())
+                .ok_or_else(|| Missing::NotInstalled { name: name.to_owned(), variable: variable(name) }),
+            None => Err(Missing::Unknown { name: name.to_owned() }),
+        }
+    }
+
+    /// A program of the system: on PATH, or where administrators' programs are.
+    pub fn on_system(&self, name: &str) -> Option<PathBuf> {
+        let path = (self.env)("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
+        folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+    }
+
+    /// What the environment puts in the place of `name`.
+    pub fn replaced(
+        &self,
+        name: &str,
+        what: &'static str,
+        there: fn(&Path) -> bool,
+    ) -> Result<Option<PathBuf>, Missing> {
+        let variable = variable(name);
+        match self.path(&variable) {
+            Some(path) if there(&path) => Ok(Some(path)),
+            Some(path) => Err(Missing::Override { variable, path, what }),
+            None => Ok(None),
+        }
+    }
+
+    /// A variable that holds a path. Empty is the same as not set.
+    fn path(&self, variable: &str) -> Option<PathBuf> {
+        (self.env)(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+}
+
+/// The variable that puts something else in the place of `name`: `SESAME_KUBE_APISERVER` for `kube-apiserver`.
+pub fn variable(name: &str) -> String {
+    format!("SESAME_{}", name.to_uppercase().replace('-', "_"))
+}
+
+fn not_built(part: &Part, path: PathBuf) -> Missing {
+    Missing::NotBuilt { name: part.name.clone(), version: part.version.clone(), path, variable: variable(&part.name) }
+}
