@@ -1,0 +1,19 @@
+//! Real parts for tests: etcd, kube-apiserver, Kubernetes nodes, Envoys, clients and backends.
+//!
+//! A test asks for a part, waits for an event with a deadline, and lets go; whatever it started ends with it, because
+//! `cargo test` runs every test binary through `tools/sandbox`, in namespaces of its own. Nothing here uses a fixed port
+//! or a network of the host, so tests run side by side in one process and in many.
+
+pub mod deadline;
+pub mod http;
+pub mod net;
+pub mod probe;
+pub mod process;
+pub mod state;
+
+mod report;
+
+pub use deadline::{Late, eventually, within};
+pub use net::Net;
+pub use process::{Command, Process};
+pub use state::StateDir;
