@@ -21,6 +21,7 @@ pub mod route;
 pub mod timeout;
 pub mod tls;
 pub mod verdict;
+pub mod virtual_host;
 
 pub use cluster::{Cluster, ClusterId};
 pub use code::{Code, Severity};
@@ -35,3 +36,4 @@ pub use route::Route;
 pub use timeout::Timeout;
 pub use tls::SecretId;
 pub use verdict::Verdict;
+pub use virtual_host::{RouteTableId, VirtualHost};

@@ -1,5 +1,6 @@
 //! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
 
+use crate::Host;
 use std::{fmt, sync::Arc};
 
 /// A certificate with its key, by the Secret that holds it.
@@ -44,6 +45,15 @@ impl TlsVersion {
     }
 }
 
+impl fmt::Display for TlsVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        })
+    }
+}
+
 /// Everything that is settled before a request is read. Hosts for which all of it is equal share one filter chain, so
 /// that a connection made for one may carry requests for the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +64,22 @@ pub struct Termination {
     pub lowest: TlsVersion,
     /// The highest version that is spoken.
     pub highest: TlsVersion,
+}
+
+/// A name from identity: the certificate and the settings, never a number or an order.
+impl fmt::Display for Termination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/tls{}-{}", self.certificate, self.lowest, self.highest)
+    }
+}
+
+/// The hosts of a listener that share a filter chain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Chain {
+    /// What they have in common.
+    pub termination: Termination,
+    /// The hosts, sorted; never empty, never [`Host::Any`].
+    pub hosts: Vec<Host>,
 }
 
 /// The certificate and key behind a [`SecretId`], checked: the chain parses, the key belongs to it and is strong enough.

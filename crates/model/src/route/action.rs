@@ -89,20 +89,11 @@ retry_on! {
     Unavailable "unavailable" "gRPC status 14.";
 }
 
-/// The client is sent elsewhere.
+/// The client is sent to the same place over HTTPS, for good (301).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Redirect {
-    /// Whether to the same place over HTTPS.
-    pub https: bool,
-    /// The status: 301, 302, 303, 307 or 308.
-    pub status: RedirectStatus,
-}
-
-/// The codes that a redirect may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RedirectStatus {
-    /// 301
-    MovedPermanently,
+    /// The port that clients reach HTTPS at, where it is not the usual one.
+    pub port: Option<u16>,
 }
 
 /// The proxy answers by itself.
