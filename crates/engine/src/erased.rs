@@ -1,0 +1,116 @@
+//! The face that all tables show to the engine, whatever their key and value are.
+//!
+//! Here the types end: a dependency record is a [`Node`], a table is a place in a list. `Any` is used in one function,
+//! [`store`], to come back from a place to the typed table that was declared there; users never see it.
+
+use std::any::{Any, TypeId};
+
+use hashbrown::HashMap;
+
+use crate::counters::TableCounters;
+use crate::hold::Held;
+use crate::node::Node;
+use crate::oracle::Divergence;
+use crate::reads::Read;
+use crate::store::Store;
+use crate::table::Table;
+
+/// The tables of a pipeline, in the order in which they run.
+pub(crate) type Tables = [Box<dyn AnyTable>];
+
+/// Where each declared table and index stands: table number and part.
+pub(crate) type Places = HashMap<TypeId, (u16, u16)>;
+
+pub(crate) trait AnyTable: Any + Send + Sync {
+    fn is_input(&self) -> bool;
+    fn is_lane(&self) -> bool;
+    /// Rows wait to be computed.
+    fn is_dirty(&self) -> bool;
+    /// Rows wait to be computed or removed.
+    fn has_work(&self) -> bool;
+
+    /// A row has to be computed anew.
+    fn mark(&mut self, slot: u32);
+    fn add_reader(&mut self, node: Node, reader: Node);
+    fn drop_reader(&mut self, node: Node, reader: Node);
+    /// Computes or removes the next row that waits; in a draining of the lane nothing is removed.
+    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, draining: bool) -> Step;
+
+    /// The keys that the table has whatever its inputs are get their claim.
+    fn claim_roots(&mut self);
+    /// An empty table of the same declaration, with the last good values that this one holds on to.
+    fn fresh(&self) -> Box<dyn AnyTable>;
+    /// Sets every row that `from` has; for input tables.
+    fn load(&mut self, from: &dyn AnyTable, later: &mut Later<'_>);
+    fn compare(&self, fresh: &dyn AnyTable) -> Result<(), Divergence>;
+    fn counters(&self) -> TableCounters;
+    fn held(&self) -> Vec<Held>;
+    fn describe(&self, node: Node) -> Read;
+}
+
+/// What a step did.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// One row was computed.
+    Computed,
+    /// A row was removed, or needed nothing after all.
+    Passed,
+    /// There is nothing to do.
+    Nothing,
+}
+
+/// The tables after the one that changes: where its readers are.
+pub(crate) struct Later<'a> {
+    pub(crate) first: u16,
+    pub(crate) tables: &'a mut Tables,
+}
+
+impl Later<'_> {
+    pub(crate) fn mark(&mut self, readers: impl Iterator<Item = Node>) {
+        for reader in readers {
+            self.tables[usize::from(reader.table - self.first)].mark(reader.slot);
+        }
+    }
+
+    pub(crate) fn claim<K>(&mut self, claimers: &[Claimer<K>], key: &K, on: bool) {
+        for claimer in claimers {
+            (claimer.claim)(&mut *self.tables[usize::from(claimer.target - self.first)], key, on);
+        }
+    }
+}
+
+/// The way from a key to the later table that has a row for it.
+pub(crate) struct Claimer<K> {
+    pub(crate) target: u16,
+    pub(crate) claim: fn(&mut dyn AnyTable, &K, bool),
+}
+
+impl<K> Clone for Claimer<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Claimer<K> {}
+
+impl<K: crate::Key> Claimer<K> {
+    pub(crate) fn to<T: Table<Key = K>>(target: u16) -> Self {
+        Self { target, claim: |table, key, on| store_mut::<T>(table).claim(key, on) }
+    }
+}
+
+/// The tables before one, that table, and those after it.
+pub(crate) fn around(tables: &mut Tables, at: usize) -> (&mut Tables, &mut dyn AnyTable, Later<'_>) {
+    let (earlier, rest) = tables.split_at_mut(at);
+    let (this, after) = rest.split_first_mut().expect("a table is at its place");
+    let first = u16::try_from(at + 1).expect("a pipeline has fewer than 2^16 tables");
+    (earlier, &mut **this, Later { first, tables: after })
+}
+
+pub(crate) fn store<T: Table>(table: &dyn AnyTable) -> &Store<T> {
+    (table as &dyn Any).downcast_ref().expect("a place holds the table that was declared there")
+}
+
+pub(crate) fn store_mut<T: Table>(table: &mut dyn AnyTable) -> &mut Store<T> {
+    (table as &mut dyn Any).downcast_mut().expect("a place holds the table that was declared there")
+}

@@ -1,0 +1,155 @@
+//! The rows of a table by something in their value: index keys, who has them, and who asked.
+//!
+//! An index belongs to its table and is brought up to date with each row, so a probe never sees a half-done one. Members
+//! are slots in the order of their keys. The index keys of a row are not stored: the old value is at hand when a row
+//! changes, and [`Index::keys`] is pure.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::erased::{Claimer, Later};
+use crate::hold::message_of;
+use crate::node::{Node, Readers};
+use crate::slots::Slots;
+use crate::store::Row;
+use crate::table::{Index, Table};
+
+type Rows<T> = Slots<<T as Table>::Key, Row<<T as Table>::Value>>;
+
+/// An index as its table sees it.
+pub(crate) trait IndexOn<T: Table>: Any + Send + Sync {
+    fn name(&self) -> &'static str;
+    fn len(&self) -> usize;
+    fn key_text(&self, slot: u32) -> String;
+    fn update(
+        &mut self,
+        rows: &Rows<T>,
+        row: u32,
+        old: Option<&T::Value>,
+        new: Option<&T::Value>,
+        later: &mut Later<'_>,
+    );
+    fn add_reader(&mut self, slot: u32, reader: Node);
+    fn drop_reader(&mut self, slot: u32, reader: Node);
+    fn fresh(&self) -> Box<dyn IndexOn<T>>;
+}
+
+/// One index key.
+#[derive(Default)]
+struct Entry {
+    members: Vec<u32>,
+    readers: Readers,
+}
+
+/// The entries of one index, and the later tables that have a row for each of its keys.
+pub(crate) struct Entries<I: Index> {
+    slots: Slots<I::Key, Entry>,
+    pub(crate) claimers: Vec<Claimer<I::Key>>,
+}
+
+impl<I: Index> Entries<I> {
+    pub(crate) fn new() -> Self {
+        Self { slots: Slots::new(), claimers: Vec::new() }
+    }
+
+    pub(crate) fn find(&self, key: &I::Key) -> Option<u32> {
+        self.slots.find(key)
+    }
+
+    pub(crate) fn intern(&mut self, key: &I::Key) -> u32 {
+        self.slots.intern(key)
+    }
+
+    pub(crate) fn members(&self, slot: u32) -> &[u32] {
+        &self.slots.get(slot).members
+    }
+
+    fn join(&mut self, key: &I::Key, rows: &Rows<I::Of>, row: u32, later: &mut Later<'_>) {
+        let slot = self.slots.intern(key);
+        let entry = self.slots.get_mut(slot);
+        let place = entry.members.partition_point(|&other| rows.key(other) < rows.key(row));
+        if entry.members.is_empty() {
+            entry.members.reserve_exact(1);
+            later.claim(&self.claimers, key, true);
+        }
+        entry.members.insert(place, row);
+        later.mark(entry.readers.iter());
+    }
+
+    fn leave(&mut self, key: &I::Key, rows: &Rows<I::Of>, row: u32, later: &mut Later<'_>) {
+        let Some(slot) = self.slots.find(key) else { return };
+        let entry = self.slots.get_mut(slot);
+        let place = entry.members.partition_point(|&other| rows.key(other) < rows.key(row));
+        debug_assert_eq!(entry.members.get(place), Some(&row), "{}: keys() is not pure", I::NAME);
+        entry.members.remove(place);
+        later.mark(entry.readers.iter());
+        if entry.members.is_empty() {
+            later.claim(&self.claimers, key, false);
+        }
+        self.free(slot);
+    }
+
+    fn free(&mut self, slot: u32) {
+        let entry = self.slots.get(slot);
+        if entry.members.is_empty() && entry.readers.is_empty() {
+            self.slots.remove(slot);
+        }
+    }
+}
+
+impl<I: Index> IndexOn<I::Of> for Entries<I> {
+    fn name(&self) -> &'static str {
+        I::NAME
+    }
+
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn key_text(&self, slot: u32) -> String {
+        format!("{:?}", self.slots.key(slot))
+    }
+
+    fn update(
+        &mut self,
+        rows: &Rows<I::Of>,
+        row: u32,
+        old: Option<&<I::Of as Table>::Value>,
+        new: Option<&<I::Of as Table>::Value>,
+        later: &mut Later<'_>,
+    ) {
+        let old = old.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
+        let new = new.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
+        for key in new.iter().filter(|key| old.binary_search(key).is_err()) {
+            self.join(key, rows, row, later);
+        }
+        for key in old.iter().filter(|key| new.binary_search(key).is_err()) {
+            self.leave(key, rows, row, later);
+        }
+    }
+
+    fn add_reader(&mut self, slot: u32, reader: Node) {
+        self.slots.get_mut(slot).readers.insert(reader);
+    }
+
+    fn drop_reader(&mut self, slot: u32, reader: Node) {
+        self.slots.get_mut(slot).readers.remove(reader);
+        self.free(slot);
+    }
+
+    fn fresh(&self) -> Box<dyn IndexOn<I::Of>> {
+        Box::new(Self { slots: Slots::new(), claimers: self.claimers.clone() })
+    }
+}
+
+/// The index keys of one row, sorted. A panic gives none, now and when the row goes: the function is pure.
+fn keys_of<I: Index>(key: &<I::Of as Table>::Key, value: &<I::Of as Table>::Value) -> Vec<I::Key> {
+    let keys = catch_unwind(AssertUnwindSafe(|| I::keys(key, value).into_iter().collect::<Vec<_>>()));
+    let mut keys = keys.unwrap_or_else(|panic| {
+        tracing::error!(index = I::NAME, ?key, panic = message_of(&*panic), "the index passes over a row");
+        Vec::new()
+    });
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}

@@ -1,0 +1,137 @@
+//! Keyed tables with tracked reads: recomputes only what a change of an input can reach.
+//!
+//! In: changes of input tables. Out: changes of output tables. Between them stand derived tables, each a pure function
+//! from a key to a value that reads earlier tables through [`Reads`], its only door. The engine records every read: exact
+//! rows, misses, and index probes. A changed row wakes its readers, an equal value stops there, and so the cost of an edit
+//! is the number of rows that depend on it, not the number of rows there are.
+//!
+//! ```
+//! use engine::{Derived, Index, Input, Pipeline, Reads, Table};
+//!
+//! // An input table: who set up what. (Objects of any kind, keyed by their name.)
+//! struct Apps;
+//! #[derive(PartialEq)]
+//! struct App { hosts: Vec<&'static str>, service: &'static str }
+//! impl Table for Apps {
+//!     type Key = &'static str;
+//!     type Value = App;
+//!     const NAME: &'static str = "apps";
+//! }
+//! impl Input for Apps {}
+//!
+//! // Another one: the port of a service.
+//! struct Services;
+//! impl Table for Services {
+//!     type Key = &'static str;
+//!     type Value = u16;
+//!     const NAME: &'static str = "services";
+//! }
+//! impl Input for Services {}
+//!
+//! // A derived table: a unit for each app, with its backend looked up. A missing service is recorded as a miss:
+//! // when it appears, this row is computed again.
+//! struct Units;
+//! #[derive(PartialEq)]
+//! struct Unit { hosts: Vec<&'static str>, backend: Option<String> }
+//! impl Table for Units {
+//!     type Key = &'static str;
+//!     type Value = Unit;
+//!     const NAME: &'static str = "units";
+//! }
+//! impl Derived for Units {
+//!     fn compute(&self, name: &Self::Key, reads: &mut Reads<'_>) -> Option<Unit> {
+//!         let app = reads.get::<Apps>(name)?;
+//!         let port = reads.get::<Services>(&app.service);
+//!         Some(Unit { hosts: app.hosts.clone(), backend: port.map(|port| format!("{}:{port}", app.service)) })
+//!     }
+//! }
+//!
+//! // Units contribute to hosts: an index from the host to the units that name it.
+//! struct UnitsByHost;
+//! impl Index for UnitsByHost {
+//!     type Of = Units;
+//!     type Key = &'static str;
+//!     const NAME: &'static str = "by host";
+//!     fn keys(_: &&'static str, unit: &Unit) -> impl IntoIterator<Item = &'static str> {
+//!         unit.hosts.clone()
+//!     }
+//! }
+//!
+//! // One row for each host that at least one unit names; the first unit wins.
+//! struct Hosts;
+//! impl Table for Hosts {
+//!     type Key = &'static str;
+//!     type Value = String;
+//!     const NAME: &'static str = "hosts";
+//! }
+//! impl Derived for Hosts {
+//!     fn compute(&self, host: &Self::Key, reads: &mut Reads<'_>) -> Option<String> {
+//!         let first = reads.probe::<UnitsByHost>(host).next()?;
+//!         let unit = reads.get::<Units>(first)?;
+//!         Some(unit.backend.clone().unwrap_or_else(|| "503".into()))
+//!     }
+//! }
+//!
+//! let mut pipeline = Pipeline::new();
+//! pipeline.input::<Apps>();
+//! pipeline.input::<Services>();
+//! pipeline.derived(Units).each::<Apps>();
+//! pipeline.derived(Hosts).per::<UnitsByHost>().output();
+//! let mut engine = pipeline.build();
+//!
+//! engine.set::<Apps>(&"shop", App { hosts: vec!["a.example", "b.example"], service: "web" });
+//! engine.settle();
+//! assert_eq!(**engine.get::<Hosts>(&"a.example").unwrap(), "503");
+//!
+//! engine.set::<Services>(&"web", 80u16);
+//! engine.settle();
+//! let changes = engine.changes::<Hosts>();
+//! assert_eq!(changes.set.len(), 2);
+//! assert_eq!(*changes.set[0].1, "web:80");
+//!
+//! engine.remove::<Apps>(&"shop");
+//! engine.settle();
+//! assert_eq!(engine.changes::<Hosts>().gone, ["a.example", "b.example"]);
+//! assert_eq!(engine.self_check(), Ok(()));
+//! ```
+//!
+//! # Why our own
+//!
+//! - *Rebuild all, send the difference* is what Contour does. It is the oracle here ([`Engine::self_check`]), and too slow
+//!   as the way: an edit would cost what ten thousand objects cost.
+//! - *Salsa* asks downwards: each round walks from the outputs to see what may have changed, inputs are never freed, and
+//!   "who points at me" needs hand-kept indexes anyway. Here changes push upwards from the inputs.
+//! - *Differential dataflow* joins incrementally, but ties, precedence and conflicts would have to be written as dataflow.
+//!   Here they are plain functions that can be tested by themselves.
+//!
+//! # Who owns what
+//!
+//! One task owns the [`Engine`]: it sets inputs, lets it [run](Engine::run) in slices, takes [`Changes`]. There are no
+//! threads, timers or locks inside. Computations are pure and `Sync`, so that a first load may run them side by side one
+//! day.
+//!
+//! Reading order: `table` (what users implement), `pipeline` (how it is declared), `reads`, `store` and `store/compute`
+//! (one table), `index`, `engine` (batches and slices), `changes`, `oracle`, then `node` and `slots` (the books).
+
+mod changes;
+mod counters;
+mod engine;
+mod erased;
+mod hold;
+mod index;
+mod node;
+mod oracle;
+mod pipeline;
+mod reads;
+mod slots;
+mod store;
+mod table;
+
+pub use changes::Changes;
+pub use counters::{Batch, TableCounters};
+pub use engine::{Engine, Progress};
+pub use hold::Held;
+pub use oracle::Divergence;
+pub use pipeline::{Declared, Pipeline};
+pub use reads::{Read, Reads};
+pub use table::{Derived, Index, Input, Key, Table};

@@ -1,0 +1,85 @@
+//! Keys to small numbers: the map under every table and every index.
+//!
+//! Dependency records name a row by a `u32` slot instead of by its key, which makes them 8 bytes each and free of
+//! reference counts. A slot is given when a key is first set, claimed or missed, and taken back when nothing speaks of it.
+//! The key stands once, beside its payload; the hash table holds slot numbers only.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// A slab of payloads `P`, found by key or by slot.
+pub(crate) struct Slots<K, P> {
+    by_key: HashTable<u32>,
+    entries: Vec<Option<(K, P)>>,
+    free: Vec<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl<K: crate::Key, P: Default> Slots<K, P> {
+    pub(crate) fn new() -> Self {
+        Self { by_key: HashTable::new(), entries: Vec::new(), free: Vec::new(), hasher: DefaultHashBuilder::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn find(&self, key: &K) -> Option<u32> {
+        self.by_key.find(self.hasher.hash_one(key), |&slot| self.key(slot) == key).copied()
+    }
+
+    /// The slot of `key`, made with an empty payload when there is none.
+    pub(crate) fn intern(&mut self, key: &K) -> u32 {
+        if let Some(slot) = self.find(key) {
+            return slot;
+        }
+        let entry = Some((key.clone(), P::default()));
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.entries[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.entries.push(entry);
+                u32::try_from(self.entries.len() - 1).expect("a table has fewer than 2^32 rows")
+            }
+        };
+        let Self { by_key, entries, hasher, .. } = self;
+        let hash = |&slot: &u32| hasher.hash_one(&entry_of(entries, slot).0);
+        by_key.insert_unique(hasher.hash_one(key), slot, hash);
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        let hash = self.hasher.hash_one(self.key(slot));
+        if let Ok(found) = self.by_key.find_entry(hash, |&other| other == slot) {
+            found.remove();
+        }
+        self.entries[slot as usize] = None;
+        self.free.push(slot);
+    }
+
+    pub(crate) fn key(&self, slot: u32) -> &K {
+        &entry_of(&self.entries, slot).0
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> &P {
+        &entry_of(&self.entries, slot).1
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut P {
+        &mut self.entries[slot as usize].as_mut().expect("a slot that is spoken of is in use").1
+    }
+
+    /// Everything, in key order.
+    pub(crate) fn sorted(&self) -> Vec<(&K, &P)> {
+        let mut all: Vec<_> = self.entries.iter().flatten().map(|(key, payload)| (key, payload)).collect();
+        all.sort_unstable_by_key(|&(key, _)| key);
+        all
+    }
+}
+
+fn entry_of<K, P>(entries: &[Option<(K, P)>], slot: u32) -> &(K, P) {
+    entries[slot as usize].as_ref().expect("a slot that is spoken of is in use")
+}

@@ -1,0 +1,303 @@
+//! One table: its rows, its indexes, and the rows that wait.
+//!
+//! A row has a slot while it has a value, is claimed (some declaration says that the table has this key), or is read
+//! (a miss). When none of these holds the slot is taken back, with every record that named it. What happens to a derived
+//! row stands in [`compute`]; setting an input, claims, and telling those behind are here.
+
+mod compute;
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::changes::{Changes, Pending};
+use crate::counters::TableCounters;
+use crate::erased::{AnyTable, Claimer, Later, Places, Step, Tables};
+use crate::hold::{Held, Hold};
+use crate::index::{Entries, IndexOn};
+use crate::node::{MEMBERS, Node, ROWS, Readers};
+use crate::oracle::Divergence;
+use crate::reads::Read;
+use crate::slots::Slots;
+use crate::table::{Derived, Index, Table};
+use compute::Rule;
+
+pub(crate) struct Row<V> {
+    pub(crate) value: Option<Arc<V>>,
+    /// What the last computation read, sorted.
+    pub(crate) reads: Box<[Node]>,
+    readers: Readers,
+    /// How many declarations give the table this key.
+    claims: u32,
+    dirty: bool,
+}
+
+impl<V> Default for Row<V> {
+    fn default() -> Self {
+        Self { value: None, reads: Box::default(), readers: Readers::None, claims: 0, dirty: false }
+    }
+}
+
+pub(crate) struct Store<T: Table> {
+    at: u16,
+    rule: Option<Rule<T>>,
+    pub(crate) lane: bool,
+    pub(crate) roots: Vec<T::Key>,
+    pub(crate) rows: Slots<T::Key, Row<T::Value>>,
+    indexes: Vec<Box<dyn IndexOn<T>>>,
+    /// Later tables that have a row for each row here.
+    pub(crate) followers: Vec<Claimer<T::Key>>,
+    /// Readers of the membership.
+    scanners: Readers,
+    /// Rows to compute: sorted from the last key to the first when `sorted`, and taken from the end.
+    dirty: Vec<u32>,
+    sorted: bool,
+    /// Rows that lost their last claim.
+    leaving: BTreeSet<u32>,
+    pub(crate) holds: HashMap<u32, Hold<T::Value>>,
+    /// Last good values handed over by the engine of which this is a fresh copy.
+    given: HashMap<T::Key, Arc<T::Value>>,
+    /// For an output table: what the outside has not heard yet.
+    pub(crate) pending: Option<Pending<T>>,
+    counters: TableCounters,
+}
+
+impl<T: Table> Store<T> {
+    pub(crate) fn input(at: u16) -> Self {
+        Self::with_rule(at, None)
+    }
+
+    pub(crate) fn derived(at: u16, table: T) -> Self
+    where
+        T: Derived,
+    {
+        Self::with_rule(at, Some(Rule::new(table)))
+    }
+
+    fn with_rule(at: u16, rule: Option<Rule<T>>) -> Self {
+        Self {
+            at,
+            rule,
+            lane: false,
+            roots: Vec::new(),
+            rows: Slots::new(),
+            indexes: Vec::new(),
+            followers: Vec::new(),
+            scanners: Readers::None,
+            dirty: Vec::new(),
+            sorted: true,
+            leaving: BTreeSet::new(),
+            holds: HashMap::new(),
+            given: HashMap::new(),
+            pending: None,
+            counters: TableCounters { name: T::NAME, ..TableCounters::default() },
+        }
+    }
+
+    /// Adds an index and says which part it is.
+    pub(crate) fn add_index<I: Index<Of = T>>(&mut self) -> u16 {
+        self.indexes.push(Box::new(Entries::<I>::new()));
+        u16::try_from(self.indexes.len()).expect("a table has fewer than 2^16 indexes")
+    }
+
+    pub(crate) fn index<I: Index<Of = T>>(&self, part: u16) -> &Entries<I> {
+        let index: &dyn Any = &*self.indexes[usize::from(part) - 1];
+        index.downcast_ref().expect("a part is the index that was declared there")
+    }
+
+    pub(crate) fn index_mut<I: Index<Of = T>>(&mut self, part: u16) -> &mut Entries<I> {
+        let index: &mut dyn Any = &mut *self.indexes[usize::from(part) - 1];
+        index.downcast_mut().expect("a part is the index that was declared there")
+    }
+
+    pub(crate) fn get(&self, key: &T::Key) -> Option<&Arc<T::Value>> {
+        self.rows.get(self.rows.find(key)?).value.as_ref()
+    }
+
+    /// Sets or removes a row of an input table; says whether that changed anything.
+    pub(crate) fn set(&mut self, key: &T::Key, value: Option<Arc<T::Value>>, later: &mut Later<'_>) -> bool {
+        self.counters.computed += 1;
+        let slot = match (self.rows.find(key), &value) {
+            (Some(slot), _) => slot,
+            (None, Some(_)) => self.rows.intern(key),
+            (None, None) => return false,
+        };
+        let same = match (&self.rows.get(slot).value, &value) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        if same {
+            self.counters.unchanged += 1;
+            return false;
+        }
+        self.replace(slot, value, later);
+        self.free(slot);
+        true
+    }
+
+    /// A declaration gives the table a key, or no longer.
+    pub(crate) fn claim(&mut self, key: &T::Key, on: bool) {
+        let slot = self.rows.intern(key);
+        let row = self.rows.get_mut(slot);
+        if on {
+            row.claims += 1;
+            if row.claims == 1 {
+                self.leaving.remove(&slot);
+                self.mark(slot);
+            }
+        } else {
+            row.claims -= 1;
+            if row.claims == 0 {
+                self.leaving.insert(slot);
+            }
+        }
+    }
+
+    /// Puts a value in place that differs from the old one, and tells all who depend on it.
+    fn replace(&mut self, slot: u32, new: Option<Arc<T::Value>>, later: &mut Later<'_>) {
+        let old = std::mem::replace(&mut self.rows.get_mut(slot).value, new.clone());
+        for index in &mut self.indexes {
+            index.update(&self.rows, slot, old.as_deref(), new.as_deref(), later);
+        }
+        let key = self.rows.key(slot);
+        if old.is_some() != new.is_some() {
+            later.mark(self.scanners.iter());
+            later.claim(&self.followers, key, new.is_some());
+            self.counters.rows = self.counters.rows + usize::from(new.is_some()) - usize::from(old.is_some());
+        }
+        if let Some(pending) = &mut self.pending {
+            pending.note(key, old);
+        }
+        later.mark(self.rows.get(slot).readers.iter());
+    }
+
+    /// Takes the slot back when nothing speaks of it.
+    fn free(&mut self, slot: u32) {
+        let row = self.rows.get(slot);
+        if row.value.is_none() && row.claims == 0 && !row.dirty && row.readers.is_empty() {
+            debug_assert!(row.reads.is_empty(), "a row without a claim has read nothing");
+            self.rows.remove(slot);
+        }
+    }
+
+    /// What changed since the last call; removals only when `all`, else they wait for a later one.
+    pub(crate) fn take_changes(&mut self, all: bool) -> Changes<T> {
+        let pending = self.pending.as_mut().expect("changes are taken of tables declared as output");
+        pending.take(all, |key| self.rows.get(self.rows.find(key)?).value.as_ref())
+    }
+}
+
+impl<T: Table> AnyTable for Store<T> {
+    fn is_input(&self) -> bool {
+        self.rule.is_none()
+    }
+
+    fn is_lane(&self) -> bool {
+        self.lane
+    }
+
+    fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    fn has_work(&self) -> bool {
+        !self.dirty.is_empty() || !self.leaving.is_empty()
+    }
+
+    fn mark(&mut self, slot: u32) {
+        let row = self.rows.get_mut(slot);
+        if !row.dirty {
+            row.dirty = true;
+            self.dirty.push(slot);
+            self.sorted = false;
+        }
+    }
+
+    fn add_reader(&mut self, node: Node, reader: Node) {
+        match node.part {
+            ROWS => self.rows.get_mut(node.slot).readers.insert(reader),
+            MEMBERS => self.scanners.insert(reader),
+            part => self.indexes[usize::from(part) - 1].add_reader(node.slot, reader),
+        }
+    }
+
+    fn drop_reader(&mut self, node: Node, reader: Node) {
+        match node.part {
+            ROWS => {
+                self.rows.get_mut(node.slot).readers.remove(reader);
+                self.free(node.slot);
+            }
+            MEMBERS => self.scanners.remove(reader),
+            part => self.indexes[usize::from(part) - 1].drop_reader(node.slot, reader),
+        }
+    }
+
+    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, draining: bool) -> Step {
+        self.next(earlier, later, places, draining)
+    }
+
+    fn claim_roots(&mut self) {
+        for key in self.roots.clone() {
+            self.claim(&key, true);
+        }
+    }
+
+    fn fresh(&self) -> Box<dyn AnyTable> {
+        let good =
+            self.holds.iter().filter_map(|(&slot, hold)| Some((self.rows.key(slot).clone(), hold.good.clone()?)));
+        Box::new(Self {
+            lane: self.lane,
+            roots: self.roots.clone(),
+            indexes: self.indexes.iter().map(|index| index.fresh()).collect(),
+            followers: self.followers.clone(),
+            given: good.collect(),
+            pending: self.pending.as_ref().map(|_| Pending::new()),
+            ..Self::with_rule(self.at, self.rule.clone())
+        })
+    }
+
+    fn load(&mut self, from: &dyn AnyTable, later: &mut Later<'_>) {
+        for (key, row) in crate::erased::store::<T>(from).rows.sorted() {
+            self.set(key, row.value.clone(), later);
+        }
+    }
+
+    fn compare(&self, fresh: &dyn AnyTable) -> Result<(), Divergence> {
+        crate::oracle::compare(self, crate::erased::store::<T>(fresh))
+    }
+
+    fn counters(&self) -> TableCounters {
+        TableCounters {
+            keys: self.rows.len(),
+            index_keys: self.indexes.iter().map(|index| index.len()).sum(),
+            held: self.holds.len(),
+            ..self.counters
+        }
+    }
+
+    fn held(&self) -> Vec<Held> {
+        let mut holds: Vec<_> = self.holds.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
+        holds.sort_unstable_by_key(|&(key, _)| key);
+        let held = holds.into_iter().map(|(key, hold)| Held {
+            table: T::NAME,
+            key: format!("{key:?}"),
+            message: hold.message.clone(),
+            last_good: hold.good.is_some(),
+        });
+        held.collect()
+    }
+
+    fn describe(&self, node: Node) -> Read {
+        let (index, key) = match node.part {
+            ROWS => (None, Some(format!("{:?}", self.rows.key(node.slot)))),
+            MEMBERS => (None, None),
+            part => {
+                let index = &self.indexes[usize::from(part) - 1];
+                (Some(index.name()), Some(index.key_text(node.slot)))
+            }
+        };
+        Read { table: T::NAME, index, key }
+    }
+}

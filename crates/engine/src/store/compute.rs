@@ -1,0 +1,158 @@
+//! What happens to a derived row whose turn it is: compute, record what was read, cut off or tell on.
+//!
+//! A panic costs its row only. The reads up to the panic are recorded like any other, so that a change of what led to it
+//! tries again; the value stays the last good one, or becomes what the table says of a failed row.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::Store;
+use crate::erased::{Later, Places, Step, Tables};
+use crate::hold::{Hold, message_of};
+use crate::node::{Node, ROWS};
+use crate::reads::{Reader, Reads};
+use crate::table::{Derived, Table};
+
+/// The computation of a derived table, without the trait bound: a [`Store`] is also made for inputs.
+pub(super) struct Rule<T: Table> {
+    table: Arc<T>,
+    compute: fn(&T, &T::Key, &mut Reads<'_>) -> Option<T::Value>,
+    on_panic: fn(&T, &T::Key, &str) -> Option<T::Value>,
+}
+
+impl<T: Derived> Rule<T> {
+    pub(super) fn new(table: T) -> Self {
+        Self { table: Arc::new(table), compute: T::compute, on_panic: T::on_panic }
+    }
+}
+
+impl<T: Table> Clone for Rule<T> {
+    fn clone(&self) -> Self {
+        Self { table: Arc::clone(&self.table), ..*self }
+    }
+}
+
+impl<T: Table> Store<T> {
+    /// Computes the next row that waits, in key order; when there is none, and not `draining`, removes one that left.
+    pub(super) fn next(
+        &mut self,
+        earlier: &mut Tables,
+        later: &mut Later<'_>,
+        places: &Places,
+        draining: bool,
+    ) -> Step {
+        if !self.sorted {
+            self.dirty.sort_unstable_by(|&a, &b| self.rows.key(b).cmp(self.rows.key(a)));
+            self.sorted = true;
+        }
+        match self.dirty.pop() {
+            Some(slot) => {
+                let row = self.rows.get_mut(slot);
+                row.dirty = false;
+                // It waits to be removed; should it be claimed again before that, it is marked again.
+                if row.claims == 0 {
+                    return Step::Passed;
+                }
+                self.compute(slot, earlier, later, places);
+                Step::Computed
+            }
+            None if draining => Step::Nothing,
+            None => match self.leaving.pop_first() {
+                Some(slot) => {
+                    self.forget(slot, earlier, later);
+                    Step::Passed
+                }
+                None => Step::Nothing,
+            },
+        }
+    }
+
+    fn compute(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>, places: &Places) {
+        let rule = self.rule.as_ref().expect("only rows of derived tables are claimed");
+        let (key, old) = (self.rows.key(slot), &self.rows.get(slot).value);
+        let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
+        let result = catch_unwind(AssertUnwindSafe(|| match ((rule.compute)(&rule.table, key, &mut reads), old) {
+            (Some(new), Some(old)) if new == **old => Some(Arc::clone(old)),
+            (new, _) => new.map(Arc::new),
+        }));
+        let record = reads.finish();
+        if let Some(trouble) = record.misuse {
+            panic!("{trouble}");
+        }
+        self.counters.computed += 1;
+
+        let (new, hold) = match result {
+            Ok(new) => {
+                self.given.remove(self.rows.key(slot));
+                (new, None)
+            }
+            Err(panic) => {
+                self.counters.panics += 1;
+                let hold = self.hold(slot, message_of(&*panic));
+                (hold.good.clone().or_else(|| self.failed(slot, &hold.message)), Some(hold))
+            }
+        };
+        let same_hold = self.holds.get(&slot).map(|hold| &hold.message) == hold.as_ref().map(|hold| &hold.message);
+        match hold {
+            Some(hold) => _ = self.holds.insert(slot, hold),
+            None => _ = self.holds.remove(&slot),
+        }
+
+        let row = self.rows.get_mut(slot);
+        if let Some(reads) = record.wire(Node { table: self.at, part: ROWS, slot }, &row.reads, earlier) {
+            self.counters.reads = self.counters.reads + reads.len() - row.reads.len();
+            row.reads = reads;
+        }
+        let same = match (&row.value, &new) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        if !same {
+            self.replace(slot, new, later);
+        } else if !same_hold {
+            later.mark(row.readers.iter());
+        } else {
+            self.counters.unchanged += 1;
+        }
+    }
+
+    /// The hold of a row that just panicked. What was there before is its last good value, unless a failure put it there.
+    fn hold(&self, slot: u32, message: String) -> Hold<T::Value> {
+        let key = self.rows.key(slot);
+        tracing::error!(table = T::NAME, ?key, panic = message, "a computation panicked");
+        let row = self.rows.get(slot);
+        let good = match self.holds.get(&slot) {
+            Some(hold) => hold.good.clone(),
+            None => row.value.clone().or_else(|| self.given.get(key).cloned()),
+        };
+        Hold { message, good }
+    }
+
+    fn failed(&self, slot: u32, message: &str) -> Option<Arc<T::Value>> {
+        let rule = self.rule.as_ref()?;
+        let (key, old) = (self.rows.key(slot), &self.rows.get(slot).value);
+        let made = catch_unwind(AssertUnwindSafe(|| match ((rule.on_panic)(&rule.table, key, message), old) {
+            (Some(new), Some(old)) if new == **old => Some(Arc::clone(old)),
+            (new, _) => new.map(Arc::new),
+        }));
+        made.unwrap_or_default()
+    }
+
+    /// Removes a row that the table no longer has, with all that was recorded for it.
+    fn forget(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>) {
+        let was_held = self.holds.remove(&slot).is_some();
+        let reads = std::mem::take(&mut self.rows.get_mut(slot).reads);
+        self.counters.reads -= reads.len();
+        for &node in &reads {
+            earlier[usize::from(node.table)].drop_reader(node, Node { table: self.at, part: ROWS, slot });
+        }
+        let row = self.rows.get(slot);
+        if row.value.is_some() {
+            self.replace(slot, None, later);
+        } else if was_held {
+            later.mark(row.readers.iter());
+        }
+        self.given.remove(self.rows.key(slot));
+        self.free(slot);
+    }
+}

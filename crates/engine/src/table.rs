@@ -1,0 +1,67 @@
+//! What a table is: the traits that the users of the engine implement.
+//!
+//! A table is a type. Its key and value are the type's, so that a read is `reads.get::<Services>(&key)` and the compiler
+//! knows what comes back; there are no handles to pass around, and a crate that declares tables needs to know only the
+//! tables it reads. The alternatives were a struct of all tables made by a macro (one crate would have to know them all,
+//! and no dialect could be left out) and string names with values of any type (errors at run time).
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use crate::Reads;
+
+/// What can be a key: ordered (all output is in key order), hashed (how a row is found), and cheap to clone.
+///
+/// A key is kept once per table that has or misses it; `Arc<str>` inside is better than `String`.
+pub trait Key: Ord + Hash + Clone + Debug + Send + Sync + 'static {}
+
+impl<K: Ord + Hash + Clone + Debug + Send + Sync + 'static> Key for K {}
+
+/// A map from key to value that the engine keeps. It is either an [`Input`] or [`Derived`].
+pub trait Table: Send + Sync + 'static {
+    /// What a row is found by.
+    type Key: Key;
+    /// What a row holds. Equality is the cut-off: an equal value wakes no reader.
+    type Value: PartialEq + Send + Sync + 'static;
+    /// The name in counters, logs and debug pages: lower case, plural, unique in a pipeline.
+    const NAME: &'static str;
+}
+
+/// A table whose rows are set from outside, by [`Engine::set`](crate::Engine::set).
+pub trait Input: Table {}
+
+/// A table whose rows are computed from earlier tables.
+///
+/// Which keys it has is said where it is declared: [`each`](crate::Declared::each), [`per`](crate::Declared::per),
+/// [`always`](crate::Declared::always).
+pub trait Derived: Table {
+    /// The value of the row `key`, or `None` when there is to be no such row.
+    ///
+    /// Must be pure: a function of `self` (which never changes), `key` and what `reads` answers. No clocks, no
+    /// randomness, no iteration over hash maps: the same reads give the same value, on every replica and every rebuild.
+    fn compute(&self, key: &Self::Key, reads: &mut Reads<'_>) -> Option<Self::Value>;
+
+    /// What the row is when `compute` panicked with `message` and there is no last good value to keep.
+    fn on_panic(&self, _key: &Self::Key, _message: &str) -> Option<Self::Value> {
+        None
+    }
+}
+
+/// A way to find the rows of a table by something in their value: by namespace, by host, by target.
+///
+/// Two uses: [`Reads::probe`] asks which rows have an index key, and [`per`](crate::Declared::per) makes a later table
+/// have one row for each index key that at least one row names (contributions keyed by their target).
+pub trait Index: 'static {
+    /// The table that is indexed.
+    type Of: Table;
+    /// What it is indexed by.
+    type Key: Key;
+    /// The name in debug pages.
+    const NAME: &'static str;
+
+    /// The index keys of one row; duplicates do not matter. Must be pure, as [`Derived::compute`].
+    ///
+    /// The engine does not store them: it asks again with the old value when a row changes. A row on which this panics
+    /// has none.
+    fn keys(key: &<Self::Of as Table>::Key, value: &<Self::Of as Table>::Value) -> impl IntoIterator<Item = Self::Key>;
+}
