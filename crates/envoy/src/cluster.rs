@@ -1,0 +1,86 @@
+//! A Service port as Envoy's cluster.
+
+pub mod breakers;
+pub mod protocol;
+
+use crate::{endpoints::socket, name};
+use envoy_api::envoy::{
+    config::{
+        cluster::v3::{
+            Cluster, UpstreamConnectionOptions,
+            cluster::{ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbPolicy},
+        },
+        core::v3::TcpKeepalive,
+        endpoint::v3::{ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint},
+    },
+    r#type::v3::Percent,
+};
+use model::cluster::{Discovery, DnsTarget};
+use std::time::Duration;
+
+/// What holds for every cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClusterSettings {
+    /// How long a connection may take to stand.
+    pub connect_timeout: Duration,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        Self { connect_timeout: Duration::from_secs(2) }
+    }
+}
+
+/// The cluster. An unhealthy backend is never given traffic in a panic: the threshold is off, as Contour has it.
+pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster {
+    let built = Cluster {
+        name: name::cluster(&cluster.id),
+        alt_stat_name: name::cluster_in_stats(&cluster.id),
+        connect_timeout: Some(settings.connect_timeout.into()),
+        lb_policy: LbPolicy::RoundRobin.into(),
+        common_lb_config: Some(CommonLbConfig {
+            healthy_panic_threshold: Some(Percent { value: 0.0 }),
+            ..Default::default()
+        }),
+        circuit_breakers: breakers::thresholds(&cluster.breakers),
+        transport_socket: protocol::transport_socket(cluster),
+        typed_extension_protocol_options: protocol::options(cluster.protocol),
+        upstream_connection_options: Some(UpstreamConnectionOptions {
+            tcp_keepalive: Some(TcpKeepalive::default()),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    match &cluster.discovery {
+        Discovery::Endpoints => Cluster {
+            cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())),
+            eds_cluster_config: Some(EdsClusterConfig {
+                eds_config: Some(name::on_this_stream()),
+                service_name: name::cluster(&cluster.id),
+            }),
+            ..built
+        },
+        Discovery::Dns(targets) => Cluster {
+            cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::StrictDns.into())),
+            load_assignment: Some(ClusterLoadAssignment {
+                cluster_name: name::cluster(&cluster.id),
+                endpoints: vec![LocalityLbEndpoints {
+                    lb_endpoints: targets.iter().map(dns_endpoint).collect(),
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }),
+            ..built
+        },
+    }
+}
+
+fn dns_endpoint(target: &DnsTarget) -> LbEndpoint {
+    LbEndpoint {
+        host_identifier: Some(lb_endpoint::HostIdentifier::Endpoint(Endpoint {
+            address: Some(socket(&target.host, target.port)),
+            ..Default::default()
+        })),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,53 @@
+//! What a backend speaks: HTTP version and encryption.
+
+use envoy_api::{
+    any,
+    envoy::{
+        config::core::v3::{Http2ProtocolOptions, TransportSocket, transport_socket::ConfigType},
+        extensions::{
+            transport_sockets::tls::v3::{CommonTlsContext, UpstreamTlsContext},
+            upstreams::http::v3::{
+                HttpProtocolOptions,
+                http_protocol_options::{
+                    ExplicitHttpConfig, UpstreamProtocolOptions, explicit_http_config::ProtocolConfig,
+                },
+            },
+        },
+    },
+    google::protobuf::Any,
+};
+use model::cluster::Protocol;
+use std::collections::BTreeMap;
+
+const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+/// The HTTP options; HTTP/1.1 needs none.
+pub fn options(protocol: Protocol) -> BTreeMap<String, Any> {
+    if !protocol.is_h2() {
+        return BTreeMap::new();
+    }
+    let options = HttpProtocolOptions {
+        upstream_protocol_options: Some(UpstreamProtocolOptions::ExplicitHttpConfig(ExplicitHttpConfig {
+            protocol_config: Some(ProtocolConfig::Http2ProtocolOptions(Http2ProtocolOptions::default())),
+        })),
+        ..Default::default()
+    };
+    BTreeMap::from([(OPTIONS.to_owned(), any(&options))])
+}
+
+/// TLS to the backend. Nothing was said about whom to trust, so nobody is verified: the connection is private, not proven.
+pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
+    if !cluster.protocol.is_tls() {
+        return None;
+    }
+    let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
+    let context = UpstreamTlsContext {
+        common_tls_context: Some(CommonTlsContext { alpn_protocols: alpn, ..Default::default() }),
+        sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),
+        ..Default::default()
+    };
+    Some(TransportSocket {
+        name: "envoy.transport_sockets.tls".to_owned(),
+        config_type: Some(ConfigType::TypedConfig(any(&context))),
+    })
+}

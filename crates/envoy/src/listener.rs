@@ -1,0 +1,108 @@
+//! A listener: its address, its filter chains, and what every connection goes through.
+//!
+//! A route's edit never comes here: routes, certificates and endpoints are asked for by name. Only a listener's own
+//! settings and the set of TLS chains stand in it, and a TLS host that joins a chain changes nothing but the map from
+//! server names to chains, which Envoy updates in place.
+
+pub mod access_log;
+pub mod admin;
+pub mod compression;
+pub mod filters;
+pub mod manager;
+pub mod sni;
+pub mod tls;
+
+use crate::endpoints::socket;
+use envoy_api::{
+    any,
+    envoy::{
+        config::{
+            core::v3::{SocketOption, socket_option},
+            listener::v3::{Filter, FilterChain, Listener, ListenerFilter, filter::ConfigType, listener_filter},
+        },
+        extensions::filters::listener::{proxy_protocol::v3::ProxyProtocol, tls_inspector::v3::TlsInspector},
+    },
+};
+use model::{RouteTableId, listener::Security, tls::Chain};
+
+/// What a connection may hold in memory in each direction before its peer is made to wait.
+const BUFFER: u32 = 32 * 1024;
+
+/// The listener in the clear, or under TLS with these chains.
+pub fn listener(listener: &model::Listener, chains: &[Chain]) -> Listener {
+    let mut listener_filters = Vec::new();
+    if listener.http.proxy_protocol {
+        listener_filters.push(listener_filter("envoy.filters.listener.proxy_protocol", any(&ProxyProtocol::default())));
+    }
+    let built = Listener {
+        name: listener.id.to_string(),
+        address: Some(socket(&listener.address.to_string(), listener.port)),
+        per_connection_buffer_limit_bytes: Some(BUFFER.into()),
+        socket_options: keepalive(),
+        ..Default::default()
+    };
+    match listener.security {
+        Security::Plain => Listener { listener_filters, filter_chains: vec![plain(listener)], ..built },
+        Security::Tls => {
+            listener_filters
+                .push(listener_filter("envoy.filters.listener.tls_inspector", any(&TlsInspector::default())));
+            Listener {
+                listener_filters,
+                filter_chains: chains.iter().map(|chain| encrypted(listener, chain)).collect(),
+                filter_chain_matcher: Some(sni::matcher(chains)),
+                ..built
+            }
+        }
+    }
+}
+
+fn plain(listener: &model::Listener) -> FilterChain {
+    let table = RouteTableId { listener: listener.id.clone(), termination: None };
+    FilterChain { filters: vec![http(listener, &table)], ..Default::default() }
+}
+
+fn encrypted(listener: &model::Listener, chain: &Chain) -> FilterChain {
+    let table = RouteTableId { listener: listener.id.clone(), termination: Some(chain.termination.clone()) };
+    FilterChain {
+        name: chain.termination.to_string(),
+        filters: vec![http(listener, &table)],
+        transport_socket: Some(tls::transport_socket(&chain.termination, &listener.http)),
+        ..Default::default()
+    }
+}
+
+fn http(listener: &model::Listener, table: &RouteTableId) -> Filter {
+    Filter {
+        name: "envoy.filters.network.http_connection_manager".to_owned(),
+        config_type: Some(ConfigType::TypedConfig(any(&manager::connection_manager(listener, table)))),
+    }
+}
+
+fn listener_filter(name: &str, config: envoy_api::Any) -> ListenerFilter {
+    ListenerFilter {
+        name: name.to_owned(),
+        config_type: Some(listener_filter::ConfigType::TypedConfig(config)),
+        ..Default::default()
+    }
+}
+
+/// Idle connections are probed after 45 s, every 5 s, nine times: load balancers forget them sooner than Linux asks.
+fn keepalive() -> Vec<SocketOption> {
+    const SOCKET: i64 = 1;
+    const TCP: i64 = 6;
+    [
+        ("keep-alive on", SOCKET, 9, 1),
+        ("seconds idle before the first probe", TCP, 4, 45),
+        ("seconds between probes", TCP, 5, 5),
+        ("probes before giving up", TCP, 6, 9),
+    ]
+    .map(|(description, level, name, value)| SocketOption {
+        description: description.to_owned(),
+        level,
+        name,
+        value: Some(socket_option::Value::IntValue(value)),
+        state: socket_option::SocketState::StateListening.into(),
+        ..Default::default()
+    })
+    .to_vec()
+}

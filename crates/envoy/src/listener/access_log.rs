@@ -1,0 +1,152 @@
+//! Where requests are written down: Envoy's own line, or JSON with chosen fields.
+
+use crate::route::ORIGIN;
+use envoy_api::{
+    any,
+    envoy::{
+        config::{
+            accesslog::v3::{
+                AccessLog, AccessLogFilter, ComparisonFilter, OrFilter, ResponseFlagFilter, StatusCodeFilter,
+                access_log, access_log_filter::FilterSpecifier, comparison_filter::Op,
+            },
+            core::v3::{RuntimeUInt32, SubstitutionFormatString, substitution_format_string::Format},
+        },
+        extensions::access_loggers::file::v3::{FileAccessLog, file_access_log},
+    },
+    google::protobuf::Struct,
+};
+use model::listener::{AccessLogFormat, AccessLogLevel};
+
+/// The JSON fields that are written when none were chosen, in Contour's words, and after them whose route it was.
+pub const DEFAULT_FIELDS: [&str; 25] = [
+    "@timestamp",
+    "authority",
+    "bytes_received",
+    "bytes_sent",
+    "downstream_local_address",
+    "downstream_remote_address",
+    "duration",
+    "grpc_status",
+    "grpc_status_number",
+    "method",
+    "origin_kind",
+    "origin_name",
+    "origin_namespace",
+    "path",
+    "protocol",
+    "request_id",
+    "requested_server_name",
+    "response_code",
+    "response_flags",
+    "uber_trace_id",
+    "upstream_cluster",
+    "upstream_host",
+    "upstream_local_address",
+    "upstream_service_time",
+    "user_agent",
+];
+
+/// The access log of a listener.
+pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
+    if log.level == AccessLogLevel::Disabled {
+        return Vec::new();
+    }
+    let file = FileAccessLog {
+        path: log.path.to_string(),
+        access_log_format: match &log.format {
+            AccessLogFormat::Envoy => None,
+            AccessLogFormat::Json(fields) => Some(file_access_log::AccessLogFormat::LogFormat(json(fields))),
+        },
+    };
+    vec![AccessLog {
+        name: "envoy.access_loggers.file".to_owned(),
+        filter: filter(log.level),
+        config_type: Some(access_log::ConfigType::TypedConfig(any(&file))),
+    }]
+}
+
+fn json(fields: &[std::sync::Arc<str>]) -> SubstitutionFormatString {
+    let fields = fields.iter().filter_map(|field| {
+        let (name, format) = match field.split_once('=') {
+            Some((name, format)) => (name, format.to_owned()),
+            None => (&**field, operator(field)?),
+        };
+        Some((name.to_owned(), format.as_str().into()))
+    });
+    SubstitutionFormatString {
+        format: Some(Format::JsonFormat(Struct { fields: fields.collect() })),
+        omit_empty_values: true,
+        ..Default::default()
+    }
+}
+
+/// What Envoy writes for a field that is known by name.
+pub fn operator(field: &str) -> Option<String> {
+    let operator = match field {
+        "@timestamp" | "ts" => "%START_TIME%",
+        "authority" => "%REQ(:AUTHORITY)%",
+        "bytes_received" => "%BYTES_RECEIVED%",
+        "bytes_sent" => "%BYTES_SENT%",
+        "downstream_local_address" => "%DOWNSTREAM_LOCAL_ADDRESS%",
+        "downstream_remote_address" => "%DOWNSTREAM_REMOTE_ADDRESS%",
+        "duration" => "%DURATION%",
+        "grpc_status" => "%GRPC_STATUS%",
+        "grpc_status_number" => "%GRPC_STATUS_NUMBER%",
+        "method" => "%REQ(:METHOD)%",
+        "path" => "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+        "protocol" => "%PROTOCOL%",
+        "request_id" => "%REQ(X-REQUEST-ID)%",
+        "requested_server_name" => "%REQUESTED_SERVER_NAME%",
+        "response_code" => "%RESPONSE_CODE%",
+        "response_code_details" => "%RESPONSE_CODE_DETAILS%",
+        "response_flags" => "%RESPONSE_FLAGS%",
+        "uber_trace_id" => "%REQ(UBER-TRACE-ID)%",
+        "upstream_cluster" => "%UPSTREAM_CLUSTER%",
+        "upstream_host" => "%UPSTREAM_HOST%",
+        "upstream_local_address" => "%UPSTREAM_LOCAL_ADDRESS%",
+        "upstream_service_time" => "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%",
+        "user_agent" => "%REQ(USER-AGENT)%",
+        "x_forwarded_for" => "%REQ(X-FORWARDED-FOR)%",
+        "x_trace_id" => "%REQ(X-TRACE-ID)%",
+        "origin_kind" | "contour_config_kind" => return Some(origin("kind")),
+        "origin_namespace" | "contour_config_namespace" => return Some(origin("namespace")),
+        "origin_name" | "contour_config_name" => return Some(origin("name")),
+        _ => return None,
+    };
+    Some(operator.to_owned())
+}
+
+fn origin(key: &str) -> String {
+    format!("%METADATA(ROUTE:{ORIGIN}:{key})%")
+}
+
+/// Which requests are written down: from a status on, or whenever Envoy had something to remark.
+fn filter(level: AccessLogLevel) -> Option<AccessLogFilter> {
+    let from = match level {
+        AccessLogLevel::Info | AccessLogLevel::Disabled => return None,
+        AccessLogLevel::Error => 300,
+        AccessLogLevel::Critical => 500,
+    };
+    let status = StatusCodeFilter {
+        comparison: Some(ComparisonFilter {
+            op: Op::Ge.into(),
+            value: Some(RuntimeUInt32 { default_value: from, runtime_key: "sesame.access_log_from".to_owned() }),
+        }),
+    };
+    let filters =
+        [FilterSpecifier::StatusCodeFilter(status), FilterSpecifier::ResponseFlagFilter(ResponseFlagFilter::default())];
+    let filters = filters.into_iter().map(|specifier| AccessLogFilter { filter_specifier: Some(specifier) }).collect();
+    Some(AccessLogFilter { filter_specifier: Some(FilterSpecifier::OrFilter(OrFilter { filters })) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_field_is_known() {
+        for field in DEFAULT_FIELDS {
+            assert!(operator(field).is_some(), "{field}");
+        }
+    }
+}

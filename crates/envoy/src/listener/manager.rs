@@ -1,0 +1,94 @@
+//! The HTTP connection manager: what holds for every request of a listener.
+
+use super::{access_log, filters};
+use crate::{name, route::action::timeout};
+use envoy_api::{
+    envoy::{
+        config::core::v3::{
+            Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions,
+            http_protocol_options::HeadersWithUnderscoresAction,
+        },
+        extensions::filters::network::http_connection_manager::v3::{
+            HttpConnectionManager, Rds,
+            http_connection_manager::{CodecType, RouteSpecifier, ServerHeaderTransformation},
+        },
+    },
+    google::protobuf::Duration,
+};
+use model::{
+    RouteTableId, Timeout,
+    listener::{HttpSettings, ServerHeader},
+};
+
+/// Requests that one HTTP/2 connection may have in flight.
+const STREAMS: u32 = 100;
+/// What one HTTP/2 stream may send ahead.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// What one HTTP/2 connection may send ahead.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// The manager of one filter chain, whose routes stand in `table`.
+pub fn connection_manager(listener: &model::Listener, table: &RouteTableId) -> HttpConnectionManager {
+    let http = &listener.http;
+    HttpConnectionManager {
+        stat_prefix: listener.id.to_string(),
+        codec_type: if http.http2 { CodecType::Auto } else { CodecType::Http1 }.into(),
+        route_specifier: Some(RouteSpecifier::Rds(Rds {
+            config_source: Some(name::on_this_stream()),
+            route_config_name: name::route_table(table),
+        })),
+        http_filters: filters::http(http),
+        access_log: access_log::access_log(&http.access_log),
+        server_header_transformation: server_header(http.server_header).into(),
+        common_http_protocol_options: Some(connections(http)),
+        http_protocol_options: Some(Http1ProtocolOptions {
+            accept_http_10: true,
+            allow_chunked_length: true,
+            ..Default::default()
+        }),
+        http2_protocol_options: Some(Http2ProtocolOptions {
+            max_concurrent_streams: Some(STREAMS.into()),
+            initial_stream_window_size: Some(STREAM_WINDOW.into()),
+            initial_connection_window_size: Some(CONNECTION_WINDOW.into()),
+            ..Default::default()
+        }),
+        use_remote_address: Some(true.into()),
+        xff_num_trusted_hops: http.trusted_hops,
+        preserve_external_request_id: true,
+        normalize_path: Some(true.into()),
+        merge_slashes: http.merge_slashes,
+        strip_trailing_host_dot: true,
+        stream_idle_timeout: timeout(http.stream_idle),
+        request_timeout: timeout(http.request),
+        request_headers_timeout: timeout(http.request_headers),
+        delayed_close_timeout: timeout(http.delayed_close),
+        drain_timeout: timeout(http.drain),
+        ..Default::default()
+    }
+}
+
+/// A header whose name differs from another's only by `_` for `-` may slip past whoever checks the other: refused.
+fn connections(http: &HttpSettings) -> HttpProtocolOptions {
+    HttpProtocolOptions {
+        idle_timeout: timeout(http.connection_idle),
+        max_connection_duration: longest(http.max_connection),
+        headers_with_underscores_action: HeadersWithUnderscoresAction::RejectRequest.into(),
+        ..Default::default()
+    }
+}
+
+/// Envoy has no word for "for ever" here: it is what nothing said means.
+fn longest(span: Timeout) -> Option<Duration> {
+    match span {
+        Timeout::After(span) => Some(span.into()),
+        Timeout::Default | Timeout::Infinite => None,
+    }
+}
+
+fn server_header(header: ServerHeader) -> ServerHeaderTransformation {
+    match header {
+        ServerHeader::Overwrite => ServerHeaderTransformation::Overwrite,
+        ServerHeader::AppendIfAbsent => ServerHeaderTransformation::AppendIfAbsent,
+        ServerHeader::PassThrough => ServerHeaderTransformation::PassThrough,
+    }
+}

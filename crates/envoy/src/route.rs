@@ -1,0 +1,32 @@
+//! One route: match, action, and the names it carries into logs.
+
+pub mod action;
+pub mod path;
+pub mod retry;
+
+use envoy_api::{
+    envoy::config::{core::v3::Metadata, route::v3::Route},
+    google::protobuf::Struct,
+};
+use model::{Host, ObjectRef};
+use std::collections::BTreeMap;
+
+/// Where a route's origin stands in its metadata; access logs read it from there.
+pub const ORIGIN: &str = "projectsesame.io";
+
+/// The route, for the virtual host of `host`.
+pub fn route(host: &Host, route: &model::Route) -> Route {
+    Route {
+        name: route.origin.to_string(),
+        r#match: Some(path::route_match(host, route)),
+        metadata: Some(origin(&route.origin.object)),
+        action: Some(action::action(&route.action)),
+        ..Default::default()
+    }
+}
+
+fn origin(object: &ObjectRef) -> Metadata {
+    let fields = [("kind", object.kind), ("namespace", &object.namespace), ("name", &object.name)];
+    let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    Metadata { filter_metadata: BTreeMap::from([(ORIGIN.to_owned(), Struct { fields })]), ..Default::default() }
+}

@@ -1,0 +1,24 @@
+//! A certificate with its key, as it travels by SDS.
+
+use crate::name;
+use envoy_api::envoy::{
+    config::core::v3::{DataSource, data_source::Specifier},
+    extensions::transport_sockets::tls::v3::{Secret, TlsCertificate, secret},
+};
+use model::{SecretId, tls::KeyPair};
+
+/// The certificate under its Secret's name.
+pub fn certificate(id: &SecretId, pair: &KeyPair) -> Secret {
+    Secret {
+        name: name::secret(id),
+        r#type: Some(secret::Type::TlsCertificate(TlsCertificate {
+            certificate_chain: Some(inline(&pair.chain)),
+            private_key: Some(inline(&pair.key)),
+            ..Default::default()
+        })),
+    }
+}
+
+fn inline(pem: &str) -> DataSource {
+    DataSource { specifier: Some(Specifier::InlineBytes(pem.as_bytes().to_vec())), ..Default::default() }
+}

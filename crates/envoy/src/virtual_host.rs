@@ -1,0 +1,34 @@
+//! A virtual host as Envoy's: its domain and its routes.
+
+use crate::route;
+use envoy_api::envoy::config::route::v3::{
+    DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier,
+};
+use model::Host;
+
+/// The virtual host. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
+pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
+    VirtualHost {
+        name: host.host.to_string(),
+        domains: vec![host.host.to_string()],
+        routes: host.routes.iter().map(|route| route::route(&host.host, route)).collect(),
+        ..Default::default()
+    }
+}
+
+/// The answer to a request whose Host does not belong to the certificate that its connection was made with: the client
+/// is told to ask again on a connection of its own.
+pub fn misdirected() -> VirtualHost {
+    let route = Route {
+        name: "misdirected".to_owned(),
+        r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),
+        action: Some(Action::DirectResponse(DirectResponseAction { status: 421, ..Default::default() })),
+        ..Default::default()
+    };
+    VirtualHost {
+        name: "misdirected".to_owned(),
+        domains: vec![Host::Any.to_string()],
+        routes: vec![route],
+        ..Default::default()
+    }
+}
