@@ -1,2 +1,58 @@
-//! Build steps.
-fn main() {}
+//! Sesame's own build steps, as `cargo xtask <step>`; the Makefile calls them.
+//!
+//! In: a step and its words. Out: the step done, or one error that says what to do about it. Steps stand here when a line of
+//! shell in the Makefile would not do.
+
+mod bring;
+mod deny;
+mod test;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+cargo xtask parts [NAME…]      bring parts, or groups of parts, into the cache; all of them if none is named
+cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the whole workspace if no argument is given), count
+cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<ExitCode> {
+    match words.split_first().map(|(step, rest)| (step.as_str(), rest)) {
+        Some(("parts", names)) => bring::bring(names).map(|()| ExitCode::SUCCESS),
+        Some(("test", arguments)) => {
+            bring::bring(&["test".to_owned()])?;
+            test::run(arguments)
+        }
+        Some(("deny", [])) => {
+            bring::bring(&["cargo-deny".to_owned()])?;
+            deny::run().map(|()| ExitCode::SUCCESS)
+        }
+        Some(("help" | "--help" | "-h", _)) => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => bail!("no such step\n{USAGE}"),
+    }
+}
+
+/// The root of the tree.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the tree")
+}
+
+/// The cargo that runs us.
+fn cargo() -> std::process::Command {
+    std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}

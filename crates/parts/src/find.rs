@@ -10,7 +10,7 @@ mod tests;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::pins::{Part, Pins, pins};
+use crate::pins::{Package, Part, Pins, pins};
 
 /// Folders with programs for administrators, which an ordinary user's PATH may lack.
 const SYSTEM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -41,10 +41,12 @@ pub enum Missing {
         what: &'static str,
     },
     /// The system should have it.
-    #[error("{name} is not installed: `make parts` says which packages are needed (or name one with {variable})")]
+    #[error("{name} is not installed: as root, `apt-get install {package}`, or name one with {variable}")]
     NotInstalled {
         /// The program or folder.
         name: String,
+        /// The Debian package that has it.
+        package: String,
         /// What would replace it.
         variable: String,
     },
@@ -100,15 +102,13 @@ impl<'a> Finder<'a> {
         if let Some(path) = self.replaced(name, "program", Path::is_file)? {
             return Ok(path);
         }
-        match self.pins.part(name) {
-            Some(part) if part.is_program() => {
-                let path = self.place(part)?.join("bin").join(name);
-                if path.is_file() { Ok(path) } else { Err(not_built(part, path)) }
-            }
-            None if self.pins.system.programs.iter().any(|program| program == name) => self
-                .on_system(name)
-                .ok_or_else(|| Missing::NotInstalled { name: name.to_owned(), variable: variable(name) }),
-            _ => Err(Missing::Unknown { name: name.to_owned() }),
+        if let Some(part) = self.pins.part(name).filter(|part| part.is_program()) {
+            let path = self.place(part)?.join("bin").join(name);
+            return if path.is_file() { Ok(path) } else { Err(not_built(part, path)) };
+        }
+        match self.pins.system.packages.iter().find(|package| package.programs.iter().any(|program| program == name)) {
+            Some(package) => self.on_system(name).ok_or_else(|| not_installed(name, package)),
+            None => Err(Missing::Unknown { name: name.to_owned() }),
         }
     }
 
@@ -121,13 +121,14 @@ impl<'a> Finder<'a> {
             let path = self.place(part)?;
             return if path.is_dir() { Ok(path) } else { Err(not_built(part, path)) };
         }
-        match self.pins.system.folders.iter().find(|folder| folder.name == name) {
-            Some(folder) => folder
+        let folders = self.pins.system.packages.iter().filter_map(|package| Some((package, package.folder.as_ref()?)));
+        match folders.into_iter().find(|(_, folder)| folder.name == name) {
+            Some((package, folder)) => folder
                 .any
                 .iter()
                 .map(PathBuf::from)
-                .find(|path| path.is_dir())
-                .ok_or_else(|| Missing::NotInstalled { name: name.to_owned(), variable: variable(name) }),
+                .find(|path| folder.holds.iter().all(|file| path.join(file).is_file()))
+                .ok_or_else(|| not_installed(name, package)),
             None => Err(Missing::Unknown { name: name.to_owned() }),
         }
     }
@@ -139,13 +140,16 @@ impl<'a> Finder<'a> {
         folders.map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
-    /// What the environment puts in the place of `name`.
-    pub fn replaced(
-        &self,
-        name: &str,
-        what: &'static str,
-        there: fn(&Path) -> bool,
-    ) -> Result<Option<PathBuf>, Missing> {
+    /// What the environment puts in the place of `part`.
+    pub fn replacement(&self, part: &Part) -> Result<Option<PathBuf>, Missing> {
+        if part.is_program() {
+            self.replaced(&part.name, "program", Path::is_file)
+        } else {
+            self.replaced(&part.name, "folder", Path::is_dir)
+        }
+    }
+
+    fn replaced(&self, name: &str, what: &'static str, there: fn(&Path) -> bool) -> Result<Option<PathBuf>, Missing> {
         let variable = variable(name);
         match self.path(&variable) {
             Some(path) if there(&path) => Ok(Some(path)),
@@ -167,4 +171,8 @@ pub fn variable(name: &str) -> String {
 
 fn not_built(part: &Part, path: PathBuf) -> Missing {
     Missing::NotBuilt { name: part.name.clone(), version: part.version.clone(), path, variable: variable(&part.name) }
+}
+
+fn not_installed(name: &str, package: &Package) -> Missing {
+    Missing::NotInstalled { name: name.to_owned(), package: package.name.clone(), variable: variable(name) }
 }

@@ -112,12 +112,22 @@ pub struct Crate {
 pub struct System {
     /// The targets that need it.
     pub groups: Vec<String>,
-    /// The packages, as Debian calls them.
-    pub packages: Vec<String>,
-    /// The programs in them that are used.
+    /// The packages that have it.
+    #[serde(rename = "package", default)]
+    pub packages: Vec<Package>,
+}
+
+/// A package of the system, as Debian calls it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// The programs in it that are used.
+    #[serde(default)]
     pub programs: Vec<String>,
-    /// The folders in them that are used.
-    pub folders: Vec<SystemFolder>,
+    /// The folder in it that is used.
+    pub folder: Option<SystemFolder>,
 }
 
 /// A folder that systems keep in different places.
@@ -126,8 +136,10 @@ pub struct System {
 pub struct SystemFolder {
     /// What it is asked for by.
     pub name: String,
-    /// Where it may be; the first that exists counts.
+    /// Where it may be; the first that has all it should counts.
     pub any: Vec<String>,
+    /// The files that are used.
+    pub holds: Vec<String>,
 }
 
 /// What is wrong with a file of pins.

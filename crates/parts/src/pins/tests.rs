@@ -3,7 +3,7 @@
 
 use super::*;
 
-const SYSTEM: &str = "[system]\ngroups = []\npackages = []\nprograms = []\nfolders = []\n";
+const SYSTEM: &str = "[system]\ngroups = []\n";
 
 fn parse(text: &str) -> Result<Pins, Bad> {
     Pins::parse(&format!("{text}\n{SYSTEM}"))

@@ -1,0 +1,38 @@
+# What there is to do here; bare `make` lists it. Each target brings the parts it needs first (see parts/pins.toml).
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint fmt parts cluster cluster-down rust
+
+help:
+	@echo "make <target>:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 17
+
+demo: rust ## three backends behind a real Envoy on this machine, to look at and play with
+	@cargo xtask parts demo
+	@tools/demo
+
+test: rust ## all tests, against the real parts; ends with one line of counts
+	@cargo xtask test
+
+lint: rust ## formatting, clippy, and licences and sources of all dependencies
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask deny
+
+fmt: rust ## format the code
+	cargo fmt --all
+
+parts: rust ## bring all parts: Envoy, etcd, Kubernetes and others, at pinned versions, into the cache
+	@cargo xtask parts
+
+cluster: rust ## a Kubernetes of your own on this machine (root); prints its kubeconfig
+	@cargo xtask parts cluster
+	@cargo run -q -p testbed --bin cluster -- up
+
+cluster-down: rust ## take that cluster away again
+	@cargo run -q -p testbed --bin cluster -- down
+
+# Cargo can say what else is missing; without cargo or a linker nobody can.
+rust:
+	@command -v cargo >/dev/null || { echo "cargo is missing: get Rust from https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "cc is missing: a C compiler links Rust (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }

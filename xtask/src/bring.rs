@@ -1,0 +1,141 @@
+//! Brings parts into the cache.
+//!
+//! In: names of parts or groups (none: everything). Out: each of them in `$SESAME_CACHE/parts/<name>-<version>`, built there only
+//! if it is missing or its recipe has changed.
+//!
+//! Each part has a lock of its own, so that a run that needs Envoy does not wait for another that compiles Kubernetes.
+//! A part is made in a folder beside its place and renamed: it is there whole, or not at all. What was done when a
+//! run is interrupted stays in the caches of go, pip and cargo, and the next run goes on from there.
+
+mod make;
+mod progress;
+mod recipe;
+mod system;
+mod tools;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use parts::{Finder, Part, Pins, pins};
+
+use progress::Progress;
+
+/// Brings all that `names` stand for.
+pub fn bring(names: &[String]) -> Result<()> {
+    let wanted = choose(pins(), names)?;
+    let finder = Finder::from_env();
+    let shelf = finder.cache()?.join("parts");
+
+    let mut missing = Vec::new();
+    for part in &wanted.parts {
+        let (place, recipe) = (finder.place(part)?, recipe::text(crate::root(), part)?);
+        if finder.replacement(part)?.is_none() && !is_current(&place, part, &recipe) {
+            missing.push(Missing { part, place, recipe });
+        }
+    }
+    tools::check(&finder, missing.iter().map(|missing| &missing.part.recipe), wanted.system)?;
+    fs::create_dir_all(&shelf).with_context(|| format!("making {}", shelf.display()))?;
+    if wanted.system {
+        system::bring(&finder, &pins().system, &shelf)?;
+    }
+    for (number, missing_part) in missing.iter().enumerate() {
+        let progress = Progress::new(number + 1, missing.len(), missing_part.part);
+        bring_one(&shelf, missing_part, &progress)
+            .with_context(|| format!("{} could not be brought", missing_part.part.name))?;
+    }
+    eprintln!("parts: {} wanted, {} brought now, all in {}", wanted.parts.len(), missing.len(), shelf.display());
+    Ok(())
+}
+
+/// A part that is not there as it should be.
+struct Missing<'a> {
+    part: &'a Part,
+    /// Where it belongs.
+    place: PathBuf,
+    /// What it is made by; kept beside it.
+    recipe: String,
+}
+
+/// What some names stand for.
+#[derive(Debug)]
+struct Wanted<'a> {
+    parts: Vec<&'a Part>,
+    system: bool,
+}
+
+fn choose<'a>(pins: &'a Pins, names: &[String]) -> Result<Wanted<'a>> {
+    let groups = pins.groups();
+    if let Some(unknown) = names.iter().find(|name| pins.part(name).is_none() && !groups.contains(&name.as_str())) {
+        let parts: Vec<&str> = pins.parts.iter().map(|part| part.name.as_str()).collect();
+        bail!("there is no part or group {unknown:?}\n  groups: {}\n  parts: {}", groups.join(", "), parts.join(", "));
+    }
+    let all = names.is_empty();
+    let named = |part: &Part| names.iter().any(|name| *name == part.name || part.groups.contains(name));
+    Ok(Wanted {
+        parts: pins.parts.iter().filter(|part| all || named(part)).collect(),
+        system: all || pins.system.groups.iter().any(|group| names.contains(group)),
+    })
+}
+
+/// The part is there, and was made by the recipe that holds today.
+fn is_current(place: &Path, part: &Part, recipe: &str) -> bool {
+    let whole = if part.is_program() { place.join("bin").join(&part.name).is_file() } else { place.is_dir() };
+    whole && fs::read_to_string(place.join(recipe::FILE)).is_ok_and(|made_by| made_by == recipe)
+}
+
+/// Brings one part, unless another run did so while we waited for it.
+fn bring_one(shelf: &Path, missing: &Missing<'_>, progress: &Progress) -> Result<()> {
+    let Missing { part, place, recipe } = missing;
+    let _lock = lock(shelf, &part.name, || progress.say("another run is bringing it; waiting for that"))?;
+    if is_current(place, part, recipe) {
+        progress.say("brought by the other run");
+        return Ok(());
+    }
+    let new = shelf.join(format!(".{}.{}.tmp", part.folder(), std::process::id()));
+    remove_unfinished(shelf, part)?;
+    fs::create_dir_all(&new).with_context(|| format!("making {}", new.display()))?;
+    let log = shelf.join(format!(".{}.log", part.name));
+    make::make(part, shelf, &new, &log, progress)?;
+    fs::write(new.join(recipe::FILE), recipe)?;
+    // The earlier one steps aside only for the moment between two renames: tests may be using it.
+    let old = shelf.join(format!(".{}.old.tmp", part.folder()));
+    if place.exists() {
+        fs::rename(place, &old).with_context(|| format!("moving the earlier {} aside", part.name))?;
+    }
+    fs::rename(&new, place).with_context(|| format!("moving {} into its place", part.name))?;
+    remove_unfinished(shelf, part)?;
+    fs::remove_file(&log).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+    progress.done(&place.join("bin").join(&part.name));
+    Ok(())
+}
+
+/// Takes the lock `name`, which goes with the returned file, and with the process however that ends.
+fn lock(shelf: &Path, name: &str, waiting: impl FnOnce()) -> Result<File> {
+    let path = shelf.join(format!(".{name}.lock"));
+    let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => waiting(),
+        Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("locking {}", path.display())),
+    }
+    file.lock().with_context(|| format!("waiting for {}", path.display()))?;
+    Ok(file)
+}
+
+/// Removes what interrupted runs have left of `part`. Whoever holds its lock is the only one at work on it.
+fn remove_unfinished(shelf: &Path, part: &Part) -> Result<()> {
+    let head = format!(".{}.", part.folder());
+    for entry in fs::read_dir(shelf)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(&head) && name.ends_with(".tmp")) {
+            fs::remove_dir_all(entry.path()).with_context(|| format!("removing {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
