@@ -21,6 +21,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use parts::find::variable;
 use parts::{Finder, Part, Pins, pins};
 
 use progress::Progress;
@@ -33,8 +34,12 @@ pub fn bring(names: &[String]) -> Result<()> {
 
     let mut missing = Vec::new();
     for part in &wanted.parts {
+        if let Some(path) = finder.replacement(part)? {
+            eprintln!("parts: {} is {}, as {} says", part.name, path.display(), variable(&part.name));
+            continue;
+        }
         let (place, recipe) = (finder.place(part)?, recipe::text(crate::root(), part)?);
-        if finder.replacement(part)?.is_none() && !is_current(&place, part, &recipe) {
+        if !is_current(&place, part, &recipe) {
             missing.push(Missing { part, place, recipe });
         }
     }
@@ -48,7 +53,7 @@ pub fn bring(names: &[String]) -> Result<()> {
         bring_one(&shelf, missing_part, &progress)
             .with_context(|| format!("{} could not be brought", missing_part.part.name))?;
     }
-    eprintln!("parts: {} wanted, {} brought now, all in {}", wanted.parts.len(), missing.len(), shelf.display());
+    eprintln!("parts: {} wanted, {} brought now, into {}", wanted.parts.len(), missing.len(), shelf.display());
     Ok(())
 }
 

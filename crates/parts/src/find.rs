@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::pins::{Package, Part, Pins, pins};
 
 /// Folders with programs for administrators, which an ordinary user's PATH may lack.
-const SYSTEM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Why a part could not be found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -133,11 +133,17 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A program of the system: on PATH, or where administrators' programs are.
-    pub fn on_system(&self, name: &str) -> Option<PathBuf> {
+    /// A program on PATH.
+    pub fn on_path(&self, name: &str) -> Option<PathBuf> {
         let path = (self.env)("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
-        folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+    }
+
+    /// A program on PATH, or where administrators' programs are.
+    pub fn on_system(&self, name: &str) -> Option<PathBuf> {
+        let there =
+            || SYSTEM_FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|program| program.is_file());
+        self.on_path(name).or_else(there)
     }
 
     /// What the environment puts in the place of `part`.

@@ -59,7 +59,7 @@ pub fn check<'a>(finder: &Finder<'_>, recipes: impl Iterator<Item = &'a Recipe>,
     }
     if python {
         needed.push(PYTHON);
-        if finder.on_system("python3").is_some() {
+        if finder.on_path("python3").is_some() {
             needed.push(PIP);
         }
     }
@@ -73,7 +73,7 @@ pub fn check<'a>(finder: &Finder<'_>, recipes: impl Iterator<Item = &'a Recipe>,
 }
 
 fn works(finder: &Finder<'_>, tool: &Tool) -> bool {
-    let Some(path) = finder.on_system(tool.name) else { return false };
+    let Some(path) = finder.on_path(tool.name) else { return false };
     if tool.probe.is_empty() {
         return true;
     }
