@@ -1,0 +1,114 @@
+//! From a tree of values to a typed object.
+//!
+//! In: a [`Kind`] and a [`Node`] (or JSON). Out: [`Decoded`]: the object, every value in it that was bad, every field
+//! the kind does not have. Only an object without an identity, or with a `spec` that is not even a map, is refused as a
+//! whole ([`DecodeError`]).
+
+mod path;
+mod tree;
+
+pub(crate) use path::FieldPath;
+pub(crate) use tree::{Tree, TreeError, fault};
+
+use crate::{Fault, Kind, Node, Object, ObjectKey, suggest};
+use std::fmt;
+use tree::Notes;
+
+/// An object, and what was wrong with it.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    /// The object.
+    pub object: Object,
+    /// The bad values in it, in the order in which they were met. Each stands in the object as well, where
+    /// [`checked`](crate::checked) says.
+    pub faults: Vec<Fault>,
+    /// The fields that the kind does not have.
+    pub unknown: Vec<UnknownField>,
+}
+
+/// A field that the kind does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// The field, with its path: `spec.rules[0].hots`.
+    pub path: Box<str>,
+    /// The field that was probably meant: `host`.
+    pub meant: Option<&'static str>,
+}
+
+impl fmt::Display for UnknownField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no field `{}`", self.path)?;
+        match self.meant {
+            Some(meant) => write!(f, "; did you mean `{meant}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a tree is no object of its kind at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The text is not JSON.
+    #[error("not JSON: {0}")]
+    Json(Box<str>),
+    /// `metadata.name` is missing or empty.
+    #[error("metadata.name is missing")]
+    NoName,
+    /// A value that nothing is left without.
+    #[error(transparent)]
+    Shape(Fault),
+}
+
+impl DecodeError {
+    /// The field it is about.
+    pub fn path(&self) -> &str {
+        match self {
+            DecodeError::Json(_) => "",
+            DecodeError::NoName => "metadata.name",
+            DecodeError::Shape(fault) => &fault.path,
+        }
+    }
+}
+
+/// Decodes an object of a kind. Namespaces are optional: without one the object is in `default`.
+pub fn decode(kind: Kind, node: &Node<'_>) -> Result<Decoded, DecodeError> {
+    let notes = Notes::new(kind.wire().unread);
+    let object = (kind.wire().read)(kind, Tree::root(node, &notes)).map_err(|e| DecodeError::Shape(e.into_fault()))?;
+    if object.meta().name.is_empty() {
+        return Err(DecodeError::NoName);
+    }
+    let (faults, unknown) = notes.into_parts();
+    Ok(Decoded { object, faults, unknown })
+}
+
+/// Decodes an object of a kind from JSON.
+pub fn decode_json(kind: Kind, json: &[u8]) -> Result<Decoded, DecodeError> {
+    let node = serde_json::from_slice(json).map_err(|e| DecodeError::Json(e.to_string().into()))?;
+    decode(kind, &node)
+}
+
+/// Which object a tree is, though it may not decode: what can be said about it is said on this object.
+pub fn identity(kind: Kind, node: &Node<'_>) -> Option<ObjectKey> {
+    let metadata = node.get("metadata")?;
+    let name = metadata.get("name")?.text().filter(|name| !name.is_empty())?;
+    let namespace = match metadata.get("namespace").and_then(Node::text) {
+        _ if !kind.is_namespaced() => "",
+        None | Some("") => crate::meta::DEFAULT_NAMESPACE,
+        Some(namespace) => namespace,
+    };
+    Some(ObjectKey::new(kind, namespace, name))
+}
+
+/// What the decoder reports about one field that a struct does not have.
+fn unknown_field(
+    path: String,
+    name: &str,
+    known: &'static [&'static str],
+    unread: &'static [&'static str],
+) -> UnknownField {
+    let candidates = known.iter().chain(unread).copied();
+    UnknownField { path: path.into(), meant: suggest::nearest(name, candidates) }
+}
+
+#[cfg(test)]
+mod tests;

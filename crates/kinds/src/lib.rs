@@ -1,0 +1,52 @@
+//! The objects that Sesame reads, typed and lean.
+//!
+//! In: a tree of values ([`Node`]) that came from JSON or YAML. Out: an [`Object`] of one of the kinds in [`kind`], and
+//! what could not be understood about it. Nothing here knows where objects come from or what they mean.
+//!
+//! Three decisions shape the types:
+//!
+//! * **Lean.** Tens of thousands of each are held in memory, so a type has only the fields that something reads, text
+//!   is a `Box<str>`, lists have no spare room, and `managedFields` and the `last-applied-configuration` annotation are
+//!   dropped on arrival. The fields of the API that nothing reads are listed by name (`UNREAD` in each kind's file), so
+//!   that a misspelt field can be told from one that we merely do not need.
+//! * **One bad value spoils the smallest thing around it.** See [`checked`] for the rule.
+//! * **Open.** An unknown value of an enumeration is kept as [`Unknown`](open_enum), an unknown field is reported and
+//!   skipped, `null` means absent: an object made for a newer Kubernetes is read as far as we know it.
+//!
+//! A new kind is a file of its own, a row in [`kind`] and a variant in [`object`].
+
+pub mod checked;
+pub mod config_map;
+pub mod decode;
+pub mod endpoint_slice;
+pub mod ingress;
+pub mod ingress_class;
+pub mod key;
+pub mod kind;
+pub mod meta;
+pub mod namespace;
+pub mod node;
+pub mod object;
+pub mod open_enum;
+pub mod secret;
+pub mod service;
+mod suggest;
+pub mod text_map;
+pub mod tls_certificate_delegation;
+
+pub use checked::{Checked, Fault, List};
+pub use config_map::ConfigMap;
+pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json};
+pub use endpoint_slice::EndpointSlice;
+pub use ingress::Ingress;
+pub use ingress_class::IngressClass;
+pub use key::ObjectKey;
+pub use kind::{Kind, Vendor};
+pub use meta::Meta;
+pub use namespace::Namespace;
+pub use node::{Node, Position, Value};
+pub use object::{Object, Typed};
+pub use secret::Secret;
+pub use service::Service;
+pub use text_map::TextMap;
+pub use tls_certificate_delegation::TlsCertificateDelegation;

@@ -1,0 +1,167 @@
+//! An object of any kind, and how each kind is read.
+
+use crate::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Kind, Meta, Namespace, ObjectKey, Secret, Service,
+    TlsCertificateDelegation, Vendor,
+    decode::{Tree, TreeError},
+    meta::DEFAULT_NAMESPACE,
+};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// An object of any kind. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// See [`Namespace`].
+    Namespace(Arc<Namespace>),
+    /// See [`IngressClass`].
+    IngressClass(Arc<IngressClass>),
+    /// See [`Ingress`].
+    Ingress(Arc<Ingress>),
+    /// See [`Service`].
+    Service(Arc<Service>),
+    /// See [`EndpointSlice`].
+    EndpointSlice(Arc<EndpointSlice>),
+    /// See [`Secret`].
+    Secret(Arc<Secret>),
+    /// See [`ConfigMap`].
+    ConfigMap(Arc<ConfigMap>),
+    /// See [`TlsCertificateDelegation`].
+    TlsCertificateDelegation(Vendor, Arc<TlsCertificateDelegation>),
+}
+
+impl Object {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Object::Namespace(_) => Kind::Namespace,
+            Object::IngressClass(_) => Kind::IngressClass,
+            Object::Ingress(_) => Kind::Ingress,
+            Object::Service(_) => Kind::Service,
+            Object::EndpointSlice(_) => Kind::EndpointSlice,
+            Object::Secret(_) => Kind::Secret,
+            Object::ConfigMap(_) => Kind::ConfigMap,
+            Object::TlsCertificateDelegation(vendor, _) => Kind::TlsCertificateDelegation(*vendor),
+        }
+    }
+
+    /// Its names.
+    pub fn meta(&self) -> &Meta {
+        match self {
+            Object::Namespace(object) => &object.meta,
+            Object::IngressClass(object) => &object.meta,
+            Object::Ingress(object) => &object.meta,
+            Object::Service(object) => &object.meta,
+            Object::EndpointSlice(object) => &object.meta,
+            Object::Secret(object) => &object.meta,
+            Object::ConfigMap(object) => &object.meta,
+            Object::TlsCertificateDelegation(_, object) => &object.meta,
+        }
+    }
+
+    /// Which object it is.
+    pub fn key(&self) -> ObjectKey {
+        let Meta { namespace, name, .. } = self.meta();
+        ObjectKey::new(self.kind(), namespace.clone(), name.clone())
+    }
+
+    /// The object as its type, if it is of that type.
+    pub fn get<T: Typed>(&self) -> Option<&Arc<T>> {
+        T::of(self)
+    }
+}
+
+/// A type that an [`Object`] may hold.
+pub trait Typed: Sized {
+    /// The object as this type, if it is of this type.
+    fn of(object: &Object) -> Option<&Arc<Self>>;
+
+    /// Its names.
+    fn meta(&self) -> &Meta;
+}
+
+/// How a kind is read.
+pub(crate) struct Wire {
+    pub(crate) read: fn(Kind, Tree<'_, '_, '_>) -> Result<Object, TreeError>,
+    pub(crate) unread: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// Reads an object and puts it where objects of its kind stand.
+fn read<'de, T: Deserialize<'de> + AsMut<Meta>>(kind: Kind, tree: Tree<'de, '_, '_>) -> Result<Arc<T>, TreeError> {
+    let mut object = T::deserialize(tree)?;
+    let meta = object.as_mut();
+    if !kind.is_namespaced() {
+        meta.namespace = "".into();
+    } else if meta.namespace.is_empty() {
+        meta.namespace = DEFAULT_NAMESPACE.into();
+    }
+    Ok(Arc::new(object))
+}
+
+macro_rules! typed {
+    ($($type:ident => $pattern:pat => $object:ident;)*) => {
+        $(
+            impl Typed for $type {
+                fn of(object: &Object) -> Option<&Arc<Self>> {
+                    match object {
+                        $pattern => Some($object),
+                        _ => None,
+                    }
+                }
+
+                fn meta(&self) -> &Meta {
+                    &self.meta
+                }
+            }
+
+            impl AsMut<Meta> for $type {
+                fn as_mut(&mut self) -> &mut Meta {
+                    &mut self.meta
+                }
+            }
+        )*
+    };
+}
+
+typed! {
+    Namespace => Object::Namespace(object) => object;
+    IngressClass => Object::IngressClass(object) => object;
+    Ingress => Object::Ingress(object) => object;
+    Service => Object::Service(object) => object;
+    EndpointSlice => Object::EndpointSlice(object) => object;
+    Secret => Object::Secret(object) => object;
+    ConfigMap => Object::ConfigMap(object) => object;
+    TlsCertificateDelegation => Object::TlsCertificateDelegation(_, object) => object;
+}
+
+impl Kind {
+    /// How the kind is read.
+    pub(crate) fn wire(self) -> Wire {
+        macro_rules! wire {
+            ($module:ident, $variant:ident) => {
+                Wire { read: |kind, tree| read(kind, tree).map(Object::$variant), unread: crate::$module::UNREAD }
+            };
+        }
+        match self {
+            Kind::Namespace => wire!(namespace, Namespace),
+            Kind::IngressClass => wire!(ingress_class, IngressClass),
+            Kind::Ingress => wire!(ingress, Ingress),
+            Kind::Service => wire!(service, Service),
+            Kind::EndpointSlice => wire!(endpoint_slice, EndpointSlice),
+            Kind::Secret => wire!(secret, Secret),
+            Kind::ConfigMap => wire!(config_map, ConfigMap),
+            Kind::TlsCertificateDelegation(Vendor::Contour) => Wire {
+                read: |kind, tree| {
+                    read(kind, tree).map(|object| Object::TlsCertificateDelegation(Vendor::Contour, object))
+                },
+                unread: crate::tls_certificate_delegation::UNREAD,
+            },
+            Kind::TlsCertificateDelegation(Vendor::Sesame) => Wire {
+                read: |kind, tree| {
+                    read(kind, tree).map(|object| Object::TlsCertificateDelegation(Vendor::Sesame, object))
+                },
+                unread: crate::tls_certificate_delegation::UNREAD,
+            },
+        }
+    }
+}
