@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::report::debug_as_report;
 
 /// How long a probe rests before it looks again: short beside anything a test waits for, long beside a system call.
-const REST: Duration = Duration::from_millis(10);
+pub(crate) const REST: Duration = Duration::from_millis(10);
 
 /// Something did not happen in time.
 #[derive(thiserror::Error)]

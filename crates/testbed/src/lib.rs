@@ -4,6 +4,7 @@
 //! `cargo test` runs every test binary through `tools/sandbox`, in namespaces of its own. Nothing here uses a fixed port
 //! or a network of the host, so tests run side by side in one process and in many.
 
+pub mod apiserver;
 pub mod deadline;
 pub mod http;
 pub mod net;
@@ -13,6 +14,7 @@ pub mod state;
 
 mod report;
 
+pub use apiserver::ApiServer;
 pub use deadline::{Late, eventually, within};
 pub use net::Net;
 pub use process::{Command, Process};

@@ -4,13 +4,11 @@
 //! [`Process::expect`](crate::Process::expect), which adds the deadline and notices when the process dies.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use crate::deadline::REST;
 use crate::http;
-
-const REST: Duration = Duration::from_millis(10);
 
 /// Done when `address` accepts a connection.
 pub async fn port(address: SocketAddr) {

@@ -10,6 +10,7 @@ mod error;
 mod log;
 mod readable;
 
+use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -66,6 +67,37 @@ impl Process {
     /// Waits for an event that this process brings about. Fails at once when the process exits, and after `limit`; either
     /// way the error says what was waited for and shows the end of the log.
     pub async fn expect<T>(&self, what: &str, limit: Duration, event: impl Future<Output = T>) -> Result<T, Error> {
+        self.wait(what, limit, event, || None).await
+    }
+
+    /// Like [`expect`](Self::expect), for what no event tells: repeats a probe until it succeeds. The error also shows why
+    /// the last try did not.
+    pub async fn expect_ok<T, E: Display>(
+        &self,
+        what: &str,
+        limit: Duration,
+        mut probe: impl AsyncFnMut() -> Result<T, E>,
+    ) -> Result<T, Error> {
+        let last = Mutex::new(None);
+        let tries = async {
+            loop {
+                match probe().await {
+                    Ok(value) => return value,
+                    Err(error) => *last.lock() = Some(error.to_string()),
+                }
+                tokio::time::sleep(crate::deadline::REST).await;
+            }
+        };
+        self.wait(what, limit, tries, || last.lock().take()).await
+    }
+
+    async fn wait<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        event: impl Future<Output = T>,
+        last: impl Fn() -> Option<String>,
+    ) -> Result<T, Error> {
         tokio::select! {
             biased;
             value = event => Ok(value),
@@ -79,6 +111,7 @@ impl Process {
                 name: self.name.clone(),
                 what: what.to_owned(),
                 limit,
+                last: last(),
                 log: self.log.tail(),
             }),
         }

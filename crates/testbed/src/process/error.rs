@@ -17,7 +17,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It ended while something was expected of it.
-    #[error("{name} {} before {what}; the end of its log:\n{log}", super::describe(*.status))]
+    #[error("{name} {} while the test waited for {what}; the end of its log:\n{log}", super::describe(*.status))]
     Exited {
         /// The process.
         name: String,
@@ -29,7 +29,7 @@ pub enum Error {
         log: String,
     },
     /// It runs, but did not get there in time.
-    #[error("waited {limit:?} for {what} of {name}; the end of its log:\n{log}")]
+    #[error("waited {limit:?} for {what} of {name}{}; the end of its log:\n{log}", last_seen(.last))]
     Late {
         /// The process.
         name: String,
@@ -37,6 +37,8 @@ pub enum Error {
         what: String,
         /// For how long.
         limit: Duration,
+        /// What the last look showed, if anything was looked at.
+        last: Option<String>,
         /// The last lines of its log.
         log: String,
     },
@@ -52,3 +54,7 @@ pub enum Error {
     },
 }
 debug_as_report!(Error);
+
+fn last_seen(last: &Option<String>) -> String {
+    last.as_ref().map(|last| format!("; last seen: {last}")).unwrap_or_default()
+}

@@ -25,7 +25,7 @@ async fn an_early_exit_is_reported_at_once_with_the_end_of_the_log() {
     let (process, _dir) = sh("echo the disk is on fire >&2; exit 7");
     let error = process.expect_line("ready", LIMIT).await.unwrap_err().to_string();
     assert!(began.elapsed() < LIMIT / 2);
-    assert!(error.starts_with("script exited with 7 before a log line with \"ready\""), "{error}");
+    assert!(error.starts_with("script exited with 7 while the test waited for a log line with \"ready\""), "{error}");
     assert!(error.contains("\n  the disk is on fire\n"), "{error}");
 }
 
