@@ -1,0 +1,119 @@
+//! What a request asks of its answer, read from its `x-echo-*` headers.
+//!
+//! In: request headers. Out: [`Wishes`], or a sentence that says which header cannot be read and what would do. The
+//! table of wishes stands in the crate's documentation.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// The longest wait that a request may ask for, so that a typo does not hold a connection for days.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// A request's wishes; the default is a plain answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    pub delay: Duration,
+    pub status: Option<StatusCode>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub trailers: Vec<(HeaderName, HeaderValue)>,
+    pub size: Option<u64>,
+    pub chunk: Option<usize>,
+    pub pause: Duration,
+    pub reset: Option<Reset>,
+    pub grpc_status: Option<u32>,
+}
+
+/// Where the answer is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reset {
+    Before,
+    Headers,
+    Body,
+}
+
+/// A header whose value is no wish.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{header}: {value:?} is not {expected}")]
+pub(crate) struct BadWish {
+    header: &'static str,
+    value: String,
+    expected: &'static str,
+}
+
+impl Wishes {
+    pub fn read(headers: &HeaderMap) -> Result<Wishes, BadWish> {
+        let status =
+            |s: &str| s.parse().ok().filter(|n| (200..600).contains(n)).and_then(|n| StatusCode::from_u16(n).ok());
+        let reset = |s: &str| match s {
+            "before" => Some(Reset::Before),
+            "headers" => Some(Reset::Headers),
+            "body" => Some(Reset::Body),
+            _ => None,
+        };
+        const WAIT: &str = "a duration up to ten minutes, such as 250ms or 2s";
+        const FIELD: &str = "a header, such as name: value";
+        Ok(Wishes {
+            delay: one(headers, "x-echo-delay", WAIT, duration)?.unwrap_or_default(),
+            status: one(headers, "x-echo-status", "a status from 200 to 599", status)?,
+            headers: all(headers, "x-echo-header", FIELD, field)?,
+            trailers: all(headers, "x-echo-trailer", FIELD, field)?,
+            size: one(headers, "x-echo-size", "a number of bytes", |s| s.parse().ok())?,
+            chunk: one(headers, "x-echo-chunk", "a number of bytes above 0", |s| s.parse().ok().filter(|n| *n > 0))?,
+            pause: one(headers, "x-echo-pause", WAIT, duration)?.unwrap_or_default(),
+            reset: one(headers, "x-echo-reset", "before, headers or body", reset)?,
+            grpc_status: one(headers, "x-echo-grpc-status", "a gRPC status from 0 to 16", |s| {
+                s.parse().ok().filter(|n| *n <= 16)
+            })?,
+        })
+    }
+}
+
+fn all<T>(
+    headers: &HeaderMap,
+    header: &'static str,
+    expected: &'static str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, BadWish> {
+    headers
+        .get_all(header)
+        .iter()
+        .map(|v| {
+            v.to_str().ok().and_then(|s| read(s.trim())).ok_or_else(|| BadWish {
+                header,
+                value: String::from_utf8_lossy(v.as_bytes()).into_owned(),
+                expected,
+            })
+        })
+        .collect()
+}
+
+/// The last value wins, as a caller that appends would expect.
+fn one<T>(
+    headers: &HeaderMap,
+    header: &'static str,
+    expected: &'static str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, BadWish> {
+    Ok(all(headers, header, expected, read)?.pop())
+}
+
+fn field(s: &str) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = s.split_once(':')?;
+    Some((name.trim().parse().ok()?, value.trim().parse().ok()?))
+}
+
+fn duration(s: &str) -> Option<Duration> {
+    let unit = s.find(|c: char| !c.is_ascii_digit()).unwrap_or(s.len());
+    let number: u64 = s[..unit].parse().ok()?;
+    let duration = match s[unit..].trim() {
+        "ms" => Duration::from_millis(number),
+        "s" => Duration::from_secs(number),
+        "m" => Duration::from_secs(number.checked_mul(60)?),
+        _ => return None,
+    };
+    Some(duration).filter(|d| *d <= LONGEST)
+}
+
+#[cfg(test)]
+mod tests;
