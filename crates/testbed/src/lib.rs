@@ -6,6 +6,7 @@
 
 pub mod apiserver;
 pub mod deadline;
+pub mod envoy;
 pub mod http;
 pub mod net;
 pub mod probe;
@@ -16,6 +17,7 @@ mod report;
 
 pub use apiserver::ApiServer;
 pub use deadline::{Late, eventually, within};
+pub use envoy::Envoy;
 pub use net::Net;
 pub use process::{Command, Process};
 pub use state::StateDir;
