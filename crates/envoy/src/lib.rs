@@ -4,6 +4,7 @@
 //! server hands out. One file builds one thing; [`name`] is the only place that names resources, and [`packing`] the
 //! only one that decides which virtual hosts travel together.
 
+pub mod bootstrap;
 pub mod cluster;
 pub mod endpoints;
 pub mod listener;

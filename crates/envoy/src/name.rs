@@ -8,6 +8,22 @@ use model::{ClusterId, RouteTableId, SecretId};
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
 pub const ADMIN_CLUSTER: &str = "envoy-admin";
 
+/// The cluster of the bootstrap behind which the xDS server stands.
+pub const XDS_CLUSTER: &str = "sesame";
+
+/// The DNS names of which the xDS server's certificate must have one. The second is Contour's: certificates that were
+/// made for it keep working.
+pub const XDS_SERVER_SANS: [&str; 2] = ["sesame", "contour"];
+
+/// Envoy's own certificate for the xDS connection, as a secret in a file.
+pub const XDS_CERTIFICATE: &str = "sesame_xds_tls_certificate";
+
+/// What the xDS server's certificate must fulfil, as a secret in a file.
+pub const XDS_VALIDATION: &str = "sesame_xds_tls_validation_context";
+
+/// The runtime resource that every Envoy asks for, and the layer that holds it.
+pub const RUNTIME: &str = "dynamic";
+
 /// A cluster, and the endpoint set that belongs to it: `namespace/service/port`.
 pub fn cluster(id: &ClusterId) -> String {
     id.to_string()
