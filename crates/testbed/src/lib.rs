@@ -5,9 +5,14 @@
 //! or a network of the host, so tests run side by side in one process and in many.
 
 pub mod apiserver;
+pub mod backend;
+pub mod certs;
+pub mod client;
 pub mod deadline;
 pub mod envoy;
 pub mod http;
+pub mod image;
+pub mod load;
 pub mod net;
 pub mod probe;
 pub mod process;
@@ -16,8 +21,12 @@ pub mod state;
 mod report;
 
 pub use apiserver::ApiServer;
+pub use backend::Backend;
+pub use client::Client;
 pub use deadline::{Late, eventually, within};
 pub use envoy::Envoy;
+pub use image::Image;
+pub use load::Load;
 pub use net::Net;
 pub use process::{Command, Process};
 pub use state::StateDir;
