@@ -1,0 +1,24 @@
+//! CA bundles: whom to trust.
+
+use crate::{No, certificate::pem};
+use model::Code;
+use std::sync::Arc;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// The entry of a Secret or ConfigMap that holds a bundle.
+pub const ENTRY: &str = "ca.crt";
+
+/// The certificates of a bundle, clean and in their order; whatever else stands in the text is left out.
+pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, No> {
+    let no = |why: String| No::new(Code::CaNotValid, format!("{name}: {why}"));
+    let certificates = pem::certificates(text).map_err(|why| no(format!("{ENTRY} {why}")))?;
+    if certificates.is_empty() {
+        return Err(no(format!("{ENTRY} holds no certificate")));
+    }
+    for (index, certificate) in certificates.iter().enumerate() {
+        if X509Certificate::from_der(certificate).is_err() {
+            return Err(no(format!("certificate {} in {ENTRY} cannot be read", index + 1)));
+        }
+    }
+    Ok(pem::text("CERTIFICATE", &certificates).into())
+}

@@ -1,0 +1,105 @@
+//! A certificate and its key, from a Secret: checked as Envoy will check them, so that Envoy has nothing left to refuse.
+
+pub(crate) mod pem;
+#[cfg(test)]
+mod tests;
+
+use crate::No;
+use kinds::{Secret, secret};
+use model::{Code, tls::KeyPair};
+use rustls::{crypto::aws_lc_rs::sign::any_supported_type, sign::CertifiedKey};
+use rustls_pki_types::CertificateDer;
+use x509_parser::{
+    prelude::{FromDer, X509Certificate},
+    public_key::PublicKey,
+};
+
+/// The entry with the chain.
+const CHAIN: &str = "tls.crt";
+/// The entry with the key.
+const KEY: &str = "tls.key";
+
+/// A certificate that can be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The chain and the key, clean.
+    pub pair: KeyPair,
+    /// When it begins to be valid, in seconds since 1970.
+    pub not_before: i64,
+    /// When it ends.
+    pub not_after: i64,
+}
+
+impl Certificate {
+    /// Whether clients accept it at a time.
+    pub fn is_valid_at(&self, seconds: i64) -> bool {
+        (self.not_before..=self.not_after).contains(&seconds)
+    }
+}
+
+/// Whether a Secret's type is one that may hold a certificate.
+pub fn may_hold_one(secret: &Secret) -> bool {
+    matches!(secret.secret_type.ok(), Some(None))
+        || type_of(secret).is_some_and(|t| t == secret::TLS || t == secret::OPAQUE)
+}
+
+/// Reads the certificate of a Secret.
+pub fn read(secret: &Secret) -> Result<Certificate, No> {
+    let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
+    let no = |code, why: &str| No::new(code, format!("{name}: {why}"));
+    if !may_hold_one(secret) {
+        return Err(no(Code::SecretType, &format!("its type is {}", type_of(secret).unwrap_or("not readable"))));
+    }
+    let entry = |key: &str| match secret.get(key) {
+        Ok(Some(content)) if !content.is_empty() => Ok(content),
+        Ok(_) => Err(no(Code::SecretKeyMissing, &format!("it has no {key}"))),
+        Err(fault) => Err(no(Code::SecretKeyMissing, &fault.to_string())),
+    };
+    let chain =
+        pem::certificates(entry(CHAIN)?).map_err(|why| no(Code::CertificateNotPem, &format!("{CHAIN} {why}")))?;
+    let key = pem::private_key(entry(KEY)?).map_err(|why| no(Code::PrivateKeyNotPem, &format!("{KEY} {why}")))?;
+    let leaf = chain.first().ok_or_else(|| no(Code::CertificateNotPem, "tls.crt holds no certificate"))?;
+    let (_, leaf) = X509Certificate::from_der(leaf)
+        .map_err(|_| no(Code::CertificateNotPem, "the first certificate in tls.crt is not X.509"))?;
+    for (index, certificate) in chain.iter().enumerate().skip(1) {
+        if X509Certificate::from_der(certificate).is_err() {
+            return Err(no(Code::CertificateNotPem, &format!("certificate {} in tls.crt is not X.509", index + 1)));
+        }
+    }
+    if !has_name(&leaf) {
+        return Err(no(Code::CertificateNoName, "the leaf has neither a common name nor a subject alternative name"));
+    }
+    strength(&leaf).map_err(|why| no(Code::KeyTooWeak, &why))?;
+    let signer = any_supported_type(&key).map_err(|_| no(Code::PrivateKeyNotPem, "tls.key cannot sign"))?;
+    let pair = CertifiedKey::new(chain.iter().map(|der| CertificateDer::from(der.to_vec())).collect(), signer);
+    if pair.keys_match().is_err() {
+        return Err(no(Code::KeyMismatch, "tls.key is not the key of the first certificate in tls.crt"));
+    }
+    Ok(Certificate {
+        pair: KeyPair { chain: pem::text("CERTIFICATE", &chain).into(), key: pem::key_text(&key).into() },
+        not_before: leaf.validity().not_before.timestamp(),
+        not_after: leaf.validity().not_after.timestamp(),
+    })
+}
+
+fn type_of(secret: &Secret) -> Option<&str> {
+    secret.secret_type.ok().and_then(Option::as_deref)
+}
+
+fn has_name(leaf: &X509Certificate<'_>) -> bool {
+    let common = leaf.subject().iter_common_name().any(|name| name.as_str().is_ok_and(|name| !name.is_empty()));
+    let alternative =
+        matches!(leaf.subject_alternative_name(), Ok(Some(names)) if !names.value.general_names.is_empty());
+    common || alternative
+}
+
+/// What Envoy's TLS library refuses to serve is refused here, where the Secret can be named.
+fn strength(leaf: &X509Certificate<'_>) -> Result<(), String> {
+    match leaf.public_key().parsed() {
+        Ok(PublicKey::RSA(key)) if key.key_size() < 2048 => Err(format!("its RSA key has {} bits", key.key_size())),
+        Ok(PublicKey::RSA(_)) => Ok(()),
+        Ok(PublicKey::EC(point)) if matches!(point.key_size(), 256 | 384 | 521 | 528) => Ok(()),
+        Ok(PublicKey::EC(point)) => Err(format!("its elliptic curve has {} bits", point.key_size())),
+        _ => Err("its key is neither RSA nor ECDSA".to_owned()),
+    }
+}

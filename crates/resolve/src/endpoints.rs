@@ -1,0 +1,82 @@
+//! The endpoints of a Service port that are to be used now, from all its EndpointSlices.
+
+#[cfg(test)]
+mod tests;
+
+use crate::service::{Port, Service, Target};
+use kinds::{EndpointSlice, endpoint_slice::Conditions, service::TransportProtocol};
+use model::{Endpoint, Endpoints};
+use std::{net::IpAddr, sync::Arc};
+
+/// The endpoints of one port.
+///
+/// Used are those that are ready; where none is, those that still serve while they end, so that a rollout that goes
+/// wrong serves for as long as anything can. A Service with both address families is reached over IPv4.
+pub fn endpoints<'a>(service: &Service, number: u16, slices: impl Iterator<Item = &'a EndpointSlice>) -> Endpoints {
+    let Some(port) = service.ports.iter().find(|port| port.number == number) else { return Endpoints::default() };
+    match &service.target {
+        Target::Slices => from_slices(port, slices),
+        Target::Listed(list) => {
+            let endpoint = |target: &model::cluster::DnsTarget| {
+                Some(Endpoint { address: target.host.parse().ok()?, port: target.port, zone: "".into(), weight: 1 })
+            };
+            sorted(list.iter().filter_map(endpoint).collect())
+        }
+        Target::External(_) | Target::Refused(_) => Endpoints::default(),
+    }
+}
+
+fn from_slices<'a>(port: &Port, slices: impl Iterator<Item = &'a EndpointSlice>) -> Endpoints {
+    let mut ready = Vec::new();
+    let mut ending = Vec::new();
+    for slice in slices {
+        let numbers: Vec<u16> = slice.ports.good().filter_map(|(_, own)| slice_port(port, own)).collect();
+        for (_, endpoint) in slice.endpoints.good() {
+            let into = match state(endpoint.conditions) {
+                State::Ready => &mut ready,
+                State::Ending => &mut ending,
+                State::Away => continue,
+            };
+            let zone: Arc<str> = endpoint.zone.as_deref().unwrap_or_default().into();
+            // All addresses of an endpoint lead to the same place: the first is enough.
+            let Some(address) = endpoint.addresses.first().and_then(|text| text.parse::<IpAddr>().ok()) else {
+                continue;
+            };
+            into.extend(numbers.iter().map(|&port| Endpoint { address, port, zone: zone.clone(), weight: 1 }));
+        }
+    }
+    sorted(if ready.is_empty() { ending } else { ready })
+}
+
+/// The number that the Service's port has in a slice: ports are matched by name.
+fn slice_port(port: &Port, own: &kinds::endpoint_slice::EndpointPort) -> Option<u16> {
+    let same =
+        own.name.as_deref().unwrap_or_default() == &*port.name && (own.protocol == TransportProtocol::Tcp) == port.tcp;
+    let number = own.port.map_or(Some(port.number), |number| u16::try_from(number).ok().filter(|&n| n != 0));
+    if same { number } else { None }
+}
+
+enum State {
+    Ready,
+    Ending,
+    Away,
+}
+
+/// An absent answer to "ready" counts as yes, and "serving" is as "ready" where it is absent, as the API says.
+fn state(conditions: Conditions) -> State {
+    let ready = conditions.ready.unwrap_or(true);
+    match (ready, conditions.serving.unwrap_or(ready), conditions.terminating.unwrap_or(false)) {
+        (true, _, _) => State::Ready,
+        (false, true, true) => State::Ending,
+        _ => State::Away,
+    }
+}
+
+fn sorted(mut list: Vec<Endpoint>) -> Endpoints {
+    if list.iter().any(|endpoint| endpoint.address.is_ipv4()) {
+        list.retain(|endpoint| endpoint.address.is_ipv4());
+    }
+    list.sort_unstable();
+    list.dedup_by(|a, b| a.address == b.address && a.port == b.port);
+    Endpoints { list }
+}

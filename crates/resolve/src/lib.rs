@@ -1,0 +1,82 @@
+//! What objects refer to: Services, endpoints, certificates and grants, or the reason why there is none.
+//!
+//! In: the objects of Kubernetes that every dialect points to. Out: facts in the words of [`model`], and a [`No`] with a
+//! code and a sentence wherever there is nothing to point to. Dialects ask through [`View`], which hides where the facts
+//! stand, so that a dialect can be tested on a handful of objects and the engine can see what was read.
+
+pub mod annotation;
+pub mod ca;
+pub mod certificate;
+pub mod delegation;
+pub mod endpoints;
+pub mod service;
+
+pub use certificate::Certificate;
+pub use service::{PortRef, Service};
+
+use model::{ClusterId, Code, FieldPath, ObjectRef, SecretId, Verdict};
+use std::sync::Arc;
+
+/// What the operator of Sesame allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether Services of type `ExternalName` are followed. Whoever may write a Service then chooses what the proxies
+    /// connect to.
+    pub external_names: bool,
+    /// Whether a Service may list its endpoints in an annotation: for folders of files, where nobody else does it.
+    pub listed_endpoints: bool,
+}
+
+/// Why there is nothing to point to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct No {
+    /// The row of the table of codes.
+    pub code: Code,
+    /// This very case.
+    pub why: Box<str>,
+}
+
+impl No {
+    /// A reason.
+    pub fn new(code: Code, why: impl Into<Box<str>>) -> Self {
+        Self { code, why: why.into() }
+    }
+
+    /// The reason as a finding about the field that points there.
+    pub fn at(&self, object: &ObjectRef, field: FieldPath) -> Verdict {
+        Verdict::new(self.code, object.at(field), self.why.clone())
+    }
+}
+
+/// Where a dialect looks things up.
+pub trait View {
+    /// What is known about a Service.
+    fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>>;
+
+    /// The certificate in a Secret; a Secret that is there may hold none that can be used.
+    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>>;
+
+    /// Whether the owner of a Secret lets a namespace use it.
+    fn delegated(&mut self, id: &SecretId, to: &str) -> bool;
+}
+
+/// The cluster for a port of a Service.
+pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef) -> Result<ClusterId, No> {
+    let service = view
+        .service(namespace, name)
+        .ok_or_else(|| No::new(Code::ServiceNotFound, format!("there is no Service {namespace}/{name}")))?;
+    service.backend(port)
+}
+
+/// The certificate in a Secret, for an object of namespace `user`.
+pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
+    if *id.namespace != *user && !view.delegated(id, user) {
+        let why = format!("Secret {id} is not delegated to namespace {user}");
+        return Err(No::new(Code::DelegationMissing, why));
+    }
+    match view.certificate(id).as_deref() {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(no)) => Err(no.clone()),
+        None => Err(No::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
+    }
+}

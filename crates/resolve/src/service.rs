@@ -1,0 +1,176 @@
+//! A Service: its ports, where its endpoints come from, what it speaks, and its limits.
+//!
+//! In: the object. Out: only what routes and clusters need, so that a changed label or status wakes nobody.
+
+mod breakers;
+mod external;
+mod listed;
+mod protocol;
+#[cfg(test)]
+mod tests;
+
+use crate::{No, Settings};
+use kinds::service::{ServiceType, TransportProtocol};
+use model::{
+    Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
+    cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol},
+};
+use std::{fmt, sync::Arc};
+
+/// A port as people refer to it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PortRef {
+    /// By its name in the Service.
+    Name(Box<str>),
+    /// By its number in the Service.
+    Number(u16),
+}
+
+impl fmt::Display for PortRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortRef::Name(name) => write!(f, "`{name}`"),
+            PortRef::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its number.
+    pub number: u16,
+    /// Its name; empty where it has none.
+    pub name: Box<str>,
+    /// Whether it carries TCP.
+    pub tcp: bool,
+    /// What is spoken over it.
+    pub protocol: Protocol,
+}
+
+/// Where the endpoints of a Service come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Its EndpointSlices.
+    Slices,
+    /// The list in its annotation.
+    Listed(Vec<DnsTarget>),
+    /// A name that DNS knows.
+    External(Arc<str>),
+    /// Nowhere, for this reason.
+    Refused(No),
+}
+
+/// What is known about a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its ports.
+    pub ports: Vec<Port>,
+    /// Where its endpoints come from.
+    pub target: Target,
+    /// Its limits.
+    pub breakers: CircuitBreakers,
+    /// What is wrong with the Service itself.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Service {
+    /// Reads a Service.
+    pub fn read(object: &kinds::Service, settings: &Settings) -> Self {
+        let meta = &object.meta;
+        let subject = ObjectRef::new("Service", &meta.namespace, &meta.name);
+        let mut verdicts = Vec::new();
+        let protocols = protocol::annotated(meta, &subject, &mut verdicts);
+        let ports = object.spec.ports.good().filter_map(|(index, port)| {
+            let number = u16::try_from(port.port).ok().filter(|&number| number != 0);
+            if number.is_none() {
+                let field = FieldPath::from("spec.ports").index(index).field("port");
+                let why = format!("{} is not a port number", port.port);
+                verdicts.push(Verdict::new(Code::ServicePortNotFound, subject.at(field), why));
+            }
+            let name: Box<str> = port.name.clone().unwrap_or_default();
+            let number = number?;
+            let protocol = protocol::of(port.app_protocol.as_deref(), &protocols, &name, number);
+            Some(Port { number, name, tcp: port.protocol == TransportProtocol::Tcp, protocol })
+        });
+        let ports = ports.collect();
+        let breakers = breakers::read(meta, &subject, &mut verdicts);
+        let target = target(object, settings);
+        Service { namespace: meta.namespace.clone(), name: meta.name.clone(), ports, target, breakers, verdicts }
+    }
+
+    /// The port that is meant.
+    pub fn port(&self, port: &PortRef) -> Result<&Port, No> {
+        let found = self.ports.iter().find(|own| match port {
+            PortRef::Name(name) => !name.is_empty() && own.name == *name,
+            PortRef::Number(number) => own.number == *number,
+        });
+        found.ok_or_else(|| {
+            let have: Vec<String> = self.ports.iter().map(shown).collect();
+            let have = if have.is_empty() { "it has none".to_owned() } else { format!("it has {}", have.join(", ")) };
+            let why = format!("Service {}/{} has no port {port}; {have}", self.namespace, self.name);
+            No::new(Code::ServicePortNotFound, why)
+        })
+    }
+
+    /// The cluster for HTTP over a port.
+    pub fn backend(&self, port: &PortRef) -> Result<ClusterId, No> {
+        let found = self.port(port)?;
+        if !found.tcp {
+            let why = format!("port {port} of Service {}/{} does not carry TCP", self.namespace, self.name);
+            return Err(No::new(Code::ServicePortNotTcp, why));
+        }
+        if let Target::Refused(no) = &self.target {
+            return Err(no.clone());
+        }
+        Ok(self.endpoints_id(found.number).into())
+    }
+
+    /// The cluster of one of its ports, as a proxy reaches it.
+    pub fn cluster(&self, number: u16) -> Option<Cluster> {
+        let port = self.ports.iter().find(|port| port.number == number)?;
+        let (discovery, server_name) = match &self.target {
+            Target::Slices => (Discovery::Endpoints, None),
+            Target::Listed(list) if listed::all_addresses(list) => (Discovery::Endpoints, None),
+            Target::Listed(list) => (Discovery::Dns(list.clone()), None),
+            Target::External(host) => {
+                let target = DnsTarget { host: host.clone(), port: number };
+                (Discovery::Dns(vec![target]), Some(host.clone()))
+            }
+            Target::Refused(_) => return None,
+        };
+        let id = self.endpoints_id(number).into();
+        Some(Cluster { id, discovery, protocol: port.protocol, server_name, breakers: self.breakers })
+    }
+
+    fn endpoints_id(&self, port: u16) -> EndpointsId {
+        EndpointsId { namespace: self.namespace.clone(), service: self.name.clone(), port }
+    }
+}
+
+fn target(object: &kinds::Service, settings: &Settings) -> Target {
+    match listed::read(&object.meta, settings) {
+        Ok(None) => {}
+        Ok(Some(list)) => return Target::Listed(list),
+        Err(no) => return Target::Refused(no),
+    }
+    match object.spec.service_type.get() {
+        Ok(Some(ServiceType::ExternalName)) => match external::host(object, settings) {
+            Ok(host) => Target::External(host),
+            Err(no) => Target::Refused(no),
+        },
+        Ok(_) => Target::Slices,
+        Err(fault) => Target::Refused(No::new(Code::NotDecodable, fault.to_string())),
+    }
+}
+
+fn shown(port: &Port) -> String {
+    match &*port.name {
+        "" => port.number.to_string(),
+        name => format!("{} (`{name}`)", port.number),
+    }
+}
