@@ -77,6 +77,11 @@ impl Tls {
         Tls(config)
     }
 
+    /// The configuration, to build on.
+    pub fn into_config(self) -> Arc<ServerConfig> {
+        self.0
+    }
+
     fn build(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
