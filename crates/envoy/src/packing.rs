@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn spliced_bytes_are_the_message() {
-        let host = |text| Model { host: Host::parse(text).expect("a host"), routes: Vec::new() };
+        let host = |text| Model { host: Host::parse(text).expect("a host"), routes: Vec::new(), deeper: Vec::new() };
         let hosts = [host("a.example.com"), host("*.example.com")];
         let encoded: Vec<Bytes> = hosts.iter().map(encode).collect();
         let spliced = route_table(&table(), hosts.iter().map(|h| &h.host).zip(&encoded));

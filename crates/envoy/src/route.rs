@@ -4,6 +4,8 @@ pub mod action;
 pub mod path;
 pub mod retry;
 
+pub use path::Names;
+
 use envoy_api::{
     envoy::config::{core::v3::Metadata, route::v3::Route},
     google::protobuf::Struct,
@@ -15,10 +17,10 @@ use std::collections::BTreeMap;
 pub const ORIGIN: &str = "projectsesame.io";
 
 /// The route, for the virtual host of `host`.
-pub fn route(host: &Host, route: &model::Route) -> Route {
+pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
     Route {
         name: route.origin.to_string(),
-        r#match: Some(path::route_match(host, route)),
+        r#match: Some(path::route_match(host, route, names)),
         metadata: Some(origin(&route.origin.object)),
         action: Some(action::action(&route.action)),
         ..Default::default()

@@ -1,6 +1,6 @@
 //! A virtual host as Envoy's: its domain and its routes.
 
-use crate::route;
+use crate::route::{self, Names};
 use envoy_api::envoy::config::route::v3::{
     DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier,
 };
@@ -8,10 +8,12 @@ use model::Host;
 
 /// The virtual host. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
 pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
+    let own = host.routes.iter().map(|route| route::route(&host.host, route, Names::Own));
+    let deeper = host.deeper.iter().map(|route| route::route(&host.host, route, Names::Deeper));
     VirtualHost {
         name: host.host.to_string(),
         domains: vec![host.host.to_string()],
-        routes: host.routes.iter().map(|route| route::route(&host.host, route)).collect(),
+        routes: own.chain(deeper).collect(),
         ..Default::default()
     }
 }

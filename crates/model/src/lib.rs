@@ -20,6 +20,7 @@ pub mod regex;
 pub mod route;
 pub mod timeout;
 pub mod tls;
+pub mod unit;
 pub mod verdict;
 pub mod virtual_host;
 
@@ -35,5 +36,6 @@ pub use regex::Regex;
 pub use route::Route;
 pub use timeout::Timeout;
 pub use tls::SecretId;
+pub use unit::Unit;
 pub use verdict::Verdict;
 pub use virtual_host::{RouteTableId, VirtualHost};

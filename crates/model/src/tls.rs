@@ -3,6 +3,9 @@
 use crate::Host;
 use std::{fmt, sync::Arc};
 
+/// The namespace of certificates that Sesame signs itself, on a machine without a cluster. No namespace can be called so.
+pub const SELF_SIGNED: &str = "(self-signed)";
+
 /// A certificate with its key, by the Secret that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretId {

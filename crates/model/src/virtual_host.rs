@@ -28,4 +28,7 @@ pub struct VirtualHost {
     pub host: Host,
     /// Its routes, first match wins.
     pub routes: Vec<Arc<Route>>,
+    /// For a wildcard host: the routes for names that lie deeper than one label below it. A proxy takes those names for
+    /// this host's, but they are nobody's, and so belong to whoever takes every host.
+    pub deeper: Vec<Arc<Route>>,
 }

@@ -9,10 +9,22 @@ use model::{
     route::{Depth, PathMatch},
 };
 
-/// The match: the path, and for a wildcard host that is one label deep, that the Host has no more labels than that.
-pub fn route_match(host: &Host, route: &Route) -> RouteMatch {
-    let headers = match host {
-        Host::Wildcard(below) if route.depth == Depth::OneLabel => vec![one_label_below(below.as_str())],
+/// Which names below a wildcard host a route is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Those that the route itself reaches.
+    Own,
+    /// Those that lie deeper than one label.
+    Deeper,
+}
+
+/// The match: the path, and below a wildcard host, how many labels the Host has.
+pub fn route_match(host: &Host, route: &Route, names: Names) -> RouteMatch {
+    let headers = match (host, names) {
+        (Host::Wildcard(below), Names::Own) if route.depth == Depth::OneLabel => vec![one_label_below(below.as_str())],
+        (Host::Wildcard(below), Names::Deeper) => {
+            vec![HeaderMatcher { invert_match: true, ..one_label_below(below.as_str()) }]
+        }
         _ => Vec::new(),
     };
     RouteMatch { path_specifier: Some(path(&route.path)), headers, ..Default::default() }

@@ -1,0 +1,43 @@
+//! A unit: what one object of a dialect asks for, before it meets what others ask for.
+
+use crate::{Host, ListenerId, ObjectRef, Origin, Route, Verdict, route::Rank, tls::Termination};
+use std::sync::Arc;
+
+/// A route for a host of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutePiece {
+    /// The listener.
+    pub listener: ListenerId,
+    /// The host.
+    pub host: Host,
+    /// The route.
+    pub route: Arc<Route>,
+}
+
+/// TLS for a host of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsPiece {
+    /// The listener.
+    pub listener: ListenerId,
+    /// The host; never [`Host::Any`].
+    pub host: Host,
+    /// How its connections are terminated.
+    pub termination: Termination,
+    /// Who wins where two objects ask for one host.
+    pub rank: Rank,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+/// What one object asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The object.
+    pub subject: ObjectRef,
+    /// Its routes.
+    pub routes: Vec<RoutePiece>,
+    /// Its TLS hosts.
+    pub tls: Vec<TlsPiece>,
+    /// What became of what it asked for, as far as the object alone can tell.
+    pub verdicts: Vec<Verdict>,
+}

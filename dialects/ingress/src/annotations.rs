@@ -1,0 +1,162 @@
+//! The annotations of an Ingress: what holds for all its paths.
+//!
+//! An annotation that protects and cannot be read fails closed: a redirect to HTTPS that is not `true` or `false`
+//! redirects, a lowest TLS version that is none is the highest one. The rest keeps its default. All are told.
+
+mod retry;
+
+use kinds::{Fault, Meta};
+use model::{Code, FieldPath, ObjectRef, Timeout, Verdict, route::RetryPolicy, tls::TlsVersion};
+use resolve::annotation::{self, Found};
+
+/// Sends clients of HTTP to HTTPS.
+pub const FORCE_HTTPS: &str = "ingress.kubernetes.io/force-ssl-redirect";
+/// Whether the paths are served over HTTP at all.
+pub const ALLOW_HTTP: &str = "kubernetes.io/ingress.allow-http";
+
+/// The annotations under our prefix and Contour's, without it.
+const KNOWN: [&str; 10] = [
+    "ingress.class",
+    "num-retries",
+    "per-try-timeout",
+    "request-timeout",
+    "response-timeout",
+    "retry-on",
+    "tls-cert-namespace",
+    "tls-maximum-protocol-version",
+    "tls-minimum-protocol-version",
+    "websocket-routes",
+];
+
+/// What holds for all paths of an Ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotations {
+    /// Clients of HTTP are sent to HTTPS.
+    pub force_https: bool,
+    /// The paths are served over HTTP.
+    pub allow_http: bool,
+    /// How long an answer may take.
+    pub response_timeout: Timeout,
+    /// Whether requests are tried again.
+    pub retry: Option<RetryPolicy>,
+    /// The lowest and the highest TLS version; nothing if they leave none.
+    pub tls_versions: Option<(TlsVersion, TlsVersion)>,
+    /// The namespace of the Secrets, if it is another one.
+    pub tls_cert_namespace: Option<Box<str>>,
+    /// The paths that may become WebSockets.
+    pub websocket_paths: Vec<Box<str>>,
+}
+
+impl Annotations {
+    /// Reads them.
+    pub fn read(meta: &Meta, subject: &ObjectRef, verdicts: &mut Vec<Verdict>) -> Self {
+        let mut reader = Reader { meta, subject, verdicts };
+        reader.tell_unknown();
+        Self {
+            force_https: reader.flag(FORCE_HTTPS, Flag { absent: false, unreadable: true }),
+            allow_http: reader.flag(ALLOW_HTTP, Flag { absent: true, unreadable: false }),
+            response_timeout: reader
+                .timeout("response-timeout")
+                .or_else(|| reader.timeout("request-timeout"))
+                .unwrap_or_default(),
+            retry: retry::policy(&mut reader),
+            tls_versions: reader.tls_versions(),
+            tls_cert_namespace: reader.get("tls-cert-namespace").map(|found| found.value.into()),
+            websocket_paths: reader.get("websocket-routes").map_or_else(Vec::new, |found| {
+                found.value.split(',').map(str::trim).filter(|path| !path.is_empty()).map(Into::into).collect()
+            }),
+        }
+    }
+}
+
+/// What a flag is that says neither yes nor no.
+struct Flag {
+    absent: bool,
+    unreadable: bool,
+}
+
+/// One object's annotations, and where findings about them go.
+struct Reader<'a> {
+    meta: &'a Meta,
+    subject: &'a ObjectRef,
+    verdicts: &'a mut Vec<Verdict>,
+}
+
+impl<'a> Reader<'a> {
+    /// An annotation under our prefix or Contour's.
+    fn get(&mut self, name: &str) -> Option<Found<'a>> {
+        annotation::get(self.meta, name).unwrap_or_else(|fault| {
+            self.fault(fault);
+            None
+        })
+    }
+
+    fn fault(&mut self, fault: &Fault) {
+        let origin = self.subject.at(&*fault.path);
+        self.verdicts.push(Verdict::new(Code::AnnotationValue, origin, fault.why.clone()));
+    }
+
+    fn wrong(&mut self, name: &str, why: String) {
+        self.verdicts.push(Verdict::new(Code::AnnotationValue, self.subject.at(FieldPath::annotation(name)), why));
+    }
+
+    /// A flag by its whole name.
+    fn flag(&mut self, name: &str, otherwise: Flag) -> bool {
+        match self.meta.annotations.get(name) {
+            Ok(None) => otherwise.absent,
+            Ok(Some(value)) => match &**value {
+                "true" | "True" | "TRUE" => true,
+                "false" | "False" | "FALSE" => false,
+                other => {
+                    self.wrong(name, format!("`{other}` is neither `true` nor `false`"));
+                    otherwise.unreadable
+                }
+            },
+            Err(fault) => {
+                self.fault(fault);
+                otherwise.unreadable
+            }
+        }
+    }
+
+    fn timeout(&mut self, name: &str) -> Option<Timeout> {
+        let found = self.get(name)?;
+        Timeout::parse(found.value).map_err(|error| self.wrong(&found.name, error.to_string())).ok()
+    }
+
+    fn tls_versions(&mut self) -> Option<(TlsVersion, TlsVersion)> {
+        let lowest = self.tls_version("tls-minimum-protocol-version").unwrap_or(TlsVersion::V1_2);
+        let highest = self.tls_version("tls-maximum-protocol-version").unwrap_or(TlsVersion::V1_3);
+        if lowest > highest {
+            let why = format!("no version lies between {lowest} and {highest}");
+            self.verdicts.push(Verdict::new(Code::TlsVersions, self.subject.at("metadata.annotations"), why));
+            return None;
+        }
+        Some((lowest, highest))
+    }
+
+    /// A version that cannot be read counts as the highest: stricter than was asked for, never laxer.
+    fn tls_version(&mut self, name: &str) -> Option<TlsVersion> {
+        let found = self.get(name)?;
+        Some(TlsVersion::parse(found.value).unwrap_or_else(|| {
+            self.wrong(&found.name, format!("`{}` is neither `1.2` nor `1.3`", found.value));
+            TlsVersion::V1_3
+        }))
+    }
+
+    /// Names under the prefixes that are ours to explain.
+    fn tell_unknown(&mut self) {
+        for (name, _) in self.meta.annotations.iter() {
+            let rest = annotation::PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+            let known = match rest {
+                Some(rest) => KNOWN.contains(&rest),
+                None => !name.starts_with("ingress.kubernetes.io/") || name == FORCE_HTTPS,
+            };
+            if !known {
+                let origin = self.subject.at(FieldPath::annotation(name));
+                let why = format!("`{name}` has no effect on an Ingress");
+                self.verdicts.push(Verdict::new(Code::AnnotationUnknown, origin, why));
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Ingress, `networking.k8s.io/v1`: one object in, one [`Unit`] out.
+//!
+//! Every "no" stays with the smallest thing that contains it. A rule with a bad host loses that rule; a path with a bad
+//! regex, that path; a missing Service makes that path answer 503, so that a client sees an outage and not a page that
+//! never was; a broken Secret takes the TLS of its hosts and nothing else. Each is told with a code and its field.
+//!
+//! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`], [`path`],
+//! [`backend`], [`tls`].
+
+pub mod annotations;
+pub mod backend;
+pub mod class;
+pub mod path;
+pub mod rules;
+#[cfg(test)]
+mod tests;
+pub mod tls;
+
+use annotations::Annotations;
+use kinds::{Ingress, IngressClass};
+use model::{
+    ObjectRef, Unit, Verdict,
+    route::{Dialect, Rank},
+};
+use resolve::View;
+use std::sync::Arc;
+
+/// The controller name that makes an IngressClass ours.
+pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
+
+/// What the operator of Sesame sets for all Ingresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The classes that are ours; where none is named, the rules of [`class`] hold.
+    pub class_names: Vec<Box<str>>,
+    /// The port that clients reach HTTPS at, where it is not the usual one.
+    pub https_port: Option<u16>,
+    /// Whether a TLS host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own
+    /// machine.
+    pub self_signed: bool,
+}
+
+/// Where the dialect looks things up.
+pub trait IngressView: View {
+    /// A class by its name.
+    fn class(&mut self, name: &str) -> Option<Arc<IngressClass>>;
+
+    /// The class of Ingresses that name none.
+    fn default_class(&mut self) -> Option<Arc<IngressClass>>;
+}
+
+/// What the object asks for; nothing if it is not ours.
+pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> Option<Unit> {
+    if !class::is_ours(object, view, settings) {
+        return None;
+    }
+    let subject = ObjectRef::new("Ingress", &object.meta.namespace, &object.meta.name);
+    let mut verdicts = Vec::new();
+    let annotations = Annotations::read(&object.meta, &subject, &mut verdicts);
+    let mut context = Context { object, subject, annotations, settings, verdicts };
+    let tls = tls::pieces(&mut context, view);
+    let routes = rules::pieces(&mut context, view, &tls);
+    let Context { subject, mut verdicts, .. } = context;
+    verdicts.sort();
+    verdicts.dedup();
+    Some(Unit { subject, routes, tls, verdicts })
+}
+
+/// One object on its way through the dialect.
+struct Context<'a> {
+    object: &'a Ingress,
+    subject: ObjectRef,
+    annotations: Annotations,
+    settings: &'a Settings,
+    verdicts: Vec<Verdict>,
+}
+
+impl Context<'_> {
+    fn namespace(&self) -> &str {
+        &self.object.meta.namespace
+    }
+
+    fn rank(&self, index: usize, implied: bool) -> Rank {
+        Rank {
+            dialect: Dialect::Ingress,
+            implied,
+            created: self.object.meta.created.map_or(0, |time| time.as_second()),
+            namespace: self.object.meta.namespace.clone(),
+            name: self.object.meta.name.clone(),
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+        }
+    }
+}

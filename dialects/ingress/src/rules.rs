@@ -1,0 +1,129 @@
+//! The routes of an Ingress: for each path, in the clear and under TLS.
+
+use crate::{Context, backend, path};
+use kinds::ingress::{Backend, HttpPath};
+use model::{
+    ClusterId, Code, FieldPath, Host, ListenerId, Route, Timeout, Verdict,
+    route::{Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
+    unit::{RoutePiece, TlsPiece},
+};
+use resolve::View;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// Where a certificate authority looks for its proof, in the clear: it must be found there whatever the rest does.
+const ACME: &str = "/.well-known/acme-challenge/";
+
+/// The routes of all rules, and those of the default backend, which takes what no rule of this object takes.
+pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[TlsPiece]) -> Vec<RoutePiece> {
+    let object = context.object;
+    let mut pieces = Vec::new();
+    let mut hosts = BTreeSet::from([Host::Any]);
+    let mut index = 0;
+    for (at, rule) in object.spec.rules.good() {
+        let field = FieldPath::from("spec.rules").index(at);
+        let Some(host) = host(context, rule.host.as_deref(), &field) else { continue };
+        hosts.insert(host.clone());
+        for (at, path) in rule.http.paths.good() {
+            let field = field.field("http").field("paths").index(at);
+            index += 1;
+            if let Some(found) = path::path_match(context, path, &field) {
+                let found = Match { path: found, index, implied: false };
+                let cluster = backend::cluster(context, view, path.backend.as_ref(), &field.field("backend"));
+                let websocket = is_websocket(context, path);
+                pieces.extend(routes(context, &host, found, cluster, websocket, &field));
+            }
+        }
+    }
+    if let Ok(Some(default)) = object.spec.default_backend.get() {
+        let field = FieldPath::from("spec.defaultBackend");
+        let cluster = backend::cluster(context, view, Some(default as &Backend), &field);
+        for host in hosts {
+            let found = Match { path: PathMatch::Prefix(Path::root()), index: index + 1, implied: true };
+            pieces.extend(routes(context, &host, found, cluster.clone(), false, &field));
+        }
+    }
+    warn_about_the_whole(context, &pieces, tls);
+    pieces
+}
+
+struct Match {
+    path: PathMatch,
+    index: usize,
+    implied: bool,
+}
+
+fn host(context: &mut Context<'_>, text: Option<&str>, field: &FieldPath) -> Option<Host> {
+    Host::parse(text.unwrap_or_default())
+        .map_err(|error| {
+            let origin = context.subject.at(field.field("host"));
+            context.verdicts.push(Verdict::new(Code::IngressHost, origin, error.to_string()));
+        })
+        .ok()
+}
+
+fn is_websocket(context: &Context<'_>, path: &HttpPath) -> bool {
+    let path = path.path.as_deref().unwrap_or("/");
+    context.annotations.websocket_paths.iter().any(|own| **own == *path)
+}
+
+/// One path on both listeners. Whether the host has TLS at all is found in assembly: another Ingress may bring it.
+fn routes(
+    context: &Context<'_>,
+    host: &Host,
+    found: Match,
+    cluster: Option<ClusterId>,
+    websocket: bool,
+    field: &FieldPath,
+) -> Vec<RoutePiece> {
+    let annotations = &context.annotations;
+    let is_acme = found.path.text().starts_with(ACME);
+    let route = |action: Action| {
+        Arc::new(Route {
+            path: found.path.clone(),
+            depth: Depth::OneLabel,
+            action,
+            rank: context.rank(found.index, found.implied),
+            origin: context.subject.at(field.clone()),
+        })
+    };
+    let served = route(served(context, cluster, websocket));
+    let plain = if is_acme {
+        Some(served.clone())
+    } else if annotations.force_https {
+        Some(route(Action::Redirect(Redirect { port: context.settings.https_port })))
+    } else {
+        annotations.allow_http.then(|| served.clone())
+    };
+    let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
+    let plain = plain.map(|route| piece(ListenerId::http(), route));
+    plain.into_iter().chain([piece(ListenerId::https(), served)]).collect()
+}
+
+fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) -> Action {
+    let Some(cluster) = cluster else { return Action::Respond(Respond::unavailable()) };
+    let annotations = &context.annotations;
+    // A WebSocket lives as long as both sides want, unless somebody said otherwise.
+    let timeout = match annotations.response_timeout {
+        Timeout::Default if websocket => Timeout::Infinite,
+        timeout => timeout,
+    };
+    Action::Forward(Forward {
+        clusters: vec![WeightedCluster { cluster, weight: 1 }],
+        timeout,
+        retry: annotations.retry.clone(),
+        websocket,
+    })
+}
+
+fn warn_about_the_whole(context: &mut Context<'_>, pieces: &[RoutePiece], tls: &[TlsPiece]) {
+    let spec = &context.object.spec;
+    if spec.rules.is_empty() && matches!(spec.default_backend.get(), Ok(None)) {
+        let why = "nothing is asked for";
+        context.verdicts.push(Verdict::new(Code::IngressEmpty, context.subject.at("spec"), why));
+    }
+    if context.annotations.force_https && tls.is_empty() && !pieces.is_empty() && spec.tls.is_empty() {
+        let field = FieldPath::annotation(crate::annotations::FORCE_HTTPS);
+        let why = "clients are sent to HTTPS, but no host of this Ingress has TLS here";
+        context.verdicts.push(Verdict::new(Code::RedirectWithoutTls, context.subject.at(field), why));
+    }
+}

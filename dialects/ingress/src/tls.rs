@@ -1,0 +1,87 @@
+//! The TLS hosts of an Ingress.
+
+use crate::Context;
+use kinds::ingress::Tls;
+use model::{
+    Code, FieldPath, Host, ListenerId, SecretId, Verdict,
+    tls::{SELF_SIGNED, Termination},
+    unit::TlsPiece,
+};
+use resolve::View;
+
+/// The TLS hosts whose certificate can be used. A Secret that cannot takes the TLS of its hosts only.
+pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<TlsPiece> {
+    let object = context.object;
+    let mut pieces = Vec::new();
+    let Some((lowest, highest)) = context.annotations.tls_versions else { return pieces };
+    for (index, entry) in object.spec.tls.good() {
+        let field = FieldPath::from("spec.tls").index(index);
+        let hosts = hosts(context, entry, &field);
+        let shared = certificate(context, view, entry, &field);
+        for (at, host) in hosts {
+            let Some(certificate) = shared.clone().or_else(|| self_signed(context, &host)) else { continue };
+            pieces.push(TlsPiece {
+                listener: ListenerId::https(),
+                termination: Termination { certificate, lowest, highest },
+                rank: context.rank(index, false),
+                origin: context.subject.at(at),
+                host,
+            });
+        }
+    }
+    pieces
+}
+
+fn hosts(context: &mut Context<'_>, entry: &Tls, field: &FieldPath) -> Vec<(FieldPath, Host)> {
+    let mut hosts = Vec::new();
+    for (index, host) in entry.hosts.good() {
+        let field = field.field("hosts").index(index);
+        match Host::parse(host) {
+            Ok(Host::Any) => {
+                context.verdicts.push(Verdict::new(
+                    Code::TlsWithoutHost,
+                    context.subject.at(field),
+                    "the host is empty",
+                ));
+            }
+            Ok(host) => hosts.push((field, host)),
+            Err(error) => {
+                context.verdicts.push(Verdict::new(Code::IngressHost, context.subject.at(field), error.to_string()));
+            }
+        }
+    }
+    if entry.hosts.is_empty() {
+        let why = "there is no host that this certificate would be shown for";
+        context.verdicts.push(Verdict::new(Code::TlsWithoutHost, context.subject.at(field.clone()), why));
+    }
+    hosts
+}
+
+/// The certificate of an entry; nothing, and a verdict, where it cannot be used.
+fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, field: &FieldPath) -> Option<SecretId> {
+    let field = field.field("secretName");
+    let found = match entry.secret_name.as_deref() {
+        None | Some("") => Err(Verdict::new(Code::SecretNotFound, context.subject.at(field), "no Secret is named")),
+        Some(name) => {
+            let namespace = context.annotations.tls_cert_namespace.clone();
+            let id = SecretId::new(namespace.as_deref().unwrap_or(context.namespace()), name);
+            match resolve::certificate(view, context.namespace(), &id) {
+                Ok(()) => Ok(id),
+                Err(no) => Err(no.at(&context.subject, field)),
+            }
+        }
+    };
+    match found {
+        Ok(id) => Some(id),
+        Err(verdict) if context.settings.self_signed && verdict.code == Code::SecretNotFound => None,
+        Err(verdict) => {
+            context.verdicts.push(verdict);
+            None
+        }
+    }
+}
+
+/// On one's own machine, a host whose Secret is not there gets a certificate of its own.
+fn self_signed(context: &Context<'_>, host: &Host) -> Option<SecretId> {
+    context.settings.self_signed.then(|| SecretId::new(SELF_SIGNED, &host.to_string()))
+}
