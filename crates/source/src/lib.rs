@@ -1,0 +1,20 @@
+//! Where objects come from.
+//!
+//! In: files and API servers. Out: batches of [`Change`]s and [`Problem`]s through a [`Feed`], and the
+//! word that all is known (*synced*). What the objects mean is nobody's business here.
+//!
+//! Every source speaks through the same [`Feeder`], so the rest of Sesame cannot tell a file from a cluster. What only
+//! files have, a line and a column, is asked for when somebody needs it ([`Place`]): keeping it for every field of every
+//! object would cost more than the objects.
+
+pub mod change;
+pub mod feed;
+pub mod place;
+pub mod problem;
+pub mod snippet;
+pub mod yaml;
+
+pub use change::{Batch, Change, Origin, Subject};
+pub use feed::{Closed, Feed, Feeder, Update, feed};
+pub use place::{Origins, Place, Spot};
+pub use problem::Problem;
