@@ -15,7 +15,7 @@
 //! ```
 
 mod access;
-mod apply;
+pub(crate) mod apply;
 mod config;
 mod controllers;
 mod error;

@@ -1,7 +1,7 @@
 //! Objects from YAML into the API server, by server-side apply.
 //!
-//! In: files, folders or text. Out: the objects exist, and CRDs among them are established. Objects go out all at once:
-//! what depends on a CRD belongs in a second call.
+//! In: files, folders or text. Out: the objects exist, and CRDs among them are established. Namespaces and CRDs go first,
+//! the rest all at once after them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,26 +55,31 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<DynamicObject>, Error> {
 
 /// Applies them, and waits for the CRDs.
 pub async fn apply(client: Client, objects: Vec<DynamicObject>) -> Result<(), Error> {
-    try_join_all(objects.iter().map(|object| apply_one(&client, object))).await?;
-    let crds = Api::<CustomResourceDefinition>::all(client);
-    let established =
-        objects.iter().filter(|object| kind(object).kind == "CustomResourceDefinition").map(async |crd| {
-            let name = crd.name_any();
-            let waiting = await_condition(crds.clone(), &name, conditions::is_crd_established());
-            let done = within(format!("the CRD {name} to be established"), ESTABLISHED, waiting).await?;
-            done.map(drop).map_err(|source| Error::NotEstablished { name: name.clone(), source })
-        });
+    let is_ground = |object: &DynamicObject| matches!(&*kind(object).kind, "Namespace" | "CustomResourceDefinition");
+    let (ground, rest): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_ground);
+    try_join_all(ground.iter().map(|object| apply_one(&client, object))).await?;
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    let established = ground.iter().filter(|object| kind(object).kind == "CustomResourceDefinition").map(async |crd| {
+        let name = crd.name_any();
+        let waiting = await_condition(crds.clone(), &name, conditions::is_crd_established());
+        let done = within(format!("the CRD {name} to be established"), ESTABLISHED, waiting).await?;
+        done.map(drop).map_err(|source| Error::NotEstablished { name: name.clone(), source })
+    });
     try_join_all(established).await?;
+    try_join_all(rest.iter().map(|object| apply_one(&client, object))).await?;
     Ok(())
 }
 
 async fn apply_one(client: &Client, object: &DynamicObject) -> Result<(), Error> {
     let kind = kind(object);
     let failed = |source| Error::Apply { object: format!("{} {}", kind.kind, object.name_any()), source };
-    let (resource, _) = discovery::pinned_kind(client, &kind).await.map_err(failed)?;
-    let api: Api<DynamicObject> = match object.namespace() {
-        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
+    let (resource, abilities) = discovery::pinned_kind(client, &kind).await.map_err(failed)?;
+    let api: Api<DynamicObject> = match abilities.scope {
+        discovery::Scope::Cluster => Api::all_with(client.clone(), &resource),
+        discovery::Scope::Namespaced => {
+            let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
+            Api::namespaced_with(client.clone(), &namespace, &resource)
+        }
     };
     let params = PatchParams::apply("testbed").force();
     api.patch(&object.name_any(), &params, &Patch::Apply(object)).await.map_err(failed)?;

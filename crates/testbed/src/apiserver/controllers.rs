@@ -63,7 +63,7 @@ impl ApiServer {
             command = command.flag(&name, value);
         }
         let process = command.start_in(&self.state)?;
-        process.expect_line("Started controller", START).await?;
+        process.expect_line("Caches are synced", START).await?;
         *self.controllers.lock() = Some(process);
         Ok(())
     }

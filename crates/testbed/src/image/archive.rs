@@ -1,4 +1,4 @@
-//! The archive of an image: `layer.tar` with its files, `config.json`, `manifest.json`.
+//! The archive of an image: a layer with its files, `config.json`, `manifest.json`.
 //!
 //! Everything goes through once: the layer's length is known from its entries, so it streams into the outer archive while
 //! its digest is taken, and the configuration that names the digest comes after it.
@@ -25,13 +25,22 @@ pub(super) fn write(image: &Image, archive: &Path) -> Result<(), ImageError> {
         digest = write_layer(&entries, out)?;
         Ok(())
     };
-    outer.file("layer.tar", 0o644, size, layer).map_err(failed)?;
-    let manifest = json!([{ "Config": "config.json", "RepoTags": image.names, "Layers": ["layer.tar"] }]);
+    let layer_name = layer_name(image);
+    outer.file(&layer_name, 0o644, size, layer).map_err(failed)?;
+    let manifest = json!([{ "Config": "config.json", "RepoTags": image.names, "Layers": [layer_name] }]);
     for (name, value) in [("config.json", image.config(&digest)), ("manifest.json", manifest)] {
         let text = value.to_string();
         outer.file(name, 0o644, text.len() as u64, |out| out.write_all(text.as_bytes())).map_err(failed)?;
     }
     outer.finish().and_then(|mut out| out.flush()).map_err(failed)
+}
+
+/// Every image has a name of its own for its layer: the runtime locks by it, and imports at the same time would wait for
+/// each other.
+fn layer_name(image: &Image) -> String {
+    let name = image.names.first().map(String::as_str).unwrap_or_default();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(80).collect();
+    format!("{name}.tar")
 }
 
 /// One entry of the layer, with what has to be known of a host's file before it is read.

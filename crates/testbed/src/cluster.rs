@@ -1,0 +1,138 @@
+//! A real Kubernetes of one or two nodes: kubelet, containerd, runc, CNI, kube-proxy, scheduler, controllers, DNS, and a
+//! stand-in for a cloud's load balancer.
+//!
+//! In: how many nodes, and which images. Out: a [`Cluster`] after some seconds, which takes YAML, waits for what becomes of
+//! it with clear deadlines, and is gone a second after it is dropped. Nothing is pulled from anywhere: see
+//! [`Image`](crate::Image).
+//!
+//! ```no_run
+//! # async fn test() -> anyhow::Result<()> {
+//! use testbed::cluster::{self, Cluster, Nodes};
+//!
+//! if !cluster::available() {
+//!     return Ok(()); // says so, and is counted
+//! }
+//! let cluster = Cluster::config().nodes(Nodes::Two).image(testbed::image::ready::tools()?).start().await?;
+//! let namespace = cluster.namespace("shop").await?;
+//! cluster.apply_yaml("apiVersion: v1 ...").await?;
+//! let pod = cluster.pod_ready(&namespace, "web").await?;
+//! cluster.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The control plane runs in the network of the test process, so a test reaches every pod, Service and load balancer
+//! address, and webhooks reach what a test serves. Each node has network, mount, host name and process namespaces of its
+//! own. What a node keeps is in memory and goes with it. Needs root.
+
+mod access;
+mod addresses;
+mod bed;
+mod bridge;
+mod cgroups;
+mod config;
+mod dns;
+mod error;
+mod load_balancer;
+mod node;
+mod pause;
+mod root;
+mod run;
+mod wait;
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::ApiServer;
+use crate::image::Image;
+use bed::Bed;
+
+pub use access::Output;
+pub use config::{Config, Nodes};
+pub use error::Error;
+pub use root::available;
+
+/// A running cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    kubeconfig: PathBuf,
+    client: kube::Config,
+    home: Home,
+}
+
+/// Where a cluster runs.
+#[derive(Debug)]
+enum Home {
+    Bed(Box<Bed>),
+    Elsewhere,
+}
+
+/// The cluster that the user wants tests to run on, if not one of ours.
+fn named_kubeconfig() -> Option<PathBuf> {
+    std::env::var_os("SESAME_KUBECONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+async fn read_kubeconfig(path: &Path) -> Result<kube::Config, Error> {
+    let failed = |source| Error::Kubeconfig { path: path.to_owned(), source };
+    let read = Kubeconfig::read_from(path).map_err(failed)?;
+    kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(failed)
+}
+
+impl Cluster {
+    /// One with the usual contents.
+    pub async fn start(nodes: Nodes) -> Result<Cluster, Error> {
+        Config::default().nodes(nodes).start().await
+    }
+
+    /// What can be chosen.
+    pub fn config() -> Config {
+        Config::default()
+    }
+
+    async fn connect(kubeconfig: PathBuf, home: Home) -> Result<Cluster, Error> {
+        let client = read_kubeconfig(&kubeconfig).await?;
+        Ok(Cluster { kubeconfig, client, home })
+    }
+
+    /// A client with all rights. Each call makes a new one, because a client belongs to the runtime that it is made in.
+    pub fn client(&self) -> Result<kube::Client, Error> {
+        Ok(kube::Client::try_from(self.client.clone())?)
+    }
+
+    /// The file of a kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Its API server, for other users' kubeconfigs and for outages.
+    pub fn api(&self) -> Result<&ApiServer, Error> {
+        Ok(self.bed("using the API server directly")?.api())
+    }
+
+    /// Makes an image known to all nodes.
+    pub async fn load_image(&self, image: Image) -> Result<(), Error> {
+        self.bed("loading an image")?.load(image).await
+    }
+
+    /// Takes a node (`n1`, `n2`) away at once, as when a machine loses its power.
+    pub async fn kill_node(&self, name: &str) -> Result<(), Error> {
+        self.bed("killing a node")?.kill_node(name).await
+    }
+
+    /// Ends it and removes all that belonged to it; dropping it does the same, but cannot say what went wrong. A cluster
+    /// that the user named is left alone.
+    pub async fn stop(self) -> Result<(), Error> {
+        match self.home {
+            Home::Bed(bed) => bed.stop().await,
+            Home::Elsewhere => Ok(()),
+        }
+    }
+
+    fn bed(&self, wish: &'static str) -> Result<&Bed, Error> {
+        match &self.home {
+            Home::Bed(bed) => Ok(bed),
+            Home::Elsewhere => Err(Error::BedOnly(wish)),
+        }
+    }
+}

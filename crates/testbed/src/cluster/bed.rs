@@ -1,0 +1,199 @@
+//! The parts of a cluster and the order in which they start.
+//!
+//! In: a [`Config`]. Out: a [`Bed`], usable: nodes ready, names resolve. The API server takes longest to start, so all that
+//! does not need it happens meanwhile: nodes boot and get their images.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::{try_join, try_join_all};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Node as NodeObject;
+use kube::Api;
+
+use super::addresses::{self, Addresses};
+use super::bridge::Bridge;
+use super::cgroups::Cgroups;
+use super::load_balancer::{LoadBalancer, Pool};
+use super::node::{Node, Papers, Site};
+use super::{Config, Error, dns, pause, wait};
+use crate::apiserver::Controllers;
+use crate::certs::Ca;
+use crate::image::{Image, ready};
+use crate::{ApiServer, Command, Net, Process, StateDir};
+
+/// How long it may take until all is usable: six seconds on a quiet machine, and tests run on busy ones.
+const START: Duration = Duration::from_secs(120);
+
+/// All parts of one cluster. Dropped first to last: those who use others before them, the folder and the addresses last.
+#[derive(Debug)]
+pub(super) struct Bed {
+    _balancer: LoadBalancer,
+    _scheduler: Process,
+    nodes: Vec<Node>,
+    api: ApiServer,
+    cgroups: Cgroups,
+    _bridge: Bridge,
+    archives: AtomicUsize,
+    state: StateDir,
+    _addresses: Addresses,
+}
+
+impl Bed {
+    pub(super) async fn start(config: Config) -> Result<Bed, Error> {
+        Net::here()?;
+        let addresses = Addresses::claim().ok_or(Error::Full(addresses::MOST))?;
+        let state = StateDir::new("cluster")?;
+        let cgroups = Cgroups::create(&own_name(&addresses))?;
+        let count = config.nodes.count();
+        let bridge = Bridge::create(&addresses, &state).await?;
+        let pause = pause::compile(&state).await?;
+        let site = Site { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
+
+        let dns_image = ready::coredns()?;
+        let dns = dns::objects(addresses.dns(), &dns_image);
+        let archives = AtomicUsize::new(0);
+        let images = config.images.into_iter().chain([ready::pause(&pause)?, dns_image]);
+        let archived = try_join_all(images.map(|image| archive(image, &state, &archives)));
+        let booted = try_join_all((0..count).map(|number| Node::boot(number, &site)));
+        let stocked = async {
+            let (files, nodes) = try_join(archived, booted).await?;
+            try_join_all(files.iter().map(|file| import(file, &nodes))).await?;
+            Ok::<_, Error>(nodes)
+        };
+        let serving = async { Ok::<_, Error>(api_server(&addresses, count).start().await?) };
+        let (mut nodes, api) = try_join(stocked, serving).await?;
+
+        for node in &mut nodes {
+            let cgroup = cgroups.make(node.name())?;
+            join(node, &site, &api, &cgroup)?;
+        }
+        let scheduler = start_scheduler(&api, &state)?;
+        let controllers = Controllers::all()
+            .flag("use-service-account-credentials", "true")
+            .flag("flex-volume-plugin-dir", state.path().join("volume-plugins").display().to_string());
+        api.start_controllers(controllers).await?;
+        let balancer = start_balancer(&api, &addresses, &nodes).await?;
+        api.apply(&dns).await?;
+        until_usable(&api, &nodes).await?;
+        Ok(Bed {
+            _balancer: balancer,
+            _scheduler: scheduler,
+            nodes,
+            api,
+            cgroups,
+            _bridge: bridge,
+            archives,
+            state,
+            _addresses: addresses,
+        })
+    }
+
+    pub(super) fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    pub(super) async fn load(&self, image: Image) -> Result<(), Error> {
+        let file = archive(image, &self.state, &self.archives).await?;
+        import(&file, &self.nodes).await
+    }
+
+    pub(super) async fn kill_node(&self, name: &str) -> Result<(), Error> {
+        match self.nodes.iter().find(|node| node.name() == name) {
+            Some(node) => node.kill().await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn stop(self) -> Result<(), Error> {
+        try_join_all(self.nodes.iter().map(Node::kill)).await?;
+        // Nothing is left in them; dropping the rest kills what remains.
+        self.cgroups.remove()
+    }
+}
+
+/// A name for the control groups that tells the sandbox: it is the sandbox that removes them when a test process ends
+/// without stopping its clusters.
+fn own_name(addresses: &Addresses) -> String {
+    let sandbox = std::env::var_os("SESAME_SANDBOX").map(PathBuf::from);
+    let sandbox = sandbox.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    format!("{sandbox}-{}", addresses.number())
+}
+
+fn api_server(addresses: &Addresses, nodes: u8) -> crate::apiserver::Config {
+    let config = ApiServer::config()
+        .address((addresses.control_plane(), 6443).into())
+        .name(addresses.api_service().to_string())
+        .service_accounts()
+        .flag("service-cluster-ip-range", addresses.services())
+        .user("system:kube-scheduler", [""; 0])
+        .user("system:kube-proxy", [""; 0]);
+    (0..nodes).fold(config, |config, node| config.user(&format!("system:node:{}", node_name(node)), ["system:nodes"]))
+}
+
+/// The name of a node, counted from 0.
+pub(super) fn node_name(number: u8) -> String {
+    format!("n{}", number + 1)
+}
+
+fn join(node: &mut Node, site: &Site<'_>, api: &ApiServer, cgroup: &str) -> Result<(), Error> {
+    // A certificate of its own making would cost the kubelet an RSA key at each start.
+    let leaf = Ca::new("node").leaf(node.name()).ip(node.address()).make();
+    let name = node.name().to_owned();
+    let papers = Papers {
+        kubelet: &api.kubeconfig_of(&format!("system:node:{name}"))?,
+        kube_proxy: &api.kubeconfig_of("system:kube-proxy")?,
+        certificate: &node.write("kubelet.crt", leaf.chain_pem())?,
+        key: &node.write("kubelet.key", leaf.key_pem())?,
+    };
+    node.join(site, &papers, cgroup)
+}
+
+fn start_scheduler(api: &ApiServer, state: &StateDir) -> Result<Process, Error> {
+    let scheduler = Command::new(parts::program("kube-scheduler")?)
+        .flag("kubeconfig", api.kubeconfig_of("system:kube-scheduler")?)
+        .flag("leader-elect", "false")
+        .flag("secure-port", "0")
+        .flag("kube-api-qps", "200")
+        .flag("kube-api-burst", "400");
+    Ok(scheduler.start_in(state)?)
+}
+
+async fn start_balancer(api: &ApiServer, addresses: &Addresses, nodes: &[Node]) -> Result<LoadBalancer, Error> {
+    let kubeconfig = api.kubeconfig()?;
+    let config = super::read_kubeconfig(&kubeconfig).await?;
+    let nodes = nodes.iter().map(|node| (node.name().to_owned(), node.address())).collect();
+    LoadBalancer::start(config, Pool::new(addresses), nodes)
+        .map_err(|source| Error::Start { what: "the load balancer", source })
+}
+
+async fn archive(image: Image, state: &StateDir, count: &AtomicUsize) -> Result<PathBuf, Error> {
+    let number = count.fetch_add(1, Ordering::Relaxed);
+    let file = state.path().join(format!("image-{number}.tar"));
+    let path = file.clone();
+    let written = tokio::task::spawn_blocking(move || image.write(&path)).await;
+    written.map_err(|error| Error::Start { what: "a thread for an image", source: error.into() })??;
+    Ok(file)
+}
+
+async fn import(archive: &Path, nodes: &[Node]) -> Result<(), Error> {
+    try_join_all(nodes.iter().map(|node| node.import(archive))).await?;
+    // The nodes have it now; a second copy is of no use to anyone.
+    let _ = std::fs::remove_file(archive);
+    Ok(())
+}
+
+/// Waits until pods can be made and run, and find each other by name.
+async fn until_usable(api: &ApiServer, nodes: &[Node]) -> Result<(), Error> {
+    let client = api.client()?;
+    let nodes = try_join_all(nodes.iter().map(|node| {
+        let all = Api::<NodeObject>::all(client.clone());
+        wait::settled(all, node.name(), START)
+    }));
+    let account = wait::account(&client, "default", START);
+    let (namespace, name) = dns::DEPLOYMENT;
+    let dns = wait::settled(Api::<Deployment>::namespaced(client.clone(), namespace), name, START);
+    futures::try_join!(nodes, account, dns)?;
+    Ok(())
+}

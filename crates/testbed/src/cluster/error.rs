@@ -1,0 +1,91 @@
+//! What can go wrong with a cluster.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use crate::report::debug_as_report;
+
+/// The cluster could not be had or did not do as told.
+#[derive(thiserror::Error)]
+pub enum Error {
+    /// Nodes cannot be made by this user.
+    #[error(
+        "a cluster needs root: its nodes mount file systems and make control groups (or name one with SESAME_KUBECONFIG)"
+    )]
+    NeedsRoot,
+    /// The process has all the clusters that there are addresses for.
+    #[error("this process has {0} clusters already; stop one")]
+    Full(u8),
+    /// Only a cluster of the testbed can do this.
+    #[error("{0} can only be done with the testbed's own cluster, and SESAME_KUBECONFIG names another")]
+    BedOnly(&'static str),
+    /// A program is not there.
+    #[error(transparent)]
+    Part(#[from] parts::Missing),
+    /// There is no private network.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// Its folder could not be made.
+    #[error(transparent)]
+    State(#[from] crate::state::Error),
+    /// A process did not start, or died, or was late.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
+    /// Its API server could not be had, or refused.
+    #[error(transparent)]
+    ApiServer(#[from] crate::apiserver::Error),
+    /// Something did not happen in time.
+    #[error(transparent)]
+    Late(#[from] crate::Late),
+    /// An image could not be made.
+    #[error(transparent)]
+    Image(#[from] crate::image::ImageError),
+    /// The kubeconfig is of no use.
+    #[error("cannot use the kubeconfig {}", path.display())]
+    Kubeconfig {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: kube::config::KubeconfigError,
+    },
+    /// The API server refused, or did not answer.
+    #[error("the API server did not do it")]
+    Api(#[from] kube::Error),
+    /// A command failed.
+    #[error("{name} failed ({status}); the end of its log:\n{log}")]
+    Command {
+        /// Which one.
+        name: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it said.
+        log: String,
+    },
+    /// A file could not be made.
+    #[error("cannot make {}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The kernel's control groups refused.
+    #[error("cannot {verb} the control group {}", path.display())]
+    Cgroup {
+        /// What was tried.
+        verb: &'static str,
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The system refused a thread or a process.
+    #[error("cannot start {what}")]
+    Start {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+debug_as_report!(Error);
