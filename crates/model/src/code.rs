@@ -88,6 +88,9 @@ codes! {
     2006 FileTooLarge Error "the file or object passes a limit of size, depth or number" "split it";
     2007 NoName Error "the object has no kind, apiVersion or name" "add what is missing";
     2008 PemFileNotReadable Error "a PEM file that a Secret points to cannot be used" "check the path; it must lie below the folder";
+    2009 OtherVersion Warning "the kind is read in another version" "change apiVersion to the one that is named; as it is, the object has no effect";
+    2010 FolderTwice Note "a folder is reached by two paths" "nothing to do; it is read once";
+    2011 NotWatched Warning "changes of a folder cannot be seen" "raise the number of folders that may be watched (on Linux fs.inotify.max_user_watches), or restart after changes";
 
     3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name; until then the path answers 503";
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
