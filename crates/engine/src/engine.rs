@@ -90,7 +90,7 @@ impl Engine {
                 match table.step(earlier, &mut later, &self.places, draining) {
                     Step::Nothing => break,
                     Step::Computed => self.batch.computed += 1,
-                    Step::Passed => {}
+                    Step::Removed => {}
                 }
                 worked = true;
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {

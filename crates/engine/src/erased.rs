@@ -53,8 +53,8 @@ pub(crate) trait AnyTable: Any + Send + Sync {
 pub(crate) enum Step {
     /// One row was computed.
     Computed,
-    /// A row was removed, or needed nothing after all.
-    Passed,
+    /// One row was removed.
+    Removed,
     /// There is nothing to do.
     Nothing,
 }

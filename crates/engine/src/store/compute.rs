@@ -45,25 +45,21 @@ impl<T: Table> Store<T> {
             self.dirty.sort_unstable_by(|&a, &b| self.rows.key(b).cmp(self.rows.key(a)));
             self.sorted = true;
         }
-        match self.dirty.pop() {
-            Some(slot) => {
-                let row = self.rows.get_mut(slot);
-                row.dirty = false;
-                // It waits to be removed; should it be claimed again before that, it is marked again.
-                if row.claims == 0 {
-                    return Step::Passed;
-                }
-                self.compute(slot, earlier, later, places);
-                Step::Computed
-            }
-            None if draining => Step::Nothing,
-            None => match self.leaving.pop_first() {
-                Some(slot) => {
-                    self.forget(slot, earlier, later);
-                    Step::Passed
-                }
-                None => Step::Nothing,
-            },
+        let next = match self.dirty.pop() {
+            Some(slot) => Some(slot),
+            None if draining => None,
+            None => self.leaving.first().copied(),
+        };
+        let Some(slot) = next else { return Step::Nothing };
+        let row = self.rows.get_mut(slot);
+        row.dirty = false;
+        // Without a claim it goes. A draining may come long before its time to go, and it is in use till then.
+        if row.claims == 0 && !draining {
+            self.forget(slot, earlier, later);
+            Step::Removed
+        } else {
+            self.compute(slot, earlier, later, places);
+            Step::Computed
         }
     }
 
@@ -140,6 +136,7 @@ impl<T: Table> Store<T> {
 
     /// Removes a row that the table no longer has, with all that was recorded for it.
     fn forget(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>) {
+        self.leaving.remove(&slot);
         let was_held = self.holds.remove(&slot).is_some();
         let reads = std::mem::take(&mut self.rows.get_mut(slot).reads);
         self.counters.reads -= reads.len();

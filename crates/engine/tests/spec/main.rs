@@ -1,0 +1,11 @@
+//! What the engine promises, shown on a pipeline small enough to hold in the head (see [`toy`]).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+
+mod oracle;
+mod panics;
+mod scale;
+mod slices;
+mod toy;
+mod tracking;
+mod wrong_use;

@@ -1,0 +1,120 @@
+//! A computation that panics costs its own row only, and the row keeps what it had.
+
+use engine::{Index, Input, Pipeline, Table};
+
+use crate::toy::{self, Hosts, Object, Objects, Pages, Services, Units, plain};
+
+#[test]
+fn the_last_good_value_is_kept() {
+    let mut engine = toy::engine();
+    engine.set::<Objects>(&1, plain(1));
+    engine.set::<Objects>(&2, plain(2));
+    engine.set::<Services>(&1, 80u16);
+    engine.settle();
+    let good = engine.get::<Units>(&1).cloned();
+
+    engine.set::<Services>(&1, 13u16);
+    engine.set::<Services>(&2, 81u16);
+    engine.settle();
+    assert_eq!(engine.get::<Units>(&1).cloned(), good);
+    assert_eq!(engine.get::<Units>(&2).unwrap().backends, [(2, Some(81))], "everybody else moves on");
+    let held = engine.held();
+    assert_eq!(held.len(), 1);
+    assert_eq!((held[0].table, held[0].key.as_str(), held[0].last_good), ("units", "1", true));
+    assert!(held[0].message.contains("service 1 brings bad luck"), "{}", held[0].message);
+    assert_eq!(engine.self_check(), Ok(()));
+
+    // A later table can tell of it, though the value is the same.
+    assert_eq!(engine.get::<Hosts>(&1).unwrap().complaints.len(), 1);
+
+    // Still the good one after another panic, and the reads up to it still wake the row.
+    engine.set::<Objects>(&1, Object { age: 3, ..plain(1) });
+    engine.settle();
+    assert_eq!(engine.get::<Units>(&1).cloned(), good);
+
+    engine.set::<Services>(&1, 82u16);
+    engine.settle();
+    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, Some(82))]);
+    assert_eq!(engine.held(), []);
+    assert_eq!(engine.get::<Hosts>(&1).unwrap().complaints.len(), 0);
+    assert_eq!(engine.counters_of::<Units>().panics, 2);
+}
+
+#[test]
+fn without_a_last_good_value_the_table_says_what_is_served() {
+    let mut engine = toy::engine();
+    engine.set::<Services>(&1, 13u16);
+    engine.set::<Services>(&2, 13u16);
+    engine.set::<Objects>(&1, plain(1));
+    engine.set::<Objects>(&2, plain(2));
+    engine.settle();
+    // Odd units say nothing, even ones put up a sign.
+    assert_eq!(engine.get::<Units>(&1), None);
+    assert_eq!(engine.get::<Units>(&2).unwrap().complaints.len(), 1);
+    assert!(engine.get::<Pages>(&2).unwrap().contains("bad luck"));
+    assert_eq!(engine.held().iter().map(|held| held.last_good).collect::<Vec<_>>(), [false, false]);
+    assert_eq!(engine.self_check(), Ok(()));
+
+    // The sign is not a good value: another panic makes a new one.
+    engine.set::<Objects>(&2, Object { service: Some(1), ..plain(2) });
+    engine.settle();
+    assert!(engine.get::<Units>(&2).unwrap().complaints[0].contains("service 1"));
+
+    engine.set::<Services>(&1, 80u16);
+    engine.settle();
+    assert_eq!(engine.held(), []);
+    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, Some(80))]);
+    assert_eq!(engine.get::<Units>(&2).unwrap().backends, [(1, Some(80))]);
+}
+
+#[test]
+fn a_hold_ends_with_its_row() {
+    let mut engine = toy::engine();
+    engine.set::<Objects>(&1, plain(1));
+    engine.settle();
+    engine.set::<Services>(&1, 13u16);
+    engine.settle();
+    assert!(engine.held()[0].last_good);
+    engine.remove::<Objects>(&1);
+    engine.settle();
+    assert_eq!(engine.held(), []);
+    // It comes back without a past.
+    engine.set::<Objects>(&1, plain(1));
+    engine.settle();
+    assert!(!engine.held()[0].last_good);
+    assert_eq!(engine.get::<Units>(&1), None);
+}
+
+#[test]
+fn an_index_that_panics_passes_over_the_row() {
+    struct Numbers;
+    impl Table for Numbers {
+        type Key = u32;
+        type Value = u32;
+        const NAME: &'static str = "numbers";
+    }
+    impl Input for Numbers {}
+    struct Moody;
+    impl Index for Moody {
+        type Of = Numbers;
+        type Key = u32;
+        const NAME: &'static str = "moody";
+        fn keys(_: &u32, value: &u32) -> impl IntoIterator<Item = u32> {
+            assert!(value.is_multiple_of(2), "toy: {value} is odd");
+            [value / 2]
+        }
+    }
+    toy::quiet();
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Numbers>();
+    pipeline.index::<Moody>();
+    let mut engine = pipeline.build();
+    engine.set::<Numbers>(&1, 4u32);
+    engine.set::<Numbers>(&2, 4u32);
+    assert_eq!(engine.probe::<Moody>(&2), [&1, &2]);
+    engine.set::<Numbers>(&1, 5u32);
+    assert_eq!(engine.probe::<Moody>(&2), [&2]);
+    engine.remove::<Numbers>(&1);
+    engine.remove::<Numbers>(&2);
+    assert_eq!(engine.counters_of::<Numbers>().index_keys, 0);
+}

@@ -1,0 +1,111 @@
+//! Long batches in slices, and the lane between them.
+
+use std::time::Duration;
+
+use engine::{Engine, Progress};
+
+use crate::toy::{self, Balancers, Clusters, EndpointSets, Object, Objects, Pages, Services, Slices, Units, plain};
+
+fn hundred() -> Engine {
+    let mut engine = toy::engine();
+    for id in 0..100 {
+        engine.set::<Objects>(&id, plain(id));
+        engine.set::<Slices>(&(id, 0), vec![1]);
+    }
+    engine
+}
+
+#[test]
+fn a_slice_ends_with_its_budget() {
+    let mut engine = hundred();
+    let mut slices = 0;
+    while engine.run(Duration::ZERO) == Progress::More {
+        slices += 1;
+    }
+    assert_eq!(engine.last_batch().computed, 701, "each row of seven tables once, and the directory");
+    assert_eq!(engine.last_batch().slices, 701, "one row a slice");
+    assert_eq!(slices, 700, "the last one said that all is done");
+    assert_eq!(engine.last_batch().changes, 200);
+
+    let mut at_once = hundred();
+    assert_eq!(at_once.run(Duration::MAX), Progress::Settled);
+    assert!(engine.rows::<Pages>().eq(at_once.rows::<Pages>()));
+    assert_eq!(at_once.last_batch().slices, 1);
+}
+
+#[test]
+fn the_lane_does_not_wait_for_the_batch() {
+    let mut engine = hundred();
+    engine.settle();
+    engine.changes::<EndpointSets>();
+
+    // Everything has to be computed again, and it has just begun when an endpoint changes.
+    for id in 0..100 {
+        engine.set::<Objects>(&id, Object { age: 1, ..plain(id) });
+    }
+    assert_eq!(engine.run(Duration::ZERO), Progress::More);
+    engine.set::<Slices>(&(42, 0), vec![7]);
+    let units = engine.counters_of::<Units>().computed;
+    assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
+    assert_eq!(engine.counters_of::<Units>().computed, units, "the batch did not move");
+    assert!(!engine.is_settled());
+    let changes = engine.changes::<EndpointSets>();
+    assert_eq!(changes.set.iter().map(|(key, value)| (*key, value.to_vec())).collect::<Vec<_>>(), [(42, vec![7])]);
+}
+
+#[test]
+fn removals_wait_for_the_end_of_the_batch() {
+    let mut engine = hundred();
+    engine.set::<Services>(&8, 80u16);
+    engine.settle();
+    engine.changes::<EndpointSets>();
+    engine.changes::<Clusters>();
+    engine.changes::<Balancers>();
+
+    // 7 goes for good; 8 goes, and comes back before the batch is done.
+    engine.remove::<Objects>(&7);
+    engine.remove::<Objects>(&8);
+    while engine.get::<Clusters>(&8).is_some() {
+        assert_eq!(engine.run(Duration::ZERO), Progress::More);
+    }
+    assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
+    assert!(engine.changes::<Clusters>().is_empty());
+    assert!(engine.changes::<EndpointSets>().is_empty());
+    assert!(engine.changes::<Balancers>().is_empty(), "the lane itself did not see 8 go");
+    engine.set::<Objects>(&8, plain(8));
+    engine.settle();
+    assert_eq!(engine.changes::<Clusters>().gone, [7]);
+    let changes = engine.changes::<EndpointSets>();
+    assert_eq!((changes.set.len(), changes.gone), (0, vec![7]));
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn what_is_about_to_go_is_kept_up_to_date() {
+    let mut engine = hundred();
+    engine.settle();
+    engine.changes::<EndpointSets>();
+    engine.remove::<Objects>(&7);
+    while engine.get::<Clusters>(&7).is_some() {
+        assert_eq!(engine.run(Duration::ZERO), Progress::More);
+    }
+    engine.set::<Slices>(&(7, 0), vec![9]);
+    assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
+    assert_eq!(engine.changes::<EndpointSets>().set.len(), 1, "proxies use the old cluster until the batch is done");
+    engine.settle();
+    assert_eq!(engine.changes::<EndpointSets>().gone, [7]);
+}
+
+#[test]
+fn what_came_and_went_is_no_change() {
+    let mut engine = hundred();
+    engine.settle();
+    engine.changes::<Pages>();
+    engine.set::<Objects>(&500, plain(500));
+    engine.set::<Objects>(&3, Object { service: None, ..plain(3) });
+    engine.settle();
+    engine.remove::<Objects>(&500);
+    engine.set::<Objects>(&3, plain(3));
+    engine.settle();
+    assert!(engine.changes::<Pages>().is_empty());
+}

@@ -1,0 +1,229 @@
+//! An ingress controller in miniature: objects with includes and services, units, hosts with conflicts, clusters, and
+//! endpoint sets in the lane.
+//!
+//! ```text
+//! Objects ─ Roots ──→ Units ─ ByHost ────→ Hosts ──→ Pages (output)
+//! Services ──────────↗      └ ByService ─→ Clusters (output)
+//! Settings ──────────────────────────────↗    │ keys
+//! Slices ─ OfService ─────────────────→ EndpointSets (lane, output) ──→ Balancers (lane, output; keys: Services)
+//! ```
+//!
+//! Beside these: a crowd for each host (how many units, whatever is in them), a note for each object (is its unit held?),
+//! and a directory of all hosts.
+//! A service on port 13 makes its units panic, three units on one host that host.
+
+use std::collections::BTreeSet;
+use std::sync::Once;
+
+use engine::{Derived, Engine, Index, Input, Pipeline, Reads, Table};
+
+macro_rules! table {
+    ($name:ident, $text:literal, $key:ty => $value:ty) => {
+        pub struct $name;
+        impl Table for $name {
+            type Key = $key;
+            type Value = $value;
+            const NAME: &'static str = $text;
+        }
+    };
+}
+
+macro_rules! index {
+    ($name:ident, $text:literal, $of:ty => $index_key:ty, |$key:ident, $value:ident| $keys:expr) => {
+        pub struct $name;
+        impl Index for $name {
+            type Of = $of;
+            type Key = $index_key;
+            const NAME: &'static str = $text;
+            fn keys(
+                $key: &<$of as Table>::Key,
+                $value: &<$of as Table>::Value,
+            ) -> impl IntoIterator<Item = $index_key> {
+                $keys
+            }
+        }
+    };
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Object {
+    pub root: bool,
+    pub age: u8,
+    pub hosts: Vec<u32>,
+    pub includes: Vec<u32>,
+    pub service: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Unit {
+    pub age: u8,
+    pub hosts: Vec<u32>,
+    /// The service of the root and of each include, and its port when it is there.
+    pub backends: Vec<(u32, Option<u16>)>,
+    pub complaints: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    pub winner: u32,
+    pub losers: Vec<u32>,
+    pub backends: Vec<(u32, Option<u16>)>,
+    pub complaints: Vec<String>,
+}
+
+table!(Objects, "objects", u32 => Object);
+impl Input for Objects {}
+table!(Services, "services", u32 => u16);
+impl Input for Services {}
+table!(Settings, "settings", () => u8);
+impl Input for Settings {}
+table!(Slices, "slices", (u32, u8) => Vec<u8>);
+impl Input for Slices {}
+
+index!(Roots, "roots", Objects => u32, |key, object| object.root.then_some(*key));
+index!(OfService, "of service", Slices => u32, |key, _slice| [key.0]);
+
+table!(Units, "units", u32 => Unit);
+impl Derived for Units {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Unit> {
+        let root = reads.get::<Objects>(key)?;
+        let mut unit = Unit { age: root.age, hosts: root.hosts.clone(), ..Unit::default() };
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![*key]);
+        while let Some(id) = todo.pop() {
+            if !seen.insert(id) {
+                unit.complaints.push(format!("{id} is included twice"));
+                continue;
+            }
+            let Some(object) = reads.get::<Objects>(&id) else {
+                unit.complaints.push(format!("{id} is missing"));
+                continue;
+            };
+            if let Some(service) = object.service {
+                let port = reads.get::<Services>(&service).map(|port| **port);
+                assert_ne!(port, Some(13), "toy: service {service} brings bad luck");
+                unit.backends.push((service, port));
+            }
+            todo.extend(&object.includes);
+        }
+        Some(unit)
+    }
+
+    fn on_panic(&self, key: &u32, message: &str) -> Option<Unit> {
+        // Half of them say what to serve instead.
+        key.is_multiple_of(2).then(|| Unit {
+            hosts: vec![*key],
+            complaints: vec![message.to_owned()],
+            ..Unit::default()
+        })
+    }
+}
+
+index!(ByHost, "by host", Units => u32, |_key, unit| unit.hosts.clone());
+index!(ByService, "by service", Units => u32, |_key, unit| unit.backends.iter().map(|(service, _)| *service));
+
+table!(Hosts, "hosts", u32 => Host);
+impl Derived for Hosts {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Host> {
+        let mut units: Vec<_> =
+            reads.probe::<ByHost>(key).map(|id| (*id, reads.get::<Units>(id).expect("a member has a row"))).collect();
+        assert_ne!(units.len(), 3, "toy: three's a crowd on {key}");
+        units.sort_by_key(|(id, unit)| (unit.age, *id));
+        let complaints = units.iter().filter_map(|(id, _)| Some(format!("{id}: {}", reads.held::<Units>(id)?)));
+        let complaints = complaints.collect();
+        let (winner, unit) = units.first()?;
+        let losers = units[1..].iter().map(|(id, _)| *id).collect();
+        Some(Host { winner: *winner, losers, backends: unit.backends.clone(), complaints })
+    }
+}
+
+table!(Clusters, "clusters", u32 => (Option<u16>, u8));
+impl Derived for Clusters {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<(Option<u16>, u8)> {
+        let settings = reads.get::<Settings>(&()).map_or(0, |settings| **settings);
+        Some((reads.get::<Services>(key).map(|port| **port), settings))
+    }
+}
+
+table!(EndpointSets, "endpoint sets", u32 => Vec<u8>);
+impl Derived for EndpointSets {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Vec<u8>> {
+        let slices = reads.probe::<OfService>(key).filter_map(|key| reads.get::<Slices>(key));
+        Some(slices.flat_map(|slice| slice.iter().copied()).collect())
+    }
+}
+
+table!(Balancers, "balancers", u32 => Option<usize>);
+impl Derived for Balancers {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Option<usize>> {
+        Some(reads.get::<EndpointSets>(key).map(|set| set.len()))
+    }
+}
+
+table!(Crowds, "crowds", u32 => usize);
+impl Derived for Crowds {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<usize> {
+        Some(reads.probe::<ByHost>(key).len())
+    }
+}
+
+table!(Notes, "notes", u32 => String);
+impl Derived for Notes {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<String> {
+        reads.held::<Units>(key).map(str::to_owned)
+    }
+}
+
+table!(Pages, "pages", u32 => String);
+impl Derived for Pages {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<String> {
+        let host = reads.get::<Hosts>(key)?;
+        // A page does not show who lost: a change there is cut off here.
+        Some(format!("{} {:?} {:?}", host.winner, host.backends, host.complaints))
+    }
+}
+
+table!(Directory, "directory", () => Vec<u32>);
+impl Derived for Directory {
+    fn compute(&self, _: &(), reads: &mut Reads<'_>) -> Option<Vec<u32>> {
+        Some(reads.scan::<Hosts>().into_iter().copied().collect())
+    }
+}
+
+pub fn engine() -> Engine {
+    quiet();
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.input::<Services>();
+    pipeline.input::<Settings>();
+    pipeline.input::<Slices>();
+    pipeline.index::<OfService>();
+    pipeline.derived(Units).per::<Roots>();
+    pipeline.derived(Hosts).per::<ByHost>();
+    pipeline.derived(Clusters).per::<ByService>().output();
+    pipeline.derived(EndpointSets).each::<Clusters>().lane().output();
+    pipeline.derived(Balancers).each::<Services>().lane().output();
+    pipeline.derived(Crowds).per::<ByHost>();
+    pipeline.derived(Notes).each::<Objects>();
+    pipeline.derived(Pages).each::<Hosts>().output();
+    pipeline.derived(Directory).always(());
+    pipeline.build()
+}
+
+/// An object that stands alone: a root for one host with one service, all by the same number.
+pub fn plain(id: u32) -> Object {
+    Object { root: true, hosts: vec![id], service: Some(id), ..Object::default() }
+}
+
+/// Keeps the panics that the toy throws on purpose off the terminal.
+pub fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let text = panic.payload().downcast_ref::<String>();
+            if !text.is_some_and(|text| text.contains("toy: ")) {
+                before(panic);
+            }
+        }));
+    });
+}

@@ -1,0 +1,85 @@
+//! Mistakes in a pipeline are loud: they are the program's, and must not end as a held row.
+
+use engine::{Derived, Pipeline, Reads, Table};
+
+use crate::toy::{Clusters, EndpointSets, Hosts, Object, Objects, Roots, Services, Units};
+
+/// Reads the table `T`.
+struct Reading<T>(std::marker::PhantomData<fn() -> T>);
+
+impl<T: Table<Key = u32>> Table for Reading<T> {
+    type Key = u32;
+    type Value = bool;
+    const NAME: &'static str = "reading";
+}
+
+impl<T: Table<Key = u32>> Derived for Reading<T> {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<bool> {
+        Some(reads.get::<T>(key).is_some())
+    }
+}
+
+fn reading<T>() -> Reading<T> {
+    Reading(std::marker::PhantomData)
+}
+
+fn run(pipeline: Pipeline) {
+    let mut engine = pipeline.build();
+    engine.set::<Objects>(&1, Object { root: true, ..Object::default() });
+    engine.settle();
+}
+
+#[test]
+#[should_panic(expected = "reading reads units, which is not declared before it")]
+fn reading_a_later_table() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.derived(reading::<Units>()).each::<Objects>();
+    pipeline.derived(Units).per::<Roots>();
+    run(pipeline);
+}
+
+#[test]
+#[should_panic(expected = "reading reads spec::toy::Hosts, which is not declared")]
+fn reading_an_unknown_table() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.derived(reading::<Hosts>()).each::<Objects>();
+    run(pipeline);
+}
+
+#[test]
+#[should_panic(expected = "reading is in the lane and reads units, which is neither in it nor an input")]
+fn reading_out_of_the_lane() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.derived(Units).per::<Roots>();
+    pipeline.derived(reading::<Units>()).each::<Objects>().lane();
+    run(pipeline);
+}
+
+#[test]
+#[should_panic(expected = "table units is declared twice")]
+fn declaring_a_table_twice() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.derived(Units).per::<Roots>();
+    pipeline.derived(Units).per::<Roots>();
+}
+
+#[test]
+#[should_panic(expected = "table clusters is not declared yet")]
+fn keys_from_a_later_table() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Services>();
+    pipeline.derived(EndpointSets).each::<Clusters>();
+}
+
+#[test]
+#[should_panic(expected = "nothing says which keys these tables have: [\"units\"]")]
+fn a_table_without_keys() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.derived(Units);
+    run(pipeline);
+}
