@@ -106,8 +106,7 @@ impl Builder {
             }
         }
         let process = command.start_in(&state)?;
-        // All addresses are bound before any is served, so one that answers tells of all.
-        process.expect_port((ip, 80).into(), PATIENCE).await?;
+        process.expect_line("listens on", PATIENCE).await?;
         Ok(Backend { inner: Inner::Process(process, state), ip, builder: self })
     }
 
