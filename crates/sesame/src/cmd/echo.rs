@@ -66,7 +66,7 @@ A request asks for a special answer by its headers:
   x-echo-size: 1000              a body of that many bytes
   x-echo-chunk: 100              the body in pieces of that many bytes
   x-echo-pause: 10ms             a pause between the pieces
-  x-echo-reset: before           cut off: before, after the headers, within the body (before, headers, body)
+  x-echo-reset: before           cut off before the headers; also: headers (after them), body
   x-echo-grpc-status: 14         end a gRPC call with this status";
 
 /// Serves until SIGTERM or Ctrl-C.
