@@ -7,7 +7,7 @@
 mod compute;
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -51,9 +51,9 @@ pub(crate) struct Store<T: Table> {
     pub(crate) followers: Vec<Claimer<T::Key>>,
     /// Readers of the membership.
     scanners: Readers,
-    /// Rows to compute: sorted from the last key to the first when `sorted`, and taken from the end.
-    dirty: Vec<u32>,
-    sorted: bool,
+    /// Rows to compute, first come, first served. In key order it would read nicer in a log, but sorting all rows of a
+    /// large table takes longer than a slice, and nothing that leaves the engine depends on it.
+    dirty: VecDeque<u32>,
     /// Rows that lost their last claim.
     leaving: BTreeSet<u32>,
     pub(crate) holds: HashMap<u32, Hold<T::Value>>,
@@ -86,8 +86,7 @@ impl<T: Table> Store<T> {
             indexes: Vec::new(),
             followers: Vec::new(),
             scanners: Readers::None,
-            dirty: Vec::new(),
-            sorted: true,
+            dirty: VecDeque::new(),
             leaving: BTreeSet::new(),
             holds: HashMap::new(),
             given: HashMap::new(),
@@ -210,8 +209,7 @@ impl<T: Table> AnyTable for Store<T> {
         let row = self.rows.get_mut(slot);
         if !row.dirty {
             row.dirty = true;
-            self.dirty.push(slot);
-            self.sorted = false;
+            self.dirty.push_back(slot);
         }
     }
 

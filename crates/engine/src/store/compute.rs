@@ -33,7 +33,7 @@ impl<T: Table> Clone for Rule<T> {
 }
 
 impl<T: Table> Store<T> {
-    /// Computes the next row that waits, in key order; when there is none, and not `draining`, removes one that left.
+    /// Computes the next row that waits; when there is none, and not `draining`, removes one that left.
     pub(super) fn next(
         &mut self,
         earlier: &mut Tables,
@@ -41,11 +41,7 @@ impl<T: Table> Store<T> {
         places: &Places,
         draining: bool,
     ) -> Step {
-        if !self.sorted {
-            self.dirty.sort_unstable_by(|&a, &b| self.rows.key(b).cmp(self.rows.key(a)));
-            self.sorted = true;
-        }
-        let next = match self.dirty.pop() {
+        let next = match self.dirty.pop_front() {
             Some(slot) => Some(slot),
             None if draining => None,
             None => self.leaving.first().copied(),

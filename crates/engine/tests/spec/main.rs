@@ -9,3 +9,10 @@ mod slices;
 mod toy;
 mod tracking;
 mod wrong_use;
+
+/// The task that owns an engine may move between threads.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<engine::Engine>();
+    is_send::<engine::Pipeline>();
+};

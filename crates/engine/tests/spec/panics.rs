@@ -86,6 +86,25 @@ fn a_hold_ends_with_its_row() {
 }
 
 #[test]
+fn a_fresh_engine_takes_the_holds_over_and_lets_go_of_them() {
+    let mut engine = toy::engine();
+    engine.set::<Objects>(&1, plain(1));
+    engine.settle();
+    engine.set::<Services>(&1, 13u16);
+    engine.settle();
+    let mut fresh = engine.fresh();
+    fresh.settle();
+    assert_eq!(fresh.held(), engine.held());
+    assert_eq!(fresh.get::<Units>(&1).unwrap().backends, [(1, None)], "the last good value");
+    // Once the row was good, or gone, the value that was handed over is history.
+    fresh.set::<Objects>(&1, Object { service: None, root: false, ..plain(1) });
+    fresh.settle();
+    fresh.set::<Objects>(&1, plain(1));
+    fresh.settle();
+    assert_eq!(fresh.get::<Units>(&1), None);
+}
+
+#[test]
 fn an_index_that_panics_passes_over_the_row() {
     struct Numbers;
     impl Table for Numbers {
