@@ -1,0 +1,186 @@
+//! The book of answers: per client and type what it has, what it refused, with which words, since when.
+//!
+//! In: sessions, which know what their client has, and refusals as they happen. Out: answers about a resource *and its
+//! hash*, never about a generation of this process, so that several replicas' answers can be added up; and the memory
+//! of refusals, so that a client that comes back is not sent again what it refused.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use crate::identity::Identity;
+use crate::kind::Kind;
+use crate::resource::{Name, Origin};
+use crate::session::Refused;
+use crate::table::Snapshot;
+
+/// How many refused versions are remembered per fleet; what is refused is gone with the next version.
+const REMEMBERED: usize = 10_000;
+
+/// Whose problem a refusal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Blame {
+    /// The resource cannot be used by this client.
+    Resource,
+    /// The machine that the client runs on cannot do what the resource asks for: its port is taken.
+    Node,
+}
+
+impl Blame {
+    fn of(text: &str) -> Blame {
+        let text = text.to_ascii_lowercase();
+        let taken =
+            ["address already in use", "address in use", "permission denied", "cannot assign requested address"];
+        let bind = text.contains("bind") || text.contains("address");
+        if bind && taken.iter().any(|words| text.contains(words)) { Blame::Node } else { Blame::Resource }
+    }
+}
+
+/// A client refused a resource.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Who refused.
+    pub client: Arc<Identity>,
+    /// The type of the resource.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Name,
+    /// The hash of its content.
+    pub version: u64,
+    /// The client's words.
+    pub text: Arc<str>,
+    /// Whose problem it is.
+    pub blame: Blame,
+    /// Where the resource came from.
+    pub origin: Option<Arc<dyn Origin>>,
+    /// When.
+    pub at: SystemTime,
+}
+
+impl Refusal {
+    pub(crate) fn new(client: Arc<Identity>, refused: &Refused) -> Self {
+        Self {
+            client,
+            kind: refused.kind,
+            name: refused.entry.name.clone(),
+            version: refused.entry.version,
+            text: refused.text.clone(),
+            blame: Blame::of(&refused.text),
+            origin: refused.entry.origin.clone(),
+            at: SystemTime::now(),
+        }
+    }
+}
+
+/// What happened to a fleet's clients, for whoever reports it.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A client's stream has begun.
+    Joined(Arc<Identity>),
+    /// A client's stream has ended.
+    Left(Arc<Identity>),
+    /// A client refused a resource. One of many is a report, not a verdict on the resource.
+    Refused(Refusal),
+}
+
+/// How a fleet's clients stand to one version of one resource.
+#[derive(Clone, Debug, Default)]
+pub struct Holding {
+    /// They have it.
+    pub have: Vec<Arc<Identity>>,
+    /// They do not have it yet, and since when they have been behind.
+    pub behind: Vec<(Arc<Identity>, Instant)>,
+    /// They refused it.
+    pub refused: Vec<Arc<Identity>>,
+}
+
+/// How one session stands to one version of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// It has it.
+    Yes,
+    /// It has not, since then.
+    No(Instant),
+    /// It refused it.
+    Refused,
+    /// It did not ask for it.
+    Stranger,
+}
+
+type Key = (Kind, Name);
+
+/// The refusals of one fleet.
+#[derive(Default)]
+pub(crate) struct Refusals {
+    by_resource: Mutex<HashMap<Key, BTreeMap<u64, Vec<Refusal>>>>,
+}
+
+impl Refusals {
+    /// Notes a refusal; one client's later words replace its earlier ones.
+    pub fn note(&self, refusal: &Refusal) {
+        let mut all = self.by_resource.lock();
+        if all.len() >= REMEMBERED && !all.contains_key(&(refusal.kind, refusal.name.clone())) {
+            return;
+        }
+        let versions = all.entry((refusal.kind, refusal.name.clone())).or_default();
+        let clients = versions.entry(refusal.version).or_default();
+        clients.retain(|known| known.client.node != refusal.client.node);
+        clients.push(refusal.clone());
+    }
+
+    /// Forgets what a node refused: it has started anew and gets a new chance.
+    pub fn forget(&self, node: &str) {
+        self.by_resource.lock().retain(|_, versions| {
+            versions.values_mut().for_each(|clients| clients.retain(|known| &*known.client.node != node));
+            versions.retain(|_, clients| !clients.is_empty());
+            !versions.is_empty()
+        });
+    }
+
+    /// Forgets the versions that are no longer published.
+    pub fn prune(&self, snapshot: &Snapshot) {
+        self.by_resource.lock().retain(|(kind, name), versions| {
+            let current = snapshot.get(*kind, name).map(|entry| entry.version);
+            versions.retain(|version, _| Some(*version) == current);
+            !versions.is_empty()
+        });
+    }
+
+    /// What one node refused.
+    pub fn of_node(&self, node: &str, version: &str) -> HashSet<(Kind, Name, u64)> {
+        let all = self.by_resource.lock();
+        let mut refused = HashSet::new();
+        for ((kind, name), versions) in all.iter() {
+            for (hash, clients) in versions {
+                if clients.iter().any(|known| &*known.client.node == node && &*known.client.version == version) {
+                    refused.insert((*kind, name.clone(), *hash));
+                }
+            }
+        }
+        refused
+    }
+
+    /// Who refused a resource, in any version that is still published.
+    pub fn of_resource(&self, kind: Kind, name: &Name) -> Vec<Refusal> {
+        let all = self.by_resource.lock();
+        all.get(&(kind, name.clone())).into_iter().flat_map(BTreeMap::values).flatten().cloned().collect()
+    }
+
+    /// All refusals.
+    pub fn all(&self) -> Vec<Refusal> {
+        self.by_resource.lock().values().flat_map(BTreeMap::values).flatten().cloned().collect()
+    }
+}
+
+/// How many clients of each version of Envoy refused a resource; the node's own problems do not count.
+pub fn by_envoy_version(refusals: &[Refusal]) -> BTreeMap<Arc<str>, usize> {
+    let mut nodes: BTreeMap<Arc<str>, BTreeSet<&str>> = BTreeMap::new();
+    for refusal in refusals.iter().filter(|refusal| refusal.blame == Blame::Resource) {
+        nodes.entry(refusal.client.version.clone()).or_default().insert(&refusal.client.node);
+    }
+    nodes.into_iter().map(|(version, nodes)| (version, nodes.len())).collect()
+}

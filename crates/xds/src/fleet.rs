@@ -1,0 +1,172 @@
+//! One fleet at run time: its tables, its clients and what they refused.
+//!
+//! In: batches from the caller, streams from clients. Out: a snapshot that every stream of the fleet is told of at once,
+//! and the book. Nothing here is shared between fleets, so nothing can leak from one to another.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::book::{Holding, Holds, Refusal, Refusals};
+use crate::identity::{Fleet, Identity};
+use crate::kind::Kind;
+use crate::publish::{Changes, Writer};
+use crate::resource::Name;
+use crate::session::Session;
+use crate::table::Snapshot;
+use crate::view::ClientView;
+use crate::wire::response::Press;
+
+/// One stream of one client.
+pub(crate) struct Client {
+    pub identity: Arc<Identity>,
+    pub stream: String,
+    pub since: Instant,
+    pub session: Mutex<Session>,
+}
+
+/// One fleet.
+pub(crate) struct Hub {
+    pub fleet: Fleet,
+    pub press: Press,
+    pub refusals: Refusals,
+    /// Cancelled when the fleet goes.
+    pub gone: CancellationToken,
+    writer: Mutex<Writer>,
+    snapshot: watch::Sender<Option<Arc<Snapshot>>>,
+    clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// Counts answers, so that whoever waits for clients to have something knows when to look again.
+    pub answers: watch::Sender<u64>,
+}
+
+impl Hub {
+    pub fn new(fleet: Fleet, identifier: String) -> Self {
+        Self {
+            fleet,
+            press: Press::new(identifier),
+            refusals: Refusals::default(),
+            gone: CancellationToken::new(),
+            writer: Mutex::default(),
+            snapshot: watch::Sender::new(None),
+            clients: Mutex::default(),
+            answers: watch::Sender::new(0),
+        }
+    }
+
+    /// Applies a batch and tells every stream.
+    pub fn publish(&self, changes: Changes) -> Arc<Snapshot> {
+        // Held until the snapshot is out, so that snapshots come out in order.
+        let mut writer = self.writer.lock();
+        let snapshot = writer.apply(changes);
+        self.refusals.prune(&snapshot);
+        self.snapshot.send_replace(Some(snapshot.clone()));
+        snapshot
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
+        self.snapshot.subscribe()
+    }
+
+    pub fn current(&self) -> Option<Arc<Snapshot>> {
+        self.snapshot.borrow().clone()
+    }
+
+    pub fn join(&self, id: u64, client: Arc<Client>) {
+        self.clients.lock().insert(id, client);
+    }
+
+    pub fn leave(&self, id: u64) {
+        self.clients.lock().remove(&id);
+        self.answers.send_modify(|count| *count += 1);
+    }
+
+    pub fn clients(&self) -> Vec<Arc<Client>> {
+        self.clients.lock().values().cloned().collect()
+    }
+
+    /// Whether nothing would be lost with it.
+    pub fn is_idle(&self) -> bool {
+        self.clients.lock().is_empty() && self.snapshot.borrow().is_none()
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("fleet", &self.fleet).finish_non_exhaustive()
+    }
+}
+
+/// The book of one fleet: what its clients on this replica have.
+#[derive(Clone, Debug)]
+pub struct Book(pub(crate) Arc<Hub>);
+
+impl Book {
+    /// Who has that version of a resource, who is behind, who refused it. Clients that did not ask for the resource are
+    /// not counted.
+    pub fn holding(&self, kind: Kind, name: &str, version: u64) -> Holding {
+        let mut holding = Holding::default();
+        for client in self.0.clients() {
+            let holds = client.session.lock().holds(kind, name, version);
+            match holds {
+                Holds::Yes => holding.have.push(client.identity.clone()),
+                Holds::No(since) => holding.behind.push((client.identity.clone(), since)),
+                Holds::Refused => holding.refused.push(client.identity.clone()),
+                Holds::Stranger => {}
+            }
+        }
+        holding
+    }
+
+    /// Who has not had everything that it should for longer than that, of which type, since when.
+    pub fn stuck(&self, longer_than: Duration) -> Vec<(Arc<Identity>, Kind, Instant)> {
+        let now = Instant::now();
+        let mut stuck = Vec::new();
+        for client in self.0.clients() {
+            let session = client.session.lock();
+            for kind in Kind::ALL {
+                let since = session.behind_since(kind);
+                if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) >= longer_than) {
+                    stuck.push((client.identity.clone(), kind, since));
+                }
+            }
+        }
+        stuck
+    }
+
+    /// Who refused a resource, in the version that is published.
+    pub fn refusals_of(&self, kind: Kind, name: &Name) -> Vec<Refusal> {
+        self.0.refusals.of_resource(kind, name)
+    }
+
+    /// Everything that is refused.
+    pub fn refusals(&self) -> Vec<Refusal> {
+        self.0.refusals.all()
+    }
+
+    /// The clients that are connected, each with what it has.
+    pub fn clients(&self) -> Vec<ClientView> {
+        let now = Instant::now();
+        let view = |client: Arc<Client>| ClientView {
+            identity: client.identity.clone(),
+            stream: client.stream.clone(),
+            connected: now.saturating_duration_since(client.since).as_secs(),
+            types: client.session.lock().view(now),
+        };
+        self.0.clients().into_iter().map(view).collect()
+    }
+
+    /// What is published.
+    pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.0.current()
+    }
+
+    /// Changes whenever a client has answered or left: the time to ask again.
+    pub fn answers(&self) -> watch::Receiver<u64> {
+        self.0.answers.subscribe()
+    }
+}

@@ -1,0 +1,218 @@
+//! Who a client is, and which fleet it may see.
+//!
+//! In: the node that a client claims to be and the certificate that it showed. Out: an [`Identity`], or why there is
+//! none. The certificate decides: a node may leave its fleet unsaid, but may not name another one.
+//!
+//! - A URI SAN `spiffe://sesame/fleet/<namespace>/<name>` proves that fleet.
+//! - A certificate with no such SAN and the DNS name `envoy` proves the shared fleet, so that certificates made for
+//!   Contour work unchanged.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use envoy_api::Message;
+use envoy_api::envoy::config::core::v3::{Node, node::UserAgentVersionType};
+use envoy_api::google::protobuf::value::Kind as Value;
+use serde::Serialize;
+use thiserror::Error;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+#[cfg(test)]
+mod tests;
+
+/// The key in a node's metadata under which an Envoy says its fleet, as `<namespace>/<name>` or `shared`.
+pub const FLEET_METADATA: &str = "sesame.fleet";
+
+const FLEET_URI: &str = "spiffe://sesame/fleet/";
+const SHARED: &str = "shared";
+const SHARED_DNS: &str = "envoy";
+
+/// A set of Envoys that get the same configuration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "String")]
+pub enum Fleet {
+    /// The fleet that serves Ingress, HTTPProxy and every Gateway bound to it.
+    Shared,
+    /// The fleet of one Gateway.
+    Named {
+        /// The namespace of the Gateway.
+        namespace: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+}
+
+impl Fleet {
+    /// The fleet of one Gateway.
+    pub fn named(namespace: &str, name: &str) -> Self {
+        Fleet::Named { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The URI SAN that proves it; the shared fleet needs none.
+    pub fn uri(&self) -> Option<String> {
+        match self {
+            Fleet::Shared => None,
+            Fleet::Named { namespace, name } => Some(format!("{FLEET_URI}{namespace}/{name}")),
+        }
+    }
+}
+
+impl fmt::Display for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fleet::Shared => f.write_str(SHARED),
+            Fleet::Named { namespace, name } => write!(f, "{namespace}/{name}"),
+        }
+    }
+}
+
+impl From<Fleet> for String {
+    fn from(fleet: Fleet) -> String {
+        fleet.to_string()
+    }
+}
+
+impl FromStr for Fleet {
+    type Err = Stranger;
+
+    fn from_str(text: &str) -> Result<Self, Stranger> {
+        if text == SHARED {
+            return Ok(Fleet::Shared);
+        }
+        match text.split('/').collect::<Vec<_>>().as_slice() {
+            [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(Fleet::named(namespace, name)),
+            _ => Err(Stranger::Unreadable(text.chars().take(128).collect())),
+        }
+    }
+}
+
+/// What a connection proves by its client certificate.
+#[derive(Clone, Debug)]
+pub enum Proof {
+    /// The fleet, until the certificate expires.
+    Certificate {
+        /// The fleet.
+        fleet: Fleet,
+        /// When it ends.
+        expires: SystemTime,
+    },
+    /// Nothing: the server runs without TLS, and believes what a node says.
+    Insecure,
+}
+
+impl Proof {
+    /// Reads a client's certificate (DER), which has been verified already.
+    pub fn from_certificate(der: &[u8]) -> Result<Proof, Stranger> {
+        let (_, certificate) = X509Certificate::from_der(der).map_err(|_| Stranger::Certificate)?;
+        let names = certificate.subject_alternative_name().map_err(|_| Stranger::Certificate)?;
+        let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
+        let fleets: Vec<&str> = names
+            .iter()
+            .filter_map(|name| match name {
+                GeneralName::URI(uri) => uri.strip_prefix(FLEET_URI),
+                _ => None,
+            })
+            .collect();
+        let fleet = match fleets.as_slice() {
+            [] if names.iter().any(|name| matches!(name, GeneralName::DNSName(SHARED_DNS))) => Fleet::Shared,
+            [] => return Err(Stranger::Nobody),
+            [SHARED] => return Err(Stranger::Unreadable(SHARED.into())),
+            [one] => one.parse()?,
+            _ => return Err(Stranger::Several),
+        };
+        let expires = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
+        Ok(Proof::Certificate { fleet, expires: SystemTime::UNIX_EPOCH + Duration::from_secs(expires) })
+    }
+
+    /// When the connection's streams must end.
+    pub fn expires(&self) -> Option<SystemTime> {
+        match self {
+            Proof::Certificate { expires, .. } => Some(*expires),
+            Proof::Insecure => None,
+        }
+    }
+}
+
+/// A client whose fleet is established.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Identity {
+    /// Its fleet.
+    pub fleet: Fleet,
+    /// The id of its node.
+    pub node: Arc<str>,
+    /// The version of its program, such as `1.40.0`; empty if it does not say.
+    pub version: Arc<str>,
+    /// Where it connects from.
+    pub address: Option<SocketAddr>,
+}
+
+impl Identity {
+    /// Establishes who a client is.
+    pub fn establish(node: &[u8], proof: &Proof, address: Option<SocketAddr>) -> Result<Self, Stranger> {
+        let node = Node::decode(node).map_err(|_| Stranger::Node)?;
+        let claim = claim(&node)?;
+        let fleet = match (claim, proof) {
+            (Some(claimed), Proof::Certificate { fleet, .. }) if claimed != *fleet => {
+                return Err(Stranger::Mismatch { claimed, proven: fleet.clone() });
+            }
+            (_, Proof::Certificate { fleet, .. }) => fleet.clone(),
+            (claimed, Proof::Insecure) => claimed.unwrap_or(Fleet::Shared),
+        };
+        Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })
+    }
+}
+
+fn claim(node: &Node) -> Result<Option<Fleet>, Stranger> {
+    let value = node.metadata.as_ref().and_then(|metadata| metadata.fields.get(FLEET_METADATA));
+    match value.and_then(|value| value.kind.as_ref()) {
+        None => Ok(None),
+        Some(Value::StringValue(text)) => text.parse().map(Some),
+        Some(_) => Err(Stranger::Unreadable("a value that is no string".into())),
+    }
+}
+
+fn version(node: &Node) -> String {
+    match &node.user_agent_version_type {
+        Some(UserAgentVersionType::UserAgentVersion(version)) => version.clone(),
+        Some(UserAgentVersionType::UserAgentBuildVersion(build)) => build
+            .version
+            .as_ref()
+            .map(|v| format!("{}.{}.{}", v.major_number, v.minor_number, v.patch))
+            .unwrap_or_default(),
+        None => String::new(),
+    }
+}
+
+/// Why a client is not let in.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum Stranger {
+    /// The certificate cannot be read.
+    #[error("the client certificate cannot be read")]
+    Certificate,
+    /// The certificate proves no fleet.
+    #[error(
+        "the client certificate names no fleet: it needs the URI {FLEET_URI}<namespace>/<name> or the DNS name {SHARED_DNS}"
+    )]
+    Nobody,
+    /// The certificate proves more than one fleet.
+    #[error("the client certificate names several fleets")]
+    Several,
+    /// A fleet that is not written as one.
+    #[error("not a fleet: {0}")]
+    Unreadable(String),
+    /// The first request on a stream has no node, or one that cannot be read.
+    #[error("the first request has no readable node")]
+    Node,
+    /// The node says something other than the certificate.
+    #[error("the node says fleet {claimed}, the client certificate {proven}")]
+    Mismatch {
+        /// What the node says.
+        claimed: Fleet,
+        /// What the certificate proves.
+        proven: Fleet,
+    },
+}

@@ -1,0 +1,54 @@
+//! The xDS server: what Envoys talk to.
+//!
+//! In: per fleet and type, resources as encoded messages with the names that they point at ([`Batch`]). Out: streams to
+//! Envoys, delta or state of the world, aggregated or per type, over mutual TLS; and what became of it: [`Event`]s and
+//! the [`Book`]. It knows neither Kubernetes nor what the resources mean.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use xds::{Batch, Changes, Config, Fleet, Kind, Resource, Security, Server, Tls, TlsFiles};
+//! # async fn example(cluster: Vec<u8>, files: TlsFiles) -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::new(Config::default());
+//! let mut events = server.events();
+//! let upserts = vec![Resource::new(Kind::Cluster, "shop/web/80", cluster).refers_to(Kind::Endpoints, "shop/web/80")];
+//! server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } })?;
+//! let listener = tokio::net::TcpListener::bind("0.0.0.0:8001").await?;
+//! let tls = Security::Tls(Arc::new(Tls::load(files)?));
+//! server.serve(listener, tls, std::future::pending()).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! The rooms, in the order of the data: [`Resource`] and what it becomes (`resource`), tables and their snapshots
+//! (`table`, `publish`), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
+//! their clients (`fleet`, `book`, `view`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
+
+mod book;
+mod fleet;
+mod identity;
+mod kind;
+mod limits;
+mod metrics;
+mod publish;
+mod resolve;
+mod resource;
+mod server;
+mod service;
+pub mod session;
+mod table;
+mod tls;
+mod view;
+mod wire;
+
+pub use book::{Blame, Event, Holding, Holds, Refusal, by_envoy_version};
+pub use fleet::Book;
+pub use identity::{FLEET_METADATA, Fleet, Identity, Proof, Stranger};
+pub use kind::Kind;
+pub use limits::Limits;
+pub use publish::Changes;
+pub use resolve::Resolver;
+pub use resource::{Entry, Name, Origin, Ref, Resource, content_version};
+pub use server::{Batch, Config, PublishError, Published, Security, Server};
+pub use table::{Change, Snapshot, Table};
+pub use tls::{Tls, TlsError, TlsFiles};
+pub use view::{ClientView, TypeView};
+pub use wire::request::{Incoming, Malformed, decode};

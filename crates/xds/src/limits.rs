@@ -1,0 +1,54 @@
+//! How much one client may ask of the server, and how long the server waits for one.
+
+use std::time::Duration;
+
+/// The bounds of one stream.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How long a route waits for its clusters to warm, a listener for its scopes, and a returning client's removals
+    /// for its other subscriptions. Long enough for a first round of health checks, short enough not to be noticed.
+    pub patience: Duration,
+    /// How many names one stream may subscribe to or list, over all types.
+    pub names: usize,
+    /// How long a name may be, in bytes.
+    pub name_length: usize,
+    /// How many names that no table lists may be resolved for one client, and for one resource of it; the ones not
+    /// asked for longest make room.
+    pub aliases: usize,
+    /// As [`Limits::aliases`], for the names that lead to one and the same resource.
+    pub aliases_per_resource: usize,
+    /// How many cluster responses may be unanswered at once. Envoy withholds their ACK while anything warms, so this is
+    /// a bound on memory, not on pace.
+    pub cluster_flights: usize,
+    /// How much of the text of a refusal is kept.
+    pub refusal_text: usize,
+    /// How large a request may be; 50,000 names with their versions take about 5 MB.
+    pub request_bytes: usize,
+    /// How large a node may be.
+    pub node_bytes: usize,
+    /// How many requests a client may send that no response called for: at once, and per second in the long run.
+    pub request_burst: u32,
+    /// See [`Limits::request_burst`].
+    pub requests_per_second: u32,
+    /// How long a client may take to say who it is, and to read what it is sent.
+    pub stall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(3),
+            names: 400_000,
+            name_length: 4096,
+            aliases: 4096,
+            aliases_per_resource: 1024,
+            cluster_flights: 1024,
+            refusal_text: 4096,
+            request_bytes: 32 << 20,
+            node_bytes: 64 << 10,
+            request_burst: 20_000,
+            requests_per_second: 1000,
+            stall: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the server counts, under `sesame_xds_`.
+
+use std::sync::Weak;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::kind::Kind;
+use crate::server::Inner;
+
+/// The type of resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Type {
+    r#type: &'static str,
+}
+
+impl From<Kind> for Type {
+    fn from(kind: Kind) -> Self {
+        Self { r#type: kind.label() }
+    }
+}
+
+/// What kind of stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Stream {
+    /// `ads` or the type.
+    pub service: &'static str,
+    /// `delta`, `sotw` or `fetch`.
+    pub variant: &'static str,
+}
+
+/// Why something ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Reason {
+    /// One word.
+    pub reason: &'static str,
+}
+
+type ByType<M> = Family<Type, M>;
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    pub connections: Gauge,
+    pub streams: Family<Stream, Gauge>,
+    pub ended: Family<Reason, Counter>,
+    pub requests: ByType<Counter>,
+    pub responses: ByType<Counter>,
+    pub bytes: ByType<Counter>,
+    pub encodes: ByType<Counter>,
+    pub acks: Family<Type, Histogram, fn() -> Histogram>,
+    pub nacks: ByType<Counter>,
+    pub refusals: ByType<Counter>,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0])
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        Self {
+            connections: Gauge::default(),
+            streams: Family::default(),
+            ended: Family::default(),
+            requests: Family::default(),
+            responses: Family::default(),
+            bytes: Family::default(),
+            encodes: Family::default(),
+            acks: Family::new_with_constructor(seconds as fn() -> Histogram),
+            nacks: Family::default(),
+            refusals: Family::default(),
+        }
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("sesame_xds");
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register("streams", "Open streams", self.streams.clone());
+        registry.register("streams_ended", "Streams that the server ended, by why", self.ended.clone());
+        registry.register("requests", "Requests received", self.requests.clone());
+        registry.register("responses", "Responses sent", self.responses.clone());
+        registry.register("response_bytes", "Bytes of responses sent", self.bytes.clone());
+        registry.register("encodes", "Responses encoded; the others share one", self.encodes.clone());
+        registry.register("ack_seconds", "From a response to its ACK", self.acks.clone());
+        registry.register("nacks", "Responses refused", self.nacks.clone());
+        registry.register("refusals", "Resources found to be why", self.refusals.clone());
+    }
+}
+
+/// Counts at the time of the question what clients do not have yet.
+#[derive(Debug)]
+pub(crate) struct Pending(pub Weak<Inner>);
+
+impl Collector for Pending {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Some(inner) = self.0.upgrade() else { return Ok(()) };
+        let mut pending = [0i64; Kind::COUNT];
+        for hub in inner.hubs() {
+            for client in hub.clients() {
+                let session = client.session.lock();
+                for kind in Kind::ALL {
+                    pending[kind.index()] += i64::try_from(session.pending(kind)).unwrap_or(i64::MAX);
+                }
+            }
+        }
+        let gauge = ConstGauge::new(0i64);
+        let mut family = encoder.encode_descriptor(
+            "sesame_xds_pending",
+            "Resources that clients do not have as they should",
+            None,
+            gauge.metric_type(),
+        )?;
+        for kind in Kind::ALL {
+            let labels = Type::from(kind);
+            let metric = family.encode_family(&labels)?;
+            ConstGauge::new(pending[kind.index()]).encode(metric)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Turns a batch of changes into the next snapshot of a fleet.
+//!
+//! In: the resources that changed and the names that went. Out: a [`Snapshot`] in which two things always hold:
+//!
+//! - A cluster that something still points at is there. A removal that comes too early waits for the last referrer to
+//!   go, so that no client is ever asked to break what it uses.
+//! - The version of an endpoint set covers the clusters that use it. Envoy warms a changed cluster until its endpoints
+//!   are sent again, so they must look changed, to any client, on any replica, after any cut.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::kind::Kind;
+use crate::resource::{Entry, Name, Ref, Resource, content_version};
+use crate::table::Snapshot;
+
+#[cfg(test)]
+mod tests;
+
+/// What changes in one fleet, all of it at once.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Resources that are new or have changed. One that is equal to what is there costs nothing.
+    pub upserts: Vec<Resource>,
+    /// Resources that are gone.
+    pub removes: Vec<(Kind, Name)>,
+}
+
+/// Keeps what must be known to build the next snapshot from the current one at the cost of the change alone.
+#[derive(Default)]
+pub(crate) struct Writer {
+    snapshot: Snapshot,
+    /// How many entries point at each cluster.
+    referrers: HashMap<Name, usize>,
+    /// Clusters that were removed while something pointed at them.
+    lingering: HashSet<Name>,
+    /// The clusters that use each endpoint set, with their versions.
+    users: HashMap<Name, BTreeMap<Name, u64>>,
+}
+
+impl Writer {
+    /// Applies one batch.
+    pub fn apply(&mut self, changes: Changes) -> Arc<Snapshot> {
+        let mut endpoints = BTreeSet::new();
+        for (kind, name) in changes.removes {
+            if kind != Kind::Cluster {
+                self.remove(kind, &name, &mut endpoints);
+            } else if self.snapshot.get(kind, &name).is_some() {
+                self.lingering.insert(name);
+            }
+        }
+        for resource in changes.upserts {
+            self.upsert(&resource, &mut endpoints);
+        }
+        self.remove_clusters(&mut endpoints);
+        for name in endpoints {
+            self.reversion(&name);
+        }
+        self.snapshot.generation += 1;
+        Arc::new(self.snapshot.clone())
+    }
+
+    fn upsert(&mut self, resource: &Resource, endpoints: &mut BTreeSet<Name>) {
+        let kind = resource.kind;
+        let version = match kind {
+            Kind::Endpoints => self.endpoints_version(&resource.name, &resource.body),
+            _ => content_version(&resource.body),
+        };
+        if kind == Kind::Cluster {
+            self.lingering.remove(&resource.name);
+        }
+        let entry = Arc::new(Entry::new(resource, version));
+        self.count(kind, &entry, endpoints);
+        if let Some(old) = self.snapshot.tables[kind.index()].put(entry) {
+            self.discount(kind, &old, version, endpoints);
+        }
+    }
+
+    fn remove(&mut self, kind: Kind, name: &str, endpoints: &mut BTreeSet<Name>) {
+        if let Some(old) = self.snapshot.tables[kind.index()].take(name) {
+            self.discount(kind, &old, 0, endpoints);
+        }
+    }
+
+    /// Takes out the clusters nothing points at. Clusters may point at clusters, so taking one out can free another.
+    fn remove_clusters(&mut self, endpoints: &mut BTreeSet<Name>) {
+        loop {
+            let free: Vec<Name> =
+                self.lingering.iter().filter(|name| !self.referrers.contains_key(*name)).cloned().collect();
+            if free.is_empty() {
+                return;
+            }
+            for name in free {
+                self.lingering.remove(&name);
+                self.remove(Kind::Cluster, &name, endpoints);
+            }
+        }
+    }
+
+    /// Notes what a new entry points at.
+    fn count(&mut self, kind: Kind, entry: &Arc<Entry>, endpoints: &mut BTreeSet<Name>) {
+        for to in &entry.refs {
+            match to {
+                Ref::To(Kind::Cluster, name) => *self.referrers.entry(name.clone()).or_default() += 1,
+                Ref::To(Kind::Endpoints, name) if kind == Kind::Cluster => {
+                    let users = self.users.entry(name.clone()).or_default();
+                    if users.insert(entry.name.clone(), entry.version) != Some(entry.version) {
+                        endpoints.insert(name.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Forgets what an old entry pointed at; `now` is the version that replaced it, 0 if none did.
+    fn discount(&mut self, kind: Kind, old: &Entry, now: u64, endpoints: &mut BTreeSet<Name>) {
+        for to in &old.refs {
+            match to {
+                Ref::To(Kind::Cluster, name) => {
+                    if let Some(count) = self.referrers.get_mut(name) {
+                        *count -= 1;
+                        if *count == 0 {
+                            self.referrers.remove(name);
+                        }
+                    }
+                }
+                Ref::To(Kind::Endpoints, name) if kind == Kind::Cluster => {
+                    let still = now != 0 && self.snapshot.get(kind, &old.name).is_some_and(|new| new.refs.contains(to));
+                    if still {
+                        continue;
+                    }
+                    if let Some(users) = self.users.get_mut(name) {
+                        users.remove(&old.name);
+                        if users.is_empty() {
+                            self.users.remove(name);
+                        }
+                        endpoints.insert(name.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives an endpoint set the version that its users call for.
+    fn reversion(&mut self, name: &Name) {
+        let Some(entry) = self.snapshot.get(Kind::Endpoints, name) else { return };
+        let version = self.endpoints_version(name, &entry.body());
+        if entry.version != version {
+            let entry = Arc::new(entry.at_version(Kind::Endpoints, version));
+            self.snapshot.tables[Kind::Endpoints.index()].put(entry);
+        }
+    }
+
+    fn endpoints_version(&self, name: &Name, body: &[u8]) -> u64 {
+        let content = content_version(body);
+        let Some(users) = self.users.get(name) else { return content };
+        let mut hash = Xxh3::with_seed(content);
+        for (cluster, version) in users {
+            hash.update(cluster.as_bytes());
+            hash.update(&version.to_le_bytes());
+        }
+        hash.digest()
+    }
+}

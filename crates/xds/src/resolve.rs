@@ -1,0 +1,11 @@
+//! Names that a table does not list but that lead to one it does: a certificate by the SNI that a visitor sent.
+
+use crate::kind::Kind;
+use crate::resource::Name;
+
+/// Knows which listed resource answers for a name that is not listed.
+pub trait Resolver: Send + Sync {
+    /// The name of the resource that answers for `asked`; `listed` tells whether the table has a name. `None` is
+    /// answered as removed, and asked again when names come or go.
+    fn resolve(&self, kind: Kind, asked: &str, listed: &dyn Fn(&str) -> bool) -> Option<Name>;
+}

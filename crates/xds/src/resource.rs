@@ -1,0 +1,238 @@
+//! One resource: what the caller publishes, and the form in which it is kept and sent.
+//!
+//! In: a [`Resource`], a message already encoded, with the names it points at and where it came from. Out: an
+//! [`Entry`], which holds the bytes as they go on the wire to every client, whichever protocol variant it speaks.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::kind::Kind;
+use crate::wire::{Varint, put_field, put_tag};
+
+/// The name of a resource. Shared, because tables, streams and responses all hold it.
+pub type Name = Arc<str>;
+
+/// Where a resource came from. The server only carries it: it is shown in logs and handed back with events.
+pub trait Origin: Any + fmt::Display + fmt::Debug + Send + Sync {}
+
+impl<T: Any + fmt::Display + fmt::Debug + Send + Sync> Origin for T {}
+
+/// Something that a resource points at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ref {
+    /// One resource.
+    To(Kind, Name),
+    /// Every resource whose name starts so: a listener's scopes, which come and go without the listener changing.
+    Under(Kind, Name),
+}
+
+/// A resource as the caller publishes it.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// Its type.
+    pub kind: Kind,
+    /// Its name, unique in its fleet and type.
+    pub name: Name,
+    /// The encoded message (not wrapped in an `Any`).
+    pub body: Bytes,
+    /// What it points at.
+    pub refs: Vec<Ref>,
+    /// Whether an Envoy warms it by something that this server cannot see: health checks or DNS.
+    pub warms: bool,
+    /// Where it came from.
+    pub origin: Option<Arc<dyn Origin>>,
+}
+
+impl Resource {
+    /// A resource that points at nothing.
+    pub fn new(kind: Kind, name: impl Into<Name>, body: impl Into<Bytes>) -> Self {
+        Self { kind, name: name.into(), body: body.into(), refs: Vec::new(), warms: false, origin: None }
+    }
+
+    /// Adds something it points at.
+    #[must_use]
+    pub fn refers_to(mut self, kind: Kind, name: impl Into<Name>) -> Self {
+        self.refs.push(Ref::To(kind, name.into()));
+        self
+    }
+
+    /// Adds a prefix of names that it points at.
+    #[must_use]
+    pub fn refers_under(mut self, kind: Kind, prefix: impl Into<Name>) -> Self {
+        self.refs.push(Ref::Under(kind, prefix.into()));
+        self
+    }
+
+    /// Says that Envoy warms it by health checks or DNS.
+    #[must_use]
+    pub fn warming(mut self) -> Self {
+        self.warms = true;
+        self
+    }
+
+    /// Says where it came from.
+    #[must_use]
+    pub fn from_origin(mut self, origin: Arc<dyn Origin>) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+}
+
+/// A resource as it stands in a table.
+///
+/// `wire` is one entry of a delta response, tag included: `Resource { version, name, resource: Any { type_url, value } }`
+/// with the `Any` last. Its field number there (2) is also that of an entry in a state-of-the-world response, so the
+/// tail of the same bytes serves both variants, and nothing is encoded twice.
+pub struct Entry {
+    /// Its name.
+    pub name: Name,
+    /// The hash of its content (for endpoints: and of the clusters that use them).
+    pub version: u64,
+    /// What it points at.
+    pub refs: Box<[Ref]>,
+    /// Whether Envoy warms it by health checks or DNS.
+    pub warms: bool,
+    /// Where it came from.
+    pub origin: Option<Arc<dyn Origin>>,
+    wire: Bytes,
+    any_at: u32,
+    body_at: u32,
+}
+
+impl Entry {
+    pub(crate) fn new(resource: &Resource, version: u64) -> Self {
+        let (wire, any_at, body_at) = encode(resource.kind, &resource.name, version, &[&resource.body]);
+        Self {
+            name: resource.name.clone(),
+            version,
+            refs: resource.refs.clone().into_boxed_slice(),
+            warms: resource.warms,
+            origin: resource.origin.clone(),
+            wire,
+            any_at,
+            body_at,
+        }
+    }
+
+    /// The same resource under another version.
+    pub(crate) fn at_version(&self, kind: Kind, version: u64) -> Self {
+        let (wire, any_at, body_at) = encode(kind, &self.name, version, &[&self.body()]);
+        Self {
+            name: self.name.clone(),
+            version,
+            refs: self.refs.clone(),
+            warms: self.warms,
+            origin: self.origin.clone(),
+            wire,
+            any_at,
+            body_at,
+        }
+    }
+
+    /// The same resource under another name. Every type that can be asked for by an alias has its name in field 1,
+    /// and of a field that comes twice the last one holds, so the name is appended instead of decoding the message.
+    pub(crate) fn alias(&self, kind: Kind, name: &Name) -> Self {
+        let mut rename = BytesMut::new();
+        put_field(&mut rename, 1, name.as_bytes());
+        let mut hash = Xxh3::new();
+        hash.update(&self.version.to_le_bytes());
+        hash.update(name.as_bytes());
+        let version = hash.digest();
+        let (wire, any_at, body_at) = encode(kind, name, version, &[&self.body(), &rename]);
+        Self {
+            name: name.clone(),
+            version,
+            refs: self.refs.clone(),
+            warms: self.warms,
+            origin: self.origin.clone(),
+            wire,
+            any_at,
+            body_at,
+        }
+    }
+
+    /// An endpoint set without endpoints, for a name that no table has: the only answer that a state-of-the-world
+    /// client understands as "there is nothing, go on". Its version is 0 and never counts as held.
+    pub(crate) fn no_endpoints(name: &Name) -> Self {
+        let mut body = BytesMut::new();
+        put_field(&mut body, 1, name.as_bytes());
+        let (wire, any_at, body_at) = encode(Kind::Endpoints, name, 0, &[&body]);
+        Self { name: name.clone(), version: 0, refs: Box::default(), warms: false, origin: None, wire, any_at, body_at }
+    }
+
+    /// The entry of a delta response, field tag included.
+    pub fn delta_wire(&self) -> &[u8] {
+        &self.wire
+    }
+
+    /// The entry of a state-of-the-world response, field tag included.
+    pub fn sotw_wire(&self) -> &[u8] {
+        &self.wire[self.any_at as usize..]
+    }
+
+    /// The encoded message.
+    pub fn body(&self) -> Bytes {
+        self.wire.slice(self.body_at as usize..)
+    }
+
+    /// What this entry adds to the version of a whole table; sums do not depend on order.
+    pub fn weight(&self) -> u64 {
+        weight(&self.name, self.version)
+    }
+}
+
+impl PartialEq for Entry {
+    /// Entries are compared under the same name, so the content hash decides.
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{:016x}", self.name, self.version)
+    }
+}
+
+/// The version of a message by itself.
+pub fn content_version(body: &[u8]) -> u64 {
+    xxh3_64(body)
+}
+
+pub(crate) fn weight(name: &str, version: u64) -> u64 {
+    let mut hash = Xxh3::with_seed(version);
+    hash.update(name.as_bytes());
+    hash.digest()
+}
+
+/// Lays out `wire`: see [`Entry`]. The body may come in parts.
+fn encode(kind: Kind, name: &str, version: u64, body: &[&[u8]]) -> (Bytes, u32, u32) {
+    let url = kind.type_url();
+    let version = format!("{version:016x}");
+    let body_len: usize = body.iter().map(|part| part.len()).sum();
+    let field = |len: usize| 1 + Varint(len as u64).len() + len;
+    let any_len = field(url.len()) + field(body_len);
+    let head_len = field(version.len()) + field(name.len());
+    let resource_len = head_len + field(any_len);
+    let mut wire = BytesMut::with_capacity(field(resource_len));
+    put_tag(&mut wire, 2);
+    Varint(resource_len as u64).put(&mut wire);
+    put_field(&mut wire, 1, version.as_bytes());
+    put_field(&mut wire, 3, name.as_bytes());
+    let any_at = wire.len();
+    put_tag(&mut wire, 2);
+    Varint(any_len as u64).put(&mut wire);
+    put_field(&mut wire, 1, url.as_bytes());
+    put_tag(&mut wire, 2);
+    Varint(body_len as u64).put(&mut wire);
+    let body_at = wire.len();
+    for part in body {
+        wire.put_slice(part);
+    }
+    let offset = |at: usize| u32::try_from(at).expect("names and type URLs are far below 4 GiB");
+    (wire.freeze(), offset(any_at), offset(body_at))
+}

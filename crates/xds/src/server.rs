@@ -1,0 +1,240 @@
+//! The server: fleets, whoever connects, and the caller's side of it.
+//!
+//! In: batches of resources per fleet ([`Server::publish`]), a listening socket ([`Server::serve`]). Out: streams to
+//! Envoys, [`Event`]s and the [`Book`]. See the crate's documentation for how it is used.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+
+use crate::book::Event;
+use crate::fleet::{Book, Hub};
+use crate::identity::Fleet;
+use crate::kind::Kind;
+use crate::limits::Limits;
+use crate::metrics::{Metrics, Pending};
+use crate::publish::Changes;
+use crate::resolve::Resolver;
+use crate::resource::Name;
+use crate::tls::Tls;
+
+mod accept;
+
+/// How many events a slow listener may be behind before it misses some; the book has them all.
+const EVENTS: usize = 4096;
+
+/// How a server is set up.
+#[derive(Clone)]
+pub struct Config {
+    /// Which replica this is, for people who look at an Envoy.
+    pub identifier: String,
+    /// The bounds of one stream.
+    pub limits: Limits,
+    /// How many connections there may be.
+    pub connections: usize,
+    /// How many streams there may be, and on one connection. A client that is not set up for ADS opens one per type,
+    /// and one per cluster for endpoints.
+    pub streams: usize,
+    /// See [`Config::streams`].
+    pub streams_per_connection: u32,
+    /// How large the resources of one type and fleet may be together, since they must fit one response.
+    pub table_bytes: usize,
+    /// How often a silent connection is asked for a sign of life, and how long it may take.
+    pub keepalive: (Duration, Duration),
+    /// How long streams may take to end when the server stops.
+    pub grace: Duration,
+    /// Knows names that tables do not list.
+    pub resolver: Option<Arc<dyn Resolver>>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            identifier: "sesame".to_owned(),
+            limits: Limits::default(),
+            connections: 10_000,
+            streams: 200_000,
+            streams_per_connection: 20_000,
+            table_bytes: 1 << 30,
+            keepalive: (Duration::from_secs(30), Duration::from_secs(20)),
+            grace: Duration::from_secs(5),
+            resolver: None,
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("identifier", &self.identifier)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How connections are secured.
+pub enum Security {
+    /// TLS 1.3 with client certificates.
+    Tls(Arc<Tls>),
+    /// None at all, for development: whoever connects gets the configuration and keys of the fleet that it names.
+    Insecure,
+}
+
+/// A batch of changes for one fleet.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The fleet.
+    pub fleet: Fleet,
+    /// What changes, all at once.
+    pub changes: Changes,
+}
+
+/// What came of a publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// How many batches this process has published to the fleet.
+    pub generation: u64,
+}
+
+/// Why a batch was not published; nothing of it was.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PublishError {
+    /// A resource that cannot be sent.
+    #[error("{kind} resource {name} has {bytes} bytes, more than {limit}")]
+    TooLarge {
+        /// Its type.
+        kind: Kind,
+        /// Its name.
+        name: Name,
+        /// Its size.
+        bytes: usize,
+        /// The most that can be sent.
+        limit: usize,
+    },
+}
+
+pub(crate) struct Inner {
+    pub config: Config,
+    pub limits: Arc<Limits>,
+    pub metrics: Metrics,
+    pub events: broadcast::Sender<Event>,
+    pub streams: Arc<Semaphore>,
+    pub next_id: AtomicU64,
+    connections: Arc<Semaphore>,
+    hubs: Mutex<HashMap<Fleet, Arc<Hub>>>,
+}
+
+impl Inner {
+    /// The fleet of that name, made if it is not there: a client may come before its fleet's first publish.
+    pub fn hub(&self, fleet: &Fleet) -> Arc<Hub> {
+        let mut hubs = self.hubs.lock();
+        let make = || Arc::new(Hub::new(fleet.clone(), self.config.identifier.clone()));
+        hubs.entry(fleet.clone()).or_insert_with(make).clone()
+    }
+
+    pub fn hubs(&self) -> Vec<Arc<Hub>> {
+        self.hubs.lock().values().cloned().collect()
+    }
+
+    /// Lets go of a fleet that was never published once its last client has left.
+    pub fn tidy(&self, fleet: &Fleet) {
+        let mut hubs = self.hubs.lock();
+        if hubs.get(fleet).is_some_and(|hub| hub.is_idle()) {
+            hubs.remove(fleet);
+        }
+    }
+
+    pub fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// An xDS server. Clones are handles of the same one.
+#[derive(Clone, Debug)]
+pub struct Server(pub(crate) Arc<Inner>);
+
+impl Server {
+    /// A server without fleets; clients that connect wait.
+    pub fn new(config: Config) -> Self {
+        Self(Arc::new(Inner {
+            limits: Arc::new(config.limits.clone()),
+            metrics: Metrics::new(),
+            events: broadcast::Sender::new(EVENTS),
+            streams: Arc::new(Semaphore::new(config.streams)),
+            connections: Arc::new(Semaphore::new(config.connections)),
+            next_id: AtomicU64::new(1),
+            hubs: Mutex::default(),
+            config,
+        }))
+    }
+
+    /// Publishes a batch: all clients of the fleet see all of it or none. The first batch of a fleet must be complete,
+    /// for it is what ends the wait of the clients that are there.
+    pub fn publish(&self, batch: Batch) -> Result<Published, PublishError> {
+        let limit = self.0.config.table_bytes;
+        for resource in &batch.changes.upserts {
+            let bytes = resource.body.len() + resource.name.len();
+            if bytes > limit {
+                return Err(PublishError::TooLarge { kind: resource.kind, name: resource.name.clone(), bytes, limit });
+            }
+        }
+        let snapshot = self.0.hub(&batch.fleet).publish(batch.changes);
+        Ok(Published { generation: snapshot.generation })
+    }
+
+    /// Ends a fleet: its streams end, its tables and its book go.
+    pub fn remove_fleet(&self, fleet: &Fleet) {
+        if let Some(hub) = self.0.hubs.lock().remove(fleet) {
+            hub.gone.cancel();
+        }
+    }
+
+    /// The book of a fleet.
+    pub fn book(&self, fleet: &Fleet) -> Option<Book> {
+        self.0.hubs.lock().get(fleet).cloned().map(Book)
+    }
+
+    /// The books of all fleets.
+    pub fn books(&self) -> Vec<(Fleet, Book)> {
+        self.0.hubs().into_iter().map(|hub| (hub.fleet.clone(), Book(hub))).collect()
+    }
+
+    /// What happens to clients from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.events.subscribe()
+    }
+
+    /// Adds what the server counts to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        self.0.metrics.register(registry);
+        registry.register_collector(Box::new(Pending(Arc::downgrade(&self.0))));
+    }
+
+    /// Serves until `shutdown` is done. Then clients are told to go elsewhere, and get some time to.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        security: Security,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let stop = CancellationToken::new();
+        accept::run(self.0.clone(), listener, security, shutdown, stop).await
+    }
+}

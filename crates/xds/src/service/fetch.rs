@@ -1,0 +1,66 @@
+//! One answer instead of a stream: what a state-of-the-world client would be sent first.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::body::Incoming;
+use tokio::time;
+use tonic::Status;
+
+use super::grpc::Messages;
+use super::stream::{greet, published};
+use super::{Call, Connection};
+use crate::kind::Kind;
+use crate::metrics::Type;
+use crate::session::{Ask, Options, Request, Response, Session, Step, Style};
+use crate::wire::response::Message;
+
+/// Answers a fetch.
+pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incoming) -> Result<Message, Status> {
+    let inner = &connection.inner;
+    let kind = call.only.ok_or_else(|| Status::unimplemented("not a discovery service"))?;
+    let mut requests = Messages::new(body, inner.limits.request_bytes);
+    let first = time::timeout(inner.limits.stall, requests.next())
+        .await
+        .map_err(|_| Status::deadline_exceeded("no request came"))??
+        .ok_or_else(|| Status::invalid_argument("no request came"))?;
+    let (identity, asked) = greet(&connection, call, &first).map_err(|end| end.status)?;
+    if !asked.type_url.is_empty() && Kind::from_type_url(&asked.type_url) != Some(kind) {
+        return Err(Status::invalid_argument(format!("this service is for {}", kind.type_url())));
+    }
+    let hub = inner.hub(&identity.fleet);
+    let mut snapshots = hub.watch();
+    let view = tokio::select! {
+        view = time::timeout(inner.limits.stall, published(&mut snapshots)) => view.ok().flatten(),
+        () = hub.gone.cancelled() => None,
+        () = connection.stop.cancelled() => None,
+    };
+    let view = view.ok_or_else(|| {
+        inner.tidy(&identity.fleet);
+        Status::unavailable("nothing is published yet")
+    })?;
+    let now = Instant::now();
+    let options = Options {
+        style: Style::Sotw,
+        only: Some(kind),
+        limits: inner.limits.clone(),
+        resolver: inner.config.resolver.clone(),
+        refused: Default::default(),
+    };
+    let Ask::Sotw { names, .. } = asked.ask else { return Err(Status::internal("a fetch is state of the world")) };
+    let mut session = Session::new(options, view, now);
+    let request = Request { kind, nonce: None, error: None, ask: Ask::Sotw { names, version: None } };
+    session.on_request(request, now).map_err(|cut| Status::resource_exhausted(cut.to_string()))?;
+    let response = match session.poll(now) {
+        Step::Send(response) => response,
+        Step::Idle(_) => {
+            Response { kind, style: Style::Sotw, nonce: 1, version: 0, upserts: Vec::new(), removed: Vec::new() }
+        }
+    };
+    let (message, _) = hub.press.message(&response);
+    let labels = Type::from(kind);
+    inner.metrics.requests.get_or_create(&labels).inc();
+    inner.metrics.responses.get_or_create(&labels).inc();
+    inner.metrics.bytes.get_or_create(&labels).inc_by(message.len() as u64);
+    Ok(message)
+}

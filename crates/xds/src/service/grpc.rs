@@ -1,0 +1,187 @@
+//! gRPC on HTTP/2, as much as is needed: messages with their length in front, a status at the end.
+//!
+//! In: a request's body, as frames. Out: messages ([`Messages`]), and a response's body ([`Body`]) that hands shared
+//! buffers to HTTP/2 as they are.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Response, header};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, Incoming};
+use tokio::sync::mpsc;
+use tonic::{Code, Status};
+
+use crate::wire::response::Message;
+
+/// What goes into a response's body.
+pub(crate) enum Item {
+    /// A message.
+    Message(Message),
+    /// The end, and why.
+    End(Status),
+}
+
+/// The body of a response.
+pub(crate) struct Body {
+    source: Source,
+    /// The second half of a message whose first was handed out.
+    rest: Option<Bytes>,
+}
+
+enum Source {
+    /// A stream. One message waits here at most, so that what is behind it can still be brought up to date.
+    Items(mpsc::Receiver<Item>),
+    Once(Option<Message>),
+    Trailers(Option<HeaderMap>),
+    Ended,
+}
+
+impl Body {
+    /// No body at all.
+    pub fn empty() -> Self {
+        Self { source: Source::Ended, rest: None }
+    }
+
+    /// A response without messages that says why.
+    pub fn refusal(status: &Status) -> Response<Body> {
+        let mut response = grpc(Body::empty());
+        *response.headers_mut() = trailers(status);
+        response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+        response
+    }
+
+    /// A response of one message.
+    pub fn single(message: Message) -> Response<Body> {
+        grpc(Body { source: Source::Once(Some(message)), rest: None })
+    }
+
+    /// A response of as many messages as are sent.
+    pub fn stream() -> (mpsc::Sender<Item>, Response<Body>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (sender, grpc(Body { source: Source::Items(receiver), rest: None }))
+    }
+
+    fn hand_out(&mut self, message: Message) -> Frame<Bytes> {
+        self.rest = Some(message.body).filter(|body| !body.is_empty());
+        Frame::data(message.head)
+    }
+}
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+fn grpc(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+fn trailers(status: &Status) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if status.add_header(&mut headers).is_err() {
+        headers.insert("grpc-status", HeaderValue::from(i32::from(Code::Internal)));
+    }
+    headers
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = self.get_mut();
+        if let Some(rest) = this.rest.take() {
+            return Poll::Ready(Some(Ok(Frame::data(rest))));
+        }
+        let frame = match &mut this.source {
+            Source::Items(items) => match ready!(items.poll_recv(cx)) {
+                Some(Item::Message(message)) => this.hand_out(message),
+                Some(Item::End(status)) => {
+                    this.source = Source::Ended;
+                    Frame::trailers(trailers(&status))
+                }
+                // The client does not read, so it cannot be told either: the stream is reset.
+                None => return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into()))),
+            },
+            Source::Once(message) => match message.take() {
+                Some(message) => this.hand_out(message),
+                None => {
+                    this.source = Source::Trailers(Some(trailers(&Status::ok(""))));
+                    return Pin::new(this).poll_frame(cx);
+                }
+            },
+            Source::Trailers(headers) => {
+                let headers = headers.take().unwrap_or_default();
+                this.source = Source::Ended;
+                Frame::trailers(headers)
+            }
+            Source::Ended => return Poll::Ready(None),
+        };
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_none() && matches!(self.source, Source::Ended)
+    }
+}
+
+/// The messages in a request's body.
+pub(crate) struct Messages {
+    body: Incoming,
+    buffer: BytesMut,
+    limit: usize,
+    ended: bool,
+}
+
+impl Messages {
+    pub fn new(body: Incoming, limit: usize) -> Self {
+        Self { body, buffer: BytesMut::new(), limit, ended: false }
+    }
+
+    /// The next message; `None` when the client has no more to say. Can be dropped and called again at any time.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        loop {
+            if let Some(message) = self.take()? {
+                return Ok(Some(message));
+            }
+            if self.ended {
+                return if self.buffer.is_empty() { Ok(None) } else { Err(Status::internal("half a message")) };
+            }
+            match self.body.frame().await {
+                None => self.ended = true,
+                Some(Err(error)) => return Err(Status::cancelled(error.to_string())),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        // What was promised is not reserved: memory is taken for what has arrived.
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some((head, _)) = self.buffer.split_first_chunk::<5>() else { return Ok(None) };
+        let [compressed, length @ ..] = *head;
+        if compressed != 0 {
+            return Err(Status::unimplemented("compressed requests are not supported"));
+        }
+        let length = u32::from_be_bytes(length) as usize;
+        if length > self.limit {
+            let text = format!("a request of {length} bytes, more than {}", self.limit);
+            return Err(Status::resource_exhausted(text));
+        }
+        if self.buffer.len() < 5 + length {
+            return Ok(None);
+        }
+        self.buffer.advance(5);
+        let message = self.buffer.split_to(length).freeze();
+        if self.buffer.is_empty() {
+            // A large first request must not be held on to for the life of the stream.
+            self.buffer = BytesMut::new();
+        }
+        Ok(Some(message))
+    }
+}

@@ -1,0 +1,352 @@
+//! One stream from its first request to its end: the session, given a socket and a clock.
+//!
+//! In: requests, snapshots, deadlines. Out: messages, one at a time. A message is made only when there is room for it, so
+//! a slow client costs one message, and what changes meanwhile goes with the next. A client that takes longer to read
+//! than [`Limits::stall`](crate::Limits) is let go: it comes back with what it has and is sent the rest.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use hyper::body::Incoming;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{self, sleep_until};
+use tonic::Status;
+use tracing::{debug, info, warn};
+
+use super::grpc::{Item, Messages};
+use super::pace::Pace;
+use super::{Call, Connection};
+use crate::book::{Event, Refusal};
+use crate::fleet::{Client, Hub};
+use crate::identity::Identity;
+use crate::kind::Kind;
+use crate::metrics::{Reason, Stream, Type};
+use crate::session::{Ask, Options, Request, Session, Step};
+use crate::table::Snapshot;
+use crate::wire::request::{self, Incoming as Asked};
+
+/// Why a stream ends.
+pub(super) struct End {
+    pub reason: &'static str,
+    pub status: Status,
+}
+
+impl End {
+    pub fn new(reason: &'static str, status: Status) -> Self {
+        Self { reason, status }
+    }
+}
+
+/// Runs a stream to its end.
+pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming, out: mpsc::Sender<Item>) {
+    let metrics = connection.inner.metrics.clone();
+    let labels = Stream { service: call.service(), variant: call.variant() };
+    metrics.streams.get_or_create(&labels).inc();
+    let end = converse(&connection, call, body, &out).await;
+    metrics.streams.get_or_create(&labels).dec();
+    if let Some(End { reason, status }) = end {
+        metrics.ended.get_or_create(&Reason { reason }).inc();
+        debug!(peer = %connection.peer, reason, "ended a stream");
+        // A client that does not read gets no farewell; dropping the sender resets the stream.
+        let _ = out.try_send(Item::End(status));
+    }
+}
+
+/// Everything after the client has said who it is.
+struct Talk<'a> {
+    connection: &'a Connection,
+    call: Call,
+    hub: Arc<Hub>,
+    client: Arc<Client>,
+    requests: Messages,
+    snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
+    pace: Pace,
+    out: &'a mpsc::Sender<Item>,
+}
+
+/// `None` if the client hung up.
+async fn converse(connection: &Connection, call: Call, body: Incoming, out: &mpsc::Sender<Item>) -> Option<End> {
+    let inner = &connection.inner;
+    let mut requests = Messages::new(body, inner.limits.request_bytes);
+    let first = tokio::select! {
+        first = time::timeout(inner.limits.stall, requests.next()) => match first {
+            Ok(Ok(Some(first))) => first,
+            Ok(Ok(None)) => return None,
+            Ok(Err(status)) => return Some(End::new("garbage", status)),
+            Err(_) => return Some(End::new("stalled", Status::deadline_exceeded("no request came"))),
+        },
+        () = out.closed() => return None,
+        () = connection.stop.cancelled() => return Some(going()),
+    };
+    let (identity, first) = match greet(connection, call, &first) {
+        Ok(greeting) => greeting,
+        Err(end) => return Some(end),
+    };
+    let fleet = identity.fleet.clone();
+    let hub = inner.hub(&fleet);
+    let end = serve(connection, call, hub, identity, first, requests, out).await;
+    inner.tidy(&fleet);
+    end
+}
+
+/// Who it is that sent the first request, and what it asks.
+pub(super) fn greet(connection: &Connection, call: Call, first: &[u8]) -> Result<(Arc<Identity>, Asked), End> {
+    let refuse = |reason, status: Status| {
+        warn!(peer = %connection.peer, service = call.service(), "refused a client: {}", status.message());
+        End::new(reason, status)
+    };
+    let first = request::decode(call.style, first, &connection.inner.limits)
+        .map_err(|error| refuse("garbage", Status::invalid_argument(error.to_string())))?;
+    let node = first.node.as_deref().unwrap_or_default();
+    let identity = Identity::establish(node, &connection.proof, Some(connection.peer))
+        .map_err(|error| refuse("stranger", Status::permission_denied(error.to_string())))?;
+    Ok((Arc::new(identity), first))
+}
+
+async fn serve(
+    connection: &Connection,
+    call: Call,
+    hub: Arc<Hub>,
+    identity: Arc<Identity>,
+    first: Asked,
+    requests: Messages,
+    out: &mpsc::Sender<Item>,
+) -> Option<End> {
+    let inner = &connection.inner;
+    let mut snapshots = hub.watch();
+    // Nothing before everything: until the fleet is published, the client waits.
+    let view = tokio::select! {
+        view = published(&mut snapshots) => view?,
+        () = out.closed() => return None,
+        () = hub.gone.cancelled() => return Some(removed()),
+        () = connection.stop.cancelled() => return Some(going()),
+        () = expiry(connection) => return Some(expired()),
+    };
+    let now = Instant::now();
+    let options = Options {
+        style: call.style,
+        only: call.only,
+        limits: inner.limits.clone(),
+        resolver: inner.config.resolver.clone(),
+        refused: hub.refusals.of_node(&identity.node, &identity.version),
+    };
+    let client = Arc::new(Client {
+        identity: identity.clone(),
+        stream: format!("{} {}", call.service(), call.variant()),
+        since: now,
+        session: parking_lot::Mutex::new(Session::new(options, view, now)),
+    });
+    let id = inner.id();
+    hub.join(id, client.clone());
+    info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
+        service = call.service(), variant = call.variant(), "client connected");
+    let _ = inner.events.send(Event::Joined(identity.clone()));
+    let pace = Pace::new(&inner.limits, now);
+    let mut talk = Talk { connection, call, hub: hub.clone(), client, requests, snapshots, pace, out };
+    let end = match talk.take(first).await {
+        Ok(()) => talk.run().await,
+        Err(end) => Some(end),
+    };
+    hub.leave(id);
+    info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, service = call.service(),
+        reason = end.as_ref().map_or("left", |end| end.reason), "client disconnected");
+    let _ = inner.events.send(Event::Left(identity));
+    end
+}
+
+impl Talk<'_> {
+    async fn run(&mut self) -> Option<End> {
+        let mut expiry = Box::pin(expiry(self.connection));
+        loop {
+            let wake = match self.flush().await {
+                Ok(wake) => wake,
+                Err(end) => return end,
+            };
+            let alarm = async {
+                match wake {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                request = self.requests.next() => match request {
+                    Ok(Some(bytes)) => {
+                        let limits = &self.connection.inner.limits;
+                        let asked = match request::decode(self.call.style, &bytes, limits) {
+                            Ok(asked) => asked,
+                            Err(error) => return Some(self.cut("garbage", Status::invalid_argument(error.to_string()))),
+                        };
+                        drop(bytes);
+                        if let Err(end) = self.take(asked).await {
+                            return Some(end);
+                        }
+                    }
+                    // The client has said all it will; it may still listen, as one-shot clients do.
+                    Ok(None) => {
+                        self.out.closed().await;
+                        return None;
+                    }
+                    Err(status) if status.code() == tonic::Code::Cancelled => return None,
+                    Err(status) => return Some(self.cut("garbage", status)),
+                },
+                changed = self.snapshots.changed() => {
+                    if changed.is_err() {
+                        return Some(removed());
+                    }
+                    let next = self.snapshots.borrow_and_update().clone();
+                    if let Some(next) = next {
+                        self.client.session.lock().on_publish(next, Instant::now());
+                    }
+                }
+                () = alarm => {}
+                () = self.out.closed() => return None,
+                () = self.hub.gone.cancelled() => return Some(removed()),
+                () = self.connection.stop.cancelled() => return Some(going()),
+                () = &mut expiry => return Some(expired()),
+            }
+        }
+    }
+
+    /// Sends all that can be sent; says when there may be more.
+    async fn flush(&mut self) -> Result<Option<Instant>, Option<End>> {
+        let metrics = &self.connection.inner.metrics;
+        loop {
+            let stall = self.connection.inner.limits.stall;
+            let permit = match time::timeout(stall, self.out.reserve()).await {
+                Ok(Ok(permit)) => permit,
+                Ok(Err(_)) => return Err(None),
+                Err(_) => {
+                    warn!(node = %self.client.identity.node, peer = %self.connection.peer, "client does not read");
+                    return Err(Some(End::new("stalled", Status::resource_exhausted("the client does not read"))));
+                }
+            };
+            // While there was no room, the world may have moved on.
+            if self.snapshots.has_changed().unwrap_or(false) {
+                let next = self.snapshots.borrow_and_update().clone();
+                if let Some(next) = next {
+                    self.client.session.lock().on_publish(next, Instant::now());
+                }
+            }
+            let step = self.client.session.lock().poll(Instant::now());
+            let response = match step {
+                Step::Send(response) => response,
+                Step::Idle(wake) => return Ok(wake),
+            };
+            let (message, encoded) = self.hub.press.message(&response);
+            let labels = Type::from(response.kind);
+            metrics.responses.get_or_create(&labels).inc();
+            metrics.bytes.get_or_create(&labels).inc_by(message.len() as u64);
+            if encoded {
+                metrics.encodes.get_or_create(&labels).inc();
+            }
+            debug!(node = %self.client.identity.node, kind = %response.kind, nonce = response.nonce,
+                upserts = response.upserts.len(), removed = response.removed.len(), bytes = message.len(), "sent");
+            permit.send(Item::Message(message));
+        }
+    }
+
+    /// Takes one request.
+    async fn take(&mut self, asked: Asked) -> Result<(), End> {
+        let inner = &self.connection.inner;
+        let now = Instant::now();
+        let Some(kind) = self.kind(&asked)? else { return self.answer_stranger(asked, now).await };
+        let labels = Type::from(kind);
+        inner.metrics.requests.get_or_create(&labels).inc();
+        let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
+        let (answer, fresh) = {
+            let mut session = self.client.session.lock();
+            let answer = session.on_request(request, now);
+            (answer, !session.is_returning())
+        };
+        let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
+        if !answer.earned && !self.pace.pay(&inner.limits, now) {
+            return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
+        }
+        if let Some(latency) = answer.acked {
+            inner.metrics.acks.get_or_create(&labels).observe(latency.as_secs_f64());
+            debug!(node = %self.client.identity.node, %kind, ?latency, "taken");
+        }
+        if answer.nacked {
+            inner.metrics.nacks.get_or_create(&labels).inc();
+        }
+        if answer.refused.is_empty() && fresh && answer.acked.is_none() && !answer.nacked {
+            self.hub.refusals.forget(&self.client.identity.node);
+        }
+        for refused in &answer.refused {
+            inner.metrics.refusals.get_or_create(&labels).inc();
+            let refusal = Refusal::new(self.client.identity.clone(), refused);
+            let origin = refusal.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+            warn!(node = %refusal.client.node, fleet = %refusal.client.fleet, version = %refusal.client.version, %kind,
+                name = %refusal.name, hash = format_args!("{:016x}", refusal.version), origin, blame = ?refusal.blame,
+                "client refused a resource: {}", refusal.text);
+            self.hub.refusals.note(&refusal);
+            let _ = inner.events.send(Event::Refused(refusal));
+        }
+        if answer.acked.is_some() || answer.nacked {
+            self.hub.answers.send_modify(|count| *count += 1);
+        }
+        Ok(())
+    }
+
+    /// The type that a request is about; `None` for one that this server does not know.
+    fn kind(&self, asked: &Asked) -> Result<Option<Kind>, End> {
+        match (self.call.only, Kind::from_type_url(&asked.type_url)) {
+            (Some(only), _) if asked.type_url.is_empty() => Ok(Some(only)),
+            (Some(only), Some(kind)) if only == kind => Ok(Some(kind)),
+            (Some(only), _) => {
+                let text = format!("this service is for {}, not {}", only.type_url(), asked.type_url);
+                Err(self.cut("garbage", Status::invalid_argument(text)))
+            }
+            (None, kind) => Ok(kind),
+        }
+    }
+
+    /// A type that this server does not know has no resources, and the client is told so instead of left to wait.
+    async fn answer_stranger(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
+        if !self.pace.pay(&self.connection.inner.limits, now) {
+            return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
+        }
+        let Ask::Delta { subscribe, .. } = asked.ask else { return Ok(()) };
+        if asked.nonce.is_some() && subscribe.is_empty() {
+            return Ok(());
+        }
+        let message = self.hub.press.nothing(self.call.style, &asked.type_url, &subscribe, 0);
+        let stall = self.connection.inner.limits.stall;
+        match time::timeout(stall, self.out.send(Item::Message(message))).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.cut("stalled", Status::resource_exhausted("the client does not read"))),
+        }
+    }
+
+    fn cut(&self, reason: &'static str, status: Status) -> End {
+        warn!(node = %self.client.identity.node, fleet = %self.client.identity.fleet, peer = %self.connection.peer,
+            reason, "cut a client off: {}", status.message());
+        End::new(reason, status)
+    }
+}
+
+/// The first snapshot of a fleet, once there is one.
+pub(super) async fn published(snapshots: &mut watch::Receiver<Option<Arc<Snapshot>>>) -> Option<Arc<Snapshot>> {
+    snapshots.wait_for(Option::is_some).await.ok()?.clone()
+}
+
+/// Done when the client's certificate has expired.
+async fn expiry(connection: &Connection) {
+    let Some(expires) = connection.proof.expires() else { return std::future::pending().await };
+    while let Ok(left) = expires.duration_since(SystemTime::now()) {
+        // The wall clock may be set, so it is looked at now and then.
+        time::sleep(left.min(time::Duration::from_secs(60))).await;
+    }
+}
+
+fn going() -> End {
+    End::new("shutdown", Status::unavailable("this replica is going away, connect to another"))
+}
+
+fn removed() -> End {
+    End::new("fleet_gone", Status::unavailable("the fleet is gone"))
+}
+
+fn expired() -> End {
+    End::new("expired", Status::unauthenticated("the client certificate has expired"))
+}

@@ -1,0 +1,255 @@
+//! One stream's conversation with one client, without sockets and clocks.
+//!
+//! In: the client's requests ([`Session::on_request`]), new snapshots ([`Session::on_publish`]) and the time. Out:
+//! responses, one at a time ([`Session::poll`]), and what the client's answers mean ([`Answer`]). Delta and
+//! state-of-the-world are one machine: they differ in how a subscription is worded and in what a response lists.
+//!
+//! Of each type the client subscribes to, a [`flow::Flow`] knows what the client has. It does so by exception: a name
+//! without a mark is held as the snapshot has it, so a client in step costs the same whatever the size of the tables.
+//!
+//! The order of things is decided in [`gate`]: a response carries what may be sent now, the rest waits for an answer or
+//! a deadline. All of it is a function of state, re-evaluated at each poll; there is no queue that could be stale.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::kind::Kind;
+use crate::limits::Limits;
+use crate::resolve::Resolver;
+use crate::resource::{Entry, Name};
+use crate::table::{Snapshot, Table};
+
+mod alias;
+pub(crate) mod flow;
+mod gate;
+mod plan;
+mod refuse;
+mod subscribe;
+#[cfg(test)]
+mod tests;
+
+use flow::Flow;
+
+/// The two ways to word the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Style {
+    /// Requests and responses say what changes.
+    Delta,
+    /// Requests list all names wanted; responses of some types list all resources.
+    Sotw,
+}
+
+/// One request of a client, of a type that is known.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The type it is about.
+    pub kind: Kind,
+    /// The nonce of the response that it answers.
+    pub nonce: Option<u64>,
+    /// Why that response was refused.
+    pub error: Option<String>,
+    /// What it says about the subscription.
+    pub ask: Ask,
+}
+
+/// What a request says about the subscription.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Names to add and to drop, and on a first request what the client already has.
+    Delta {
+        /// Names to add; `*` is every name.
+        subscribe: Vec<Name>,
+        /// Names to drop.
+        unsubscribe: Vec<Name>,
+        /// What the client has from an earlier stream.
+        held: Vec<(Name, u64)>,
+    },
+    /// All names wanted; none means every name, until some have been listed.
+    Sotw {
+        /// The names.
+        names: Vec<Name>,
+        /// The version of what the client has.
+        version: Option<u64>,
+    },
+}
+
+/// One response, still as shared pieces.
+#[derive(Debug)]
+pub struct Response {
+    /// The type it is about.
+    pub kind: Kind,
+    /// How it is worded.
+    pub style: Style,
+    /// By which the client's answer will name it.
+    pub nonce: u64,
+    /// The version of what the client will have (state of the world), or of the table (delta, for people's eyes).
+    pub version: u64,
+    /// Resources to take.
+    pub upserts: Vec<Arc<Entry>>,
+    /// Names to drop (delta only).
+    pub removed: Vec<Name>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this, then poll again.
+    Send(Response),
+    /// Nothing to send before something comes in, or that moment.
+    Idle(Option<Instant>),
+}
+
+/// What a request meant for responses sent earlier.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// A response was taken, so long after it was sent.
+    pub acked: Option<Duration>,
+    /// A response was refused.
+    pub nacked: bool,
+    /// The resources that were found to be the cause.
+    pub refused: Vec<Refused>,
+    /// The request answered a response and said nothing else: it was earned by a response, not asked out of the blue.
+    pub earned: bool,
+}
+
+/// A resource that the client refused.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Its type.
+    pub kind: Kind,
+    /// The resource as it was refused.
+    pub entry: Arc<Entry>,
+    /// The client's words.
+    pub text: Arc<str>,
+}
+
+/// Why a client is cut off.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum Cut {
+    /// More names than one stream may have.
+    #[error("more than {0} names on one stream")]
+    TooManyNames(usize),
+    /// A name that is too long.
+    #[error("a name of {0} bytes")]
+    NameTooLong(usize),
+}
+
+/// What a session is created with.
+pub struct Options {
+    /// How the client words the protocol.
+    pub style: Style,
+    /// The only type this stream is about (a per-type service), or all of them.
+    pub only: Option<Kind>,
+    /// The bounds.
+    pub limits: Arc<Limits>,
+    /// Knows names that tables do not list.
+    pub resolver: Option<Arc<dyn Resolver>>,
+    /// What this very client has refused on an earlier stream; not sent to it again if it still has what it had.
+    pub refused: HashSet<(Kind, Name, u64)>,
+}
+
+/// The state of one stream.
+pub struct Session {
+    options: Options,
+    view: Arc<Snapshot>,
+    flows: [Option<Box<Flow>>; Kind::COUNT],
+    started: Instant,
+    /// The client had resources before this stream: it may hold more than it has told so far.
+    returning: bool,
+    nonce: u64,
+}
+
+impl Session {
+    /// A stream that has just begun.
+    pub fn new(options: Options, view: Arc<Snapshot>, now: Instant) -> Self {
+        Self { options, view, flows: Default::default(), started: now, returning: false, nonce: 0 }
+    }
+
+    /// Takes a request.
+    pub fn on_request(&mut self, request: Request, now: Instant) -> Result<Answer, Cut> {
+        let kind = request.kind;
+        let first = self.flow(kind).is_none();
+        let silent = match &request.ask {
+            Ask::Delta { subscribe, unsubscribe, held } => {
+                subscribe.is_empty() && unsubscribe.is_empty() && held.is_empty()
+            }
+            Ask::Sotw { .. } => true,
+        };
+        let mut answer = Answer::default();
+        // A nonce on a first request is a memory of another stream.
+        if let Some(nonce) = request.nonce.filter(|_| !first) {
+            match request.error {
+                Some(text) => self.nack(kind, nonce, &text, now, &mut answer),
+                None => answer.acked = self.ack(kind, nonce, now),
+            }
+            answer.earned = silent && (answer.nacked || answer.acked.is_some());
+        }
+        match request.ask {
+            Ask::Delta { subscribe, unsubscribe, held } => {
+                self.on_delta(kind, subscribe, unsubscribe, held, now)?;
+            }
+            Ask::Sotw { names, version } => self.on_sotw(kind, names, version, now)?,
+        }
+        Ok(answer)
+    }
+
+    /// Takes the next snapshot. Any number of snapshots may have been skipped.
+    pub fn on_publish(&mut self, next: Arc<Snapshot>, now: Instant) {
+        for kind in Kind::ALL {
+            let Some(flow) = self.flows[kind.index()].as_deref_mut() else { continue };
+            let mut names_moved = false;
+            for change in self.view.table(kind).changes(next.table(kind)) {
+                names_moved |= change.old.is_none() || change.new.is_none();
+                if flow.covers(change.name) {
+                    flow.changed(change.name, change.old, now);
+                }
+            }
+            if let Some(resolver) = &self.options.resolver {
+                flow.re_resolve(kind, resolver.as_ref(), next.table(kind), names_moved, now);
+            }
+        }
+        self.view = next;
+    }
+
+    /// The next response, or when to look again. Additions go in the order of [`Kind::ALL`].
+    pub fn poll(&mut self, now: Instant) -> Step {
+        let mut wake = None;
+        for kind in Kind::ALL {
+            if let Some(response) = self.poll_kind(kind, now, &mut wake) {
+                return Step::Send(response);
+            }
+        }
+        Step::Idle(wake)
+    }
+
+    /// The generation that this stream has taken into account.
+    pub fn generation(&self) -> u64 {
+        self.view.generation
+    }
+
+    /// Whether the client had resources before this stream.
+    pub fn is_returning(&self) -> bool {
+        self.returning
+    }
+
+    pub(crate) fn flow(&self, kind: Kind) -> Option<&Flow> {
+        self.flows[kind.index()].as_deref()
+    }
+
+    pub(crate) fn table(&self, kind: Kind) -> &Table {
+        self.view.table(kind)
+    }
+
+    fn ack(&mut self, kind: Kind, nonce: u64, now: Instant) -> Option<Duration> {
+        let table = self.view.table(kind);
+        let flow = self.flows[kind.index()].as_deref_mut()?;
+        flow.ack(table, nonce, now)
+    }
+
+    fn count_names(&self) -> usize {
+        self.flows.iter().flatten().map(|flow| flow.names.len()).sum()
+    }
+}

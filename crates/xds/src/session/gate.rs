@@ -1,0 +1,177 @@
+//! What may be sent now, and what has to wait: make before break.
+//!
+//! - A resource waits for the clusters that it points at, its own only. A cluster the client has in any version is
+//!   there. A new one is there once it was sent, its endpoints and secrets were taken, and, if Envoy warms it by means
+//!   that cannot be seen from here, the response was taken or [`Limits::patience`](crate::Limits) has passed. Envoy
+//!   withholds that answer while *any* cluster warms, so waiting for it alone would let one tenant hold up all.
+//! - A listener waits for its scopes, once the client has subscribed to scopes: an Envoy that has some does not wait for
+//!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
+//! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
+//!   stream in a version that is gone may point anywhere.
+//! - Endpoints and secrets wait for nothing, and so does any answer to a question.
+//!
+//! What does not exist, what the client did not subscribe to and what it refused holds nothing up (the last after the
+//! same patience), so nothing waits for what never comes.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use super::Session;
+use super::flow::{Flow, Have, Rest, Standing};
+use crate::kind::Kind;
+use crate::resource::{Entry, Name, Ref};
+
+/// Whether something may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    Open,
+    /// Not before something is answered, or that moment.
+    Shut(Option<Instant>),
+}
+
+impl Gate {
+    fn until(deadline: Instant, now: Instant) -> Gate {
+        if now >= deadline { Gate::Open } else { Gate::Shut(Some(deadline)) }
+    }
+}
+
+/// What the client may still use although the table no longer says so.
+pub(super) struct Pins {
+    names: HashSet<(Kind, Name)>,
+    prefixes: Vec<(Kind, Name)>,
+    anything: [bool; Kind::COUNT],
+}
+
+impl Session {
+    /// Whether an entry may be sent.
+    pub(super) fn gate(&self, kind: Kind, entry: &Entry, now: Instant) -> Gate {
+        if self.options.only.is_some() || kind == Kind::Cluster {
+            return Gate::Open;
+        }
+        for to in &entry.refs {
+            let gate = match to {
+                Ref::To(Kind::Cluster, name) => self.cluster_gate(name, now),
+                Ref::To(Kind::ScopedRoute, name) if kind == Kind::Listener => self.scope_gate(name, false, now),
+                Ref::Under(Kind::ScopedRoute, name) if kind == Kind::Listener => self.scope_gate(name, true, now),
+                _ => Gate::Open,
+            };
+            if gate != Gate::Open {
+                return gate;
+            }
+        }
+        Gate::Open
+    }
+
+    fn cluster_gate(&self, name: &str, now: Instant) -> Gate {
+        let patience = self.options.limits.patience;
+        let table = self.view.table(Kind::Cluster);
+        if table.get(name).is_none() {
+            return Gate::Open;
+        }
+        let Some(flow) = self.flow(Kind::Cluster) else { return self.stranger_gate(now) };
+        if !flow.covers(name) {
+            return Gate::Open;
+        }
+        match flow.standing(table, name) {
+            Standing::Held => Gate::Open,
+            Standing::Offered(entry, at) => {
+                let warm = !entry.warms && entry.refs.iter().all(|to| self.is_taken(to));
+                if warm { Gate::Open } else { Gate::until(at + patience, now) }
+            }
+            Standing::Unsent(Some(refused)) => Gate::until(refused + patience, now),
+            Standing::Unsent(None) => Gate::Shut(None),
+        }
+    }
+
+    /// Whether the client has what a cluster needs to be warm.
+    fn is_taken(&self, to: &Ref) -> bool {
+        let Ref::To(kind @ (Kind::Endpoints | Kind::Secret), name) = to else { return true };
+        let table = self.view.table(*kind);
+        let Some(flow) = self.flow(*kind) else { return false };
+        matches!(flow.standing(table, name), Standing::Held)
+    }
+
+    fn scope_gate(&self, name: &Name, prefix: bool, now: Instant) -> Gate {
+        let Some(flow) = self.flow(Kind::ScopedRoute) else { return self.stranger_gate(now) };
+        let patience = self.options.limits.patience;
+        if flow.rest != Rest::InStep {
+            return Gate::until(flow.opened + patience, now);
+        }
+        let table = self.view.table(Kind::ScopedRoute);
+        let concerned = |candidate: &str| if prefix { candidate.starts_with(&**name) } else { *candidate == **name };
+        let marks = flow.marks.range(name.clone()..).take_while(|(candidate, _)| concerned(candidate));
+        for (candidate, mark) in marks {
+            let missing = table.get(candidate).is_some() && !matches!(flow.standing(table, candidate), Standing::Held);
+            if missing && now < mark.since + patience {
+                return Gate::Shut(Some(mark.since + patience));
+            }
+        }
+        Gate::Open
+    }
+
+    /// A type that the client has not subscribed to on this stream: a client that is back may do so yet.
+    fn stranger_gate(&self, now: Instant) -> Gate {
+        if self.returning { Gate::until(self.started + self.options.limits.patience, now) } else { Gate::Open }
+    }
+
+    /// Whether the removal of a name that the client may have can be sent.
+    pub(super) fn removal_gate(&self, kind: Kind, name: &Name, pins: &Pins, now: Instant) -> Gate {
+        if self.options.only.is_some() {
+            return Gate::Open;
+        }
+        if kind == Kind::Cluster
+            && let shut @ Gate::Shut(_) = self.stranger_gate(now)
+        {
+            return shut;
+        }
+        let pinned = pins.anything[kind.index()]
+            || pins.names.contains(&(kind, name.clone()))
+            || pins.prefixes.iter().any(|(of, prefix)| *of == kind && name.starts_with(&**prefix));
+        if pinned { Gate::Shut(None) } else { Gate::Open }
+    }
+
+    /// All that must not be removed yet.
+    pub(super) fn pins(&self) -> Pins {
+        let mut pins = Pins { names: HashSet::new(), prefixes: Vec::new(), anything: Default::default() };
+        for kind in Kind::ALL {
+            if let Some(flow) = self.flow(kind) {
+                self.pin(kind, flow, &mut pins);
+            }
+        }
+        pins
+    }
+
+    fn pin(&self, kind: Kind, flow: &Flow, pins: &mut Pins) {
+        let table = self.view.table(kind);
+        for (name, mark) in &flow.marks {
+            let target = flow.target(table, name);
+            let known = match &mark.have {
+                Have::Known(entry) => Some(entry),
+                Have::Nothing => None,
+                Have::Listed(version) => {
+                    if target.is_none_or(|target| target.version != *version) {
+                        Kind::ALL.into_iter().filter(|to| kind.may_refer(*to)).for_each(|to| {
+                            pins.anything[to.index()] = true;
+                        });
+                    }
+                    None
+                }
+            };
+            let offered = mark.offer.as_ref().and_then(|offer| offer.to.as_ref());
+            for entry in known.into_iter().chain(mark.unsure.as_ref()).chain(offered) {
+                if target.is_some_and(|target| target.version == entry.version) {
+                    continue;
+                }
+                for to in &entry.refs {
+                    match to {
+                        Ref::To(kind, name) => {
+                            pins.names.insert((*kind, name.clone()));
+                        }
+                        Ref::Under(..) if target.is_some_and(|target| target.refs.contains(to)) => {}
+                        Ref::Under(kind, prefix) => pins.prefixes.push((*kind, prefix.clone())),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a refusal means: who is to blame, and how the others get through.
+//!
+//! After a refusal nothing in the response is certain: Envoy may have taken all of the good ones, or none. The one to
+//! blame is withheld until it changes, all others are sent again. If the words name nobody, the names are sent again in
+//! halves, so each is sent at most log2(n)+1 times more; a half that is refused is halved again, and one name alone is
+//! the one to blame. Refusals that name one at a time are followed the same way after a few, so that many bad resources
+//! cannot make Envoy read the good ones over and over.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::flow::{Flow, Probe, Rest};
+use super::{Answer, Refused, Session};
+use crate::kind::Kind;
+use crate::resource::{Entry, Name};
+use crate::table::Table;
+
+/// How many refusals that name somebody are taken at their word before names are sent in halves.
+const STRIKES: u8 = 3;
+
+impl Session {
+    pub(super) fn nack(&mut self, kind: Kind, nonce: u64, text: &str, now: Instant, answer: &mut Answer) {
+        let table = self.view.table(kind).clone();
+        let limit = self.options.limits.refusal_text;
+        let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
+        let Some(at) = flow.flights.iter().position(|flight| flight.nonce == nonce) else { return };
+        let Some(mut flight) = flow.flights.remove(at) else { return };
+        answer.nacked = true;
+        if flight.rest {
+            expand(flow, &table, nonce, &mut flight.items, now);
+        }
+        let text = clip(text, limit);
+        let sent: Vec<_> = flight.items.into_iter().filter(|(name, _)| flow.covers(name)).collect();
+        let upserts: Vec<_> = sent.iter().filter_map(|(name, to)| Some((name, to.as_ref()?))).collect();
+        let mut blamed: Vec<Name> = match upserts.as_slice() {
+            [(only, _)] => vec![(*only).clone()],
+            _ => upserts.iter().filter(|(name, _)| names(text, name)).map(|(name, _)| (*name).clone()).collect(),
+        };
+        blamed.sort();
+        let words: Arc<str> = text.into();
+        let mut others = Vec::new();
+        for (name, to) in &sent {
+            let before = flow.sent_weight(&table, name);
+            let Some(mark) = flow.marks.get_mut(name) else { continue };
+            if mark.offer.as_ref().is_some_and(|offer| offer.nonce == nonce) {
+                mark.offer = None;
+            }
+            mark.unsure = to.clone();
+            if let (Some(entry), true) = (to, blamed.binary_search(name).is_ok()) {
+                mark.refused = Some((entry.version, now));
+                answer.refused.push(Refused { kind, entry: entry.clone(), text: words.clone() });
+                flow.due.insert(name.clone());
+            } else {
+                mark.owed = true;
+                flow.due.insert(name.clone());
+                others.push(name.clone());
+            }
+            flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(&table, name));
+        }
+        let strikes = flight.strikes.saturating_add(1);
+        if blamed.is_empty() || strikes > STRIKES {
+            let (left, right) = others.split_at(others.len() / 2);
+            for half in [left, right].into_iter().filter(|half| !half.is_empty()) {
+                flow.probes.push_back(Probe { names: half.to_vec(), strikes });
+            }
+        } else if !others.is_empty() {
+            flow.probes.push_back(Probe { names: others, strikes });
+        }
+    }
+}
+
+/// Gives a mark to each name that a first full answer carried: from now on they differ.
+fn expand(flow: &mut Flow, table: &Table, nonce: u64, items: &mut Vec<(Name, Option<Arc<Entry>>)>, now: Instant) {
+    let mut names: Vec<Name> =
+        table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name)).cloned().collect();
+    names.extend(flow.names.iter().filter(|name| flow.aliases.get(name).is_some()).cloned());
+    for name in names.iter().filter(|name| !flow.marks.contains_key(*name)).cloned().collect::<Vec<_>>() {
+        let entry = flow.target(table, &name).cloned();
+        flow.mark(&name, entry.as_ref(), now);
+    }
+    flow.rest = Rest::InStep;
+    let sent = flow.marks.iter().filter_map(|(name, mark)| {
+        let offer = mark.offer.as_ref().filter(|offer| offer.nonce == nonce)?;
+        Some((name.clone(), offer.to.clone()))
+    });
+    *items = sent.collect();
+}
+
+/// As much of the text as is kept, cut between characters.
+fn clip(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Whether a text names a resource: the name stands there whole. A name that is a plain word must be marked as a name,
+/// by quotes or a colon, since it may be part of any sentence.
+pub(super) fn names(text: &str, name: &str) -> bool {
+    if name.is_empty() {
+        return false;
+    }
+    let plain = name.chars().all(|c| c.is_ascii_alphabetic());
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let mut after = text[at + name.len()..].chars();
+        let (next, second) = (after.next(), after.next());
+        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '|' | '*');
+        let ends_there = match next {
+            Some('.') => second.is_none_or(|c| !inside(c)),
+            Some(c) => !inside(c),
+            None => true,
+        };
+        let quoted = matches!((before, next), (Some('\'' | '"' | '`'), Some('\'' | '"' | '`'))) || next == Some(':');
+        ends_there && before.is_none_or(|c| !inside(c)) && (!plain || quoted)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_name_is_found_only_whole() {
+        assert!(names("Error adding/updating cluster(s) default/kuard/80: bad", "default/kuard/80"));
+        assert!(!names("Error adding/updating cluster(s) default/kuard/8080: bad", "default/kuard/80"));
+        assert!(!names("Error adding/updating cluster(s) x-default/kuard/80: bad", "default/kuard/80"));
+        assert!(names("bad scope g7|a.example.com.", "g7|a.example.com"));
+        assert!(!names("Error adding/updating cluster(s) x/y: bad", "cluster"));
+        assert!(names("Error adding/updating listener(s) http: bad", "http"));
+        assert!(names("error adding listener 'http'", "http"));
+    }
+}

@@ -1,0 +1,261 @@
+//! What the client wants: both wordings of a subscription, and what it already has.
+//!
+//! | the client says | delta | state of the world |
+//! |---|---|---|
+//! | first request, no names | every name | every name |
+//! | `*` | every name, beside those listed | every name, beside those listed |
+//! | a name | added; sent even if it was sent before | the list replaces the one before |
+//! | no longer a name | dropped; still covered by `*`: sent again, so that the client knows | dropped |
+//! | an empty list after names | nothing changes | nothing is wanted |
+//! | a name that does not exist | answered as removed, sent when it comes | sent when it comes |
+//! | what it has | listed by version: only what differs is sent | one version for all of it |
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use super::flow::{Flow, Have, Mark, Rest};
+use super::{Cut, Session};
+use crate::kind::Kind;
+use crate::resource::Name;
+
+const EVERY: &str = "*";
+
+impl Session {
+    pub(super) fn on_delta(
+        &mut self,
+        kind: Kind,
+        subscribe: Vec<Name>,
+        unsubscribe: Vec<Name>,
+        held: Vec<(Name, u64)>,
+        now: Instant,
+    ) -> Result<(), Cut> {
+        self.check(subscribe.len() + held.len(), subscribe.iter())?;
+        if self.flow(kind).is_none() {
+            self.open_delta(kind, subscribe, &unsubscribe, held, now);
+            return Ok(());
+        }
+        for name in subscribe {
+            if &*name == EVERY {
+                self.widen(kind, now);
+            } else {
+                self.add(kind, name, true, now);
+            }
+        }
+        for name in unsubscribe {
+            if &*name == EVERY {
+                self.narrow(kind);
+            } else {
+                self.drop_name(kind, &name, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first request for a type on this stream.
+    fn open_delta(
+        &mut self,
+        kind: Kind,
+        subscribe: Vec<Name>,
+        unsubscribe: &[Name],
+        held: Vec<(Name, u64)>,
+        now: Instant,
+    ) {
+        let mut flow = Box::new(Flow::new(now));
+        flow.wildcard = subscribe.iter().any(|name| &**name == EVERY) || subscribe.is_empty() && unsubscribe.is_empty();
+        flow.names = subscribe.into_iter().filter(|name| &**name != EVERY).collect();
+        let table = self.view.table(kind);
+        if let Some(resolver) = &self.options.resolver {
+            for name in flow.names.iter().cloned().collect::<Vec<_>>() {
+                flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
+            }
+        }
+        if held.is_empty() {
+            flow.owes_answer = flow.wildcard;
+        } else {
+            self.returning = true;
+            flow.rest = Rest::InStep;
+            let held: HashMap<Name, u64> = held.into_iter().collect();
+            let wanted = table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name));
+            let aliased = flow.names.iter().filter(|name| flow.aliases.get(name).is_some());
+            let mut marks = Vec::new();
+            for name in wanted.chain(aliased) {
+                let Some(entry) = flow.target(table, name) else { continue };
+                let have = match held.get(name) {
+                    Some(version) if *version == entry.version => continue,
+                    Some(version) => Have::Listed(*version),
+                    None => Have::Nothing,
+                };
+                let mut mark = Mark::new(have, now);
+                if self.options.refused.contains(&(kind, name.clone(), entry.version)) {
+                    mark.refused = Some((entry.version, now));
+                }
+                marks.push((name.clone(), mark));
+            }
+            for (name, version) in held {
+                if flow.covers(&name) && flow.target(table, &name).is_none() {
+                    marks.push((name, Mark::new(Have::Listed(version), now)));
+                }
+            }
+            flow.due.extend(marks.iter().map(|(name, _)| name.clone()));
+            flow.marks.extend(marks);
+        }
+        // A name that leads nowhere is answered at once. A cluster that the client still has is not: see the gate.
+        let missing: Vec<Name> = flow.names.iter().filter(|name| flow.target(table, name).is_none()).cloned().collect();
+        for name in missing {
+            let mark = flow.marks.entry(name.clone()).or_insert_with(|| Mark::new(Have::Nothing, now));
+            if kind != Kind::Cluster || matches!(mark.have, Have::Nothing) {
+                (mark.owed, mark.asked) = (true, true);
+            }
+            flow.due.insert(name);
+        }
+        self.flows[kind.index()] = Some(flow);
+    }
+
+    pub(super) fn on_sotw(
+        &mut self,
+        kind: Kind,
+        names: Vec<Name>,
+        version: Option<u64>,
+        now: Instant,
+    ) -> Result<(), Cut> {
+        self.check(names.len(), names.iter())?;
+        let every = names.iter().any(|name| &**name == EVERY);
+        let names: HashSet<Name> = names.into_iter().filter(|name| &**name != EVERY).collect();
+        let Some(flow) = self.flows[kind.index()].as_deref_mut() else {
+            self.open_sotw(kind, every, names, version, now);
+            return Ok(());
+        };
+        flow.listed |= !names.is_empty();
+        let gone: Vec<Name> = flow.names.difference(&names).cloned().collect();
+        let new: Vec<Name> = names.difference(&flow.names).cloned().collect();
+        match (flow.wildcard, every || names.is_empty() && !flow.listed) {
+            (false, true) => self.widen(kind, now),
+            (true, false) => self.narrow(kind),
+            _ => {}
+        }
+        for name in gone {
+            self.drop_name(kind, &name, now);
+        }
+        for name in new {
+            self.add(kind, name, false, now);
+        }
+        Ok(())
+    }
+
+    fn open_sotw(&mut self, kind: Kind, every: bool, names: HashSet<Name>, version: Option<u64>, now: Instant) {
+        let mut flow = Box::new(Flow::new(now));
+        flow.wildcard = every || names.is_empty();
+        flow.listed = !names.is_empty();
+        flow.names = names;
+        let table = self.view.table(kind);
+        if let Some(resolver) = &self.options.resolver {
+            for name in flow.names.iter().cloned().collect::<Vec<_>>() {
+                flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
+            }
+        }
+        let sum = if flow.wildcard {
+            table.version()
+        } else {
+            let entries = flow.names.iter().filter_map(|name| flow.target(table, name));
+            entries.fold(0u64, |sum, entry| sum.wrapping_add(entry.weight()))
+        };
+        self.returning |= version.is_some();
+        if version == Some(sum) {
+            (flow.rest, flow.sum) = (Rest::InStep, sum);
+        } else {
+            flow.owes_answer = kind.is_full_state() || flow.wildcard;
+            for name in flow.names.clone() {
+                if flow.target(table, &name).is_none() {
+                    let mark = flow.mark(&name, None, now);
+                    (mark.owed, mark.asked) = (true, true);
+                    flow.due.insert(name);
+                }
+            }
+        }
+        self.flows[kind.index()] = Some(flow);
+    }
+
+    /// Every name is wanted from now on.
+    fn widen(&mut self, kind: Kind, now: Instant) {
+        let table = self.view.table(kind);
+        let Some(flow) = self.flows[kind.index()].as_deref_mut().filter(|flow| !flow.wildcard) else { return };
+        if flow.rest != Rest::Nothing {
+            for entry in table.iter().filter(|entry| !flow.names.contains(&entry.name)) {
+                flow.marks.insert(entry.name.clone(), Mark::new(Have::Nothing, now));
+                flow.due.insert(entry.name.clone());
+            }
+        }
+        (flow.wildcard, flow.owes_answer) = (true, true);
+    }
+
+    /// Only the names that were listed are wanted from now on.
+    fn narrow(&mut self, kind: Kind) {
+        let table = self.view.table(kind);
+        let Some(flow) = self.flows[kind.index()].as_deref_mut().filter(|flow| flow.wildcard) else { return };
+        flow.wildcard = false;
+        flow.owes_answer = false;
+        let gone: Vec<Name> = flow.marks.keys().filter(|name| !flow.names.contains(*name)).cloned().collect();
+        gone.iter().for_each(|name| flow.forget(name));
+        let kept = flow.names.iter().map(|name| flow.sent_weight(table, name));
+        flow.sum = kept.fold(0, u64::wrapping_add);
+    }
+
+    /// One more name; `again` if it is to be sent even if the client should have it.
+    fn add(&mut self, kind: Kind, name: Name, again: bool, now: Instant) {
+        let table = self.view.table(kind);
+        let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
+        // The table's copy of a name is the one to keep: one string, however many clients.
+        let name = table.get(&name).map_or(name, |entry| entry.name.clone());
+        let covered = flow.covers(&name);
+        flow.names.insert(name.clone());
+        if let Some(resolver) = &self.options.resolver {
+            flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
+        }
+        let entry = flow.target(table, &name).cloned();
+        if flow.rest == Rest::Nothing && entry.is_some() && !flow.marks.contains_key(&name) {
+            return;
+        }
+        if covered {
+            flow.mark(&name, entry.as_ref(), now);
+        }
+        let mark = flow.marks.entry(name.clone()).or_insert_with(|| Mark::new(Have::Nothing, now));
+        mark.asked |= again || entry.is_none();
+        mark.owed |= mark.asked;
+        flow.due.insert(name);
+    }
+
+    fn drop_name(&mut self, kind: Kind, name: &Name, now: Instant) {
+        let table = self.view.table(kind);
+        let delta = self.options.style == super::Style::Delta;
+        let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
+        if !flow.wildcard {
+            if flow.names.contains(name) {
+                flow.sum = flow.sum.wrapping_sub(flow.sent_weight(table, name));
+                flow.names.remove(name);
+                flow.forget(name);
+            }
+            return;
+        }
+        flow.names.remove(name);
+        flow.aliases.remove(name);
+        if delta && flow.rest != Rest::Nothing {
+            let entry = table.get(name).cloned();
+            let mark = flow.mark(name, entry.as_ref(), now);
+            (mark.owed, mark.asked) = (true, true);
+            flow.due.insert(name.clone());
+        }
+    }
+
+    fn check<'a>(&self, more: usize, names: impl Iterator<Item = &'a Name>) -> Result<(), Cut> {
+        let limits = &self.options.limits;
+        // State of the world repeats all its names with every request, so they are not added to what there is.
+        let known = if self.options.style == super::Style::Delta { self.count_names() } else { 0 };
+        if known + more > limits.names {
+            return Err(Cut::TooManyNames(limits.names));
+        }
+        match names.map(|name| name.len()).find(|len| *len > limits.name_length) {
+            Some(length) => Err(Cut::NameTooLong(length)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! TLS for the server: 1.3 only, client certificates required, files read again when they change.
+//!
+//! In: paths. Out: a configuration per handshake. Before each handshake the files' stamps are compared (three `stat`
+//! calls); if one differs, all are read again. That needs no watcher and no timer, follows the symlink swaps of mounted
+//! Secrets, and leaves running streams alone. Files that do not fit together, as in the middle of a rotation, leave the
+//! last good configuration in place until they change again.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
+use thiserror::Error;
+use tracing::{info, warn};
+
+/// Where the server's certificate, its key and the clients' CA are, all PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The CA that client certificates must come from.
+    pub ca: PathBuf,
+    /// The server's certificate chain.
+    pub certificate: PathBuf,
+    /// The key of that certificate.
+    pub key: PathBuf,
+}
+
+/// Why TLS could not be set up.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {0}")]
+    Read(PathBuf, #[source] io::Error),
+    /// A file is not PEM, or has not in it what it should.
+    #[error("{0} holds no usable PEM")]
+    Pem(PathBuf, #[source] pem::Error),
+    /// A file has no certificates.
+    #[error("{0} holds no certificate")]
+    Empty(PathBuf),
+    /// A certificate and its key cannot be used, or not together.
+    #[error("certificate {certificate} and key {key} cannot be used")]
+    Pair {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// Why.
+        #[source]
+        source: rustls::Error,
+    },
+    /// A certificate of the CA cannot be used.
+    #[error("CA {0} holds a certificate that cannot be used")]
+    Root(PathBuf, #[source] rustls::Error),
+    /// The CA cannot be used.
+    #[error("CA {0} cannot be used")]
+    Authority(PathBuf, #[source] VerifierBuilderError),
+}
+
+#[derive(PartialEq, Eq, Clone)]
+struct Stamp([(u64, i64, i64, u64); 3]);
+
+/// Files and the configuration made from them.
+pub struct Tls {
+    files: TlsFiles,
+    current: Mutex<(Option<Stamp>, Arc<ServerConfig>)>,
+}
+
+impl Tls {
+    /// Reads the files for the first time.
+    pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
+        let stamp = files.stamp();
+        let config = files.read()?;
+        Ok(Self { files, current: Mutex::new((stamp, config)) })
+    }
+
+    /// The configuration for the next handshake.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        let stamp = self.files.stamp();
+        let mut current = self.current.lock();
+        if current.0 != stamp {
+            match self.files.read() {
+                Ok(config) => {
+                    info!(certificate = %self.files.certificate.display(), "read the certificates again");
+                    *current = (stamp, config);
+                }
+                Err(error) => {
+                    warn!(error = &error as &dyn std::error::Error, "kept the certificates read earlier");
+                    // Not tried again for the same files: a flood of handshakes must not read them over and over.
+                    current.0 = stamp;
+                }
+            }
+        }
+        current.1.clone()
+    }
+}
+
+impl TlsFiles {
+    fn stamp(&self) -> Option<Stamp> {
+        let stat = |path: &Path| {
+            let meta = fs::metadata(path).ok()?;
+            Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+        };
+        Some(Stamp([stat(&self.ca)?, stat(&self.certificate)?, stat(&self.key)?]))
+    }
+
+    fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&self.ca)? {
+            roots.add(certificate).map_err(|error| TlsError::Root(self.ca.clone(), error))?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|error| TlsError::Authority(self.ca.clone(), error))?;
+        let pair = |source| TlsError::Pair { certificate: self.certificate.clone(), key: self.key.clone(), source };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(pair)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(certificates(&self.certificate)?, key(&self.key)?)
+            .map_err(pair)?;
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        // A resumed session would outlive the certificate that it was made with.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = fs::read(path).map_err(|error| TlsError::Read(path.to_owned(), error))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| TlsError::Pem(path.to_owned(), error))?;
+    if certificates.is_empty() { Err(TlsError::Empty(path.to_owned())) } else { Ok(certificates) }
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let text = fs::read(path).map_err(|error| TlsError::Read(path.to_owned(), error))?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| TlsError::Pem(path.to_owned(), error))
+}

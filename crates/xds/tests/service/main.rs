@@ -1,0 +1,6 @@
+//! The server over real sockets, seen by clients that were generated from Envoy's API.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod client;
+mod delta;
