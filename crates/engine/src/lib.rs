@@ -104,11 +104,33 @@
 //! - *Differential dataflow* joins incrementally, but ties, precedence and conflicts would have to be written as dataflow.
 //!   Here they are plain functions that can be tested by themselves.
 //!
-//! # Who owns what
+//! # The task that owns it
 //!
 //! One task owns the [`Engine`]: it sets inputs, lets it [run](Engine::run) in slices, takes [`Changes`]. There are no
 //! threads, timers or locks inside. Computations are pure and `Sync`, so that a first load may run them side by side one
 //! day.
+//!
+//! ```
+//! # use engine::{Engine, Progress};
+//! # use std::time::Duration;
+//! const SLICE: Duration = Duration::from_millis(10);
+//!
+//! fn batch(engine: &mut Engine, mut new_inputs: impl FnMut(&mut Engine), mut publish: impl FnMut(&mut Engine)) {
+//!     new_inputs(engine);
+//!     while engine.run(SLICE) == Progress::More {
+//!         new_inputs(engine); // what came meanwhile joins the batch,
+//!         let _ = engine.drain_lane(SLICE); // and the lane does not wait for the end of it.
+//!         publish(engine); // `engine.changes::<T>()`: removals are kept back here,
+//!     }
+//!     publish(engine); // and told here.
+//! }
+//! ```
+//!
+//! # When a computation panics
+//!
+//! The row keeps its last good value; without one it is what [`Derived::on_panic`] makes of it. Everybody else moves on.
+//! [`Engine::held`] lists such rows, [`Reads::held`] lets a later table make a verdict of it, and the next computation that
+//! succeeds ends it.
 //!
 //! Reading order: `table` (what users implement), `pipeline` (how it is declared), `reads`, `store` and `store/compute`
 //! (one table), `index`, `engine` (batches and slices), `changes`, `oracle`, then `node` and `slots` (the books).
