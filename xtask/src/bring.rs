@@ -48,12 +48,14 @@ pub fn bring(names: &[String]) -> Result<()> {
     if wanted.system {
         system::bring(&finder, &pins().system, &shelf)?;
     }
-    for (number, missing_part) in missing.iter().enumerate() {
-        let progress = Progress::new(number + 1, missing.len(), missing_part.part);
-        bring_one(&shelf, missing_part, &progress)
-            .with_context(|| format!("{} could not be brought", missing_part.part.name))?;
+    let mut brought = 0;
+    for (number, one) in missing.iter().enumerate() {
+        let progress = Progress::new(number + 1, missing.len(), one.part);
+        let here =
+            bring_one(&shelf, one, &progress).with_context(|| format!("{} could not be brought", one.part.name))?;
+        brought += usize::from(here);
     }
-    eprintln!("parts: {} wanted, {} brought now, into {}", wanted.parts.len(), missing.len(), shelf.display());
+    eprintln!("parts: {} wanted, {brought} brought now, into {}", wanted.parts.len(), shelf.display());
     Ok(())
 }
 
@@ -93,13 +95,13 @@ fn is_current(place: &Path, part: &Part, recipe: &str) -> bool {
     whole && fs::read_to_string(place.join(recipe::FILE)).is_ok_and(|made_by| made_by == recipe)
 }
 
-/// Brings one part, unless another run did so while we waited for it.
-fn bring_one(shelf: &Path, missing: &Missing<'_>, progress: &Progress) -> Result<()> {
+/// Brings one part, unless (`false`) another run did so while we waited for it.
+fn bring_one(shelf: &Path, missing: &Missing<'_>, progress: &Progress) -> Result<bool> {
     let Missing { part, place, recipe } = missing;
     let _lock = lock(shelf, &part.name, || progress.say("another run is bringing it; waiting for that"))?;
     if is_current(place, part, recipe) {
         progress.say("brought by the other run");
-        return Ok(());
+        return Ok(false);
     }
     let new = shelf.join(format!(".{}.{}.tmp", part.folder(), std::process::id()));
     remove_unfinished(shelf, part)?;
@@ -116,7 +118,7 @@ fn bring_one(shelf: &Path, missing: &Missing<'_>, progress: &Progress) -> Result
     remove_unfinished(shelf, part)?;
     fs::remove_file(&log).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     progress.done(&place.join("bin").join(&part.name));
-    Ok(())
+    Ok(true)
 }
 
 /// Takes the lock `name`, which goes with the returned file, and with the process however that ends.

