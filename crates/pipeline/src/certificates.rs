@@ -1,0 +1,38 @@
+//! The certificates in Secrets, and those that Sesame signs itself on a machine without a cluster.
+
+use crate::objects::Secrets;
+use engine::{Derived, Input, Reads, Table};
+use model::{SecretId, tls::KeyPair};
+use resolve::{Certificate, No};
+
+/// What each Secret holds: a certificate, or the reason why it cannot be one.
+pub struct Certificates;
+
+impl Table for Certificates {
+    type Key = SecretId;
+    type Value = Result<Certificate, No>;
+    const NAME: &'static str = "certificates";
+}
+
+impl Derived for Certificates {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Certificate, No>> {
+        Some(resolve::certificate::read(reads.get::<Secrets>(id)?))
+    }
+}
+
+/// Certificates that were made for hosts without a Secret. Making one is not a pure function, so they are an input.
+pub struct SelfSigned;
+
+impl Table for SelfSigned {
+    type Key = SecretId;
+    type Value = KeyPair;
+    const NAME: &'static str = "self-signed certificates";
+}
+
+impl Input for SelfSigned {}
+
+/// Declares the tables.
+pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.input::<SelfSigned>();
+    pipeline.derived(Certificates).each::<Secrets>();
+}

@@ -1,0 +1,296 @@
+//! Resources: bytes for the xDS server, each with the names that it refers to and where it came from.
+
+use crate::{
+    certificates::{Certificates, SelfSigned},
+    hosts::{Chains, HostsByTable, Places, VirtualHosts},
+    services::{Clusters, EndpointSets},
+    settings::Settings,
+    units::HostKey,
+};
+use bytes::Bytes;
+use engine::{Derived, Engine, Index, Reads, Table};
+use envoy::{cluster::ClusterSettings, listener, name, packing};
+use model::{
+    ClusterId, Host, ListenerId, ObjectRef, RouteTableId, SecretId,
+    cluster::Discovery,
+    route::Action,
+    tls::{Chain, SELF_SIGNED},
+};
+use prost::Message;
+use std::{collections::BTreeSet, sync::Arc};
+use xds::Kind;
+
+/// One resource as it goes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its bytes.
+    pub body: Bytes,
+    /// What it refers to.
+    pub refs: Vec<(Kind, Arc<str>)>,
+    /// Whether a proxy warms it by asking DNS.
+    pub warms: bool,
+    /// Whose it is, where it is one object's.
+    pub origin: Option<ObjectRef>,
+}
+
+impl Resource {
+    fn new(name: String, message: &impl Message) -> Self {
+        let body = message.encode_to_vec().into();
+        Self { name: name.into(), body, refs: Vec::new(), warms: false, origin: None }
+    }
+
+    fn into_xds(self, kind: Kind) -> xds::Resource {
+        let mut resource = xds::Resource::new(kind, self.name, self.body);
+        for (kind, name) in self.refs {
+            resource = resource.refers_to(kind, name);
+        }
+        if self.warms {
+            resource = resource.warming();
+        }
+        match self.origin {
+            Some(origin) => resource.from_origin(Arc::new(origin)),
+            None => resource,
+        }
+    }
+}
+
+/// Clusters.
+pub struct ClusterResources(ClusterSettings);
+
+impl Table for ClusterResources {
+    type Key = ClusterId;
+    type Value = Resource;
+    const NAME: &'static str = "cluster resources";
+}
+
+impl Derived for ClusterResources {
+    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let cluster = reads.get::<Clusters>(id)?;
+        let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(cluster, &self.0));
+        match cluster.discovery {
+            Discovery::Endpoints => resource.refs.push((Kind::Endpoints, resource.name.clone())),
+            Discovery::Dns(_) => resource.warms = true,
+        }
+        resource.origin = Some(ObjectRef::new("Service", &id.backend.namespace, &id.backend.service));
+        Some(resource)
+    }
+}
+
+/// Endpoint sets.
+pub struct EndpointResources;
+
+impl Table for EndpointResources {
+    type Key = ClusterId;
+    type Value = Resource;
+    const NAME: &'static str = "endpoint resources";
+}
+
+impl Derived for EndpointResources {
+    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Resource> {
+        if reads.get::<Clusters>(id)?.discovery != Discovery::Endpoints {
+            return None;
+        }
+        let endpoints = reads.get::<EndpointSets>(id)?;
+        Some(Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints)))
+    }
+}
+
+/// A virtual host, encoded, and the clusters it uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostBytes {
+    bytes: Bytes,
+    clusters: Vec<Arc<str>>,
+}
+
+/// Virtual hosts, encoded once for whichever table holds them.
+pub struct EncodedHosts;
+
+impl Table for EncodedHosts {
+    type Key = HostKey;
+    type Value = HostBytes;
+    const NAME: &'static str = "encoded hosts";
+}
+
+impl Derived for EncodedHosts {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
+        reads.get::<Places>(key)?;
+        let host = &reads.get::<VirtualHosts>(key)?.host;
+        let mut clusters = BTreeSet::new();
+        for route in host.routes.iter().chain(&host.deeper) {
+            if let Action::Forward(forward) = &route.action {
+                clusters.extend(forward.clusters.iter().map(|share| Arc::from(name::cluster(&share.cluster))));
+            }
+        }
+        Some(HostBytes { bytes: packing::encode(host), clusters: clusters.into_iter().collect() })
+    }
+}
+
+/// Route configurations.
+pub struct RouteResources;
+
+impl Table for RouteResources {
+    type Key = RouteTableId;
+    type Value = Resource;
+    const NAME: &'static str = "route resources";
+}
+
+impl Derived for RouteResources {
+    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let keys: Vec<&HostKey> = reads.probe::<HostsByTable>(table).collect();
+        let hosts: Vec<(&Host, &Arc<HostBytes>)> =
+            keys.into_iter().filter_map(|key| Some((&key.1, reads.get::<EncodedHosts>(key)?))).collect();
+        let clusters: BTreeSet<&Arc<str>> = hosts.iter().flat_map(|(_, host)| &host.clusters).collect();
+        let body = packing::route_table(table, hosts.iter().map(|(host, bytes)| (*host, &bytes.bytes)));
+        let refs = clusters.into_iter().map(|name| (Kind::Cluster, name.clone())).collect();
+        Some(Resource { name: name::route_table(table).into(), body, refs, warms: false, origin: None })
+    }
+}
+
+/// Chains by the certificate that they show.
+pub struct ChainsByCertificate;
+
+impl Index for ChainsByCertificate {
+    type Of = Chains;
+    type Key = SecretId;
+    const NAME: &'static str = "by certificate";
+
+    fn keys(_: &RouteTableId, chain: &Chain) -> impl IntoIterator<Item = SecretId> {
+        [chain.termination.certificate.clone()]
+    }
+}
+
+/// Chains by the route table that their requests are looked up in: the same key, as an index, so that there is a table
+/// for each chain, also for one without routes. A listener waits for every table that it names.
+pub struct TablesOfChains;
+
+impl Index for TablesOfChains {
+    type Of = Chains;
+    type Key = RouteTableId;
+    const NAME: &'static str = "by route table";
+
+    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = RouteTableId> {
+        [table.clone()]
+    }
+}
+
+/// Certificates that chains show.
+pub struct SecretResources;
+
+impl Table for SecretResources {
+    type Key = SecretId;
+    type Value = Resource;
+    const NAME: &'static str = "secret resources";
+}
+
+impl Derived for SecretResources {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
+        if *id.namespace == *SELF_SIGNED {
+            let pair = reads.get::<SelfSigned>(id)?;
+            return Some(Resource::new(name::secret(id), &envoy::secret::certificate(id, pair)));
+        }
+        let certificate = reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?;
+        let mut resource = Resource::new(name::secret(id), &envoy::secret::certificate(id, &certificate.pair));
+        resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
+        Some(resource)
+    }
+}
+
+/// Listeners.
+pub struct ListenerResources(Settings);
+
+impl Table for ListenerResources {
+    type Key = ListenerId;
+    type Value = Resource;
+    const NAME: &'static str = "listener resources";
+}
+
+/// The listeners that show Envoy's own pages.
+fn own_pages() -> [ListenerId; 2] {
+    [ListenerId("stats-health".into()), ListenerId("envoy-admin".into())]
+}
+
+impl Derived for ListenerResources {
+    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let Self(settings) = self;
+        let [stats, admin] = own_pages();
+        if *id == stats {
+            return Some(Resource::new(
+                id.to_string(),
+                &listener::admin::stats(settings.stats.address, settings.stats.port),
+            ));
+        }
+        if *id == admin {
+            let port = Some(settings.admin_port).filter(|&port| port != 0)?;
+            return Some(Resource::new(id.to_string(), &listener::admin::read_only(port)));
+        }
+        if *id == ListenerId::http() {
+            let mut resource = Resource::new(id.to_string(), &listener::listener(&settings.http_listener(), &[]));
+            resource.refs.push((Kind::Route, name::route_table(&plain_table()).into()));
+            return Some(resource);
+        }
+        let tables: Vec<&RouteTableId> =
+            reads.scan::<Chains>().into_iter().filter(|table| table.listener == *id).collect();
+        let chains: Vec<Chain> =
+            tables.iter().filter_map(|table| reads.get::<Chains>(table)).map(|chain| Chain::clone(chain)).collect();
+        if chains.is_empty() {
+            return None;
+        }
+        let mut resource = Resource::new(id.to_string(), &listener::listener(&settings.https_listener(), &chains));
+        resource.refs.extend(tables.iter().map(|table| (Kind::Route, name::route_table(table).into())));
+        let certificates: BTreeSet<&SecretId> = chains.iter().map(|chain| &chain.termination.certificate).collect();
+        resource.refs.extend(certificates.into_iter().map(|id| (Kind::Secret, name::secret(id).into())));
+        Some(resource)
+    }
+}
+
+fn plain_table() -> RouteTableId {
+    RouteTableId { listener: ListenerId::http(), termination: None }
+}
+
+/// Declares the resources of clusters and endpoints, which are in the lane.
+pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
+    pipeline.derived(ClusterResources(settings.cluster.clone())).each::<Clusters>().lane().output();
+    pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
+}
+
+/// Declares the others.
+pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
+    pipeline.derived(EncodedHosts).each::<Places>();
+    pipeline.derived(RouteResources).per::<TablesOfChains>().always(plain_table()).output();
+    pipeline.derived(SecretResources).per::<ChainsByCertificate>().output();
+    let [stats, admin] = own_pages();
+    pipeline
+        .derived(ListenerResources(settings.clone()))
+        .always(ListenerId::http())
+        .always(ListenerId::https())
+        .always(stats)
+        .always(admin)
+        .output();
+}
+
+/// What changed in the tables of the lane.
+pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
+    take::<ClusterResources>(engine, Kind::Cluster, name::cluster, into);
+    take::<EndpointResources>(engine, Kind::Endpoints, name::cluster, into);
+}
+
+/// What changed in all tables.
+pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
+    lane_changes(engine, into);
+    take::<SecretResources>(engine, Kind::Secret, name::secret, into);
+    take::<RouteResources>(engine, Kind::Route, name::route_table, into);
+    take::<ListenerResources>(engine, Kind::Listener, ToString::to_string, into);
+}
+
+fn take<T: Table<Value = Resource>>(
+    engine: &mut Engine,
+    kind: Kind,
+    name: impl Fn(&T::Key) -> String,
+    into: &mut xds::Changes,
+) {
+    let changes = engine.changes::<T>();
+    into.upserts.extend(changes.set.into_iter().map(|(_, resource)| Resource::clone(&resource).into_xds(kind)));
+    into.removes.extend(changes.gone.iter().map(|key| (kind, name(key).into())));
+}

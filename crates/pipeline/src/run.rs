@@ -1,0 +1,113 @@
+//! The pipeline as others use it: put changes in, take outputs out.
+
+use crate::{
+    certificates::{self, SelfSigned},
+    hosts::{self, Chains},
+    objects, resources, services,
+    settings::Settings,
+    units,
+    verdicts::{self, Verdicts},
+};
+use engine::{Divergence, Engine, Progress};
+use kinds::{Object, ObjectKey};
+use model::{
+    ObjectRef, SecretId, Verdict,
+    tls::{KeyPair, SELF_SIGNED},
+};
+use std::{sync::Arc, time::Duration};
+
+/// How long the pipeline works before it sees whether endpoints have changed meanwhile.
+pub const SLICE: Duration = Duration::from_millis(10);
+
+/// What came out since the last time.
+#[derive(Default)]
+pub struct Output {
+    /// What proxies are to be told.
+    pub xds: xds::Changes,
+    /// The objects about which there is something new to say; nothing for those that are no longer ours.
+    pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
+}
+
+/// Every station in one engine.
+pub struct Pipeline {
+    engine: Engine,
+}
+
+impl Pipeline {
+    /// A pipeline with no objects in it.
+    pub fn new(settings: &Settings) -> Self {
+        let mut declaration = engine::Pipeline::new();
+        objects::declare(&mut declaration);
+        services::declare_known(&mut declaration, settings);
+        certificates::declare(&mut declaration);
+        units::declare(&mut declaration, settings);
+        services::declare_used(&mut declaration);
+        resources::declare_lane(&mut declaration, settings);
+        hosts::declare(&mut declaration);
+        resources::declare(&mut declaration, settings);
+        verdicts::declare(&mut declaration);
+        Self { engine: declaration.build() }
+    }
+
+    /// Takes a change of one object: its new form, or nothing when it is gone.
+    pub fn put(&mut self, key: &ObjectKey, object: Option<Object>) {
+        match object {
+            Some(object) => objects::set(&mut self.engine, key, object),
+            None => objects::remove(&mut self.engine, key),
+        }
+    }
+
+    /// Works for one slice. While more waits, only endpoints and clusters come out, so that a long batch holds up no
+    /// endpoint; the rest comes out together at the end, and removals with it.
+    pub fn step(&mut self, output: &mut Output) -> Progress {
+        let progress = self.engine.run(SLICE);
+        if self.engine.is_settled() {
+            self.finish(output);
+        } else {
+            let _drained = self.engine.drain_lane(SLICE);
+            resources::lane_changes(&mut self.engine, &mut output.xds);
+        }
+        progress
+    }
+
+    /// Works until nothing waits.
+    pub fn settle(&mut self) -> Output {
+        self.engine.settle();
+        let mut output = Output::default();
+        self.finish(&mut output);
+        output
+    }
+
+    fn finish(&mut self, output: &mut Output) {
+        resources::all_changes(&mut self.engine, &mut output.xds);
+        let verdicts = self.engine.changes::<Verdicts>();
+        output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
+        output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
+    }
+
+    /// The self-signed certificates that chains wait for. Whoever makes one hands it in by [`Self::sign`].
+    pub fn unsigned(&self) -> Vec<SecretId> {
+        let chains = self.engine.rows::<Chains>().map(|(_, chain)| &chain.termination.certificate);
+        let mut wanted: Vec<SecretId> = chains
+            .filter(|id| *id.namespace == *SELF_SIGNED && self.engine.get::<SelfSigned>(id).is_none())
+            .cloned()
+            .collect();
+        wanted.dedup();
+        wanted
+    }
+
+    /// Takes a self-signed certificate.
+    pub fn sign(&mut self, id: &SecretId, pair: KeyPair) {
+        self.engine.set::<SelfSigned>(id, pair);
+    }
+
+    /// The engine, to look at: counters, rows, what each was computed from.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Compares every table with a build from nothing.
+    pub fn self_check(&mut self) -> Result<(), Divergence> {
+        self.engine.self_check()
+    }
+}

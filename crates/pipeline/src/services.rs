@@ -1,0 +1,74 @@
+//! Services, and of those that routes use, their clusters and endpoints. All of it is in the lane.
+
+use crate::{
+    objects::{EndpointSlices, Named, Services, SlicesByService},
+    settings::Settings,
+    units::ClustersInUse,
+};
+use engine::{Derived, Reads, Table};
+use model::{Cluster, ClusterId, Endpoints};
+use resolve::Service;
+
+/// What is known about each Service.
+pub struct Known(resolve::Settings);
+
+impl Table for Known {
+    type Key = Named;
+    type Value = Service;
+    const NAME: &'static str = "known services";
+}
+
+impl Derived for Known {
+    fn compute(&self, key: &Named, reads: &mut Reads<'_>) -> Option<Service> {
+        Some(Service::read(reads.get::<Services>(key)?, &self.0))
+    }
+}
+
+/// The clusters that routes use.
+pub struct Clusters;
+
+impl Table for Clusters {
+    type Key = ClusterId;
+    type Value = Cluster;
+    const NAME: &'static str = "clusters";
+}
+
+impl Derived for Clusters {
+    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
+        reads.get::<Known>(&service(id))?.cluster(id.backend.port)
+    }
+}
+
+/// Their endpoints.
+pub struct EndpointSets;
+
+impl Table for EndpointSets {
+    type Key = ClusterId;
+    type Value = Endpoints;
+    const NAME: &'static str = "endpoint sets";
+}
+
+impl Derived for EndpointSets {
+    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Endpoints> {
+        let name = service(id);
+        let service = reads.get::<Known>(&name)?;
+        let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
+        let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
+        Some(resolve::endpoints::endpoints(service, id.backend.port, slices.into_iter().map(|slice| &**slice)))
+    }
+}
+
+fn service(id: &ClusterId) -> Named {
+    Named { namespace: id.backend.namespace.clone(), name: id.backend.service.clone() }
+}
+
+/// Declares what is known about Services.
+pub fn declare_known(pipeline: &mut engine::Pipeline, settings: &Settings) {
+    pipeline.derived(Known(settings.resolve.clone())).each::<Services>().lane();
+}
+
+/// Declares the clusters and endpoints of the Services that units use.
+pub fn declare_used(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(Clusters).per::<ClustersInUse>().lane();
+    pipeline.derived(EndpointSets).per::<ClustersInUse>().lane();
+}

@@ -1,0 +1,87 @@
+//! What the operator sets: fixed while a pipeline lives.
+
+use envoy::cluster::ClusterSettings;
+use model::{
+    Listener, ListenerId,
+    listener::{HttpSettings, Security},
+};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// An address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bind {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+}
+
+impl Bind {
+    /// Every address of the machine.
+    pub fn any(port: u16) -> Self {
+        Self { address: Ipv4Addr::UNSPECIFIED.into(), port }
+    }
+}
+
+/// What the operator sets. The defaults are Contour's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where proxies listen for HTTP.
+    pub http: Bind,
+    /// Where proxies listen for HTTPS.
+    pub https: Bind,
+    /// Where proxies answer probes and scrapers.
+    pub stats: Bind,
+    /// The port on loopback at which proxies show their read-only admin pages; 0 for none.
+    pub admin_port: u16,
+    /// What holds for requests of HTTP.
+    pub http_settings: HttpSettings,
+    /// What holds for requests of HTTPS.
+    pub https_settings: HttpSettings,
+    /// What holds for every cluster.
+    pub cluster: ClusterSettings,
+    /// What objects may refer to.
+    pub resolve: resolve::Settings,
+    /// What holds for Ingresses.
+    pub ingress: dialect_ingress::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            http: Bind::any(8080),
+            https: Bind::any(8443),
+            stats: Bind::any(8002),
+            admin_port: 9001,
+            http_settings: HttpSettings::default(),
+            https_settings: HttpSettings::default(),
+            cluster: ClusterSettings::default(),
+            resolve: resolve::Settings::default(),
+            ingress: dialect_ingress::Settings::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The listener in the clear that Ingress and HTTPProxy share.
+    pub fn http_listener(&self) -> Listener {
+        Listener {
+            id: ListenerId::http(),
+            address: self.http.address,
+            port: self.http.port,
+            security: Security::Plain,
+            http: self.http_settings.clone(),
+        }
+    }
+
+    /// The TLS listener that they share.
+    pub fn https_listener(&self) -> Listener {
+        Listener {
+            id: ListenerId::https(),
+            address: self.https.address,
+            port: self.https.port,
+            security: Security::Tls,
+            http: self.https_settings.clone(),
+        }
+    }
+}
