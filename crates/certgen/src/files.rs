@@ -1,0 +1,72 @@
+//! The certificates as PEM files.
+//!
+//! In: a set and a folder. Out: five files, the keys readable by their owner alone. Each file appears whole or not at
+//! all (it is moved into place), which is also what makes a running Envoy notice that it changed.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+use thiserror::Error;
+
+use crate::issue::Certificates;
+
+/// Readable by all, writable by the owner.
+const PUBLIC: u32 = 0o644;
+/// For the owner alone.
+const PRIVATE: u32 = 0o600;
+
+/// Why the files could not be written.
+#[derive(Debug, Error)]
+pub enum FilesError {
+    /// Some are there already, and replacing them was not asked for.
+    #[error("{} exists already", list(.0))]
+    Exists(Vec<PathBuf>),
+    /// The file system refused.
+    #[error("{} cannot be written", .0.display())]
+    Write(PathBuf, #[source] io::Error),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes all files, and gives their paths. Without `overwrite` nothing is touched if any of them exists.
+pub fn write(certificates: &Certificates, folder: &Path, overwrite: bool) -> Result<Vec<PathBuf>, FilesError> {
+    let files = [
+        ("cacert.pem", &certificates.ca, PUBLIC),
+        ("sesamecert.pem", &certificates.server.certificate, PUBLIC),
+        ("sesamekey.pem", &certificates.server.key, PRIVATE),
+        ("envoycert.pem", &certificates.envoy.certificate, PUBLIC),
+        ("envoykey.pem", &certificates.envoy.key, PRIVATE),
+    ]
+    .map(|(name, text, mode)| (folder.join(name), text, mode));
+
+    if !overwrite {
+        let there: Vec<PathBuf> =
+            files.iter().map(|(path, ..)| path).filter(|path| path.symlink_metadata().is_ok()).cloned().collect();
+        if !there.is_empty() {
+            return Err(FilesError::Exists(there));
+        }
+    }
+    fs::create_dir_all(folder).map_err(|error| FilesError::Write(folder.to_owned(), error))?;
+    for (path, text, mode) in &files {
+        write_one(folder, path, text, *mode).map_err(|error| FilesError::Write(path.clone(), error))?;
+    }
+    Ok(files.map(|(path, ..)| path).into())
+}
+
+fn write_one(folder: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    // Made for the owner alone; only what may be public is opened up, before it is moved into place.
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
