@@ -71,6 +71,8 @@ fn flags(config: &Config, address: SocketAddr, state: &StateDir) -> Vec<(String,
         ("service-cluster-ip-range", SERVICES.to_owned()),
         ("kubelet-preferred-address-types", "InternalIP".to_owned()),
         ("allow-privileged", "true".to_owned()),
+        // Without it, a stop waits for watches until they end by themselves, which takes minutes.
+        ("shutdown-watch-termination-grace-period", "1s".to_owned()),
         // A bed has few clients, all of them ours: no queues between them.
         ("enable-priority-and-fairness", "false".to_owned()),
         ("profiling", "false".to_owned()),
