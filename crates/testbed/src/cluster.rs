@@ -40,6 +40,7 @@ mod root;
 mod run;
 mod wait;
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -51,7 +52,7 @@ use bed::Bed;
 pub use access::Output;
 pub use config::{Config, Nodes};
 pub use error::Error;
-pub use root::available;
+pub use root::{available, is_root};
 
 /// A running cluster.
 #[derive(Debug)]
@@ -59,6 +60,17 @@ pub struct Cluster {
     kubeconfig: PathBuf,
     client: kube::Config,
     home: Home,
+}
+
+/// What a link between the host and the network of a cluster needs.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// The address of the host's end; the cluster's end is in the same /30.
+    pub host: Ipv4Addr,
+    /// The address of the cluster's end.
+    pub cluster: Ipv4Addr,
+    /// What is reached through it.
+    pub ranges: [String; 2],
 }
 
 /// Where a cluster runs.
@@ -115,9 +127,11 @@ impl Cluster {
         self.bed("loading an image")?.load(image).await
     }
 
-    /// Takes a node (`n1`, `n2`) away at once, as when a machine loses its power.
-    pub async fn kill_node(&self, name: &str) -> Result<(), Error> {
-        self.bed("killing a node")?.kill_node(name).await
+    /// How a machine outside gets at it.
+    pub fn reach(&self) -> Result<Reach, Error> {
+        let addresses = self.bed("linking it to the host")?.addresses();
+        let [host, cluster] = addresses.uplink();
+        Ok(Reach { host, cluster, ranges: [addresses.all(), addresses.services()] })
     }
 
     /// Ends it and removes all that belonged to it; dropping it does the same, but cannot say what went wrong. A cluster

@@ -55,6 +55,10 @@ impl Cluster {
             .await
             .map_err(|source| Error::Start { what: "kubectl", source })?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Output { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) })
+        let (code, mut stderr) = (output.status.code(), text(output.stderr));
+        // kubectl's own word on the matter, after those of the command.
+        let remark = format!("command terminated with exit code {}\n", code.unwrap_or_default());
+        stderr.truncate(stderr.strip_suffix(&remark).unwrap_or(&stderr).len());
+        Ok(Output { code, stdout: text(output.stdout), stderr })
     }
 }

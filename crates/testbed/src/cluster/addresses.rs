@@ -74,6 +74,11 @@ impl Addresses {
         format!("198.18.{}.0/22", self.base() + 4)
     }
 
+    /// All load balancer addresses.
+    pub(super) fn load_balancers(&self) -> String {
+        format!("198.18.{}.0/23", self.base() + 8)
+    }
+
     /// The load balancer addresses that a Service may ask for.
     pub(super) fn requestable(&self) -> Vec<Ipv4Addr> {
         self.hosts(8)

@@ -37,7 +37,7 @@ pub(super) struct Bed {
     _bridge: Bridge,
     archives: AtomicUsize,
     state: StateDir,
-    _addresses: Addresses,
+    addresses: Addresses,
 }
 
 impl Bed {
@@ -46,7 +46,7 @@ impl Bed {
         let addresses = Addresses::claim().ok_or(Error::Full(addresses::MOST))?;
         let state = StateDir::new("cluster")?;
         let cgroups = Cgroups::create(&own_name(&addresses))?;
-        let count = config.nodes.count();
+        let (count, tell) = (config.nodes.count(), config.tell);
         let bridge = Bridge::create(&addresses, &state).await?;
         let pause = pause::compile(&state).await?;
         let site = Site { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
@@ -60,9 +60,14 @@ impl Bed {
         let stocked = async {
             let (files, nodes) = try_join(archived, booted).await?;
             try_join_all(files.iter().map(|file| import(file, &nodes))).await?;
+            tell("the nodes are booted and have their images");
             Ok::<_, Error>(nodes)
         };
-        let serving = async { Ok::<_, Error>(api_server(&addresses, count).start().await?) };
+        let serving = async {
+            let api = api_server(&addresses, count).start().await?;
+            tell("the API server is ready");
+            Ok::<_, Error>(api)
+        };
         let (mut nodes, api) = try_join(stocked, serving).await?;
 
         for node in &mut nodes {
@@ -76,7 +81,7 @@ impl Bed {
         api.start_controllers(controllers).await?;
         let balancer = start_balancer(&api, &addresses, &nodes).await?;
         api.apply(&dns).await?;
-        until_usable(&api, &nodes).await?;
+        until_usable(&api, &nodes, tell).await?;
         Ok(Bed {
             _balancer: balancer,
             _scheduler: scheduler,
@@ -86,7 +91,7 @@ impl Bed {
             _bridge: bridge,
             archives,
             state,
-            _addresses: addresses,
+            addresses,
         })
     }
 
@@ -94,16 +99,13 @@ impl Bed {
         &self.api
     }
 
+    pub(super) fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
     pub(super) async fn load(&self, image: Image) -> Result<(), Error> {
         let file = archive(image, &self.state, &self.archives).await?;
         import(&file, &self.nodes).await
-    }
-
-    pub(super) async fn kill_node(&self, name: &str) -> Result<(), Error> {
-        match self.nodes.iter().find(|node| node.name() == name) {
-            Some(node) => node.kill().await,
-            None => Ok(()),
-        }
     }
 
     pub(super) async fn stop(self) -> Result<(), Error> {
@@ -185,12 +187,14 @@ async fn import(archive: &Path, nodes: &[Node]) -> Result<(), Error> {
 }
 
 /// Waits until pods can be made and run, and find each other by name.
-async fn until_usable(api: &ApiServer, nodes: &[Node]) -> Result<(), Error> {
+async fn until_usable(api: &ApiServer, nodes: &[Node], tell: fn(&str)) -> Result<(), Error> {
     let client = api.client()?;
-    let nodes = try_join_all(nodes.iter().map(|node| {
-        let all = Api::<NodeObject>::all(client.clone());
-        wait::settled(all, node.name(), START)
-    }));
+    let nodes = async {
+        let objects = Api::<NodeObject>::all(client.clone());
+        try_join_all(nodes.iter().map(|node| wait::settled(objects.clone(), node.name(), START))).await?;
+        tell("the nodes are ready");
+        Ok(())
+    };
     let account = wait::account(&client, "default", START);
     let (namespace, name) = dns::DEPLOYMENT;
     let dns = wait::settled(Api::<Deployment>::namespaced(client.clone(), namespace), name, START);

@@ -23,10 +23,17 @@ impl Nodes {
 }
 
 /// The usual cluster, and how it may differ.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Config {
     pub(super) nodes: Nodes,
     pub(super) images: Vec<Image>,
+    pub(super) tell: fn(&str),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { nodes: Nodes::default(), images: Vec::new(), tell: |_| {} }
+    }
 }
 
 impl Config {
@@ -40,6 +47,12 @@ impl Config {
     /// server starts.
     pub fn image(mut self, image: Image) -> Config {
         self.images.push(image);
+        self
+    }
+
+    /// Whom to tell how far it is: for people who wait.
+    pub fn tell(mut self, tell: fn(&str)) -> Config {
+        self.tell = tell;
         self
     }
 

@@ -109,6 +109,12 @@ impl Node {
              ip route add default via {way_out}
              echo 1 >/proc/sys/net/ipv4/ip_forward\n"
         );
+        // What no Service has (yet) would be sent back and forth between node and bridge, and connection tracking would
+        // remember it as settled: refuse it, so that clients hear of it and may try again.
+        let [services, balancers] = [site.addresses.services(), site.addresses.load_balancers()];
+        for (range, from) in [(&services, "eth0"), (&services, "cni0"), (&balancers, "eth0"), (&balancers, "cni0")] {
+            inside += &format!("ip rule add iif {from} to {range} unreachable\n");
+        }
         for other in (0..site.nodes).filter(|other| other != number) {
             let (pods, node) = (site.addresses.pods(other), site.addresses.node(other));
             inside += &format!("ip route add {pods} via {node}\n");

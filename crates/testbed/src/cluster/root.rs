@@ -18,7 +18,7 @@ pub fn available() -> bool {
 }
 
 /// Whether this process is the machine's root, with the rights that nodes need.
-pub(super) fn is_root() -> bool {
+pub fn is_root() -> bool {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     rustix::process::geteuid().is_root()
         && maps_all(&read("/proc/self/uid_map"))

@@ -23,9 +23,9 @@ pub const TOOLS: &str = "ghcr.io/projectsesame/tools:dev";
 
 /// What the tools image has of the programs that this machine has. No more than a probe, a hook or a look into a volume
 /// needs.
-const TOOL_PROGRAMS: [&str; 26] = [
+const TOOL_PROGRAMS: [&str; 27] = [
     "cat", "chmod", "cp", "curl", "cut", "date", "dd", "env", "getent", "grep", "head", "hostname", "id", "ln", "ls",
-    "mkdir", "mv", "readlink", "rm", "sed", "sh", "sleep", "sort", "tail", "touch", "wc",
+    "mkdir", "mv", "readlink", "rm", "sed", "sh", "sleep", "sort", "tail", "test", "touch", "wc",
 ];
 
 pub(crate) fn pause(program: &Path) -> Result<Image, ImageError> {
