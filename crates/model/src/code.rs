@@ -79,6 +79,10 @@ codes! {
     1006 ConnectionFailed Error "a server cannot be reached" "check the address, and that both sides use TLS or both do not";
     1007 CertificateFiles Error "the TLS files of the xDS connection cannot be used" "`sesame certgen` makes a set that works";
     1008 EnvoyStopped Error "Envoy stopped" "its last lines of log are shown; it is started again after a pause";
+    1010 OutputExists Error "what is to be written exists already" "remove it, or replace it with --overwrite";
+    1011 ApiServerFailed Error "the API server cannot be reached or refuses" "check the kubeconfig, the namespace and the rights of its user";
+    1012 StreamEnded Error "the xDS server ended the stream" "its answer says why; a fleet must match the client certificate";
+    1013 CertificatesNotMade Error "the certificates cannot be made" "use a namespace and a fleet whose names are DNS labels";
 
     2001 NotYaml Error "the text is not YAML" "mend the syntax at the place shown; the last good objects of the file stay in force";
     2002 NotDecodable Error "the object does not have the shape of its kind" "correct the field that is named";

@@ -1,6 +1,10 @@
 //! The subcommands. Each has its flags and its `run`, and leaves the work to a library.
 
+mod bootstrap;
+mod certgen;
+mod cli;
 mod echo;
+mod version;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -8,14 +12,23 @@ use clap::Subcommand;
 /// What `sesame` can be told to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Bootstrap(bootstrap::Args),
+    Certgen(certgen::Args),
+    Cli(cli::Args),
     Echo(echo::Args),
+    /// Print what this program is
+    Version,
 }
 
 impl Command {
     /// Does it.
     pub async fn run(self) -> Result<()> {
         match self {
+            Command::Bootstrap(args) => bootstrap::run(args),
+            Command::Certgen(args) => certgen::run(args).await,
+            Command::Cli(args) => cli::run(args).await,
             Command::Echo(args) => echo::run(args).await,
+            Command::Version => version::run(),
         }
     }
 }

@@ -1,31 +1,37 @@
 //! `sesame`: the command line. Every subcommand is a thin room in `cmd/` over a library crate.
 
 mod cmd;
+mod flags;
+mod logging;
+mod output;
+mod problem;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use tracing_subscriber::EnvFilter;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 /// Ingress for Kubernetes and for folders of YAML, served by fleets of Envoy
 #[derive(Debug, Parser)]
 #[command(name = "sesame", version, max_term_width = 100)]
 struct Args {
-    /// What to log: off, error, warn, info, debug or trace, also per module (`info,echo=debug`)
-    #[arg(long, global = true, env = "SESAME_LOG", default_value = "info", value_name = "FILTER")]
-    log: EnvFilter,
+    #[command(flatten)]
+    logging: logging::Args,
     #[command(subcommand)]
     command: cmd::Command,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args = Args::parse();
-    tracing_subscriber::fmt().with_env_filter(args.log).with_writer(std::io::stderr).init();
+    let matches = flags::with_contour_names(Args::command(), |name| std::env::var_os(name).is_some()).get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    logging::start(args.logging);
+    // One provider for every TLS connection of the process; whoever was first is the same.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match args.command.run().await {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("{}", problem::report(&error));
             ExitCode::FAILURE
         }
     }

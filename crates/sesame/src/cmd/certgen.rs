@@ -1,0 +1,135 @@
+//! `sesame certgen`: the certificates of the connection between Sesame and its Envoys.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use certgen::cluster::{self, ClusterError, Outcome};
+use certgen::files::{self, FilesError};
+use certgen::{Certificates, Format, Request, secrets, yaml};
+use clap::ValueEnum;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use model::{Code, FleetId};
+use tracing::info;
+
+use crate::problem::{Coded, Problem};
+use crate::{flags, output};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Make the certificates of the connection between Sesame and its Envoys
+///
+/// A new CA signs one certificate for the server and one for Envoys; its key is forgotten. Say where they go: --kube,
+/// --yaml, --pem, or several of them.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The folder for --pem
+    #[arg(default_value = "certs")]
+    outputdir: PathBuf,
+    /// Write Secrets into the cluster
+    #[arg(long)]
+    kube: bool,
+    /// Print Secrets as YAML
+    #[arg(long)]
+    yaml: bool,
+    /// Write PEM files into the folder
+    #[arg(long)]
+    pem: bool,
+    /// The namespace of the Secrets and of the server
+    #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
+    namespace: String,
+    /// The fleet that the Envoy's certificate proves; the shared one if not given
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
+    fleet: Option<FleetId>,
+    /// How many days the certificates are valid
+    #[arg(long, value_name = "DAYS", default_value = "365", value_parser = clap::value_parser!(u32).range(1..=36500))]
+    certificate_lifetime: u32,
+    /// Replace Secrets or files that exist
+    #[arg(long)]
+    overwrite: bool,
+    /// How the Secrets are laid out
+    #[arg(long, value_enum, default_value = "compact", value_name = "FORMAT")]
+    secrets_format: Layout,
+    /// A text to put after the Secrets' names
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    secrets_name_suffix: String,
+    /// Use the service account of the pod this runs in
+    #[arg(long)]
+    incluster: bool,
+    /// The kubeconfig to use; else the usual places
+    #[arg(long, value_name = "FILE", conflicts_with = "incluster")]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// How the Secrets are laid out.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Layout {
+    /// Two Secrets, each with ca.crt, tls.crt and tls.key
+    Compact,
+    /// Three, with the CA apart as cacert.pem
+    Legacy,
+}
+
+/// Makes the certificates and puts them where they were asked for.
+pub async fn run(args: Args) -> Result<()> {
+    if !(args.kube || args.yaml || args.pem) {
+        return Err(Problem::new(Code::CommandLine, "say where the certificates go: --kube, --yaml or --pem"));
+    }
+    let request = Request {
+        namespace: args.namespace.clone(),
+        fleet: args.fleet.clone(),
+        lifetime: DAY * args.certificate_lifetime,
+        now: SystemTime::now(),
+    };
+    let certificates =
+        Certificates::issue(&request).coded(Code::CertificatesNotMade, || "no certificates were made".to_owned())?;
+    if args.pem {
+        write_files(&certificates, &args.outputdir, args.overwrite)?;
+    }
+    let format = match args.secrets_format {
+        Layout::Compact => Format::Compact,
+        Layout::Legacy => Format::Legacy,
+    };
+    let secrets = secrets(&certificates, &args.namespace, format, &args.secrets_name_suffix);
+    if args.yaml {
+        output::write(Path::new("-"), &yaml::render(&secrets).context("the Secrets have no form in YAML")?)?;
+    }
+    if args.kube {
+        let client = client(&args).await.coded(Code::ApiServerFailed, || "no cluster can be used".to_owned())?;
+        let outcome = cluster::write(client, &secrets, args.overwrite).await;
+        let code = match outcome {
+            Err(ClusterError::Mixed { .. }) => Code::OutputExists,
+            _ => Code::ApiServerFailed,
+        };
+        match outcome.coded(code, || "the Secrets were not written".to_owned())? {
+            Outcome::Written => info!("wrote {} Secrets into namespace {}", secrets.len(), args.namespace),
+            Outcome::Kept => info!("the Secrets exist in namespace {}; they stay as they are", args.namespace),
+        }
+    }
+    Ok(())
+}
+
+fn write_files(certificates: &Certificates, folder: &Path, overwrite: bool) -> Result<()> {
+    let written = files::write(certificates, folder, overwrite);
+    let code = match written {
+        Err(FilesError::Exists(_)) => Code::OutputExists,
+        _ => Code::FileNotWritable,
+    };
+    for path in written.coded(code, || "no files were written".to_owned())? {
+        info!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+async fn client(args: &Args) -> Result<Client> {
+    let config = if args.incluster {
+        Config::incluster()?
+    } else if let Some(path) = &args.kubeconfig {
+        let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("{} cannot be used", path.display()))?;
+        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+    } else {
+        Config::infer().await?
+    };
+    Ok(Client::try_from(config)?)
+}

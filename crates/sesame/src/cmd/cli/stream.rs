@@ -1,0 +1,130 @@
+//! One subscription on one stream, in either form of the protocol.
+
+use anyhow::Result;
+use envoy_api::Message;
+use envoy_api::envoy::config::core::v3::Node;
+use envoy_api::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+};
+use envoy_api::google::rpc::Status as Refusal;
+use http::uri::PathAndQuery;
+use model::Code;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::client::Grpc;
+use tonic::transport::Channel;
+use tonic::{Request, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::kind::Kind;
+use crate::problem::{Coded, Problem};
+
+/// The code of a refusal: an argument that is not valid.
+const INVALID_ARGUMENT: i32 = 3;
+/// A whole world may come in one message.
+const MAX_MESSAGE: usize = 1 << 30;
+
+/// What is asked for, and what is answered to what comes.
+pub struct Subscription {
+    pub kind: Kind,
+    pub names: Vec<String>,
+    pub node: Node,
+    pub nack: bool,
+}
+
+impl Subscription {
+    fn verdict(&self) -> Option<Refusal> {
+        let refusal = || Refusal {
+            code: INVALID_ARGUMENT,
+            message: "refused by sesame cli --nack".to_owned(),
+            ..Default::default()
+        };
+        self.nack.then(refusal)
+    }
+}
+
+/// Asks for the state of the world, and hands on every answer.
+pub async fn state_of_the_world(
+    channel: Channel,
+    subscription: Subscription,
+    mut each: impl FnMut(DiscoveryResponse) -> Result<()>,
+) -> Result<()> {
+    let first = DiscoveryRequest {
+        node: Some(subscription.node.clone()),
+        type_url: subscription.kind.type_url(),
+        resource_names: subscription.names.clone(),
+        ..Default::default()
+    };
+    let (requests, mut responses) = open(channel, subscription.kind.stream_method(), first.clone()).await?;
+    let mut accepted = String::new();
+    loop {
+        let response: DiscoveryResponse = next(&mut responses).await?;
+        let response_nonce = response.nonce.clone();
+        if !subscription.nack {
+            accepted.clone_from(&response.version_info);
+        }
+        each(response)?;
+        let answer = DiscoveryRequest {
+            node: None,
+            version_info: accepted.clone(),
+            response_nonce,
+            error_detail: subscription.verdict(),
+            ..first.clone()
+        };
+        send(&requests, answer).await?;
+    }
+}
+
+/// Asks for changes, and hands on every answer.
+pub async fn delta(
+    channel: Channel,
+    subscription: Subscription,
+    mut each: impl FnMut(DeltaDiscoveryResponse) -> Result<()>,
+) -> Result<()> {
+    let first = DeltaDiscoveryRequest {
+        node: Some(subscription.node.clone()),
+        type_url: subscription.kind.type_url(),
+        resource_names_subscribe: subscription.names.clone(),
+        ..Default::default()
+    };
+    let (requests, mut responses) = open(channel, subscription.kind.delta_method(), first).await?;
+    loop {
+        let response: DeltaDiscoveryResponse = next(&mut responses).await?;
+        let answer = DeltaDiscoveryRequest {
+            type_url: subscription.kind.type_url(),
+            response_nonce: response.nonce.clone(),
+            error_detail: subscription.verdict(),
+            ..Default::default()
+        };
+        each(response)?;
+        send(&requests, answer).await?;
+    }
+}
+
+/// Opens the stream with its first request.
+async fn open<Q, R>(channel: Channel, method: &'static str, first: Q) -> Result<(mpsc::Sender<Q>, Streaming<R>)>
+where
+    Q: Message + 'static,
+    R: Message + Default + 'static,
+{
+    let (sender, receiver) = mpsc::channel(1);
+    send(&sender, first).await?;
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE);
+    grpc.ready().await.coded(Code::ConnectionFailed, || "the connection broke".to_owned())?;
+    let request = Request::new(ReceiverStream::new(receiver));
+    let path = PathAndQuery::from_static(method);
+    let response = grpc.streaming(request, path, ProstCodec::<Q, R>::default()).await;
+    let response = response.coded(Code::StreamEnded, || "the stream was not accepted".to_owned())?;
+    Ok((sender, response.into_inner()))
+}
+
+async fn next<R>(responses: &mut Streaming<R>) -> Result<R> {
+    match responses.message().await.coded(Code::StreamEnded, || "the stream broke".to_owned())? {
+        Some(response) => Ok(response),
+        None => Err(Problem::new(Code::StreamEnded, "the stream ended")),
+    }
+}
+
+async fn send<Q>(requests: &mpsc::Sender<Q>, request: Q) -> Result<()> {
+    requests.send(request).await.map_err(|_| Problem::new(Code::StreamEnded, "the stream broke"))
+}

@@ -1,0 +1,49 @@
+//! What flags of several subcommands share: Contour's names for them, and values that are parsed alike.
+
+#[cfg(test)]
+mod tests;
+
+use clap::Command;
+use model::FleetId;
+
+/// The namespace Sesame is installed in unless told otherwise.
+pub const NAMESPACE: &str = "projectsesame";
+
+/// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits
+/// carry over: `--sesame…` as `--contour…`, and `SESAME_…` as `CONTOUR_…` where only that is set.
+pub fn with_contour_names(command: Command, is_set: impl Fn(&str) -> bool + Copy) -> Command {
+    let command = command.mut_args(|arg| {
+        let alias = arg.get_long().and_then(|long| theirs(long, "sesame", "contour"));
+        let ours = arg.get_env().and_then(|env| env.to_str()).filter(|env| !is_set(env));
+        let env = ours.and_then(|env| theirs(env, "SESAME", "CONTOUR")).filter(|env| is_set(env));
+        let arg = match alias {
+            Some(alias) => arg.visible_alias(alias),
+            None => arg,
+        };
+        match env {
+            Some(env) => arg.env(env),
+            None => arg,
+        }
+    });
+    command.mut_subcommands(|subcommand| with_contour_names(subcommand, is_set))
+}
+
+/// Replaces our name at the front of a flag or variable by Contour's. The text lives as long as the process: clap keeps
+/// names by reference, and the command line is built once.
+fn theirs(name: &str, ours: &str, contours: &str) -> Option<&'static str> {
+    let rest = name.strip_prefix(ours)?;
+    (rest.is_empty() || rest.starts_with(['-', '_'])).then(|| &*format!("{contours}{rest}").leak())
+}
+
+/// `namespace/name`.
+pub fn fleet(text: &str) -> Result<FleetId, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && is_label(name) => Ok(FleetId::new(namespace, name)),
+        _ => Err("a fleet is written NAMESPACE/NAME, as the Gateway it belongs to".to_owned()),
+    }
+}
+
+/// Lower-case letters, digits and dashes (and dots, which names of objects may have).
+fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+}

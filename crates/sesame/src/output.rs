@@ -1,0 +1,40 @@
+//! Files that a command leaves behind: whole or not at all, moved into place so that whoever watches them notices.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::Result;
+use model::Code;
+
+use crate::problem::Coded;
+
+/// Whoever read our output has seen enough: the end of the command, and no failure.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads the output")]
+pub struct NobodyReads;
+
+/// Writes a text that all may read, with the folders above it; `-` is standard output.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    if path == Path::new("-") {
+        return match io::stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(NobodyReads.into()),
+            result => result.coded(Code::FileNotWritable, || "cannot print".to_owned()),
+        };
+    }
+    replace(path, text).coded(Code::FileNotWritable, || format!("{} cannot be written", path.display()))
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    file.persist(path)?;
+    Ok(())
+}
