@@ -1,6 +1,6 @@
 //! Where objects come from.
 //!
-//! In: files and API servers. Out: batches of [`Change`]s and [`Problem`]s through a [`Feed`], and the
+//! In: a folder of YAML, watched ([`folder`]). Out: batches of [`Change`]s and [`Problem`]s through a [`Feed`], and the
 //! word that all is known (*synced*). What the objects mean is nobody's business here.
 //!
 //! Every source speaks through the same [`Feeder`], so the rest of Sesame cannot tell a file from a cluster. What only
@@ -9,6 +9,7 @@
 
 pub mod change;
 pub mod feed;
+pub mod folder;
 pub mod place;
 pub mod problem;
 pub mod snippet;
@@ -16,5 +17,6 @@ pub mod yaml;
 
 pub use change::{Batch, Change, Origin, Subject};
 pub use feed::{Closed, Feed, Feeder, Update, feed};
+pub use folder::Folder;
 pub use place::{Origins, Place, Spot};
 pub use problem::Problem;

@@ -154,11 +154,12 @@ impl Place {
 
     /// Where a field stands (`spec.rules[0].host`), or the nearest thing around it that is there. Reads the file.
     pub fn spot(&self, field: &str) -> Spot {
-        self.find(field).unwrap_or_else(|| Spot {
-            file: self.file.shown.clone(),
-            position: Position { column: 0, ..self.start },
-            excerpt: None,
-        })
+        self.find(field).unwrap_or_else(|| self.start_spot())
+    }
+
+    /// The line on which the object begins, without looking at it.
+    pub(crate) fn start_spot(&self) -> Spot {
+        Spot { position: Position { column: 0, ..self.start }, ..Spot::file(self.file.shown.clone()) }
     }
 
     fn find(&self, field: &str) -> Option<Spot> {

@@ -1,0 +1,344 @@
+//! One file: its objects, and what is wrong with it.
+//!
+//! In: a path. Out: a [`Reading`]: the objects by key, the problems with their places, which of the file's former
+//! objects stay in force because what should have replaced them cannot be read, and which other files have a part in it.
+
+use super::{
+    Limits,
+    pem::{self, PEM_FILES},
+};
+use crate::{
+    Place, Problem, Spot,
+    place::{FileVersion, Part, locate, locate_key},
+    yaml::{self, YamlError},
+};
+use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectKey, Position, Secret, Value, decode};
+use model::Code;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{File, Metadata},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// So many problems of one file are kept.
+pub(super) const MOST_PROBLEMS: usize = 100;
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// The file as it was read; none if it could not be.
+    pub(super) version: Option<Arc<FileVersion>>,
+    /// What the system says about the file, to tell without reading whether it is still the same.
+    pub(super) signature: Option<Signature>,
+    /// The objects.
+    pub(super) items: BTreeMap<ObjectKey, Item>,
+    /// What is wrong.
+    pub(super) problems: Vec<Problem>,
+    /// What of the file's former objects stays.
+    pub(super) keep: Keep,
+    /// Other files that have a part in it.
+    pub(super) needs: Vec<PathBuf>,
+    /// The foreign kinds that were met.
+    foreign: BTreeSet<(String, String)>,
+    /// Problems beyond the number that is kept.
+    left_out: usize,
+}
+
+/// An object and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) object: Object,
+    pub(super) place: Place,
+}
+
+/// Which of a file's former objects stay in force though it does not hold them now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Keep {
+    /// These are there, but cannot be read.
+    these: BTreeSet<ObjectKey>,
+    /// Something is there of which not even the name can be read.
+    all: bool,
+    /// The first problem that is the reason.
+    because: Option<usize>,
+}
+
+impl Keep {
+    /// Whether an object stays in force.
+    pub(super) fn keeps(&self, key: &ObjectKey) -> bool {
+        self.all || self.these.contains(key)
+    }
+
+    /// The index of the problem that is the reason.
+    pub(super) fn because(&self) -> Option<usize> {
+        self.because
+    }
+}
+
+/// What tells one content of a file from another without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Signature {
+    size: u64,
+    file: (u64, u64),
+    changed: (i64, i64),
+}
+
+impl Signature {
+    /// What the system says now.
+    #[cfg(unix)]
+    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let file = (metadata.dev(), metadata.ino());
+        Some(Self { size: metadata.len(), file, changed: (metadata.ctime(), metadata.ctime_nsec()) })
+    }
+
+    /// Nothing here tells a change for sure.
+    #[cfg(not(unix))]
+    pub(super) fn of(_: &Metadata) -> Option<Self> {
+        None
+    }
+}
+
+/// The content of a regular file of at most so many bytes.
+pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
+    // Asked before it is opened: opening a pipe waits for somebody to write to it.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+    }
+    Ok((bytes, metadata))
+}
+
+/// Reads a file that people call `shown` and that lies below `root`.
+pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits) -> Reading {
+    let mut reading = Reading::default();
+    if let Ok(link) = path.read_link() {
+        let named = path.parent().unwrap_or(root).join(link);
+        reading.needs.push(named.canonicalize().unwrap_or(named));
+    }
+    let (bytes, metadata) = match read_bounded(path, limits.file_bytes) {
+        Ok(read) => read,
+        Err(error) => {
+            let code = match error.kind() {
+                io::ErrorKind::FileTooLarge => Code::FileTooLarge,
+                _ => Code::FileNotReadable,
+            };
+            let problem = Problem::new(code, format!("cannot read the file: {error}"));
+            reading.broken(problem.at(Spot::file(shown.clone())), None);
+            return reading;
+        }
+    };
+    let version = Arc::new(FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(&bytes) });
+    reading.version = Some(version.clone());
+    reading.signature = Signature::of(&metadata);
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let good = &bytes[..error.valid_up_to()];
+            let line = 1 + u32::try_from(good.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX);
+            let spot = Spot { position: Position { line, column: 0 }, ..Spot::file(shown.clone()) };
+            reading.broken(Problem::new(Code::NotYaml, "the file is not UTF-8").at(spot), None);
+            return reading;
+        }
+    };
+    let mut nodes = limits.yaml.nodes;
+    for (index, document) in (0..).zip(yaml::documents(text)) {
+        let mut reader = DocumentReader {
+            reading: &mut reading,
+            version: &version,
+            text,
+            index,
+            root,
+            limits,
+            is_secret: mentions_secret(document.text),
+        };
+        match document.parse(&limits.yaml, &mut nodes) {
+            Ok(None) => {}
+            Ok(Some(node)) => reader.document(&node),
+            Err(error) => reader.not_yaml(&error),
+        }
+    }
+    if reading.left_out > 0 {
+        let why = format!("{} more problems of this file are not listed", reading.left_out);
+        reading.problems.push(Problem::new(Code::NotDecodable, why).at(Spot::file(shown.clone())));
+    }
+    reading
+}
+
+/// Whether a text that cannot be parsed may hold a Secret, whose lines must not be shown.
+fn mentions_secret(text: &str) -> bool {
+    text.contains("Secret")
+}
+
+impl Reading {
+    fn note(&mut self, problem: Problem) {
+        match self.problems.len() < MOST_PROBLEMS {
+            true => self.problems.push(problem),
+            false => self.left_out += 1,
+        }
+    }
+
+    /// Notes that an object cannot be read, or something of which not even the name can.
+    fn broken(&mut self, problem: Problem, key: Option<ObjectKey>) {
+        self.keep.because.get_or_insert(self.problems.len());
+        match key {
+            Some(key) => {
+                self.keep.these.insert(key);
+            }
+            None => self.keep.all = true,
+        }
+        self.note(problem);
+    }
+}
+
+struct DocumentReader<'r> {
+    reading: &'r mut Reading,
+    version: &'r Arc<FileVersion>,
+    text: &'r str,
+    index: u32,
+    root: &'r Path,
+    limits: &'r Limits,
+    is_secret: bool,
+}
+
+impl DocumentReader<'_> {
+    fn not_yaml(&mut self, error: &YamlError) {
+        let code = match error {
+            YamlError::Syntax { .. } => Code::NotYaml,
+            YamlError::Limit { .. } => Code::FileTooLarge,
+        };
+        let spot = self.spot((error.position(), Part::Point));
+        self.reading.broken(Problem::new(code, error.to_string()).at(spot), None);
+    }
+
+    fn document(&mut self, node: &Node<'_>) {
+        let kind = node.get("kind").and_then(Node::text).unwrap_or_default();
+        let items = node.get("items").map(|items| &items.value);
+        match (kind.strip_suffix("List"), items) {
+            (Some(of), Some(Value::List(items))) => {
+                let api_version = node.get("apiVersion").and_then(Node::text).unwrap_or_default();
+                for (index, item) in (0..).zip(items) {
+                    self.object(item, Some(index), (api_version, of));
+                }
+            }
+            _ => self.object(node, None, ("", "")),
+        }
+    }
+
+    /// Reads an object; in a list of one kind the items need not say what they are.
+    fn object(&mut self, node: &Node<'_>, item: Option<u32>, (list_version, list_kind): (&str, &str)) {
+        if !matches!(node.value, Value::Map(_)) {
+            let why = format!("expected an object with apiVersion, kind and metadata, found {}", node.describe());
+            let spot = self.spot((node.position, Part::Value));
+            return self.reading.broken(Problem::new(Code::NotDecodable, why).at(spot), None);
+        }
+        let field = |name: &str, of_list: &str| match node.get(name).and_then(Node::text) {
+            None | Some("") if list_kind.is_empty() || of_list.is_empty() => None,
+            None | Some("") => Some(of_list.to_owned()),
+            Some(text) => Some(text.to_owned()),
+        };
+        let (Some(api_version), Some(name)) = (field("apiVersion", list_version), field("kind", list_kind)) else {
+            let missing = if field("kind", list_kind).is_none() { "kind" } else { "apiVersion" };
+            let spot = self.spot((node.position, Part::Key));
+            return self.reading.broken(Problem::new(Code::NoName, format!("`{missing}` is missing")).at(spot), None);
+        };
+        let Some(kind) = Kind::of(&api_version, &name) else {
+            return self.not_ours(node, &api_version, &name);
+        };
+        self.is_secret = kind == Kind::Secret;
+        let place = Place {
+            file: self.version.clone(),
+            document: self.index,
+            item,
+            start: node.position,
+            is_secret: self.is_secret,
+        };
+        match kinds::decode(kind, node) {
+            Ok(decoded) => self.decoded(node, decoded, place),
+            Err(error) => {
+                let key = decode::identity(kind, node);
+                let code = if error == DecodeError::NoName { Code::NoName } else { Code::NotDecodable };
+                let spot = self.spot(locate(node, error.path()));
+                let problem = Problem::new(code, error.to_string()).field(error.path()).at(spot);
+                self.reading.broken(Problem { object: key.clone(), ..problem }, key);
+            }
+        }
+    }
+
+    fn not_ours(&mut self, node: &Node<'_>, api_version: &str, name: &str) {
+        // A list of a thousand Pods deserves one note.
+        if !self.reading.foreign.insert((api_version.to_owned(), name.to_owned())) {
+            return;
+        }
+        let versions: Vec<String> = Kind::named(name).map(Kind::api_version).collect();
+        let problem = match versions.is_empty() {
+            true => Problem::new(Code::UnknownKind, format!("{name} of {api_version} is not read")),
+            false => {
+                let versions = versions.join(" and ");
+                Problem::new(Code::OtherVersion, format!("{name} is read as {versions}, not as {api_version}"))
+            }
+        };
+        let field = if versions.is_empty() { "kind" } else { "apiVersion" };
+        let spot = self.spot(locate(node, field));
+        self.reading.note(problem.at(spot));
+    }
+
+    fn decoded(&mut self, node: &Node<'_>, decoded: Decoded, place: Place) {
+        let Decoded { mut object, faults, unknown } = decoded;
+        let key = object.key();
+        for fault in faults {
+            let spot = self.spot(locate(node, &fault.path));
+            let problem = Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path).at(spot);
+            self.reading.note(problem);
+        }
+        for field in unknown {
+            let spot = self.spot(locate_key(node, &field.path));
+            let problem = Problem::new(Code::UnknownField, field.to_string());
+            self.reading.note(problem.on(key.clone()).field(field.path).at(spot));
+        }
+        if let Some(secret) = object.get::<Secret>() {
+            match self.with_pem_files(secret) {
+                Ok(Some(secret)) => object = Object::Secret(Arc::new(secret)),
+                Ok(None) => {}
+                Err(why) => {
+                    let field = format!("metadata.annotations[\"{PEM_FILES}\"]");
+                    let spot = self.spot(locate(node, &field));
+                    let problem = Problem::new(Code::PemFileNotReadable, why).on(key.clone()).field(field).at(spot);
+                    return self.reading.broken(problem, Some(key));
+                }
+            }
+        }
+        if let Some(first) = self.reading.items.get(&key) {
+            let why = format!("it stands in this file already, at line {}", first.place.start.line);
+            let spot = self.spot(locate(node, "metadata.name"));
+            let problem = Problem::new(Code::DuplicateObject, why).on(key).field("metadata.name").at(spot);
+            return self.reading.note(problem);
+        }
+        self.reading.items.insert(key, Item { object, place });
+    }
+
+    fn with_pem_files(&mut self, secret: &Secret) -> Result<Option<Secret>, String> {
+        // A value that is not even text is among the faults already, and the Secret must not pass for whole.
+        let Some(files) = secret.meta.annotations.get(PEM_FILES).map_err(|fault| fault.why.to_string())? else {
+            return Ok(None);
+        };
+        let folder = self.version.path.parent().unwrap_or(self.root);
+        let pem::Entries { needs, entries } = pem::entries(files, folder, self.root, self.limits);
+        self.reading.needs.extend(needs);
+        Ok(Some(secret.clone().with(entries?)))
+    }
+
+    fn spot(&self, (position, part): (Position, Part)) -> Spot {
+        // Nobody sees the line of a problem that is not kept.
+        let is_hidden = self.is_secret || self.reading.problems.len() >= MOST_PROBLEMS;
+        Spot::in_text(self.version.shown.clone(), self.text, position, part, is_hidden)
+    }
+}
