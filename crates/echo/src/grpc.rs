@@ -83,8 +83,8 @@ pub fn frame(message: &impl Message) -> Bytes {
     bytes.freeze()
 }
 
-/// Takes the next whole message off the front of what has arrived, without its prefix.
-pub fn unframe(arrived: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
+/// Takes the next whole message, of at most `longest` bytes, off the front of what has arrived, without its prefix.
+pub fn unframe(arrived: &mut BytesMut, longest: usize) -> Result<Option<Bytes>, FrameError> {
     if arrived.len() < 5 {
         return Ok(None);
     }
@@ -92,7 +92,7 @@ pub fn unframe(arrived: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
         return Err(FrameError::Compressed);
     }
     let length = (&arrived[1..5]).get_u32() as usize;
-    if length > LONGEST {
+    if length > longest {
         return Err(FrameError::TooLong(length));
     }
     if arrived.len() < 5 + length {
@@ -166,7 +166,7 @@ impl Call {
                 }
                 return Some(Ok(Frame::data(reply.clone())));
             }
-            match unframe(&mut self.arrived) {
+            match unframe(&mut self.arrived, LONGEST) {
                 Ok(Some(message)) => match self.reply(&message) {
                     Some(replies) => self.replies = Some(replies),
                     None => return self.end(INVALID_ARGUMENT, "no echo request"),

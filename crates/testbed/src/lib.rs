@@ -18,6 +18,7 @@ pub mod net;
 pub mod probe;
 pub mod process;
 pub mod state;
+pub mod xds_client;
 
 mod report;
 
@@ -32,3 +33,4 @@ pub use load::Load;
 pub use net::Net;
 pub use process::{Command, Process};
 pub use state::StateDir;
+pub use xds_client::XdsClient;

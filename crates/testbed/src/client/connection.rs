@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use echo::TlsSeen;
-use futures::stream;
+use futures::{StreamExt, stream};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -162,6 +162,24 @@ impl Connection {
             remote: self.0.remote,
         };
         Ok((answer, Rest { body, extensions: head.extensions, start, _sender: sender }))
+    }
+
+    /// Opens a gRPC stream: what `messages` yields is sent as it comes, framed by the caller. HTTP/2 only.
+    pub(crate) async fn stream(
+        &self,
+        method: &str,
+        messages: impl stream::Stream<Item = Bytes> + Send + 'static,
+    ) -> Result<http::Response<Incoming>, Failure> {
+        let Sender::Http2(sender) = &self.0.sender else {
+            return Err(Failure::Message("a gRPC stream needs HTTP/2".into()));
+        };
+        let mut sender = sender.clone();
+        let parts = Parts::grpc(method, self.0.client.headers.clone());
+        let frames = messages.map(|bytes| Ok(Frame::data(bytes)));
+        let request = self.write(parts)?.map(|_| StreamBody::new(frames).boxed_unsync());
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        sender.ready().await.map_err(Failure::Unsent)?;
+        sender.try_send_request(request).await.map_err(failed)
     }
 
     /// A request as this connection's protocol wants it.

@@ -9,6 +9,9 @@ use echo::grpc::{frame, unframe};
 
 use super::{Answer, Failure, Request};
 
+/// The longest message that is taken: longer than any server should send.
+const LONGEST: usize = 1 << 30;
+
 /// A call; awaiting it makes it.
 #[derive(Clone, Debug)]
 #[must_use = "a call is made when it is awaited"]
@@ -57,7 +60,7 @@ impl<R: prost::Message + Default + 'static> IntoFuture for GrpcCall<R> {
             let mut replies = Vec::new();
             // Without a status the body is whatever a proxy had to say.
             let mut rest = BytesMut::from(if status.is_some() { &answer.body[..] } else { b"" });
-            while let Some(bytes) = unframe(&mut rest).map_err(|e| Failure::Message(e.to_string()))? {
+            while let Some(bytes) = unframe(&mut rest, LONGEST).map_err(|e| Failure::Message(e.to_string()))? {
                 replies.push(R::decode(bytes).map_err(|e| Failure::Message(e.to_string()))?);
             }
             if !rest.is_empty() {

@@ -30,6 +30,18 @@ pub(crate) struct Parts {
     pub protocol: Option<hyper::ext::Protocol>,
 }
 
+impl Parts {
+    /// A gRPC call without its messages.
+    pub fn grpc(method: &str, mut headers: HeaderMap) -> Parts {
+        for (name, value) in [("content-type", "application/grpc"), ("te", "trailers")] {
+            let (name, value) = header(name, value);
+            headers.insert(name, value);
+        }
+        let (path, body, trailers) = (method.to_owned(), Bytes::new(), HeaderMap::new());
+        Parts { method: Method::POST, path, host: None, headers, body, trailers, protocol: None }
+    }
+}
+
 /// A request; awaiting it sends it and reads the whole answer.
 #[derive(Clone, Debug)]
 #[must_use = "a request is sent when it is awaited"]

@@ -1,0 +1,134 @@
+//! What a resource points at: the names that an Envoy asks for when it has been given one.
+
+use bytes::Bytes;
+use envoy_api::envoy::config::cluster::v3::Cluster;
+use envoy_api::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
+use envoy_api::envoy::config::core::v3::{TransportSocket, transport_socket};
+use envoy_api::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
+use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfiguration};
+use envoy_api::envoy::extensions::filters::network::http_connection_manager::v3::{
+    HttpConnectionManager, http_connection_manager::RouteSpecifier, http_filter, scoped_routes,
+};
+use envoy_api::envoy::extensions::transport_sockets::tls::v3::common_tls_context::ValidationContextType;
+use envoy_api::envoy::extensions::transport_sockets::tls::v3::{
+    CommonTlsContext, DownstreamTlsContext, SdsSecretConfig, UpstreamTlsContext,
+};
+use envoy_api::{Message, unpack};
+
+use super::Kind;
+
+/// A reference: to one name, or to all there are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Ref {
+    One(Kind, String),
+    All(Kind),
+}
+
+/// The references of an encoded resource. What cannot be decoded has none: refusing it is the caller's business.
+pub(super) fn refs(kind: Kind, message: &Bytes) -> Vec<Ref> {
+    let mut refs = match kind {
+        Kind::Cluster => Cluster::decode(message.clone()).map(|cluster| of_cluster(&cluster)),
+        Kind::Listener => Listener::decode(message.clone()).map(|listener| of_listener(&listener)),
+        Kind::ScopedRoute => ScopedRouteConfiguration::decode(message.clone()).map(|scope| of_scope(&scope)),
+        Kind::Route => RouteConfiguration::decode(message.clone()).map(|route| of_route(&route)),
+        _ => Ok(Vec::new()),
+    }
+    .unwrap_or_default();
+    refs.sort();
+    refs.dedup();
+    refs
+}
+
+fn of_cluster(cluster: &Cluster) -> Vec<Ref> {
+    let mut refs = Vec::new();
+    if cluster.cluster_discovery_type == Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())) {
+        let service = cluster.eds_cluster_config.as_ref().map(|eds| eds.service_name.as_str()).unwrap_or_default();
+        let name = if service.is_empty() { &cluster.name } else { service };
+        refs.push(Ref::One(Kind::Endpoints, name.to_owned()));
+    }
+    let matches = cluster.transport_socket_matches.iter().filter_map(|m| m.transport_socket.as_ref());
+    for socket in cluster.transport_socket.iter().chain(matches) {
+        refs.extend(of_socket(socket));
+    }
+    refs
+}
+
+fn of_listener(listener: &Listener) -> Vec<Ref> {
+    let mut refs = Vec::new();
+    for chain in listener.filter_chains.iter().chain(&listener.default_filter_chain) {
+        refs.extend(of_chain(chain));
+    }
+    refs
+}
+
+fn of_chain(chain: &FilterChain) -> Vec<Ref> {
+    let mut refs: Vec<Ref> = chain.transport_socket.iter().flat_map(of_socket).collect();
+    refs.extend(chain.filters.iter().flat_map(of_filter));
+    refs
+}
+
+fn of_filter(filter: &Filter) -> Vec<Ref> {
+    match &filter.config_type {
+        Some(filter::ConfigType::ConfigDiscovery(_)) => vec![Ref::One(Kind::Extension, filter.name.clone())],
+        Some(filter::ConfigType::TypedConfig(any)) => {
+            unpack::<HttpConnectionManager>(any).map(|manager| of_manager(&manager)).unwrap_or_default()
+        }
+        None => Vec::new(),
+    }
+}
+
+fn of_manager(manager: &HttpConnectionManager) -> Vec<Ref> {
+    let mut refs = Vec::new();
+    match &manager.route_specifier {
+        Some(RouteSpecifier::Rds(rds)) => refs.push(Ref::One(Kind::Route, rds.route_config_name.clone())),
+        Some(RouteSpecifier::ScopedRoutes(scoped)) => {
+            if let Some(scoped_routes::ConfigSpecifier::ScopedRds(_)) = scoped.config_specifier {
+                refs.push(Ref::All(Kind::ScopedRoute));
+            }
+        }
+        Some(RouteSpecifier::RouteConfig(route)) => refs.extend(of_route(route)),
+        None => {}
+    }
+    let discovered = |filter: &&_| matches!(of_type(filter), Some(http_filter::ConfigType::ConfigDiscovery(_)));
+    let filters = manager.http_filters.iter().filter(discovered);
+    refs.extend(filters.map(|filter| Ref::One(Kind::Extension, filter.name.clone())));
+    refs
+}
+
+fn of_type(
+    filter: &envoy_api::envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter,
+) -> Option<&http_filter::ConfigType> {
+    filter.config_type.as_ref()
+}
+
+/// A scope that is loaded on demand waits for a request.
+fn of_scope(scope: &ScopedRouteConfiguration) -> Vec<Ref> {
+    let named = !scope.on_demand && !scope.route_configuration_name.is_empty();
+    named.then(|| Ref::One(Kind::Route, scope.route_configuration_name.clone())).into_iter().collect()
+}
+
+/// Virtual hosts are asked for by the name of their route configuration.
+fn of_route(route: &RouteConfiguration) -> Vec<Ref> {
+    route.vhds.iter().map(|_| Ref::One(Kind::VirtualHost, route.name.clone())).collect()
+}
+
+fn of_socket(socket: &TransportSocket) -> Vec<Ref> {
+    let Some(transport_socket::ConfigType::TypedConfig(any)) = &socket.config_type else { return Vec::new() };
+    let upstream = unpack::<UpstreamTlsContext>(any).ok().and_then(|tls| tls.common_tls_context);
+    let downstream = || unpack::<DownstreamTlsContext>(any).ok().and_then(|tls| tls.common_tls_context);
+    upstream.or_else(downstream).map(|tls| of_tls(&tls)).unwrap_or_default()
+}
+
+fn of_tls(tls: &CommonTlsContext) -> Vec<Ref> {
+    let validation = match &tls.validation_context_type {
+        Some(ValidationContextType::ValidationContextSdsSecretConfig(sds)) => Some(sds),
+        Some(ValidationContextType::CombinedValidationContext(both)) => {
+            both.validation_context_sds_secret_config.as_ref()
+        }
+        _ => None,
+    };
+    let by_name = |sds: &SdsSecretConfig| Ref::One(Kind::Secret, sds.name.clone());
+    // Without a source the secret is part of the bootstrap.
+    let discovered = tls.tls_certificate_sds_secret_configs.iter().chain(validation).filter(|s| s.sds_config.is_some());
+    discovered.map(by_name).collect()
+}

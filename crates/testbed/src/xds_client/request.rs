@@ -1,0 +1,113 @@
+//! What a client says: one stream's half of the protocol, without sockets.
+//!
+//! In: subscriptions, responses, answers. Out: encoded requests in the order in which they go out, each with the kind whose
+//! stream it belongs to. Delta and state of the world differ only here.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use envoy_api::Message;
+use envoy_api::envoy::config::core::v3::Node;
+use envoy_api::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use envoy_api::google::rpc::Status;
+
+use super::known::Known;
+use super::state::Of;
+use super::{Kind, Response};
+
+/// How a client speaks.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    pub delta: bool,
+    pub aggregated: bool,
+    /// Says `*` where older clients say nothing.
+    pub explicit_all: bool,
+    pub node: Node,
+    pub known: Known,
+}
+
+/// What has been said on the present streams.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Kinds that were asked for.
+    kinds: BTreeSet<Kind>,
+    /// Streams on which the node was named: those of these kinds, or the one for all.
+    nodes: BTreeSet<Option<Kind>>,
+}
+
+impl Said {
+    fn node(&mut self, manner: &Manner, kind: Kind) -> Option<Node> {
+        let stream = (!manner.aggregated).then_some(kind);
+        self.nodes.insert(stream).then(|| manner.node.clone())
+    }
+
+    /// Asks for names, and no longer for others. In state of the world all names are said again.
+    pub fn subscribe(&mut self, manner: &Manner, kind: Kind, of: &Of, add: &[String], remove: &[String]) -> Bytes {
+        let first = self.kinds.insert(kind);
+        let node = self.node(manner, kind);
+        if !manner.delta {
+            return self.sotw(manner, kind, of, node, None);
+        }
+        let mut subscribe = add.to_vec();
+        if first {
+            subscribe = of.names.iter().cloned().collect();
+            // Only a request with no names at all is understood as one for all.
+            if of.all && (manner.explicit_all || !of.names.is_empty()) {
+                subscribe.push("*".into());
+            }
+        }
+        let request = DeltaDiscoveryRequest {
+            node,
+            type_url: kind.type_url(),
+            resource_names_subscribe: subscribe,
+            resource_names_unsubscribe: remove.to_vec(),
+            ..Default::default()
+        };
+        let mut bytes = request.encode_to_vec();
+        if first {
+            bytes.extend(manner.known.part(kind));
+        }
+        bytes.into()
+    }
+
+    /// Answers a response: takes it, or refuses it with a text.
+    pub fn answer(
+        &mut self,
+        manner: &Manner,
+        kind: Kind,
+        of: &Of,
+        response: &Response,
+        refusal: Option<&str>,
+    ) -> Bytes {
+        let error_detail = refusal.map(|text| Status { code: 3, message: text.to_owned(), ..Default::default() });
+        let node = self.node(manner, kind);
+        if !manner.delta {
+            return self.sotw(manner, kind, of, node, error_detail);
+        }
+        let request = DeltaDiscoveryRequest {
+            node,
+            type_url: kind.type_url(),
+            response_nonce: response.nonce.clone(),
+            error_detail,
+            ..Default::default()
+        };
+        request.encode_to_vec().into()
+    }
+
+    fn sotw(&self, manner: &Manner, kind: Kind, of: &Of, node: Option<Node>, error_detail: Option<Status>) -> Bytes {
+        let mut resource_names: Vec<String> = of.names.iter().cloned().collect();
+        if of.all && (manner.explicit_all || !of.names.is_empty()) {
+            resource_names.push("*".into());
+        }
+        let request = DiscoveryRequest {
+            version_info: of.version.clone(),
+            node,
+            resource_names,
+            type_url: kind.type_url(),
+            response_nonce: of.nonce.clone(),
+            error_detail,
+            ..Default::default()
+        };
+        request.encode_to_vec().into()
+    }
+}
