@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 /// Runs the checks.
 pub fn run() -> Result<()> {
-    if !deny(&["check", "bans", "licenses", "sources"])? {
+    if !deny(&["check", "--hide-inclusion-graph", "bans", "licenses", "sources"])? {
         bail!("cargo-deny objects to a dependency: see above, and deny.toml");
     }
     if !deny(&["fetch", "db"])? {
