@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, LogParams};
 use testbed::cluster::{self, Cluster, Nodes};
 use testbed::image::ready;
-use testbed::{eventually, within};
+use testbed::{Image, eventually, within};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
@@ -112,6 +112,34 @@ async fn a_pod_gets_its_hook_then_its_signal_then_its_grace() {
     let took = asked.elapsed();
     assert!(took >= Duration::from_secs(3), "it was killed after {took:?}, before its grace was over");
     cluster.gone::<Pod>(&namespace, "web").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_image_of_the_test_runs_on_every_node_as_it_says() {
+    if !cluster::available() {
+        return;
+    }
+    let cluster = shared().await;
+    let namespace = cluster.namespace("image").await.unwrap();
+    let image = Image::new("example.test/greeter:1").program("/bin/sh", "/bin/sh").unwrap();
+    let image =
+        image.file("/etc/greeting", "read x </etc/greeting.txt; echo $x $COLOUR; exec /bin/sleep 600\n").unwrap();
+    let image = image.file("/etc/greeting.txt", "hello\n").unwrap().program("/bin/sleep", "/bin/sleep").unwrap();
+    let image = image.entrypoint(["/bin/sh", "/etc/greeting"]).user("1234:1234").env("COLOUR", "blue");
+    cluster.load_image(image).await.unwrap();
+    for node in ["n1", "n2"] {
+        let must = "securityContext: { runAsNonRoot: true }";
+        let spec =
+            format!("{{ nodeName: {node}, {must}, containers: [{{ name: main, image: 'example.test/greeter:1' }}] }}");
+        let yaml = format!(
+            "{{ apiVersion: v1, kind: Pod, metadata: {{ name: {node}, namespace: {namespace} }}, spec: {spec} }}"
+        );
+        cluster.apply_yaml(&yaml).await.unwrap();
+    }
+    for node in ["n1", "n2"] {
+        cluster.pod_ready(&namespace, node).await.unwrap();
+        assert_eq!(lines(cluster, &namespace, node, "hello blue").await, ["hello blue"]);
+    }
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ fn up(wish: &Wish) -> Result<()> {
     let began = Instant::now();
     let log = File::create(folder.file("log"))?;
     let mut holder = holder(wish)?.stderr(log).stdout(Stdio::piped()).spawn().context("cannot start the sandbox")?;
-    let Some(reach) = until_ready(&mut holder)? else {
+    let Some(reach) = until_ready(&mut holder, began)? else {
         let log = fs::read_to_string(folder.file("log")).unwrap_or_default();
         bail!("the cluster did not come up:\n{}", log.trim_end());
     };
@@ -106,7 +106,7 @@ fn up(wish: &Wish) -> Result<()> {
     link(pid, &reach)?;
 
     let kubeconfig = folder.file("kubeconfig");
-    println!("the cluster is up after {:.1} s:", began.elapsed().as_secs_f32());
+    println!("{:5.1} s  the cluster is up:", began.elapsed().as_secs_f32());
     println!("  export KUBECONFIG={}", kubeconfig.display());
     println!("  alias kubectl={}", parts::program("kubectl")?.display());
     println!("  kubectl get nodes");
@@ -131,14 +131,14 @@ fn holder(wish: &Wish) -> Result<Command> {
 }
 
 /// Shows the holder's progress until it says `ready` and how it is reached. Nothing if it ends before.
-fn until_ready(holder: &mut Child) -> Result<Option<Vec<String>>> {
+fn until_ready(holder: &mut Child, began: Instant) -> Result<Option<Vec<String>>> {
     let output = holder.stdout.take().context("the holder has no output")?;
     for line in BufReader::new(output).lines() {
         let line = line?;
         if let Some(reach) = line.strip_prefix("ready ") {
             return Ok(Some(reach.split(' ').map(str::to_owned).collect()));
         }
-        println!("{line}");
+        println!("{:5.1} s  {line}", began.elapsed().as_secs_f32());
     }
     Ok(None)
 }

@@ -48,16 +48,17 @@ impl Bed {
         let cgroups = Cgroups::create(&own_name(&addresses))?;
         let (count, tell) = (config.nodes.count(), config.tell);
         let bridge = Bridge::create(&addresses, &state).await?;
-        let pause = pause::compile(&state).await?;
+        let pause = pause::program(&state);
         let site = Site { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
-
         let dns_image = ready::coredns()?;
         let dns = dns::objects(addresses.dns(), &dns_image);
         let archives = AtomicUsize::new(0);
-        let images = config.images.into_iter().chain([ready::pause(&pause)?, dns_image]);
-        let archived = try_join_all(images.map(|image| archive(image, &state, &archives)));
-        let booted = try_join_all((0..count).map(|number| Node::boot(number, &site)));
-        let stocked = async {
+
+        let booting = async {
+            pause::compile(&state).await?;
+            let images = config.images.into_iter().chain([ready::pause(&pause)?, dns_image]);
+            let archived = try_join_all(images.map(|image| archive(image, &state, &archives)));
+            let booted = try_join_all((0..count).map(|number| Node::boot(number, &site)));
             let (files, nodes) = try_join(archived, booted).await?;
             try_join_all(files.iter().map(|file| import(file, &nodes))).await?;
             tell("the nodes are booted and have their images");
@@ -66,21 +67,17 @@ impl Bed {
         let serving = async {
             let api = api_server(&addresses, count).start().await?;
             tell("the API server is ready");
-            Ok::<_, Error>(api)
+            Ok(api)
         };
-        let (mut nodes, api) = try_join(stocked, serving).await?;
+        let (mut nodes, api) = try_join(booting, serving).await?;
 
         for node in &mut nodes {
             let cgroup = cgroups.make(node.name())?;
             join(node, &site, &api, &cgroup)?;
         }
         let scheduler = start_scheduler(&api, &state)?;
-        let controllers = Controllers::all()
-            .flag("use-service-account-credentials", "true")
-            .flag("flex-volume-plugin-dir", state.path().join("volume-plugins").display().to_string());
-        api.start_controllers(controllers).await?;
+        try_join(start_controllers(&api, &state), async { Ok(api.apply(&dns).await?) }).await?;
         let balancer = start_balancer(&api, &addresses, &nodes).await?;
-        api.apply(&dns).await?;
         until_usable(&api, &nodes, tell).await?;
         Ok(Bed {
             _balancer: balancer,
@@ -150,6 +147,13 @@ fn join(node: &mut Node, site: &Site<'_>, api: &ApiServer, cgroup: &str) -> Resu
         key: &node.write("kubelet.key", leaf.key_pem())?,
     };
     node.join(site, &papers, cgroup)
+}
+
+async fn start_controllers(api: &ApiServer, state: &StateDir) -> Result<(), Error> {
+    let controllers = Controllers::all()
+        .flag("use-service-account-credentials", "true")
+        .flag("flex-volume-plugin-dir", state.path().join("volume-plugins").display().to_string());
+    Ok(api.start_controllers(controllers).await?)
 }
 
 fn start_scheduler(api: &ApiServer, state: &StateDir) -> Result<Process, Error> {

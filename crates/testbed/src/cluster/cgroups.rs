@@ -98,6 +98,13 @@ impl Cgroups {
     }
 }
 
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        // What stays is found by the sandbox, or by the next cluster.
+        let _ = self.remove();
+    }
+}
+
 /// Makes and locks a folder, against others who sweep at the same time.
 fn claim(folder: &Path) -> Result<File, Error> {
     let failed = |source| cannot("make", folder, source);

@@ -8,9 +8,12 @@ use super::Error;
 use super::run::run;
 use crate::{Command, StateDir};
 
-pub(super) async fn compile(state: &StateDir) -> Result<PathBuf, Error> {
+/// Where the program stands once it is made.
+pub(super) fn program(state: &StateDir) -> PathBuf {
+    state.path().join("pause")
+}
+
+pub(super) async fn compile(state: &StateDir) -> Result<(), Error> {
     let source = state.write("pause.c", include_str!("pause.c"))?;
-    let program = state.path().join("pause");
-    run(Command::new("cc").arg("-O2").arg("-o").arg(&program).arg(source), state).await?;
-    Ok(program)
+    run(Command::new("cc").arg("-O2").arg("-o").arg(program(state)).arg(source), state).await
 }

@@ -37,7 +37,7 @@ fn slice(service: &str, endpoints: Value) -> Arc<EndpointSlice> {
 fn each_service_keeps_an_address_of_its_own() {
     let mut pool = pool();
     let (a, b) = (service("a", json!({})), service("b", json!({})));
-    let first = wanted(&[b.clone()], &[], &mut pool, &nodes());
+    let first = wanted(std::slice::from_ref(&b), &[], &mut pool, &nodes());
     assert_eq!(first.routes, Routes::from([(FIRST, [N1, N2].into())]));
     let both = wanted(&[a.clone(), b], &[], &mut pool, &nodes());
     let ips: Vec<_> =
@@ -68,7 +68,7 @@ fn a_local_service_is_reached_over_nodes_with_ready_endpoints() {
         { "addresses": ["198.18.132.2"], "nodeName": "n1", "conditions": { "ready": false } },
         { "addresses": ["198.18.133.2"], "nodeName": "n2", "conditions": { "ready": true } },
     ]);
-    let found = wanted(&[local.clone()], &[slice("local", endpoints)], &mut pool(), &nodes());
+    let found = wanted(std::slice::from_ref(&local), &[slice("local", endpoints)], &mut pool(), &nodes());
     assert_eq!(found.routes, Routes::from([(FIRST, [N2].into())]));
     let found = wanted(&[local], &[slice("other", json!([]))], &mut pool(), &nodes());
     assert!(found.routes.is_empty(), "nobody would answer");
