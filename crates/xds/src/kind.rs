@@ -91,10 +91,11 @@ impl Kind {
         matches!(self, Kind::Cluster | Kind::ScopedRoute | Kind::Listener)
     }
 
-    /// Whether a resource of this kind can point at one of the other.
+    /// Whether a resource of this kind can point at one of the other kind, other than in rare ways (a cluster made of
+    /// clusters) that are honoured where they are known.
     pub const fn may_refer(self, to: Kind) -> bool {
         match self {
-            Kind::Cluster => matches!(to, Kind::Cluster | Kind::Endpoints | Kind::Secret),
+            Kind::Cluster => matches!(to, Kind::Endpoints | Kind::Secret),
             Kind::Endpoints | Kind::Secret | Kind::Runtime => false,
             Kind::Extension => matches!(to, Kind::Cluster | Kind::Secret),
             Kind::VirtualHost => matches!(to, Kind::Cluster),

@@ -5,9 +5,12 @@ use std::time::Duration;
 /// The bounds of one stream.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// How long a route waits for its clusters to warm, a listener for its scopes, and a returning client's removals
-    /// for its other subscriptions. Long enough for a first round of health checks, short enough not to be noticed.
+    /// How long a route waits for its clusters to warm and a listener for its scopes. Long enough for a first round of
+    /// health checks, short enough not to be noticed.
     pub patience: Duration,
+    /// How long a client that is back may be silent before it counts as having subscribed to all it wants. Envoy may hold
+    /// back its subscription to clusters for 15 seconds, while one of them warms.
+    pub absence: Duration,
     /// How many names one stream may subscribe to or list, over all types.
     pub names: usize,
     /// How long a name may be, in bytes.
@@ -38,6 +41,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             patience: Duration::from_secs(3),
+            absence: Duration::from_secs(20),
             names: 400_000,
             name_length: 4096,
             aliases: 4096,

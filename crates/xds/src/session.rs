@@ -156,22 +156,28 @@ pub struct Session {
     options: Options,
     view: Arc<Snapshot>,
     flows: [Option<Box<Flow>>; Kind::COUNT],
-    started: Instant,
     /// The client had resources before this stream: it may hold more than it has told so far.
     returning: bool,
+    /// When the client last subscribed to one more type.
+    widened: Instant,
+    /// Whether it has had the time to tell all it has.
+    told: bool,
     nonce: u64,
 }
 
 impl Session {
     /// A stream that has just begun.
     pub fn new(options: Options, view: Arc<Snapshot>, now: Instant) -> Self {
-        Self { options, view, flows: Default::default(), started: now, returning: false, nonce: 0 }
+        Self { options, view, flows: Default::default(), returning: false, widened: now, told: false, nonce: 0 }
     }
 
     /// Takes a request.
     pub fn on_request(&mut self, request: Request, now: Instant) -> Result<Answer, Cut> {
         let kind = request.kind;
         let first = self.flow(kind).is_none();
+        if first {
+            self.widened = now;
+        }
         let silent = match &request.ask {
             Ask::Delta { subscribe, unsubscribe, held } => {
                 subscribe.is_empty() && unsubscribe.is_empty() && held.is_empty()
@@ -217,6 +223,7 @@ impl Session {
     /// The next response, or when to look again. Additions go in the order of [`Kind::ALL`].
     pub fn poll(&mut self, now: Instant) -> Step {
         let mut wake = None;
+        self.listen(now);
         for kind in Kind::ALL {
             if let Some(response) = self.poll_kind(kind, now, &mut wake) {
                 return Step::Send(response);

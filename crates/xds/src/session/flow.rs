@@ -4,7 +4,7 @@
 //! (it changed, is on its way, was refused) and goes when the client has it as the table has it. A first full answer
 //! makes no marks either, so a thousand clients that connect at once do not copy the table a thousand times.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,8 @@ pub(crate) struct Flow {
     pub wildcard: bool,
     /// Names were listed at some time: an empty list no longer means every name (state of the world).
     pub listed: bool,
-    pub names: HashSet<Name>,
+    /// In order, so that clients with the same names get the same responses, encoded once.
+    pub names: BTreeSet<Name>,
     pub rest: Rest,
     pub marks: BTreeMap<Name, Mark>,
     /// The marked names that may need sending.
@@ -136,7 +137,7 @@ impl Flow {
         Self {
             wildcard: false,
             listed: false,
-            names: HashSet::new(),
+            names: BTreeSet::new(),
             rest: Rest::Nothing,
             marks: BTreeMap::new(),
             due: BTreeSet::new(),

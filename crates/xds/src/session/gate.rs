@@ -68,7 +68,7 @@ impl Session {
         if table.get(name).is_none() {
             return Gate::Open;
         }
-        let Some(flow) = self.flow(Kind::Cluster) else { return self.stranger_gate(now) };
+        let Some(flow) = self.flow(Kind::Cluster) else { return self.absence_gate(now) };
         if !flow.covers(name) {
             return Gate::Open;
         }
@@ -92,7 +92,7 @@ impl Session {
     }
 
     fn scope_gate(&self, name: &Name, prefix: bool, now: Instant) -> Gate {
-        let Some(flow) = self.flow(Kind::ScopedRoute) else { return self.stranger_gate(now) };
+        let Some(flow) = self.flow(Kind::ScopedRoute) else { return self.absence_gate(now) };
         let patience = self.options.limits.patience;
         if flow.rest != Rest::InStep {
             return Gate::until(flow.opened + patience, now);
@@ -109,9 +109,20 @@ impl Session {
         Gate::Open
     }
 
-    /// A type that the client has not subscribed to on this stream: a client that is back may do so yet.
-    fn stranger_gate(&self, now: Instant) -> Gate {
-        if self.returning { Gate::until(self.started + self.options.limits.patience, now) } else { Gate::Open }
+    /// Notes when a client that is back has told all it has: it has answered everything, and some time has passed since
+    /// it last named a new type. Its clusters' answers do not count, Envoy may withhold those.
+    pub(super) fn listen(&mut self, now: Instant) {
+        let answered = |kind: Kind| self.flow(kind).is_none_or(|flow| flow.flights.is_empty());
+        let mut others = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Cluster);
+        self.told |= now >= self.widened + self.options.limits.absence && others.all(answered);
+    }
+
+    /// Waits for a client that is back to tell all it has; no type is expected to come first, or at all.
+    fn absence_gate(&self, now: Instant) -> Gate {
+        if self.told || !self.returning {
+            return Gate::Open;
+        }
+        Gate::Shut(Some(self.widened + self.options.limits.absence).filter(|at| *at > now))
     }
 
     /// Whether the removal of a name that the client may have can be sent.
@@ -120,7 +131,7 @@ impl Session {
             return Gate::Open;
         }
         if kind == Kind::Cluster
-            && let shut @ Gate::Shut(_) = self.stranger_gate(now)
+            && let shut @ Gate::Shut(_) = self.absence_gate(now)
         {
             return shut;
         }

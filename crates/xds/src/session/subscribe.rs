@@ -10,7 +10,7 @@
 //! | a name that does not exist | answered as removed, sent when it comes | sent when it comes |
 //! | what it has | listed by version: only what differs is sent | one version for all of it |
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use super::flow::{Flow, Have, Mark, Rest};
@@ -120,7 +120,7 @@ impl Session {
     ) -> Result<(), Cut> {
         self.check(names.len(), names.iter())?;
         let every = names.iter().any(|name| &**name == EVERY);
-        let names: HashSet<Name> = names.into_iter().filter(|name| &**name != EVERY).collect();
+        let names: BTreeSet<Name> = names.into_iter().filter(|name| &**name != EVERY).collect();
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else {
             self.open_sotw(kind, every, names, version, now);
             return Ok(());
@@ -128,21 +128,24 @@ impl Session {
         flow.listed |= !names.is_empty();
         let gone: Vec<Name> = flow.names.difference(&names).cloned().collect();
         let new: Vec<Name> = names.difference(&flow.names).cloned().collect();
-        match (flow.wildcard, every || names.is_empty() && !flow.listed) {
-            (false, true) => self.widen(kind, now),
-            (true, false) => self.narrow(kind),
-            _ => {}
-        }
-        for name in gone {
-            self.drop_name(kind, &name, now);
+        let wildcard = every || names.is_empty() && !flow.listed;
+        // What is wanted in either way is never out of sight in between.
+        if wildcard {
+            self.widen(kind, now);
         }
         for name in new {
             self.add(kind, name, false, now);
         }
+        if !wildcard {
+            self.narrow(kind);
+        }
+        for name in gone {
+            self.drop_name(kind, &name, now);
+        }
         Ok(())
     }
 
-    fn open_sotw(&mut self, kind: Kind, every: bool, names: HashSet<Name>, version: Option<u64>, now: Instant) {
+    fn open_sotw(&mut self, kind: Kind, every: bool, names: BTreeSet<Name>, version: Option<u64>, now: Instant) {
         let mut flow = Box::new(Flow::new(now));
         flow.wildcard = every || names.is_empty();
         flow.listed = !names.is_empty();

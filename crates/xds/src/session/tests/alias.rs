@@ -1,0 +1,70 @@
+//! Names that tables do not list: certificates by the SNI that a visitor sent.
+
+use super::*;
+
+/// `A.Wild.com` → `a.wild.com` → `*.wild.com`.
+struct ByHost;
+
+impl Resolver for ByHost {
+    fn resolve(&self, kind: Kind, asked: &str, listed: &dyn Fn(&str) -> bool) -> Option<Name> {
+        let host = asked.to_ascii_lowercase();
+        if kind != Kind::Secret {
+            return None;
+        }
+        if listed(&host) {
+            return Some(host.into());
+        }
+        let wildcard = format!("*.{}", host.split_once('.')?.1);
+        listed(&wildcard).then(|| wildcard.into())
+    }
+}
+
+fn desk(aliases: usize) -> Desk {
+    let limits = Limits { aliases, aliases_per_resource: aliases / 2, ..Limits::default() };
+    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "\x0a\x01*"), resource(Kind::Secret, "a.com", "1")], &[]);
+    desk
+}
+
+#[test]
+fn a_name_is_led_to_the_resource_that_answers_for_it() {
+    let mut desk = desk(100);
+    desk.subscribe(Kind::Secret, &["A.com", "X.wild.com", "stranger.org"]);
+    let response = desk.response();
+    assert_eq!(summary(&response), "sds A.com X.wild.com -stranger.org");
+    let renamed = response.upserts[1].body();
+    assert!(renamed.ends_with(b"\x0a\x0aX.wild.com"), "the message is renamed, too: {renamed:?}");
+    desk.ack(&response);
+    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
+    assert_eq!(desk.settle(), ["sds X.wild.com"], "rotation reaches it");
+    desk.publish(vec![resource(Kind::Secret, "x.wild.com", "own"), resource(Kind::Secret, "*.org", "o")], &[]);
+    assert_eq!(desk.settle(), ["sds X.wild.com stranger.org"], "a better match, and one that waited");
+    desk.publish(vec![], &[(Kind::Secret, "x.wild.com"), (Kind::Secret, "a.com")]);
+    assert_eq!(desk.settle(), ["sds X.wild.com -A.com"], "and back");
+    assert_eq!(desk.session.pending(Kind::Secret), 0);
+}
+
+#[test]
+fn what_a_returning_client_has_of_such_names_is_not_sent_again() {
+    let mut desk = desk(100);
+    desk.subscribe(Kind::Secret, &["X.wild.com"]);
+    let version = desk.response().upserts[0].version;
+    desk.reconnect();
+    desk.resume(Kind::Secret, &["X.wild.com"], &[("X.wild.com", version)]);
+    assert!(desk.settle().is_empty());
+}
+
+#[test]
+fn strangers_cannot_fill_a_client_with_names() {
+    let mut desk = desk(8);
+    for at in 0..1000 {
+        let name = format!("h{at}.wild.com");
+        desk.subscribe(Kind::Secret, &[&name]);
+        let sent = desk.settle();
+        let evicted = if at < 4 { String::new() } else { format!(" -h{}.wild.com", at - 4) };
+        assert_eq!(sent, [format!("sds {name}{evicted}")]);
+    }
+    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
+    desk.subscribe(Kind::Secret, &["h0.wild.com"]);
+    assert_eq!(desk.settle(), ["sds h0.wild.com -h996.wild.com"], "one that made room comes back when it is asked for");
+}

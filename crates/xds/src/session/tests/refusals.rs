@@ -1,0 +1,127 @@
+//! Refusals: who is found, how often others are sent, and that nothing loops.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+/// Plays a client that refuses some names; says how often each name was sent. `words` makes the text.
+fn refuse(total: usize, bad: &[usize], kind: Kind, words: fn(&[&str]) -> String) -> (Vec<usize>, Vec<String>, usize) {
+    let name = |at: usize| format!("ns/resource-{at:04}");
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish((0..total).map(|at| resource(kind, &name(at), "1")).collect(), &[]);
+    desk.subscribe(kind, &["*"]);
+    let (mut sent, mut found, mut responses) = (vec![0; total], Vec::new(), 0);
+    let mut waiting = VecDeque::from(desk.responses());
+    while let Some(response) = waiting.pop_front() {
+        responses += 1;
+        let mut culprits = Vec::new();
+        for entry in &response.upserts {
+            let at: usize = entry.name[12..].parse().expect("a number");
+            sent[at] += 1;
+            if bad.contains(&at) {
+                culprits.push(&*entry.name);
+            }
+        }
+        let error = (!culprits.is_empty()).then(|| words(&culprits));
+        let answer = desk.answer(&response, error.as_deref());
+        found.extend(answer.refused.iter().map(|refused| refused.entry.name.to_string()));
+        waiting.extend(desk.responses());
+        assert!(responses < 10 * total, "in a loop");
+    }
+    found.sort();
+    (sent, found, responses)
+}
+
+#[test]
+fn the_one_that_is_named_is_withheld_and_the_others_are_sent_once_more() {
+    let (sent, found, responses) =
+        refuse(1000, &[700], Kind::ScopedRoute, |bad| format!("Error adding/updating {}: no", bad[0]));
+    assert_eq!(found, ["ns/resource-0700"]);
+    assert_eq!(responses, 2);
+    assert_eq!(sent[700], 1);
+    assert!(sent.iter().enumerate().all(|(at, count)| at == 700 || *count == 2));
+}
+
+#[test]
+fn one_that_nobody_names_is_found_by_halves() {
+    let (sent, found, responses) = refuse(1000, &[700], Kind::ScopedRoute, |_| "something is wrong".into());
+    assert_eq!(found, ["ns/resource-0700"]);
+    let bound = 1 + 1000f64.log2().ceil() as usize + 1;
+    assert!(sent.iter().all(|count| *count <= bound), "{} sends at most, saw {:?}", bound, sent.iter().max());
+    assert!(responses <= 2 * bound, "{responses} responses");
+}
+
+#[test]
+fn several_that_nobody_names_are_all_found() {
+    let bad = [3, 4, 500, 999];
+    let (sent, found, _) = refuse(1000, &bad, Kind::ScopedRoute, |_| String::new());
+    assert_eq!(found.len(), bad.len());
+    assert!(sent.iter().all(|count| *count <= 12));
+}
+
+#[test]
+fn many_that_are_named_one_by_one_do_not_make_the_good_ones_come_over_and_over() {
+    let bad: Vec<usize> = (0..1000).step_by(10).collect();
+    let (sent, found, _) = refuse(1000, &bad, Kind::Cluster, |bad| format!("bad: {}", bad[0]));
+    assert_eq!(found.len(), bad.len());
+    assert!(sent.iter().all(|count| *count <= 15), "saw {:?}", sent.iter().max());
+}
+
+#[test]
+fn a_refused_version_is_sent_again_only_when_it_changes() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    desk.subscribe(Kind::Listener, &[]);
+    let first = desk.response();
+    let answer = desk.answer(&first, Some("no"));
+    assert_eq!(answer.refused.len(), 1);
+    assert_eq!(&*answer.refused[0].text, "no");
+    desk.publish(vec![resource(Kind::Listener, "b", "1")], &[]);
+    assert_eq!(desk.settle(), ["lds b"]);
+    desk.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
+    assert_eq!(desk.settle(), ["lds a"]);
+    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    assert_eq!(desk.settle(), ["lds a"], "it had gone, so it counts as new");
+}
+
+#[test]
+fn going_back_to_what_the_client_has_needs_nothing() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    desk.subscribe(Kind::Listener, &[]);
+    desk.settle();
+    desk.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
+    let bad = desk.response();
+    desk.answer(&bad, Some("no"));
+    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    assert!(desk.settle().is_empty());
+    assert_eq!(desk.session.pending(Kind::Listener), 0);
+}
+
+#[test]
+fn a_removal_in_a_refused_response_is_sent_again() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![resource(Kind::Listener, "a", "1"), resource(Kind::Listener, "b", "1")], &[]);
+    desk.subscribe(Kind::Listener, &[]);
+    desk.settle();
+    desk.publish(vec![resource(Kind::Listener, "a", "2")], &[(Kind::Listener, "b")]);
+    let response = desk.response();
+    assert_eq!(summary(&response), "lds a -b");
+    desk.answer(&response, Some("no"));
+    assert_eq!(desk.settle(), ["lds -b"]);
+}
+
+#[test]
+fn what_a_client_refused_before_it_left_is_not_sent_when_it_is_back() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![resource(Kind::Listener, "a", "2"), resource(Kind::Listener, "b", "1")], &[]);
+    let version = |desk: &Desk, name: &str| desk.session.table(Kind::Listener).get(name).expect("published").version;
+    let mut options = options(Style::Delta, &desk.limits, None);
+    options.refused.insert((Kind::Listener, "a".into(), version(&desk, "a")));
+    desk.session = Session::new(options, desk.session.view.clone(), desk.now);
+    let b = version(&desk, "b");
+    desk.resume(Kind::Listener, &[], &[("a", 1), ("b", b)]);
+    assert!(desk.settle().is_empty());
+    desk.publish(vec![resource(Kind::Listener, "a", "3")], &[]);
+    assert_eq!(desk.settle(), ["lds a"]);
+}
