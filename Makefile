@@ -7,7 +7,7 @@ help:
 	@echo "make <target>:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 17
 
-demo: rust ## three backends behind a real Envoy on this machine, to look at and play with
+demo: rust ## three backends behind a real Envoy: a few requests and their answers
 	@cargo xtask parts demo
 	@tools/demo
 

@@ -8,22 +8,23 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use parts::Finder;
 use parts::pins::{Package, System};
+use parts::{Finder, Missing};
 
 /// Installs what is missing, or says how.
 pub fn bring(finder: &Finder<'_>, system: &System, shelf: &Path) -> Result<()> {
-    if missing(finder, system).is_empty() {
+    let packages = missing(finder, system)?;
+    if packages.is_empty() {
         return Ok(());
     }
     if !(is_root()? && finder.on_system("apt-get").is_some()) {
-        let line = install_line(&missing(finder, system)).join(" ");
+        let line = install_line(&packages).join(" ");
         eprintln!("parts: a Kubernetes node needs packages of the system, which only root can install:\n  {line}");
         return Ok(());
     }
     let _lock =
         super::lock(shelf, "system", || eprintln!("parts: another run is installing packages; waiting for that"))?;
-    let packages = missing(finder, system);
+    let packages = missing(finder, system)?;
     if packages.is_empty() {
         return Ok(());
     }
@@ -32,7 +33,7 @@ pub fn bring(finder: &Finder<'_>, system: &System, shelf: &Path) -> Result<()> {
     // The lists may be older than the packages, or not there at all; if they cannot be renewed, the old may still do.
     apt(&["apt-get", "-qq", "update"].map(str::to_owned))?;
     apt(&line)?;
-    let still = missing(finder, system);
+    let still = missing(finder, system)?;
     ensure!(still.is_empty(), "apt-get did not bring {}; see above", names(&still).join(", "));
     Ok(())
 }
@@ -45,13 +46,19 @@ fn apt(line: &[String]) -> Result<()> {
     command.status().map(drop).with_context(|| format!("starting {}", line[0]))
 }
 
-/// The packages of which something is missing.
-fn missing<'a>(finder: &Finder<'_>, system: &'a System) -> Vec<&'a Package> {
-    let whole = |package: &Package| {
-        package.programs.iter().all(|program| finder.program(program).is_ok())
-            && package.folder.iter().all(|folder| finder.folder(&folder.name).is_ok())
-    };
-    system.packages.iter().filter(|package| !whole(package)).collect()
+/// The packages of which something is missing. A variable that names what is not there is an error of its own.
+fn missing<'a>(finder: &Finder<'_>, system: &'a System) -> Result<Vec<&'a Package>> {
+    let mut packages = Vec::new();
+    for package in &system.packages {
+        let programs = package.programs.iter().map(|program| finder.program(program));
+        let folders = package.folder.iter().map(|folder| finder.folder(&folder.name));
+        match programs.chain(folders).collect::<Result<Vec<_>, _>>() {
+            Ok(_) => {}
+            Err(Missing::NotInstalled { .. }) => packages.push(package),
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Ok(packages)
 }
 
 fn install_line(packages: &[&Package]) -> Vec<String> {
