@@ -1,10 +1,13 @@
 //! What is logged, and in which form.
 
+use std::io::IsTerminal;
+
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
 /// Flags that every subcommand has.
 #[derive(Debug, clap::Args)]
+#[group(id = "logging")]
 pub struct Args {
     /// What to log: off, error, warn, info, debug or trace, also per module (`info,echo=debug`)
     #[arg(long, global = true, env = "SESAME_LOG", default_value = "info", value_name = "FILTER")]
@@ -29,7 +32,10 @@ enum Format {
 /// Sets up the log of the process, on standard error.
 pub fn start(args: Args) {
     let filter = if args.debug { EnvFilter::new("debug") } else { args.log };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match args.log_format {
         Format::Text => log.init(),
         Format::Json => log.json().init(),

@@ -1,0 +1,173 @@
+//! `sesame cli` as a process, against the real server: what it prints, what it answers, whom it trusts.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use certgen::{Certificates, Request};
+use envoy_api::Message;
+use envoy_api::envoy::config::cluster::v3::Cluster;
+use envoy_api::envoy::config::core::v3::{DataSource, data_source::Specifier};
+use envoy_api::envoy::extensions::transport_sockets::tls::v3 as tls;
+use serde_json::{Value, json};
+use testbed::eventually;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use xds::{Batch, Changes, Config, Fleet, Kind, Resource, Security, Server, Tls, TlsFiles};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A server with one cluster and one secret for the shared fleet, and nothing but another cluster for team-a.
+async fn serve(security: Security) -> (Server, SocketAddr) {
+    let server = Server::new(Config::default());
+    let text =
+        |text: &str| DataSource { specifier: Some(Specifier::InlineString(text.to_owned())), ..Default::default() };
+    let secret = tls::Secret {
+        name: "shop".to_owned(),
+        r#type: Some(tls::secret::Type::TlsCertificate(tls::TlsCertificate {
+            certificate_chain: Some(text("chain")),
+            private_key: Some(text("private")),
+            ..Default::default()
+        })),
+    };
+    publish(&server, Fleet::Shared, vec![cluster("shop"), Resource::new(Kind::Secret, "shop", secret.encode_to_vec())]);
+    publish(&server, Fleet::named("team-a", "public"), vec![cluster("team-a")]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve(listener, security, std::future::pending()).await });
+    (server, address)
+}
+
+fn cluster(name: &str) -> Resource {
+    let cluster = Cluster { name: name.to_owned(), ..Default::default() };
+    Resource::new(Kind::Cluster, name, cluster.encode_to_vec())
+}
+
+fn publish(server: &Server, fleet: Fleet, upserts: Vec<Resource>) {
+    server.publish(Batch { fleet, changes: Changes { upserts, removes: vec![] } }).unwrap();
+}
+
+/// A running `sesame cli`, killed when dropped.
+struct Cli {
+    process: Child,
+    documents: mpsc::UnboundedReceiver<Value>,
+}
+
+impl Cli {
+    fn start(address: SocketAddr, args: &[&str]) -> Cli {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sesame"));
+        command.args(["cli", "--contour", &address.to_string()]).args(args).env_clear();
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = process.stdout.take().unwrap();
+        let (sender, documents) = mpsc::unbounded_channel();
+        // Ends with the process.
+        std::thread::spawn(move || {
+            for document in serde_json::Deserializer::from_reader(output).into_iter::<Value>() {
+                let Ok(document) = document else { return };
+                let _ = sender.send(document);
+            }
+        });
+        Cli { process, documents }
+    }
+
+    /// The next document that it prints.
+    async fn next(&mut self) -> Value {
+        testbed::within("a document from sesame cli", LIMIT, self.documents.recv()).await.unwrap().unwrap()
+    }
+
+    /// What it says when it fails.
+    async fn failure(mut self) -> String {
+        let end = async || self.process.try_wait().unwrap().ok_or("still running");
+        let status = eventually("the end of sesame cli", LIMIT, end).await.unwrap();
+        assert!(!status.success());
+        std::io::read_to_string(self.process.stderr.take().unwrap()).unwrap()
+    }
+}
+
+impl Drop for Cli {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_the_world_is_printed_and_printed_again_when_it_changes() {
+    let (server, address) = serve(Security::Insecure).await;
+    let mut cli = Cli::start(address, &["cds"]);
+    let first = cli.next().await;
+    assert_eq!(first["resources"].as_array().unwrap().len(), 1);
+    assert_eq!(first["resources"][0]["name"], "shop");
+    assert_eq!(first["resources"][0]["@type"], "type.googleapis.com/envoy.config.cluster.v3.Cluster");
+
+    publish(&server, Fleet::Shared, vec![cluster("more")]);
+    let second = cli.next().await;
+    assert_eq!(second["resources"].as_array().unwrap().len(), 2, "all of it again: {second}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_delta_only_what_was_asked_for_is_printed() {
+    let (_server, address) = serve(Security::Insecure).await;
+    let mut cli = Cli::start(address, &["cds", "--delta", "shop", "nowhere"]);
+    let response = cli.next().await;
+    assert_eq!(response["resources"][0]["name"], "shop");
+    assert_eq!(response["removed_resources"], json!(["nowhere"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn private_keys_are_shown_only_on_demand() {
+    let (_server, address) = serve(Security::Insecure).await;
+    let key = |response: &Value| response["resources"][0]["tls_certificate"]["private_key"].clone();
+    let hidden = Cli::start(address, &["sds", "shop"]).next().await;
+    assert_eq!(key(&hidden), "[hidden]");
+    let shown = Cli::start(address, &["sds", "shop", "--show-keys"]).next().await;
+    assert_eq!(key(&shown), json!({"inline_string": "private"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_reaches_the_book() {
+    let (server, address) = serve(Security::Insecure).await;
+    let _cli = Cli::start(address, &["cds", "--delta", "--nack", "--node-id=critic", "shop"]);
+    let book = server.book(&Fleet::Shared).unwrap();
+    let refusal = async || book.refusals().pop().ok_or("no refusal");
+    let refusal = eventually("a refusal", LIMIT, refusal).await.unwrap();
+    assert_eq!((&*refusal.name, &*refusal.client.node), ("shop", "critic"));
+    assert_eq!(&*refusal.text, "refused by sesame cli --nack");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_the_certificate_decides_what_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let fleet = Some(model::FleetId::new("team-a", "public"));
+    let lifetime = Duration::from_secs(3600);
+    let request = Request { namespace: "gateways".to_owned(), fleet, lifetime, now: SystemTime::now() };
+    certgen::files::write(&Certificates::issue(&request).unwrap(), folder.path(), false).unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let files = TlsFiles { ca: file("cacert.pem"), certificate: file("sesamecert.pem"), key: file("sesamekey.pem") };
+    let (_server, address) = serve(Security::Tls(Arc::new(Tls::load(files).unwrap()))).await;
+    let (ca, certificate, key) = (file("cacert.pem"), file("envoycert.pem"), file("envoykey.pem"));
+    let tls = [
+        "--cafile",
+        ca.to_str().unwrap(),
+        "--cert-file",
+        certificate.to_str().unwrap(),
+        "--key-file",
+        key.to_str().unwrap(),
+    ];
+
+    let own = Cli::start(address, &[&["cds"], &tls[..]].concat()).next().await;
+    assert_eq!(own["resources"][0]["name"], "team-a");
+
+    let claim = Cli::start(address, &[&["cds", "--fleet=team-b/public"], &tls[..]].concat()).failure().await;
+    assert!(claim.starts_with("error[SES1012]: ") && claim.contains("team-b/public"), "{claim}");
+
+    let plain = Cli::start(address, &["cds"]).failure().await;
+    assert!(plain.starts_with("error[SES10"), "{plain}");
+
+    let missing = Cli::start(address, &["cds", "--cafile=/nowhere", tls[2], tls[3], tls[4], tls[5]]).failure().await;
+    assert!(missing.starts_with("error[SES1002]: /nowhere cannot be read: "), "{missing}");
+}
