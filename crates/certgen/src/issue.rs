@@ -130,6 +130,12 @@ impl Authority {
         self.sign("Envoy", ENVOY_NAME, sans, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
+    /// A certificate for a host that clients ask for, which may begin with `*.`.
+    pub fn host(&self, name: &str) -> Result<Pair, IssueError> {
+        let sans = vec![dns(name.to_owned())?];
+        self.sign("a host", name, sans, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
     fn sign(
         &self,
         whose: &'static str,

@@ -4,6 +4,8 @@ mod bootstrap;
 mod certgen;
 mod cli;
 mod echo;
+mod run;
+mod supervised;
 mod version;
 
 use anyhow::Result;
@@ -16,6 +18,8 @@ pub enum Command {
     Certgen(certgen::Args),
     Cli(cli::Args),
     Echo(echo::Args),
+    Run(run::Args),
+    Supervised(supervised::Args),
     /// Print what this program is
     Version,
 }
@@ -28,6 +32,8 @@ impl Command {
             Command::Certgen(args) => certgen::run(args).await,
             Command::Cli(args) => cli::run(args).await,
             Command::Echo(args) => echo::run(args).await,
+            Command::Run(args) => run::run(args).await,
+            Command::Supervised(args) => supervised::run(args),
             Command::Version => version::run(),
         }
     }

@@ -1,10 +1,12 @@
 //! `sesame`: the command line. Every subcommand is a thin room in `cmd/` over a library crate.
 
 mod cmd;
+mod control;
 mod flags;
 mod logging;
 mod output;
 mod problem;
+mod run;
 
 use std::process::ExitCode;
 

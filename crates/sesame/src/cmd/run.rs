@@ -1,0 +1,208 @@
+//! `sesame run -f DIR`: a folder of YAML served by an Envoy on this machine, with no cluster at all.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use model::Code;
+use model::listener::{AccessLog, AccessLogLevel};
+use pipeline::settings::{Bind, Settings};
+use pipeline::{Output, Pipeline};
+use source::Folder;
+use source::folder::Limits;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use xds::{Event, Fleet, Security, Server, Tls};
+
+use crate::control::{Control, News};
+use crate::problem::Coded;
+use crate::run::premises::Premises;
+use crate::run::proxy::{self, Proxy};
+use crate::run::terminal::{Terminal, say};
+
+/// Serve a folder of YAML with an Envoy on this machine
+///
+/// Reads every *.yaml, *.yml and *.json below the folder, starts an Envoy, and keeps both up to date with the files. A
+/// Service names its backends by EndpointSlices or by the annotation projectsesame.io/endpoints: host:port,host:port.
+/// TLS hosts without a Secret get a certificate of their own.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The folder
+    #[arg(short = 'f', long = "folder", value_name = "DIR")]
+    folder: PathBuf,
+    /// The port for HTTP
+    #[arg(long, value_name = "PORT", default_value = "8080")]
+    http: u16,
+    /// The port for HTTPS
+    #[arg(long, value_name = "PORT", default_value = "8443")]
+    https: u16,
+    /// The address that both listen on
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
+    address: IpAddr,
+    /// The port for Envoy's readiness and metrics, on loopback; 0 for none to be fixed
+    #[arg(long, value_name = "PORT", default_value = "8002")]
+    stats: u16,
+    /// The Envoy to start; otherwise SESAME_ENVOY, PATH, and what `make parts` fetched are tried
+    #[arg(long, value_name = "FILE")]
+    envoy: Option<PathBuf>,
+    /// Where Envoy writes a line for each request, such as /dev/stdout
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<String>,
+    /// The Ingress classes to serve, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    ingress_class_name: Vec<Box<str>>,
+    /// Follow Services of type ExternalName
+    #[arg(long)]
+    enable_external_name_service: bool,
+    /// Only validate: start no Envoy
+    #[arg(long)]
+    check: bool,
+    /// End after the folder was read once; the exit code says whether it is without errors
+    #[arg(long, requires = "check")]
+    once: bool,
+}
+
+/// Serves until SIGTERM or Ctrl-C.
+pub async fn run(args: Args) -> Result<()> {
+    let settings = args.settings();
+    if args.once {
+        return check_once(&args, &settings);
+    }
+    let stop = stop_signal()?;
+    let opened = Folder::open(&args.folder, Limits::default());
+    let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
+    let server = Server::new(xds::Config::default());
+    let (feeder, feed) = source::feed(source::feed::CAPACITY);
+    let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared);
+    let mut terminal = Terminal::new();
+    let control = control.run(feed, move |news| terminal.tell(news));
+    let reading = async {
+        let _nobody_listens = folder.run(feeder).await;
+    };
+    let work = async { tokio::join!(control, reading) };
+    if args.check {
+        tokio::select! { _ = work => {}, () = stop => {} }
+        return Ok(());
+    }
+    let ended = CancellationToken::new();
+    let envoy = serve(&args, &settings, server, ended.clone());
+    let mut envoy = tokio::spawn(envoy);
+    tokio::select! {
+        _ = work => {}
+        () = stop => {}
+        done = &mut envoy => return done.context("the task that keeps Envoy running has failed")?,
+    }
+    ended.cancel();
+    envoy.await.context("the task that keeps Envoy running has failed")?
+}
+
+/// The xDS server, and an Envoy that is kept running.
+fn serve(
+    args: &Args,
+    settings: &Settings,
+    server: Server,
+    ended: CancellationToken,
+) -> impl Future<Output = Result<()>> + Send + use<> {
+    let binds = [("--http", settings.http), ("--https", settings.https), ("--stats", settings.stats)];
+    let program = proxy::find(args.envoy.as_deref());
+    async move {
+        let program = program?;
+        for (flag, bind) in binds {
+            is_free(flag, bind)?;
+        }
+        let premises = Premises::make()?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on loopback")?;
+        let port = listener.local_addr().context("cannot tell the port")?.port();
+        let security = Security::Tls(Arc::new(Tls::load(premises.server_files())?));
+        let proxy = Proxy { program, bootstrap: premises.bootstrap(port)?, log: premises.log() };
+        let [http, https, _] = binds.map(|(_, bind)| SocketAddr::new(bind.address, bind.port));
+        say(&format!("serving http://{http} and https://{https}\n"));
+        let refusals = tell_refusals(server.events());
+        let serving = server.serve(listener, security, ended.clone().cancelled_owned());
+        let serving = async { serving.await.context("the xDS server failed") };
+        tokio::select! {
+            () = refusals => Ok(()),
+            done = async { tokio::try_join!(serving, proxy.supervise(ended.cancelled())) } => done.map(drop),
+        }
+    }
+}
+
+/// What Envoy cannot take is said at once, in its own words.
+async fn tell_refusals(mut events: tokio::sync::broadcast::Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(Event::Refused(refusal)) => {
+                let code = Code::EnvoyRefused;
+                warn!("{code}: {}: {} {}: {}", code.title(), refusal.kind, refusal.name, refusal.text);
+            }
+            Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+            Err(tokio::sync::broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+fn is_free(flag: &str, bind: Bind) -> Result<()> {
+    let address = SocketAddr::new(bind.address, bind.port);
+    let bound = StdListener::bind(address);
+    bound.coded(Code::AddressInUse, || format!("{address} ({flag}) cannot be listened on")).map(drop)
+}
+
+fn check_once(args: &Args, settings: &Settings) -> Result<()> {
+    let read = Folder::read(&args.folder, Limits::default());
+    let batch = read.coded(Code::FileNotReadable, || "the folder cannot be checked".to_owned())?;
+    let begun = std::time::Instant::now();
+    let mut origins = source::Origins::default();
+    origins.apply(&batch);
+    let mut pipeline = Pipeline::new(settings);
+    for change in batch.changes {
+        pipeline.put(&change.key, change.object);
+    }
+    let Output { verdicts, .. } = pipeline.settle();
+    let mut terminal = Terminal::new();
+    let took = begun.elapsed();
+    terminal.tell(&News { problems: &batch.problems, verdicts: &verdicts, origins: &origins, published: false, took });
+    match terminal.errors() {
+        0 => Ok(()),
+        1 => bail!("there is 1 error"),
+        errors => bail!("there are {errors} errors"),
+    }
+}
+
+fn stop_signal() -> Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+impl Args {
+    fn settings(&self) -> Settings {
+        let mut settings = Settings {
+            http: Bind { address: self.address, port: self.http },
+            https: Bind { address: self.address, port: self.https },
+            stats: Bind { address: Ipv4Addr::LOCALHOST.into(), port: self.stats },
+            admin_port: 0,
+            ..Settings::default()
+        };
+        let log = match &self.access_log {
+            Some(path) => AccessLog { path: path.as_str().into(), ..AccessLog::default() },
+            None => AccessLog { level: AccessLogLevel::Disabled, ..AccessLog::default() },
+        };
+        settings.http_settings.access_log = log.clone();
+        settings.https_settings.access_log = log;
+        settings.resolve.external_names = self.enable_external_name_service;
+        settings.resolve.listed_endpoints = true;
+        settings.ingress.class_names = self.ingress_class_name.clone();
+        settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
+        settings.ingress.self_signed = true;
+        settings
+    }
+}
