@@ -14,7 +14,7 @@ pub struct Problem {
 
 impl Problem {
     /// A failure with no cause beneath it.
-    pub fn new(code: Code, message: impl Into<String>) -> Error {
+    pub fn of(code: Code, message: impl Into<String>) -> Error {
         Error::new(Self { code, message: message.into() })
     }
 }

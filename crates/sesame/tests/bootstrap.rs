@@ -52,7 +52,7 @@ async fn every_flag_of_contours_is_taken() {
         path.into_os_string().into_string().unwrap()
     };
     let (ca, certificate, key) =
-        (file("ca.crt", ca.pem()), file("tls.crt", &leaf.chain_pem()), file("tls.key", &leaf.key_pem()));
+        (file("ca.crt", ca.pem()), file("tls.crt", leaf.chain_pem()), file("tls.key", leaf.key_pem()));
     let path = folder.path().join("made/bootstrap.json");
     let resources = folder.path().join("resources");
     let admin = folder.path().join("admin.sock");

@@ -154,7 +154,7 @@ fn tls(
     match (ca, certificate, key) {
         (Some(ca), Some(certificate), Some(key)) => Ok(Some(Tls { ca, certificate, key, resources_dir })),
         (None, None, None) => Ok(None),
-        _ => Err(Problem::new(
+        _ => Err(Problem::of(
             Code::CommandLine,
             "--envoy-cafile, --envoy-cert-file and --envoy-key-file go together: give all three, or none",
         )),

@@ -74,7 +74,7 @@ enum Layout {
 /// Makes the certificates and puts them where they were asked for.
 pub async fn run(args: Args) -> Result<()> {
     if !(args.kube || args.yaml || args.pem) {
-        return Err(Problem::new(Code::CommandLine, "say where the certificates go: --kube, --yaml or --pem"));
+        return Err(Problem::of(Code::CommandLine, "say where the certificates go: --kube, --yaml or --pem"));
     }
     let request = Request {
         namespace: args.namespace.clone(),

@@ -29,7 +29,7 @@ pub async fn connect(address: &str, files: Option<Files<'_>>) -> Result<Channel>
     let tls = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(read(files.ca)?))
         .identity(Identity::from_pem(read(files.certificate)?, read(files.key)?));
-    let mut failure = Problem::new(Code::ConnectionFailed, cannot(address));
+    let mut failure = Problem::of(Code::ConnectionFailed, cannot(address));
     for name in XDS_SERVER_SANS {
         let endpoint = endpoint
             .clone()

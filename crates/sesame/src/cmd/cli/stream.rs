@@ -121,10 +121,10 @@ where
 async fn next<R>(responses: &mut Streaming<R>) -> Result<R> {
     match responses.message().await.coded(Code::StreamEnded, || "the stream broke".to_owned())? {
         Some(response) => Ok(response),
-        None => Err(Problem::new(Code::StreamEnded, "the stream ended")),
+        None => Err(Problem::of(Code::StreamEnded, "the stream ended")),
     }
 }
 
 async fn send<Q>(requests: &mpsc::Sender<Q>, request: Q) -> Result<()> {
-    requests.send(request).await.map_err(|_| Problem::new(Code::StreamEnded, "the stream broke"))
+    requests.send(request).await.map_err(|_| Problem::of(Code::StreamEnded, "the stream broke"))
 }
