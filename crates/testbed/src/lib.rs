@@ -6,6 +6,7 @@
 
 pub mod apiserver;
 pub mod backend;
+#[cfg(feature = "cases")]
 pub mod certs;
 pub mod client;
 pub mod cluster;

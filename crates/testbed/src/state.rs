@@ -6,6 +6,7 @@
 //! folder, so a folder that can be locked is nobody's.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,10 +80,12 @@ impl StateDir {
         path.into()
     }
 
-    /// Writes a file into the folder and says where it is.
+    /// Writes a file into the folder and says where it is. Whoever reads it sees all of it or none.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, Error> {
         let path = self.dir.join(name);
-        fs::write(&path, contents).map_err(io(&path))?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.dir).map_err(io(&path))?;
+        file.write_all(contents.as_ref()).map_err(io(&path))?;
+        file.persist(&path).map_err(|error| io(&path)(error.error))?;
         Ok(path)
     }
 }

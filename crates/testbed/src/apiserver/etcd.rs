@@ -17,7 +17,7 @@ pub fn url(address: IpAddr) -> String {
 }
 
 impl Etcd {
-    /// Starts it. Nothing waits for it here: kube-apiserver tries until it answers, and starts meanwhile.
+    /// Starts it; certificates can be made until it answers.
     pub fn start(address: IpAddr, state: &StateDir) -> Result<Etcd, Error> {
         let peers = format!("http://{address}:2380");
         let process = Command::new(parts::program("etcd")?)
