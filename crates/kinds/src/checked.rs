@@ -9,7 +9,7 @@
 //! * Each label, annotation and entry of `data` is checked by itself ([`TextMap`](crate::TextMap)).
 //! * A field of `spec` outside a list is a `Checked<Option<T>>` where its loss changes what the object means: whoever
 //!   asks for the class of an Ingress cannot mistake a broken class for none.
-//! * Where absence is harmless (a creation time, a generation) a bad value is the same as none ([`or_default`]).
+//! * Where absence is harmless (a creation time, a generation) a bad value is the same as none (`or_default`).
 //!
 //! Whatever was bad is also in [`Decoded::faults`](crate::Decoded::faults), so nothing is dropped in silence.
 

@@ -1,7 +1,7 @@
 //! EndpointSlice, `discovery.k8s.io/v1`.
 
-use crate::{Checked, Fault, List, Meta, open_enum::open_enum, service::TransportProtocol};
-use serde::Deserialize;
+use crate::{Checked, Fault, List, Meta, TextMap, open_enum::open_enum, service::TransportProtocol};
+use serde::{Deserialize, Deserializer};
 
 /// The label that names the Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -10,8 +10,9 @@ pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSlice {
-    /// Its names.
-    #[serde(default, rename = "metadata")]
+    /// Its names. There are many of them and they change often, so of labels and annotations only [`SERVICE_NAME`] is
+    /// kept.
+    #[serde(default, rename = "metadata", deserialize_with = "lean_meta")]
     pub meta: Meta,
     /// What the addresses are.
     #[serde(default)]
@@ -29,6 +30,13 @@ impl EndpointSlice {
     pub fn service_name(&self) -> Result<Option<&str>, &Fault> {
         Ok(self.meta.labels.get(SERVICE_NAME)?.map(|name| &**name))
     }
+}
+
+fn lean_meta<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Meta, D::Error> {
+    let mut meta = Meta::deserialize(deserializer)?;
+    meta.labels.retain(|label| label == SERVICE_NAME);
+    meta.annotations = TextMap::default();
+    Ok(meta)
 }
 
 open_enum! {

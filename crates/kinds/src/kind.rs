@@ -1,5 +1,6 @@
 //! The table of kinds: what each is called in the API, and how a document's `apiVersion` and `kind` lead to it.
 
+use crate::suggest;
 use std::fmt;
 
 /// The groups in which one kind of ours may stand: objects written for Contour are read as they are.
@@ -130,6 +131,11 @@ impl Kind {
         Self::named(name).find(|kind| kind.group() == group && kind.version() == version)
     }
 
+    /// The kind that was probably meant by a name that is none.
+    pub fn meant_by(name: &str) -> Option<&'static str> {
+        suggest::nearest(name, Self::ALL.iter().map(|kind| kind.name()))
+    }
+
     /// The kinds of this name in whatever group: to tell a wrong `apiVersion` from a foreign kind.
     pub fn named(name: &str) -> impl Iterator<Item = Kind> {
         Self::ALL.iter().copied().filter(move |kind| kind.name() == name)
@@ -157,6 +163,7 @@ mod tests {
         assert_eq!(Kind::of("networking.k8s.io/v1beta1", "Ingress"), None);
         assert_eq!(Kind::of("v1", "Ingress"), None);
         assert_eq!(Kind::of("", ""), None);
+        assert_eq!((Kind::meant_by("ingres"), Kind::meant_by("HTTPRoute")), (Some("Ingress"), None));
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub mod service;
 mod suggest;
 pub mod text_map;
 pub mod tls_certificate_delegation;
+pub mod uid;
 
 pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
@@ -50,3 +51,4 @@ pub use secret::Secret;
 pub use service::Service;
 pub use text_map::TextMap;
 pub use tls_certificate_delegation::TlsCertificateDelegation;
+pub use uid::Uid;

@@ -1,7 +1,7 @@
 //! What every object has: `metadata`, as far as something reads it.
 
 use crate::{
-    TextMap,
+    TextMap, Uid,
     checked::or_default,
     text_map::{FromText, Written},
 };
@@ -28,8 +28,8 @@ pub struct Meta {
     #[serde(default, deserialize_with = "shared")]
     pub name: Arc<str>,
     /// What tells it from an object of the same name that was deleted; empty in files.
-    #[serde(default, deserialize_with = "or_default")]
-    pub uid: Box<str>,
+    #[serde(default, deserialize_with = "written")]
+    pub uid: Uid,
     /// Counts the changes of `spec`; 0 in files.
     #[serde(default, deserialize_with = "or_default")]
     pub generation: i64,
@@ -45,9 +45,9 @@ pub struct Meta {
     /// The annotations, without kubectl's copy of the object.
     #[serde(default, deserialize_with = "annotations")]
     pub annotations: TextMap,
-    /// The API server's mark of the last write.
-    #[serde(default, deserialize_with = "or_default")]
-    pub resource_version: Box<str>,
+    /// The API server's count of writes when this one was made; 0 in files. (A number for every kind that is read here.)
+    #[serde(default, deserialize_with = "resource_version")]
+    pub resource_version: u64,
 }
 
 /// The fields of `metadata` that nothing reads.
@@ -86,7 +86,24 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>,
             text.parse().map(|time| Time(Some(time))).map_err(|_| "expected a time such as 2006-01-02T15:04:05Z")
         }
     }
-    or_default::<Written<Time>, D>(deserializer).map(|Written(Time(time))| time)
+    written(deserializer).map(|Time(time)| time)
+}
+
+fn written<'de, T: FromText + Default, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    or_default::<Written<T>, D>(deserializer).map(|Written(value)| value)
+}
+
+fn resource_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    #[derive(Default)]
+    struct Version(u64);
+
+    impl FromText for Version {
+        fn from_text(text: &str) -> Result<Self, &'static str> {
+            // What is no number is no fault either: nobody but the API server has a use for it.
+            Ok(Version(text.parse().unwrap_or_default()))
+        }
+    }
+    written(deserializer).map(|Version(version)| version)
 }
 
 fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {

@@ -122,6 +122,17 @@ impl<'t> Document<'t> {
     }
 }
 
+/// Whether a map has a key already. Most maps are small enough to look through; a large one is remembered in `seen`.
+fn is_repeated<'t>(entries: &[(Key<'t>, Node<'t>)], seen: &mut HashSet<Cow<'t, str>>, key: &Key<'t>) -> bool {
+    if entries.len() < 16 {
+        return entries.iter().any(|(known, _)| known.text == key.text);
+    }
+    if seen.is_empty() {
+        seen.extend(entries.iter().map(|(known, _)| known.text.clone()));
+    }
+    !seen.insert(key.text.clone())
+}
+
 struct Composer<'t, 'n> {
     parser: Parser<'t, StrInput<'t>>,
     lines_before: u32,
@@ -219,14 +230,15 @@ impl<'t> Composer<'t, '_> {
                 self.merge(node, &mut merged, &span)?;
                 continue;
             }
-            if !seen.insert(text.clone()) {
-                return Err(self.syntax(&span, &format!("the key `{text}` stands in this map twice")));
+            let key = Key { text, position };
+            if is_repeated(&entries, &mut seen, &key) {
+                return Err(self.syntax(&span, &format!("the key `{}` stands in this map twice", key.text)));
             }
-            entries.push((Key { text, position }, node));
+            entries.push((key, node));
         }
         // What is written out wins over what is merged in, and what is merged first over what is merged later.
         for (key, node) in merged {
-            if seen.insert(key.text.clone()) {
+            if !is_repeated(&entries, &mut seen, &key) {
                 entries.push((key, node));
             }
         }

@@ -99,7 +99,7 @@ fn each_problem_names_its_place() {
         ("b.yaml", "apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: old}\n"),
         (
             "c.yaml",
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: e}\n",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: e}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingres\nmetadata: {name: e}\n---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: e}\n",
         ),
         ("d.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  labels: {}\n"),
         ("e.yaml", "metadata: {name: x}\n"),
@@ -114,6 +114,8 @@ fn each_problem_names_its_place() {
             "SES2004: a.yaml:11:9: Ingress default/web: there is no field `spec.rules[0].http.paths[1].pth`; did you mean `path`?",
             "SES2009: b.yaml:1:13: Ingress is read as networking.k8s.io/v1, not as extensions/v1beta1",
             "SES2003: c.yaml:2:7: Deployment of apps/v1 is not read",
+            "SES2003: c.yaml:10:7: Ingres of networking.k8s.io/v1 is not read; did you mean Ingress?",
+            "SES2003: c.yaml:14:7: Service of serving.knative.dev/v1 is not read",
             "SES2007: d.yaml:3:1: metadata.name is missing",
             "SES2007: e.yaml:1:1: `kind` is missing",
             "SES2002: f.yaml:1:1: expected an object with apiVersion, kind and metadata, found a list",

@@ -47,7 +47,10 @@ fn an_ingress_as_the_api_server_sends_it() {
     assert_eq!((decoded.faults, decoded.unknown), (vec![], vec![]));
     assert_eq!(decoded.object.key(), ObjectKey::new(Kind::Ingress, "shop", "web"));
     let ingress = decoded.object.get::<Ingress>().unwrap();
-    assert_eq!((&*ingress.meta.uid, ingress.meta.generation, &*ingress.meta.resource_version), ("8f5c", 3, "812"));
+    assert_eq!(
+        (ingress.meta.uid.to_string(), ingress.meta.generation, ingress.meta.resource_version),
+        ("8f5c".into(), 3, 812)
+    );
     assert_eq!(ingress.meta.created.unwrap().as_second(), 1_767_323_045);
     assert!(!ingress.meta.deleting);
     assert_eq!(ingress.meta.annotations.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["a.io/b"]);
@@ -88,6 +91,19 @@ fn a_bad_field_of_the_spec_cannot_be_mistaken_for_an_absent_one() {
     assert_eq!((ingress.spec.tls.len(), ingress.spec.rules.len()), (1, 1));
     assert_eq!(&*ingress.spec.tls[0].fault().unwrap().path, "spec.tls");
     assert_eq!(faults.len(), 4);
+}
+
+#[test]
+fn of_an_endpoint_slice_only_the_label_that_counts_is_kept() {
+    let decoded = read(
+        Kind::EndpointSlice,
+        r#"{"metadata": {"name": "a", "labels": {"kubernetes.io/service-name": "web", "b": "c"}, "annotations": {"d": "e"}},
+            "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}, {"addresses": "10.0.0.2"}]}"#,
+    );
+    let slice = decoded.object.get::<crate::EndpointSlice>().unwrap();
+    assert_eq!(slice.service_name(), Ok(Some("web")));
+    assert_eq!((slice.meta.labels.iter().count(), slice.meta.annotations.is_empty()), (1, true));
+    assert_eq!(slice.endpoints.good().count(), 1);
 }
 
 #[test]
@@ -138,6 +154,43 @@ fn unknown_fields_are_named_with_what_was_probably_meant() {
             "there is no field `spec.ports[0].speed`",
         ]
     );
+}
+
+/// Each field that the API has and nothing reads, where it stands.
+#[test]
+fn known_fields_that_nothing_reads_are_not_reported() {
+    let meta = r#""metadata": {"name": "a", "managedFields": [], "selfLink": "", "generateName": "", "ownerReferences": [],
+        "deletionGracePeriodSeconds": 1, "finalizers": []}"#;
+    let balancer = r#""loadBalancer": {"ingress": [{"ip": "10.0.0.1", "ipMode": "VIP", "ports": []}]}"#;
+    let delegation = r#""spec": {"delegations": []}, "status": {}"#;
+    for (kind, rest) in [
+        (Kind::Namespace, r#""spec": {}, "status": {}"#.to_owned()),
+        (Kind::IngressClass, r#""spec": {"controller": "x", "parameters": {}}"#.to_owned()),
+        (Kind::Ingress, format!(r#""spec": {{}}, "status": {{{balancer}}}"#)),
+        (
+            Kind::Service,
+            format!(
+                r#""spec": {{"allocateLoadBalancerNodePorts": true, "clusterIPs": [], "externalIPs": [], "externalTrafficPolicy": "",
+                "healthCheckNodePort": 1, "internalTrafficPolicy": "", "ipFamilies": [], "ipFamilyPolicy": "", "loadBalancerClass": "",
+                "loadBalancerIP": "", "loadBalancerSourceRanges": [], "publishNotReadyAddresses": true, "selector": {{}},
+                "sessionAffinity": "", "sessionAffinityConfig": {{}}, "trafficDistribution": "",
+                "ports": [{{"port": 1, "targetPort": 2, "nodePort": 3}}]}}, "status": {{"conditions": [], {balancer}}}"#
+            ),
+        ),
+        (
+            Kind::EndpointSlice,
+            r#""endpoints": [{"addresses": [], "deprecatedTopology": {}, "hints": {}, "hostname": "", "nodeName": "", "targetRef": {}}]"#
+                .to_owned(),
+        ),
+        (Kind::Secret, r#""immutable": true"#.to_owned()),
+        (Kind::ConfigMap, r#""immutable": true, "binaryData": {}"#.to_owned()),
+        (Kind::TlsCertificateDelegation(Vendor::Contour), delegation.to_owned()),
+        (Kind::TlsCertificateDelegation(Vendor::Sesame), delegation.to_owned()),
+    ] {
+        let api_version = kind.api_version();
+        let decoded = read(kind, &format!(r#"{{"apiVersion": "{api_version}", "kind": "{kind}", {meta}, {rest}}}"#));
+        assert_eq!((decoded.unknown, decoded.faults), (vec![], vec![]), "{kind}");
+    }
 }
 
 #[test]

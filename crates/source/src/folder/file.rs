@@ -278,17 +278,22 @@ impl DocumentReader<'_> {
         if !self.reading.foreign.insert((api_version.to_owned(), name.to_owned())) {
             return;
         }
-        let versions: Vec<String> = Kind::named(name).map(Kind::api_version).collect();
-        let problem = match versions.is_empty() {
-            true => Problem::new(Code::UnknownKind, format!("{name} of {api_version} is not read")),
-            false => {
-                let versions = versions.join(" and ");
-                Problem::new(Code::OtherVersion, format!("{name} is read as {versions}, not as {api_version}"))
+        let (group, _) = api_version.rsplit_once('/').unwrap_or_default();
+        // The same name in a stranger's group is a stranger's kind; these are the groups of our kinds, now or formerly.
+        let is_near = |kind: &Kind| [kind.group(), "extensions", ""].contains(&group);
+        let versions: Vec<String> = Kind::named(name).filter(is_near).map(Kind::api_version).collect();
+        let (code, field, why) = match (versions.is_empty(), Kind::meant_by(name).filter(|meant| *meant != name)) {
+            (false, _) => {
+                let why = format!("{name} is read as {}, not as {api_version}", versions.join(" and "));
+                (Code::OtherVersion, "apiVersion", why)
             }
+            (true, Some(meant)) => {
+                (Code::UnknownKind, "kind", format!("{name} of {api_version} is not read; did you mean {meant}?"))
+            }
+            (true, None) => (Code::UnknownKind, "kind", format!("{name} of {api_version} is not read")),
         };
-        let field = if versions.is_empty() { "kind" } else { "apiVersion" };
         let spot = self.spot(locate(node, field));
-        self.reading.note(problem.at(spot));
+        self.reading.note(Problem::new(code, why).at(spot));
     }
 
     fn decoded(&mut self, node: &Node<'_>, decoded: Decoded, place: Place) {

@@ -86,6 +86,9 @@ fn errors_name_the_line_of_the_file() {
     assert_eq!(errors.len(), 1);
     assert!((4..=6).contains(&errors[0].position().line), "{errors:?}");
     assert_eq!(one("a: 1\nb: 2\na: 3\n"), "3:1 the key `a` stands in this map twice");
+    let large: String = (0..40).map(|key| format!("k{key}: 1\n")).collect();
+    assert_eq!(one(&format!("{large}k3: 2\n")), "41:1 the key `k3` stands in this map twice");
+    assert_eq!(one(&format!("{large}k39: 2\n")), "41:1 the key `k39` stands in this map twice");
     assert_eq!(one("? [a, b]\n: c\n"), "1:3 a key must be text");
     assert_eq!(one("a: !thing 5"), "1:11 tags of this sort have no meaning here");
     assert_eq!(one("a: !!int five"), "1:10 the value is not what its tag `!!int` says");
