@@ -6,7 +6,6 @@
 
 pub mod apiserver;
 pub mod backend;
-#[cfg(feature = "cases")]
 pub mod certs;
 pub mod client;
 pub mod cluster;
