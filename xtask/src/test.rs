@@ -5,14 +5,12 @@
 //! skipped, and a reader of the last line has to learn that.
 //!
 //! A test that cannot run here says so in one of two ways: a program with a harness of its own prints
-//! `test NAME ... ignored, REASON`; a test under the standard harness appends `NAME: REASON` to the file that
-//! `SESAME_SKIPS` names, and returns (the harness takes it for passed; the sum does not).
+//! `test NAME ... ignored, REASON`; a test under the standard harness writes `skipped: REASON: NAME` to its standard error
+//! (past the harness, which would keep it to itself) and returns. The harness takes it for passed; the sum does not.
 
 mod count;
 
-use std::fs;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
-use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::thread;
 
@@ -22,13 +20,12 @@ use count::Count;
 
 /// Runs `cargo test` with `arguments`, on the whole workspace if there are none.
 pub fn run(arguments: &[String]) -> Result<ExitCode> {
-    let skips = Skips::new()?;
     let mut cargo = crate::cargo();
     cargo.current_dir(crate::root()).args(["test", "--no-fail-fast"]);
     if arguments.is_empty() {
         cargo.arg("--workspace");
     }
-    cargo.args(arguments).env(count::SKIPS, &skips.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    cargo.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     if std::io::stderr().is_terminal() {
         cargo.env("CARGO_TERM_COLOR", "always");
     }
@@ -41,7 +38,6 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
     count.add(errors.join().expect("passing on lines does not panic")?);
     let status = child.wait().context("waiting for cargo")?;
 
-    count.take_skips(&fs::read_to_string(&skips.0).context("reading what was skipped")?);
     count.take_end(status.success());
     println!("\n{}", count.summary());
     let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
@@ -60,21 +56,4 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Result<Count> {
         line.clear();
     }
     Ok(count)
-}
-
-/// The file in which tests say that they were skipped. It goes when we do.
-struct Skips(PathBuf);
-
-impl Skips {
-    fn new() -> Result<Skips> {
-        let path = std::env::temp_dir().join(format!("sesame-skips-{}", std::process::id()));
-        fs::write(&path, "").with_context(|| format!("making {}", path.display()))?;
-        Ok(Skips(path))
-    }
-}
-
-impl Drop for Skips {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
 }

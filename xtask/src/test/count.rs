@@ -1,6 +1,6 @@
 //! Counts tests by the lines that their harness prints.
 //!
-//! In: lines of `cargo test`, the lines of the skip file, and how cargo ended. Out: how many passed, failed and were skipped.
+//! In: lines of `cargo test` and of the tests, and how cargo ended. Out: how many passed, failed and were skipped.
 //! A test program that dies has no result line: cargo's own count of failed targets tells of it.
 
 #[cfg(test)]
@@ -8,15 +8,14 @@ mod tests;
 
 use std::fmt::Write;
 
-/// The variable that names the file in which tests note that they were skipped.
-pub const SKIPS: &str = "SESAME_SKIPS";
-
 /// What was counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Count {
     passed: usize,
     failed: usize,
     skipped: usize,
+    /// Tests that called themselves skipped; the harness counted them as passed.
+    returned: usize,
     /// `NAME: REASON` of each skipped test whose reason is known.
     reasons: Vec<String>,
     /// Result lines that say FAILED.
@@ -41,6 +40,9 @@ impl Count {
             line.strip_prefix("test ").and_then(|test| test.split_once(" ... ignored, "))
         {
             self.reasons.push(format!("{name}: {reason}"));
+        } else if let Some((reason, name)) = line.strip_prefix("skipped: ").and_then(|test| test.rsplit_once(": ")) {
+            self.reasons.push(format!("{name}: {reason}"));
+            self.returned += 1;
         } else if line.starts_with("error: ")
             && (line.ends_with(" target failed:") || line.ends_with(" targets failed:"))
         {
@@ -48,17 +50,10 @@ impl Count {
         }
     }
 
-    /// Takes the file of skips. Those tests were counted as passed.
-    pub fn take_skips(&mut self, file: &str) {
-        let before = self.reasons.len();
-        self.reasons.extend(file.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
-        let more = self.reasons.len() - before;
-        self.passed = self.passed.saturating_sub(more);
-        self.skipped += more;
-    }
-
     /// Takes how cargo ended: programs that died count as one failed test each.
     pub fn take_end(&mut self, success: bool) {
+        self.passed = self.passed.saturating_sub(self.returned);
+        self.skipped += self.returned;
         self.failed += self.failed_targets.saturating_sub(self.failed_programs);
         self.broken = !success && self.failed == 0;
     }
@@ -68,6 +63,7 @@ impl Count {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.returned += other.returned;
         self.reasons.extend(other.reasons);
         self.failed_programs += other.failed_programs;
         self.failed_targets += other.failed_targets;

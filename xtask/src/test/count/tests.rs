@@ -2,10 +2,12 @@
 
 use super::*;
 
-fn counted(lines: &str, skips: &str, success: bool) -> Count {
+fn counted(lines: &str, errors: &str, success: bool) -> Count {
     let mut count = Count::default();
     lines.lines().for_each(|line| count.take_line(line));
-    count.take_skips(skips);
+    let mut second = Count::default();
+    errors.lines().for_each(|line| second.take_line(line));
+    count.add(second);
     count.take_end(success);
     count
 }
@@ -55,7 +57,7 @@ fn what_does_not_build_is_no_success() {
 
 #[test]
 fn lack_of_root_is_told_and_fails_in_ci() {
-    let count = counted(TWO_PROGRAMS, "node::two_nodes: needs root\n", true);
+    let count = counted(TWO_PROGRAMS, "skipped: needs root: node::two_nodes\n", true);
     assert_eq!(
         count.summary(),
         "skipped for lack of root (run as root to have them):\n  node::two_nodes: needs root\n2 passed, 0 failed, 1 skipped"
@@ -80,5 +82,5 @@ fn a_harness_of_its_own_may_skip_too() {
 
 #[test]
 fn a_skip_for_another_reason_does_not_fail_ci() {
-    assert!(counted(TWO_PROGRAMS, "root_path: needs a cluster", true).is_good(true));
+    assert!(counted(TWO_PROGRAMS, "skipped: needs a cluster: root_path", true).is_good(true));
 }
