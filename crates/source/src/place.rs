@@ -60,10 +60,25 @@ impl Spot {
     }
 
     /// A place in a text that is at hand.
-    pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, is_secret: bool) -> Self {
-        let excerpt = if is_secret { None } else { excerpt(text, position, part) };
+    pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, hide: Hide) -> Self {
+        let excerpt = match hide {
+            Hide::Nothing => excerpt(text, position, part),
+            Hide::FlowLines => excerpt(text, position, part).filter(|excerpt| !excerpt.line.contains('{')),
+            Hide::Everything => None,
+        };
         Self { file, position, excerpt }
     }
+}
+
+/// Which lines are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hide {
+    /// Each may be shown.
+    Nothing,
+    /// Those that may hold more than the object in question: there is a Secret in the same document.
+    FlowLines,
+    /// None may be shown: it is a Secret.
+    Everything,
 }
 
 /// Which part of a line is meant.
@@ -137,8 +152,8 @@ pub struct Place {
     pub(crate) item: Option<u32>,
     /// Where the object begins.
     pub(crate) start: Position,
-    /// Whether it is a Secret, whose lines are not shown.
-    pub(crate) is_secret: bool,
+    /// Which of its lines are not shown.
+    pub(crate) hide: Hide,
 }
 
 impl Place {
@@ -179,7 +194,7 @@ impl Place {
             },
         };
         let (position, part) = locate(object, field);
-        Some(Spot::in_text(self.file.shown.clone(), text, position, part, self.is_secret))
+        Some(Spot::in_text(self.file.shown.clone(), text, position, part, self.hide))
     }
 }
 

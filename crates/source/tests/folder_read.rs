@@ -207,9 +207,14 @@ fn no_line_of_a_secret_is_ever_shown() {
         ),
         ("b.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  key: hunter2\n bad: [\n"),
         ("c.json", "{\"kind\": \"Secret\", \"data\": {\"a\": \"hunter2\"}"),
+        (
+            "d.json",
+            r#"{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}, "stringData": {"a": "hunter2"}},
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": 7}}, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}, "stringData": {"a": "hunter2"}}]}"#,
+        ),
     ]);
     let batch = read(folder.path());
-    assert!(problems(&batch).len() >= 5);
+    assert!(problems(&batch).len() >= 6);
     for problem in problems(&batch) {
         let shown = format!("{problem:?} {}", snippet::problem(problem, Style::Plain));
         assert!(!shown.contains("hunter2"), "{shown}");

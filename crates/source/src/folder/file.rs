@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Place, Problem, Spot,
-    place::{FileVersion, Part, locate, locate_key},
+    place::{FileVersion, Hide, Part, locate, locate_key},
     yaml::{self, YamlError},
 };
 use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectKey, Position, Secret, Value, decode};
@@ -158,7 +158,8 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
             index,
             root,
             limits,
-            is_secret: mentions_secret(document.text),
+            mentions_secret: mentions_secret(document.text),
+            hide: if mentions_secret(document.text) { Hide::Everything } else { Hide::Nothing },
         };
         match document.parse(&limits.yaml, &mut nodes) {
             Ok(None) => {}
@@ -173,9 +174,9 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
     reading
 }
 
-/// Whether a text that cannot be parsed may hold a Secret, whose lines must not be shown.
+/// Whether a text may hold a Secret, whose lines must not be shown.
 fn mentions_secret(text: &str) -> bool {
-    text.contains("Secret")
+    ["Secret", "stringData", "PRIVATE KEY"].iter().any(|word| text.contains(word))
 }
 
 impl Reading {
@@ -206,7 +207,8 @@ struct DocumentReader<'r> {
     index: u32,
     root: &'r Path,
     limits: &'r Limits,
-    is_secret: bool,
+    mentions_secret: bool,
+    hide: Hide,
 }
 
 impl DocumentReader<'_> {
@@ -253,14 +255,13 @@ impl DocumentReader<'_> {
         let Some(kind) = Kind::of(&api_version, &name) else {
             return self.not_ours(node, &api_version, &name);
         };
-        self.is_secret = kind == Kind::Secret;
-        let place = Place {
-            file: self.version.clone(),
-            document: self.index,
-            item,
-            start: node.position,
-            is_secret: self.is_secret,
+        self.hide = match (kind, self.mentions_secret) {
+            (Kind::Secret, _) => Hide::Everything,
+            (_, true) => Hide::FlowLines,
+            (_, false) => Hide::Nothing,
         };
+        let place =
+            Place { file: self.version.clone(), document: self.index, item, start: node.position, hide: self.hide };
         match kinds::decode(kind, node) {
             Ok(decoded) => self.decoded(node, decoded, place),
             Err(error) => {
@@ -343,7 +344,7 @@ impl DocumentReader<'_> {
 
     fn spot(&self, (position, part): (Position, Part)) -> Spot {
         // Nobody sees the line of a problem that is not kept.
-        let is_hidden = self.is_secret || self.reading.problems.len() >= MOST_PROBLEMS;
-        Spot::in_text(self.version.shown.clone(), self.text, position, part, is_hidden)
+        let hide = if self.reading.problems.len() < MOST_PROBLEMS { self.hide } else { Hide::Everything };
+        Spot::in_text(self.version.shown.clone(), self.text, position, part, hide)
     }
 }

@@ -377,3 +377,6 @@ fn is_hidden(name: &OsStr) -> bool {
 fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
 }
+
+#[cfg(test)]
+mod tests;

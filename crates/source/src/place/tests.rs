@@ -25,7 +25,7 @@ fn place(file: &Path) -> Place {
     let version =
         FileVersion { path: file.into(), shown: Path::new("conf/a.yaml").into(), hash: xxh3_64(TEXT.as_bytes()) };
     let start = Position { line: 5, column: 3 };
-    Place { file: Arc::new(version), document: 0, item: Some(1), start, is_secret: false }
+    Place { file: Arc::new(version), document: 0, item: Some(1), start, hide: Hide::Nothing }
 }
 
 /// The place of a field and the part of the line that is meant.
@@ -77,7 +77,7 @@ fn lines_of_secrets_and_endless_lines_are_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, TEXT).unwrap();
-    let secret = Place { is_secret: true, ..place(&file) };
+    let secret = Place { hide: Hide::Everything, ..place(&file) };
     assert_eq!((secret.spot("spec").to_string(), secret.spot("spec").excerpt), ("conf/a.yaml:9:3".into(), None));
     assert_eq!(excerpt(&"x".repeat(5000), Position { line: 1, column: 3 }, Part::Value), None);
 }
