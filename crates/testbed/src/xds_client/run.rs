@@ -61,6 +61,8 @@ pub(super) struct Run {
     pointed_at: BTreeMap<Ref, usize>,
     /// Cluster responses that are taken when their endpoints are there.
     warming: Vec<Response>,
+    /// Names to ask for and no longer to ask for, not yet said: one request carries all that one event brings.
+    unsaid: BTreeMap<Kind, (Vec<String>, Vec<String>)>,
 }
 
 impl Run {
@@ -80,6 +82,7 @@ impl Run {
             points_at: BTreeMap::new(),
             pointed_at: BTreeMap::new(),
             warming: Vec::new(),
+            unsaid: BTreeMap::new(),
         }
     }
 
@@ -122,9 +125,9 @@ impl Run {
         let kinds: Vec<Kind> =
             state.kinds.iter().filter(|(_, of)| of.all || !of.names.is_empty()).map(|(k, _)| *k).collect();
         for kind in kinds {
-            let request = self.said.subscribe(&self.manner, kind, state.of(kind), &[], &[]);
-            self.send(kind, &request);
+            self.unsaid.entry(kind).or_default();
         }
+        self.say(&mut state);
     }
 
     fn command(&mut self, command: Command) {
@@ -142,40 +145,45 @@ impl Run {
             Command::Raw(kind, message) => self.send(kind, &message),
             Command::Pause(_) => {}
         }
+        self.say(&mut state);
     }
 
     fn subscribe(&mut self, state: &mut State, kind: Kind, names: Vec<String>) {
         let of = state.of(kind);
-        let added: Vec<String> = names.into_iter().filter(|name| of.names.insert(name.clone())).collect();
-        if !added.is_empty() {
-            let request = self.said.subscribe(&self.manner, kind, of, &added, &[]);
-            self.send(kind, &request);
+        let mut added = names.into_iter().filter(|name| of.names.insert(name.clone())).peekable();
+        if added.peek().is_some() {
+            self.unsaid.entry(kind).or_default().0.extend(added);
         }
     }
 
     fn subscribe_all(&mut self, state: &mut State, kind: Kind) {
-        let of = state.of(kind);
-        if !std::mem::replace(&mut of.all, true) {
-            let request = self.said.subscribe(&self.manner, kind, of, &["*".into()], &[]);
-            self.send(kind, &request);
+        if !std::mem::replace(&mut state.of(kind).all, true) {
+            self.unsaid.entry(kind).or_default().0.push("*".into());
         }
     }
 
     fn unsubscribe(&mut self, state: &mut State, kind: Kind, names: Vec<String>) {
         let of = state.of(kind);
-        let mut removed: Vec<String> = names.into_iter().filter(|name| of.names.remove(name)).collect();
+        let removed: Vec<String> = names.into_iter().filter(|name| of.names.remove(name)).collect();
         if removed.is_empty() {
             return;
         }
-        let request = self.said.subscribe(&self.manner, kind, of, &[], &removed);
-        self.send(kind, &request);
+        self.unsaid.entry(kind).or_default().1.extend(removed.iter().cloned());
         // What is held because all are asked for stays.
         if !of.all {
             removed.iter().for_each(|name| {
                 of.held.remove(name);
                 of.gone.remove(name);
             });
-            removed.drain(..).for_each(|name| self.repoint(state, kind, &name, Vec::new()));
+            removed.iter().for_each(|name| self.repoint(state, kind, name, Vec::new()));
+        }
+    }
+
+    /// Says what is unsaid.
+    fn say(&mut self, state: &mut State) {
+        for (kind, (add, remove)) in std::mem::take(&mut self.unsaid) {
+            let request = self.said.subscribe(&self.manner, kind, state.of(kind), &add, &remove);
+            self.send(kind, &request);
         }
     }
 
@@ -249,6 +257,8 @@ impl Run {
             }
             Reply::Ack => {
                 self.take(state, &response);
+                // Before the answer, as Envoy does: what a cluster points at is part of taking it.
+                self.say(state);
                 if self.habits.warm && kind == Kind::Cluster {
                     self.warming.push(response.clone());
                 } else {
@@ -291,6 +301,11 @@ impl Run {
             removed = state.of(kind).held.keys().filter(|name| !listed.contains(name.as_str())).cloned().collect();
         }
         for resource in &response.resources {
+            // What was asked for no longer may still be on its way. Virtual hosts are asked for by another's name.
+            let of = state.of(kind);
+            if !of.all && !of.names.contains(&resource.name) && kind != Kind::VirtualHost {
+                continue;
+            }
             let pointing = match &resource.message {
                 Some(message) if self.habits.follow => refs(kind, message),
                 _ => Vec::new(),
@@ -307,7 +322,7 @@ impl Run {
         for name in removed {
             let of = state.of(kind);
             of.held.remove(&name);
-            if self.manner.delta {
+            if self.manner.delta && (of.all || of.names.contains(&name)) {
                 of.gone.insert(name.clone());
             }
             self.repoint(state, kind, &name, Vec::new());
