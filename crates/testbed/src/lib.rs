@@ -6,6 +6,8 @@
 
 pub mod apiserver;
 pub mod backend;
+#[cfg(feature = "cases")]
+pub mod cases;
 pub mod certs;
 pub mod client;
 pub mod cluster;

@@ -1,0 +1,14 @@
+//! Every golden case: objects in, what Envoy gets, and what a client is answered through a real Envoy.
+//!
+//! `UPDATE_CASES=1` writes the golden parts anew, `CASES=paths` runs the cases with `paths` in their names.
+
+use std::path::Path;
+
+fn folder(dialect: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(dialect)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ingress() {
+    testbed::cases::run(&folder("ingress")).await;
+}

@@ -1,0 +1,140 @@
+//! Golden cases: one YAML file holds what people write, what is asked, what is answered, and what Envoy gets.
+//!
+//! In: a folder of case files. Out: nothing, or a report of everything that differs. A case goes the whole way: its objects
+//! are read as a folder's are, built by the pipeline, compared with the case's golden part, given to a real Envoy by a
+//! real xDS server, which must take all of it, and asked for every row of the case's table. One Envoy serves all cases,
+//! each as the next state of its fleet, so a case costs milliseconds and every change from one to the next is a test too.
+//!
+//! ```yaml
+//! # A path that nobody has is 404.
+//! settings:                                  # optional: what the operator sets
+//!   ingress-class-names: [mine]
+//! ---
+//! apiVersion: networking.k8s.io/v1           # the objects, as in any folder
+//! kind: Ingress
+//! ...
+//! ---
+//! requests:                                  # request: answer (status, and the backend or the place it leads to)
+//! - http://a.example.com/x: 200 default/web
+//! - POST https://a.example.com/y: 404
+//!   http: 2
+//! --- # What comes of it: UPDATE_CASES=1 writes it.
+//! verdicts: ...
+//! ```
+//!
+//! What a case does not have to say: a Service without EndpointSlices has a backend that calls itself `namespace/name`;
+//! every address in 198.18.100.0/24 that a case mentions has a backend that calls itself by its address; a Secret with the
+//! annotation `projectsesame.io/test-certificate: NAMES` is given a certificate for them (see [`objects`]).
+//!
+//! `CASES=text` runs only the cases whose names contain it.
+
+mod backends;
+mod diff;
+mod file;
+mod golden;
+mod objects;
+mod proxy;
+mod request;
+mod settings;
+mod table;
+mod yaml;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use pipeline::Pipeline;
+
+use crate::certs::Ca;
+
+pub use backends::Backends;
+pub use file::Case;
+pub use proxy::{Error, Proxy};
+
+/// Runs every case of a folder.
+///
+/// # Panics
+/// When anything differs from what a case says; the message tells all of it.
+pub async fn run(folder: &Path) {
+    let only = std::env::var("CASES").unwrap_or_default();
+    let update = std::env::var_os("UPDATE_CASES").is_some();
+    let mut runner = Runner::start().await.expect("a proxy to run cases on");
+    let mut failed = Vec::new();
+    let mut count = 0;
+    for path in files(folder).into_iter().filter(|path| path.to_string_lossy().contains(&only)) {
+        let begun = Instant::now();
+        count += 1;
+        let wrong = match Case::read(&path) {
+            Ok(case) => runner.case(&case, update).await,
+            Err(why) => vec![why],
+        };
+        let word = if wrong.is_empty() { "ok" } else { "FAILED" };
+        println!("{:50} {word} in {:.0?}", path.strip_prefix(folder).unwrap_or(&path).display(), begun.elapsed());
+        if !wrong.is_empty() {
+            failed.push(format!("{}:\n{}", path.display(), wrong.join("\n")));
+        }
+    }
+    assert!(count > 0, "there is no case in {}", folder.display());
+    assert!(failed.is_empty(), "{} of {count} cases failed\n\n{}", failed.len(), failed.join("\n\n"));
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+/// What all cases share.
+struct Runner {
+    proxy: Proxy,
+    backends: Backends,
+    ca: Ca,
+}
+
+impl Runner {
+    async fn start() -> Result<Runner, Error> {
+        Ok(Runner { proxy: Proxy::start("cases").await?, backends: Backends::new(), ca: Ca::new("cases") })
+    }
+
+    /// Runs one case; gives what is wrong.
+    async fn case(&mut self, case: &Case, update: bool) -> Vec<String> {
+        let settings = case.settings.pipeline();
+        let (objects, problems) = match objects::read(case, &settings, &self.ca, &mut self.backends).await {
+            Ok(read) => read,
+            Err(why) => return vec![why],
+        };
+        let mut pipeline = Pipeline::new(&settings);
+        for object in objects {
+            pipeline.put(&object.key(), Some(object));
+        }
+        let mut output = pipeline.settle();
+        for id in pipeline.unsigned() {
+            let leaf = self.ca.leaf(&id.name).make();
+            let pair = model::tls::KeyPair { chain: leaf.chain_pem().into(), key: leaf.key_pem().into() };
+            pipeline.sign(&id, pair);
+        }
+        output.xds.upserts.extend(pipeline.settle().xds.upserts);
+        let mut wrong = Vec::new();
+        let golden = golden::render(&output, &problems, &self.backends, case.settings.print);
+        if update {
+            case.rewrite(&golden).unwrap_or_else(|error| wrong.push(error));
+        } else if golden != case.golden {
+            wrong.push(diff::lines(&case.golden, &golden));
+        }
+        if let Err(error) = pipeline.self_check() {
+            wrong.push(format!("a build from nothing differs: {error}"));
+        }
+        if let Err(error) = self.proxy.replace(output.xds.upserts).await {
+            wrong.push(format!("{error:?}"));
+            return wrong;
+        }
+        let ports = request::Ports { http: settings.http.port, https: settings.https.port };
+        for row in &case.requests {
+            if let Err(why) = request::check(row, ports, &self.proxy, &self.backends, &self.ca).await {
+                wrong.push(format!("  {}\n    {}", row.line, why.replace('\n', "\n    ")));
+            }
+        }
+        wrong
+    }
+}

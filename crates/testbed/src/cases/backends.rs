@@ -1,0 +1,71 @@
+//! The backends of cases: one echo for each Service that needs one, kept for all cases that follow.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+
+use crate::backend::{Backend, Error};
+use crate::certs::Ca;
+
+/// Backends by name.
+pub struct Backends {
+    running: BTreeMap<String, Backend>,
+    /// What all of them present on their TLS ports.
+    tls: Arc<ServerConfig>,
+}
+
+impl Default for Backends {
+    fn default() -> Backends {
+        Backends::new()
+    }
+}
+
+impl Backends {
+    /// None yet.
+    pub fn new() -> Backends {
+        Backends { running: BTreeMap::new(), tls: Ca::new("backends").leaf("backend").make().server_config() }
+    }
+
+    /// The backend of this name, started if it is not there; its address.
+    pub async fn named(&mut self, name: &str) -> Result<Ipv4Addr, Error> {
+        self.start(name, None).await
+    }
+
+    /// The backend at this address, started if it is not there; it calls itself by the address.
+    pub async fn at(&mut self, address: Ipv4Addr) -> Result<Ipv4Addr, Error> {
+        self.start(&address.to_string(), Some(address)).await
+    }
+
+    async fn start(&mut self, name: &str, address: Option<Ipv4Addr>) -> Result<Ipv4Addr, Error> {
+        if let Some(backend) = self.running.get(name) {
+            return Ok(backend.ip());
+        }
+        let mut builder = Backend::named(name).tls_config(self.tls.clone());
+        if let Some(address) = address {
+            builder = builder.address(address);
+        }
+        let backend = builder.start().await?;
+        let ip = backend.ip();
+        self.running.insert(name.to_owned(), backend);
+        Ok(ip)
+    }
+
+    /// The name of the backend at an address.
+    pub fn name_of(&self, address: &str) -> Option<&str> {
+        let address: IpAddr = address.parse().ok()?;
+        self.running.values().find(|backend| IpAddr::from(backend.ip()) == address).map(Backend::name)
+    }
+
+    /// How many requests all of them have taken.
+    pub fn requests(&self) -> u64 {
+        self.running.values().filter_map(Backend::running).map(echo::Running::requests).sum()
+    }
+}
+
+impl std::fmt::Debug for Backends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.running.keys()).finish()
+    }
+}

@@ -1,0 +1,204 @@
+//! The golden part of a case: what became of its objects, and what Envoy gets, as YAML that people can read.
+//!
+//! Left out is what is the same in every case (a case that prints everything shows it), what differs in every run
+//! (addresses of backends stand there by name), and keys. What is left is what a change of the code may change.
+
+use std::collections::BTreeMap;
+
+use envoy_api::{Any, json};
+use pipeline::Output;
+use serde_json::Value;
+use source::Problem;
+use xds::Kind;
+
+use super::settings::Print;
+use super::{Backends, yaml};
+
+/// What every cluster has, by default.
+const OF_EVERY_CLUSTER: [&str; 10] = [
+    "@type",
+    "name",
+    "alt_stat_name",
+    "common_lb_config",
+    "connect_timeout",
+    "eds_cluster_config",
+    "lb_policy",
+    "type",
+    "upstream_connection_options",
+    "load_assignment.cluster_name",
+];
+
+/// The text.
+pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends, print: Print) -> String {
+    let mut out = String::new();
+    for problem in problems {
+        if out.is_empty() {
+            out.push_str("problems:\n");
+        }
+        let object = problem.object.as_ref().map(|key| format!("{key}")).unwrap_or_default();
+        let line = format!("{} {object} {}: {}", problem.code, problem.field, problem.message);
+        out.push_str(&format!("- {}\n", yaml::word(&line)));
+    }
+    out.push_str(&verdicts(output));
+    let of = |kind: Kind| -> BTreeMap<String, Value> {
+        let resources = output.xds.upserts.iter().filter(|resource| resource.kind == kind);
+        resources.map(|resource| (resource.name.to_string(), value(resource))).collect()
+    };
+    if print == Print::Everything {
+        for (title, kind) in [("listeners", Kind::Listener), ("routes", Kind::Route), ("clusters", Kind::Cluster)] {
+            let all: Value = of(kind).into_iter().collect::<serde_json::Map<_, _>>().into();
+            out.push_str(&format!("{title}:\n{}", yaml::block(&all, 2)));
+        }
+    } else {
+        out.push_str(&listeners(&of(Kind::Listener)));
+        out.push_str(&routes(&of(Kind::Route)));
+        out.push_str(&clusters(&of(Kind::Cluster)));
+    }
+    out.push_str(&endpoints(&of(Kind::Endpoints), backends));
+    let mut secrets: Vec<&str> =
+        output.xds.upserts.iter().filter(|r| r.kind == Kind::Secret).map(|r| &*r.name).collect();
+    secrets.sort_unstable();
+    if !secrets.is_empty() {
+        out.push_str("secrets:\n");
+        out.extend(secrets.into_iter().map(|name| format!("- {}\n", yaml::word(name))));
+    }
+    out
+}
+
+fn value(resource: &xds::Resource) -> Value {
+    if resource.kind == Kind::Secret {
+        return Value::Null;
+    }
+    let any = Any { type_url: resource.kind.type_url().to_owned(), value: resource.body.clone() };
+    json::any_to_json(&any).unwrap_or_else(|error| Value::from(format!("not readable: {error}")))
+}
+
+/// Every object that is ours, and what is wrong with it.
+fn verdicts(output: &Output) -> String {
+    let mut objects: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for (object, list) in &output.verdicts {
+        let lines = list.iter().flat_map(|list| list.iter());
+        let lines = lines.map(|verdict| format!("{} {}: {}", verdict.code, verdict.origin.field, verdict.message));
+        objects.insert(object.to_string(), lines.collect());
+    }
+    if objects.is_empty() {
+        return "verdicts: {}\n".to_owned();
+    }
+    let mut out = String::from("verdicts:\n");
+    for (object, lines) in objects {
+        match &lines[..] {
+            [] => out.push_str(&format!("  {object}: fine\n")),
+            lines => {
+                out.push_str(&format!("  {object}:\n"));
+                out.extend(lines.iter().map(|line| format!("  - {}\n", Value::from(line.as_str()))));
+            }
+        }
+    }
+    out
+}
+
+/// Under TLS, which names lead to which chain; a listener in the clear is always the same.
+fn listeners(listeners: &BTreeMap<String, Value>) -> String {
+    let mut out = String::new();
+    for (name, listener) in listeners {
+        let domains =
+            &listener["filter_chain_matcher"]["matcher_tree"]["custom_match"]["typed_config"]["domain_matchers"];
+        let Some(domains) = domains.as_array() else { continue };
+        out.push_str(&format!("chains of {name}:\n"));
+        for entry in domains {
+            let chain = &entry["on_match"]["action"]["typed_config"]["value"];
+            out.push_str(&format!(
+                "  {}: {}\n",
+                yaml::key(chain.as_str().unwrap_or("?")),
+                yaml::flow(&entry["domains"])
+            ));
+        }
+    }
+    out
+}
+
+/// Each route under its origin, on one line.
+fn routes(tables: &BTreeMap<String, Value>) -> String {
+    let mut out = String::new();
+    for (table, value) in tables {
+        let hosts = value["virtual_hosts"].as_array().map(Vec::as_slice).unwrap_or_default();
+        out.push_str(&format!("routes of {table}:{}\n", if hosts.is_empty() { " {}" } else { "" }));
+        for host in hosts {
+            let mut host = host.clone();
+            let routes = host["routes"].take();
+            let routes = routes.as_array().map(Vec::as_slice).unwrap_or_default();
+            let name = host["name"].as_str().unwrap_or("?");
+            let domains = yaml::flow(&host["domains"]);
+            let title = if host["domains"] == serde_json::json!([name]) {
+                yaml::key(name)
+            } else {
+                yaml::key(&format!("{name} {domains}"))
+            };
+            out.push_str(&format!("  {title}:{}\n", if routes.is_empty() { " []" } else { "" }));
+            for route in routes {
+                let mut route = route.clone();
+                let origin = route["name"].as_str().unwrap_or("?").to_owned();
+                strip(&mut route, &["name", "metadata"]);
+                out.push_str(&format!("  - {}: {}\n", yaml::key(&origin), yaml::flow(&route)));
+            }
+        }
+    }
+    out
+}
+
+/// Each cluster with what is special about it.
+fn clusters(clusters: &BTreeMap<String, Value>) -> String {
+    let mut out = String::new();
+    for (name, value) in clusters {
+        let mut value = value.clone();
+        let dns = value["type"] == "STRICT_DNS";
+        strip(&mut value, &OF_EVERY_CLUSTER);
+        if dns {
+            value["type"] = "STRICT_DNS".into();
+        }
+        if out.is_empty() {
+            out.push_str("clusters:\n");
+        }
+        out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&value)));
+    }
+    out
+}
+
+/// Each endpoint as `address:port`, a backend of the runner's by its name.
+fn endpoints(sets: &BTreeMap<String, Value>, backends: &Backends) -> String {
+    let mut out = String::new();
+    for (name, value) in sets {
+        let mut list = Vec::new();
+        for locality in value["endpoints"].as_array().into_iter().flatten() {
+            let zone = locality["locality"]["zone"].as_str();
+            for endpoint in locality["lb_endpoints"].as_array().into_iter().flatten() {
+                let socket = &endpoint["endpoint"]["address"]["socket_address"];
+                let address = socket["address"].as_str().unwrap_or("?");
+                let who = backends.name_of(address).unwrap_or(address);
+                let zone = zone.map(|zone| format!(" in {zone}")).unwrap_or_default();
+                list.push(Value::from(format!("{who}:{}{zone}", socket["port_value"])));
+            }
+        }
+        // The one endpoint that the runner gives a Service is no news.
+        let service = name.rsplit_once('/').map_or("", |(service, _)| service);
+        if list == [Value::from(format!("{service}:80"))] {
+            continue;
+        }
+        if out.is_empty() {
+            out.push_str("endpoints:\n");
+        }
+        out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&Value::Array(list))));
+    }
+    out
+}
+
+/// Takes fields out, by their names or paths.
+fn strip(value: &mut Value, fields: &[&str]) {
+    for field in fields {
+        let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
+        let parent = if parent.is_empty() { Some(&mut *value) } else { value.get_mut(parent) };
+        if let Some(Value::Object(map)) = parent {
+            map.remove(name);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The objects of a case: read as a folder's are, then given what only a test can have: certificates and backends.
+//!
+//! A Secret with the annotation `projectsesame.io/test-certificate` gets a certificate for the names in it, separated by
+//! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
+//! never committed.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use kinds::{EndpointSlice, Object, Secret, Service};
+use serde_json::json;
+use source::folder::Limits;
+use source::{Folder, Problem};
+
+use super::{Backends, Case};
+use crate::certs::{Ca, KeyType};
+use crate::state::StateDir;
+
+const CERTIFICATE: &str = "projectsesame.io/test-certificate";
+const FORM: &str = "projectsesame.io/test-certificate-form";
+
+/// Reads the objects, starts what they need, and gives what could not be read.
+pub(super) async fn read(
+    case: &Case,
+    settings: &pipeline::Settings,
+    ca: &Ca,
+    backends: &mut Backends,
+) -> Result<(Vec<Object>, Vec<Problem>), String> {
+    let folder = StateDir::new("case").map_err(|error| error.to_string())?;
+    folder.write("objects.yaml", &case.objects).map_err(|error| error.to_string())?;
+    let batch = Folder::read(folder.path(), Limits::default()).map_err(|error| error.to_string())?;
+    let problems = batch.problems.into_values().flatten().collect();
+    let mut objects: Vec<Object> = batch.changes.into_iter().filter_map(|change| change.object).collect();
+    for object in &mut objects {
+        if let Object::Secret(secret) = object
+            && let Some(filled) = filled(secret, ca)?
+        {
+            *object = Object::Secret(filled.into());
+        }
+    }
+    for address in addresses(&case.objects) {
+        backends.at(address).await.map_err(|error| error.to_string())?;
+    }
+    let mut slices = Vec::new();
+    for service in objects.iter().filter_map(|object| object.get::<Service>()) {
+        slices.extend(slice(service, &objects, settings, backends).await?);
+    }
+    objects.extend(slices);
+    Ok((objects, problems))
+}
+
+/// The addresses of backends that a case mentions.
+fn addresses(text: &str) -> BTreeSet<Ipv4Addr> {
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words.filter(|word| word.starts_with("198.18.100.")).filter_map(|word| word.parse().ok()).collect()
+}
+
+fn filled(secret: &Secret, ca: &Ca) -> Result<Option<Secret>, String> {
+    let annotation = |name: &str| secret.meta.annotations.get(name).ok().flatten();
+    let Some(names) = annotation(CERTIFICATE) else { return Ok(None) };
+    let names: Vec<&str> = names.split(' ').collect();
+    let (chain, key) = pair(ca, &names, annotation(FORM).map_or("", |form| form))?;
+    let entries = [("tls.crt", chain), ("tls.key", key)].map(|(name, pem)| (name.into(), pem.as_bytes().into()));
+    Ok(Some(secret.clone().with(entries)))
+}
+
+/// A chain and a key of a form.
+fn pair(ca: &Ca, names: &[&str], form: &str) -> Result<(String, String), String> {
+    let (first, more) = names.split_first().ok_or("a certificate needs a name")?;
+    let leaf = |ca: &Ca| more.iter().fold(ca.leaf(first), |leaf, name| leaf.dns(name));
+    let made = match form {
+        "expired" => leaf(ca).expired(),
+        "p384" => leaf(ca).key(KeyType::P384),
+        "rsa" => leaf(ca).key(KeyType::Rsa2048),
+        "ed25519" => leaf(ca).key(KeyType::Ed25519),
+        "chain" => leaf(&ca.intermediate("between")),
+        "nameless" => ca.nameless_leaf(""),
+        _ => leaf(ca),
+    };
+    let made = made.make();
+    let (chain, key) = (made.chain_pem().to_owned(), made.key_pem().to_owned());
+    Ok(match form {
+        "" | "expired" | "p384" | "rsa" | "ed25519" | "chain" | "nameless" => (chain, key),
+        "openssl" => (chain, made.openssl_key_pem()),
+        "wrong-key" => (chain, made.wrong_key_pem()),
+        "truncated" => (made.truncated_pem(), key),
+        "garbage" => (made.garbage_pem(), key),
+        "swapped" => (key, chain),
+        _ => return Err(format!("there is no form {form} of certificates")),
+    })
+}
+
+/// The endpoints of a Service that has none in the case.
+async fn slice(
+    service: &Service,
+    objects: &[Object],
+    settings: &pipeline::Settings,
+    backends: &mut Backends,
+) -> Result<Option<Object>, String> {
+    let meta = &service.meta;
+    let of_service = |slice: &&EndpointSlice| {
+        slice.meta.namespace == meta.namespace && slice.service_name().ok().flatten() == Some(&*meta.name)
+    };
+    let known = resolve::Service::read(service, &settings.resolve);
+    let own = objects.iter().filter_map(|object| object.get::<EndpointSlice>().map(|slice| &**slice));
+    if known.target != resolve::service::Target::Slices || own.into_iter().any(|slice| of_service(&slice)) {
+        return Ok(None);
+    }
+    let address =
+        backends.named(&format!("{}/{}", meta.namespace, meta.name)).await.map_err(|error| error.to_string())?;
+    let ports: Vec<_> = known
+        .ports
+        .iter()
+        .filter(|port| port.tcp)
+        .map(|port| json!({ "name": port.name, "port": if port.protocol.is_tls() { 443 } else { 80 } }))
+        .collect();
+    let slice = json!({
+        "metadata": {
+            "namespace": meta.namespace,
+            "name": format!("{}-test", meta.name),
+            "labels": { "kubernetes.io/service-name": meta.name },
+        },
+        "addressType": "IPv4",
+        "ports": ports,
+        "endpoints": [{ "addresses": [address] }],
+    });
+    let decoded = kinds::decode_json(kinds::Kind::EndpointSlice, slice.to_string().as_bytes());
+    decoded.map(|decoded| Some(decoded.object)).map_err(|error| error.to_string())
+}

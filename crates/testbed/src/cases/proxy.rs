@@ -1,0 +1,211 @@
+//! A real Envoy on a real xDS server in this process: what is published is awaited, and a refusal is an error.
+//!
+//! In: resources. Out: the word that Envoy has taken all of them. Envoy is bootstrapped as in earnest. Listeners bind the
+//! addresses that the resources say: in a sandbox every port is free.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
+use tokio::net::TcpListener;
+use tokio::sync::broadcast::{self, error::TryRecvError};
+use xds::{Batch, Book, Changes, Event, Fleet, Kind, Resource, Security, Server};
+
+use crate::envoy::{Config, Envoy};
+use crate::net::Net;
+use crate::report::debug_as_report;
+use crate::state::StateDir;
+
+/// How long Envoy may take for a batch; a busy machine takes a while for the largest.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The proxy did not start or did not take what was published.
+#[derive(thiserror::Error)]
+pub enum Error {
+    /// There is no network.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// There is no folder for its files.
+    #[error(transparent)]
+    State(#[from] crate::state::Error),
+    /// Envoy failed.
+    #[error(transparent)]
+    Envoy(#[from] crate::envoy::Error),
+    /// The server cannot listen.
+    #[error("the xDS server cannot listen")]
+    Listen(#[from] std::io::Error),
+    /// The bootstrap has no JSON form.
+    #[error(transparent)]
+    Bootstrap(#[from] envoy_api::json::JsonError),
+    /// The server would not take the batch.
+    #[error(transparent)]
+    Publish(#[from] xds::PublishError),
+    /// Envoy refused something.
+    #[error("Envoy refused {}:\n  {}", .0.len(), .0.join("\n  "))]
+    Refused(Vec<String>),
+    /// Envoy did not answer in time.
+    #[error("waited {PATIENCE:?} for Envoy to take {0}")]
+    Late(String),
+}
+debug_as_report!(Error);
+
+/// A running Envoy and its server.
+pub struct Proxy {
+    server: Server,
+    envoy: Envoy,
+    events: broadcast::Receiver<Event>,
+    published: BTreeSet<(Kind, xds::Name)>,
+    ready: bool,
+    /// Holds the admin socket.
+    _state: StateDir,
+}
+
+impl Proxy {
+    /// Starts both. Envoy waits for its first batch.
+    pub async fn start(name: &str) -> Result<Proxy, Error> {
+        Proxy::with(Config::new().name(name)).await
+    }
+
+    /// Starts both, with an Envoy of the caller's choice.
+    pub async fn with(config: Config) -> Result<Proxy, Error> {
+        let listener = TcpListener::bind(Net::here()?.socket(8001)).await?;
+        let address = listener.local_addr()?;
+        let server = Server::new(xds::Config::default());
+        let events = server.events();
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve(listener, Security::Insecure, std::future::pending()).await });
+        let state = StateDir::new("admin")?;
+        let bootstrap = Bootstrap {
+            node: Node::default(),
+            server: XdsServer {
+                host: address.ip().to_string(),
+                port: address.port(),
+                dns_family: DnsFamily::V4,
+                namespace: None,
+            },
+            tls: None,
+            admin_socket: state.path().join("admin.sock"),
+            overload: Overload::default(),
+            stats: Stats::Lean,
+        };
+        let bootstrap = envoy_api::json::to_json(&bootstrap.render().bootstrap)?;
+        // Access logs are read by tests, which would otherwise wait for the usual ten seconds.
+        let config = config.arg("--file-flush-interval-msec").arg("20");
+        let envoy = config.launch(bootstrap).await?;
+        Ok(Proxy { server, envoy, events, published: BTreeSet::new(), ready: false, _state: state })
+    }
+
+    /// Envoy.
+    pub fn envoy(&self) -> &Envoy {
+        &self.envoy
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Publishes a whole state: what is not in it goes. Returns when Envoy has all of it and has refused nothing.
+    pub async fn replace(&mut self, upserts: Vec<Resource>) -> Result<(), Error> {
+        let next: BTreeSet<_> = upserts.iter().map(|resource| (resource.kind, resource.name.clone())).collect();
+        let removes = self.published.difference(&next).cloned().collect();
+        self.publish(Changes { upserts, removes }).await
+    }
+
+    /// Publishes changes. Returns when Envoy has them all and has refused nothing.
+    pub async fn publish(&mut self, changes: Changes) -> Result<(), Error> {
+        let upserts: Vec<_> = changes.upserts.iter().map(|resource| (resource.kind, resource.name.clone())).collect();
+        let book = self.server.book(&Fleet::Shared);
+        let before = book.and_then(|book| book.snapshot());
+        // Only of what a client always asks for can the server tell that it is gone: other names are simply dropped.
+        let gone: Vec<_> = changes
+            .removes
+            .iter()
+            .filter(|(kind, _)| matches!(kind, Kind::Cluster | Kind::Listener))
+            .filter_map(|(kind, name)| Some((*kind, name.clone(), before.as_ref()?.get(*kind, name)?.version)))
+            .collect();
+        for name in &changes.removes {
+            self.published.remove(name);
+        }
+        self.published.extend(upserts.iter().cloned());
+        self.server.publish(Batch { fleet: Fleet::Shared, changes })?;
+        let book = self.server.book(&Fleet::Shared).ok_or_else(|| Error::Late("its fleet".to_owned()))?;
+        self.taken(&book, &upserts, &gone).await?;
+        if !std::mem::replace(&mut self.ready, true) {
+            self.envoy.ready().await?;
+        }
+        self.warm().await
+    }
+
+    async fn taken(
+        &mut self,
+        book: &Book,
+        upserts: &[(Kind, xds::Name)],
+        gone: &[(Kind, xds::Name, u64)],
+    ) -> Result<(), Error> {
+        let mut answers = book.answers();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            answers.borrow_and_update();
+            self.refusals()?;
+            let Some(missing) = missing(book, upserts, gone) else { return Ok(()) };
+            if tokio::time::timeout_at(deadline, answers.changed()).await.is_err() {
+                return Err(Error::Late(missing));
+            }
+        }
+    }
+
+    /// Everything that was refused since the last look.
+    fn refusals(&mut self) -> Result<(), Error> {
+        let mut refused = Vec::new();
+        loop {
+            match self.events.try_recv() {
+                Ok(Event::Refused(refusal)) => {
+                    refused.push(format!("{} {}: {}", refusal.kind, refusal.name, refusal.text));
+                }
+                Ok(_) => {}
+                Err(TryRecvError::Lagged(count)) => refused.push(format!("{count} events were missed")),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        if refused.is_empty() { Ok(()) } else { Err(Error::Refused(refused)) }
+    }
+
+    /// Taken is not yet in use: a listener waits for its routes, a cluster for its endpoints.
+    async fn warm(&self) -> Result<(), Error> {
+        let probe = async || {
+            let stats = self.envoy.stats("^(listener_manager.total_listeners|cluster_manager.)_?warming").await;
+            match stats {
+                Ok(stats) if stats.values().all(|&count| count == 0) => Ok(()),
+                Ok(stats) => Err(format!("{stats:?}")),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        let waited = crate::deadline::eventually("what it took to be in use", PATIENCE, probe).await;
+        waited.map_err(|late| Error::Late(late.to_string()))
+    }
+}
+
+/// The first thing that not every client has, or still has.
+fn missing(book: &Book, upserts: &[(Kind, xds::Name)], gone: &[(Kind, xds::Name, u64)]) -> Option<String> {
+    let snapshot = book.snapshot()?;
+    let absent = |kind: Kind, name: &str| {
+        // A removal that comes too early is kept back by the server: the name is still there, and nobody waits for it.
+        let version = snapshot.get(kind, name)?.version;
+        let holding = book.holding(kind, name, version);
+        let has = !holding.have.is_empty() && holding.behind.is_empty();
+        (!has).then(|| format!("{kind} {name}"))
+    };
+    let lingers = |kind: Kind, name: &str, version: u64| {
+        let stays = snapshot.get(kind, name).is_some() || book.holding(kind, name, version).have.is_empty();
+        (!stays).then(|| format!("the removal of {kind} {name}"))
+    };
+    let absent = upserts.iter().find_map(|(kind, name)| absent(*kind, name));
+    absent.or_else(|| gone.iter().find_map(|(kind, name, version)| lingers(*kind, name, *version)))
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("envoy", &self.envoy).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! One row of a table: the request is made, and everything that the row says about the answer is compared.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::table::{Expected, How, Row};
+use super::{Backends, Proxy};
+use crate::Client;
+use crate::certs::Ca;
+use crate::client::{Answer, Failure, TlsVersion};
+
+/// How long the access log may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the listeners are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ports {
+    pub http: u16,
+    pub https: u16,
+}
+
+/// Makes a request and compares its answer.
+pub(super) async fn check(row: &Row, ports: Ports, proxy: &Proxy, backends: &Backends, ca: &Ca) -> Result<(), String> {
+    let client = client(row, ports, ca)?;
+    let before = backends.requests();
+    let id = format!("case-{before}-{:x}", std::process::id());
+    let answer = match (send(row, &client, &id).await, &row.answer) {
+        (Err(Failure::Connect { .. } | Failure::Tls { .. }), Expected::Refused) => return Ok(()),
+        (Err(failure), _) => return Err(format!("there was no answer: {failure:?}")),
+        (Ok(answer), _) => answer,
+    };
+    let mut wrong = Vec::new();
+    expect(&mut wrong, "answer", &found(&answer), &row.answer);
+    let how = &row.how;
+    if let Some(tries) = how.tries {
+        expect(&mut wrong, "tries", &(backends.requests() - before), &tries);
+    }
+    if let Some(name) = &how.shows {
+        let sans = answer.certificate().map(|seen| seen.sans.clone()).unwrap_or_default();
+        if !sans.contains(&format!("DNS:{name}")) {
+            wrong.push(format!("the certificate is for {sans:?}, not for {name}"));
+        }
+    }
+    if let Some(protocol) = &how.agrees {
+        let agreed = answer.tls.as_ref().and_then(|tls| tls.alpn.clone());
+        expect(&mut wrong, "protocol", &agreed.as_deref(), &Some(protocol.as_str()));
+    }
+    for (name, value) in &how.has {
+        expect(&mut wrong, &format!("answer's {name}"), &answer.header(name), &value.as_deref());
+    }
+    for (name, value) in &how.sees {
+        expect(&mut wrong, &format!("backend's {name}"), &seen(&answer, name).as_deref(), &value.as_deref());
+    }
+    if let Some(logs) = &how.logs {
+        wrong.extend(logged(proxy, &id, logs).await.err());
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(wrong: &mut Vec<String>, what: &str, found: &T, expected: &T) {
+    if found != expected {
+        wrong.push(format!("{what}: {found:?}, not {expected:?}"));
+    }
+}
+
+fn client(row: &Row, ports: Ports, ca: &Ca) -> Result<Client, String> {
+    let How { sni, http, tls, offers, .. } = &row.how;
+    let port = if row.https { ports.https } else { ports.http };
+    let mut client = Client::new((Ipv4Addr::LOCALHOST, port).into()).host(&row.host);
+    if row.https {
+        client = client.https();
+        client = match sni.as_deref() {
+            Some("none") => client.no_sni(),
+            Some(name) => client.sni(name),
+            // A request for another host than the connection's is made on purpose; anything else must be trusted.
+            None if row.how.shows.is_some() => client.trust(ca),
+            None => client,
+        };
+        if let Some(offers) = offers {
+            client = client.alpn(offers.iter().map(String::as_str));
+        }
+        client = match tls.as_deref() {
+            None => client,
+            Some("1.2") => client.tls_versions(TlsVersion::V1_2, TlsVersion::V1_2),
+            Some("1.3") => client.tls_versions(TlsVersion::V1_3, TlsVersion::V1_3),
+            Some(other) => return Err(format!("there is no TLS {other}")),
+        };
+    }
+    match http.as_deref() {
+        None | Some("1.1") => Ok(client),
+        Some("1.0") => Ok(client.http10()),
+        Some("2") => Ok(client.http2()),
+        Some(other) => Err(format!("there is no HTTP {other}")),
+    }
+}
+
+async fn send(row: &Row, client: &Client, id: &str) -> Result<Answer, Failure> {
+    let request = client.request(row.method.clone(), &row.path).header("x-request-id", id);
+    let request = row.how.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+    if !row.how.websocket {
+        return request.await;
+    }
+    match request.websocket().await {
+        Ok(socket) => Ok(socket.answer),
+        Err(Failure::NotUpgraded(answer)) => Ok(*answer),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The answer in the words of a row.
+fn found(answer: &Answer) -> Expected {
+    let location = answer.header("location").filter(|_| answer.status.is_redirection());
+    let who = answer.backend().or(location);
+    Expected::Answer(answer.status.as_u16(), who.map(str::to_owned))
+}
+
+fn seen(answer: &Answer, name: &str) -> Option<String> {
+    let seen = answer.try_echo()?;
+    match name {
+        "path" => Some(seen.path),
+        "host" => seen.host,
+        "protocol" => Some(seen.protocol),
+        "sni" => seen.tls?.sni,
+        "tls" => Some(seen.tls?.version),
+        header => seen.header(header).map(str::to_owned),
+    }
+}
+
+/// Compares what the access log says about a request: fields of JSON, or parts of a line.
+async fn logged(proxy: &Proxy, id: &str, expected: &Value) -> Result<(), String> {
+    let line = proxy.envoy().process().expect_line(id, PATIENCE).await.map_err(|error| format!("{error:?}"))?;
+    match expected {
+        Value::Object(fields) => {
+            let found: Value = serde_json::from_str(&line).map_err(|error| format!("{error} in {line}"))?;
+            let wrong: Vec<String> = fields
+                .iter()
+                .filter(|(name, value)| found.get(name).unwrap_or(&Value::Null) != *value)
+                .map(|(name, value)| format!("log's {name}: {}, not {value}", found.get(name).unwrap_or(&Value::Null)))
+                .collect();
+            if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+        }
+        Value::String(part) if line.contains(part.as_str()) => Ok(()),
+        other => Err(format!("the log has no {other}: {line}")),
+    }
+}

@@ -1,0 +1,114 @@
+//! What a case says about settings, in the words of the command line; everything else is as Sesame has it by default.
+
+use std::sync::Arc;
+
+use model::listener::{AccessLogFormat, AccessLogLevel, Compression};
+use serde::Deserialize;
+
+/// The head of a case.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    settings: Settings,
+}
+
+/// What is not the default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct Settings {
+    /// `--ingress-class-name`.
+    ingress_class_names: Vec<String>,
+    /// The port of HTTPS that clients know.
+    https_port: Option<u16>,
+    /// TLS hosts without a Secret get a certificate.
+    self_signed: bool,
+    /// ExternalName Services are followed.
+    external_names: bool,
+    /// Services may list endpoints.
+    listed_endpoints: bool,
+    access_log: Log,
+    access_log_level: Level,
+    compression: Codec,
+    /// Whether the golden part has everything, listeners and metadata too.
+    pub(super) print: Print,
+}
+
+/// How much the golden part shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Print {
+    /// What differs from case to case.
+    #[default]
+    Brief,
+    /// All of it.
+    Everything,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Log {
+    #[default]
+    Envoy,
+    /// The default fields.
+    Json,
+    /// These fields.
+    #[serde(untagged)]
+    Fields(Vec<Arc<str>>),
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Level {
+    #[default]
+    Info,
+    Error,
+    Critical,
+    Disabled,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Codec {
+    #[default]
+    Gzip,
+    Brotli,
+    Zstd,
+    Disabled,
+}
+
+impl Settings {
+    pub fn read(document: &str) -> Result<Settings, String> {
+        let head: Head = serde_saphyr::from_str(document).map_err(|error| format!("settings: {error}"))?;
+        Ok(head.settings)
+    }
+
+    /// As the pipeline takes them.
+    pub fn pipeline(&self) -> pipeline::Settings {
+        let mut settings = pipeline::Settings::default();
+        settings.ingress.class_names = self.ingress_class_names.iter().map(|name| name.as_str().into()).collect();
+        settings.ingress.https_port = self.https_port;
+        settings.ingress.self_signed = self.self_signed;
+        settings.resolve.external_names = self.external_names;
+        settings.resolve.listed_endpoints = self.listed_endpoints;
+        for http in [&mut settings.http_settings, &mut settings.https_settings] {
+            http.access_log.format = match &self.access_log {
+                Log::Envoy => AccessLogFormat::Envoy,
+                Log::Json => AccessLogFormat::Json(Vec::new()),
+                Log::Fields(fields) => AccessLogFormat::Json(fields.clone()),
+            };
+            http.access_log.level = match self.access_log_level {
+                Level::Info => AccessLogLevel::Info,
+                Level::Error => AccessLogLevel::Error,
+                Level::Critical => AccessLogLevel::Critical,
+                Level::Disabled => AccessLogLevel::Disabled,
+            };
+            http.compression = match self.compression {
+                Codec::Gzip => Compression::Gzip,
+                Codec::Brotli => Compression::Brotli,
+                Codec::Zstd => Compression::Zstd,
+                Codec::Disabled => Compression::Off,
+            };
+        }
+        settings
+    }
+}
