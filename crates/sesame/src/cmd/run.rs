@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
-use model::listener::{AccessLog, AccessLogLevel};
+use model::listener::{AccessLog, AccessLogFormat, AccessLogLevel};
 use pipeline::settings::{Bind, Settings};
 use pipeline::{Output, Pipeline};
 use source::Folder;
@@ -52,6 +53,9 @@ pub struct Args {
     /// Where Envoy writes a line for each request, such as /dev/stdout
     #[arg(long, value_name = "FILE")]
     access_log: Option<String>,
+    /// How that line is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "envoy")]
+    access_log_format: LogFormat,
     /// The Ingress classes to serve, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     ingress_class_name: Vec<Box<str>>,
@@ -64,6 +68,15 @@ pub struct Args {
     /// End after the folder was read once; the exit code says whether it is without errors
     #[arg(long, requires = "check")]
     once: bool,
+}
+
+/// How a request is written down.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormat {
+    /// Envoy's own line
+    Envoy,
+    /// One JSON object, with the object that made the answer
+    Json,
 }
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -192,8 +205,12 @@ impl Args {
             admin_port: 0,
             ..Settings::default()
         };
+        let format = match self.access_log_format {
+            LogFormat::Envoy => AccessLogFormat::Envoy,
+            LogFormat::Json => AccessLogFormat::Json(DEFAULT_FIELDS.map(Into::into).to_vec()),
+        };
         let log = match &self.access_log {
-            Some(path) => AccessLog { path: path.as_str().into(), ..AccessLog::default() },
+            Some(path) => AccessLog { path: path.as_str().into(), format, ..AccessLog::default() },
             None => AccessLog { level: AccessLogLevel::Disabled, ..AccessLog::default() },
         };
         settings.http_settings.access_log = log.clone();

@@ -80,7 +80,14 @@ impl Proxy {
         command
             .arg("supervised")
             .arg(&self.program)
-            .args(["--disable-hot-restart", "--log-level", "warning", "--log-path"])
+            .args([
+                "--disable-hot-restart",
+                "--file-flush-interval-msec",
+                "100",
+                "--log-level",
+                "warning",
+                "--log-path",
+            ])
             .arg(&self.log)
             .arg("-c")
             .arg(&self.bootstrap)
