@@ -1,9 +1,9 @@
-//! A real Kubernetes of one or two nodes: kubelet, containerd, runc, CNI, kube-proxy, scheduler, controllers, DNS, and a
-//! stand-in for a cloud's load balancer.
+//! A real Kubernetes of one or two nodes: kubelet, containerd, runc, CNI, kube-proxy, scheduler, controllers, DNS, and
+//! a stand-in for a cloud's load balancer.
 //!
-//! In: how many nodes, and which images. Out: a [`Cluster`] after some seconds, which takes YAML, waits for what becomes of
-//! it with clear deadlines, and is gone a second after it is dropped. Nothing is pulled from anywhere: see
-//! [`Image`](crate::Image).
+//! In: how many nodes, and which images. Out: a [`Cluster`] after some seconds, which takes YAML, waits for what
+//! becomes of it with clear deadlines, and is gone a second after it is dropped. Nothing is pulled from anywhere: see
+//! [`Image`].
 //!
 //! ```no_run
 //! # async fn test() -> anyhow::Result<()> {
@@ -22,8 +22,8 @@
 //! ```
 //!
 //! The control plane runs in the network of the test process, so a test reaches every pod, Service and load balancer
-//! address, and webhooks reach what a test serves. Each node has network, mount, host name and process namespaces of its
-//! own. What a node keeps is in memory and goes with it. Needs root.
+//! address, and webhooks reach what a test serves. Each node has network, mount, host name and process namespaces of
+//! its own. What a node keeps is in memory and goes with it. Needs root.
 
 mod access;
 mod addresses;
@@ -134,8 +134,8 @@ impl Cluster {
         Ok(Reach { host, cluster, ranges: [addresses.all(), addresses.services()] })
     }
 
-    /// Ends it and removes all that belonged to it; dropping it does the same, but cannot say what went wrong. A cluster
-    /// that the user named is left alone.
+    /// Ends it and removes all that belonged to it; dropping it does the same, but cannot say what went wrong. A
+    /// cluster that the user named is left alone.
     pub async fn stop(self) -> Result<(), Error> {
         match self.home {
             Home::Bed(bed) => bed.stop().await,

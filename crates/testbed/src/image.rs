@@ -134,7 +134,8 @@ impl Image {
         self
     }
 
-    /// The user, and the group after a colon, that it runs as; root without this. Numbers, so that `runAsNonRoot` works.
+    /// The user, and the group after a colon, that it runs as; root without this. Numbers, so that `runAsNonRoot`
+    /// works.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = user.into();
         self

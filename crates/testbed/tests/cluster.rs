@@ -8,7 +8,7 @@ mod objects;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use futures::{AsyncBufReadExt, TryStreamExt};
+use futures::{AsyncBufReadExt, Stream, TryStreamExt};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, LogParams};
@@ -29,23 +29,27 @@ async fn shared() -> &'static Cluster {
     SHARED.get_or_try_init(start).await.unwrap()
 }
 
-/// The lines that a pod writes from its start on, until it ends or `last` is among them.
-async fn lines(cluster: &Cluster, namespace: &str, pod: &str, last: &str) -> Vec<String> {
+/// The lines that a pod writes, from its start on.
+async fn follow(cluster: &Cluster, namespace: &str, pod: &str) -> impl Stream<Item = std::io::Result<String>> + use<> {
     let pods = Api::<Pod>::namespaced(cluster.client().unwrap(), namespace);
     let follow = LogParams { follow: true, ..LogParams::default() };
-    let mut stream = pods.log_stream(pod, &follow).await.unwrap().lines();
-    let mut lines = Vec::new();
+    pods.log_stream(pod, &follow).await.unwrap().lines()
+}
+
+/// The lines of a stream until `last` is among them.
+async fn until_line(lines: &mut (impl Stream<Item = std::io::Result<String>> + Unpin), last: &str) -> Vec<String> {
+    let mut seen = Vec::new();
     let reading = async {
-        while let Some(line) = stream.try_next().await.unwrap() {
+        while let Some(line) = lines.try_next().await.unwrap() {
             let is_last = line == last;
-            lines.push(line);
+            seen.push(line);
             if is_last {
                 return;
             }
         }
     };
-    within(format!("{pod} to say {last:?}"), LIMIT, reading).await.unwrap();
-    lines
+    within(format!("a pod to say {last:?}"), LIMIT, reading).await.unwrap();
+    seen
 }
 
 #[tokio::test]
@@ -103,12 +107,13 @@ async fn a_pod_gets_its_hook_then_its_signal_then_its_grace() {
     let yaml = yaml.replace("terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 3");
     cluster.apply_yaml(&yaml).await.unwrap();
     cluster.pod_ready(&namespace, "web").await.unwrap();
+    let mut lines = follow(cluster, &namespace, "web").await;
+    assert_eq!(until_line(&mut lines, "up").await, ["up"]);
     let asked = Instant::now();
     let pods = Api::<Pod>::namespaced(cluster.client().unwrap(), &namespace);
-    let params = DeleteParams::default();
-    let (said, deleted) = tokio::join!(lines(cluster, &namespace, "web", ""), pods.delete("web", &params));
-    deleted.unwrap();
-    assert_eq!(said, ["up", "hook", "told to end"]);
+    pods.delete("web", &DeleteParams::default()).await.unwrap();
+    let rest: Vec<String> = within("its end", LIMIT, lines.try_collect()).await.unwrap().unwrap();
+    assert_eq!(rest, ["hook", "told to end"]);
     let took = asked.elapsed();
     assert!(took >= Duration::from_secs(3), "it was killed after {took:?}, before its grace was over");
     cluster.gone::<Pod>(&namespace, "web").await.unwrap();
@@ -138,7 +143,8 @@ async fn an_image_of_the_test_runs_on_every_node_as_it_says() {
     }
     for node in ["n1", "n2"] {
         cluster.pod_ready(&namespace, node).await.unwrap();
-        assert_eq!(lines(cluster, &namespace, node, "hello blue").await, ["hello blue"]);
+        let mut lines = follow(cluster, &namespace, node).await;
+        assert_eq!(until_line(&mut lines, "hello blue").await, ["hello blue"]);
     }
 }
 
@@ -178,9 +184,8 @@ async fn a_secret_in_a_volume_is_updated() {
     let cluster = shared().await;
     let namespace = cluster.namespace("secrets").await.unwrap();
     let secret = |value: &str| {
-        format!(
-            "apiVersion: v1\nkind: Secret\nmetadata: {{ name: key, namespace: {namespace} }}\nstringData: {{ key: {value} }}\n"
-        )
+        let metadata = format!("{{ name: key, namespace: {namespace} }}");
+        format!("{{ apiVersion: v1, kind: Secret, metadata: {metadata}, stringData: {{ key: {value} }} }}")
     };
     cluster.apply_yaml(&secret("old")).await.unwrap();
     let script =
@@ -190,7 +195,8 @@ async fn a_secret_in_a_volume_is_updated() {
     cluster.apply_yaml(&pod(&namespace, "web", script, volumes, mounts)).await.unwrap();
     cluster.pod_ready(&namespace, "web").await.unwrap();
     cluster.apply_yaml(&secret("new")).await.unwrap();
-    assert_eq!(lines(cluster, &namespace, "web", "new").await, ["old", "new"]);
+    let mut lines = follow(cluster, &namespace, "web").await;
+    assert_eq!(until_line(&mut lines, "new").await, ["old", "new"]);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
-//! A cluster for a person to play with: `cluster up` leaves one running behind, reachable from this machine; `cluster down`
-//! takes it away.
+//! A cluster for a person to play with: `cluster up` leaves one running behind, reachable from this machine; `cluster
+//! down` takes it away.
 //!
-//! The cluster is the one that tests use, held by a process in a sandbox of its own (`cluster hold`, which `up` starts).
-//! `up` then puts a link between the host's network and the sandbox's. The link goes with the sandbox's network, and the
-//! routes with the link: `down` only has to end the holder.
+//! The cluster is the one that tests use, held by a process in a sandbox of its own (`cluster hold`, which `up`
+//! starts). `up` then puts a link between the host's network and the sandbox's. The link goes with the sandbox's
+//! network, and the routes with the link: `down` only has to end the holder.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -194,6 +194,8 @@ fn down() -> Result<()> {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
+    // The kernel drops the other end, and the link with it, in its own time.
+    let _ = Command::new("ip").args(["link", "del", LINK]).output();
     fs::remove_dir_all(&folder.0)?;
     println!("the cluster is gone");
     Ok(())

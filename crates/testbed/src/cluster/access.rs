@@ -31,8 +31,8 @@ impl Cluster {
         Ok(name)
     }
 
-    /// Applies the objects of a YAML text, those without a namespace into `default`, and waits until the CRDs among them
-    /// can be used.
+    /// Applies the objects of a YAML text, those without a namespace into `default`, and waits until the CRDs among
+    /// them can be used.
     pub async fn apply_yaml(&self, yaml: &str) -> Result<(), Error> {
         Ok(apply::apply(self.client()?, apply::parse(yaml, "the given text")?).await?)
     }

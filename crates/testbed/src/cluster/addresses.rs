@@ -1,7 +1,7 @@
 //! Who has which address in a cluster.
 //!
-//! In: the cluster's number in this process, 0 to 7. Out: every address and range of it, so that clusters of one process
-//! never meet and a reader finds the whole plan in one place:
+//! In: the cluster's number in this process, 0 to 7. Out: every address and range of it, so that clusters of one
+//! process never meet and a reader finds the whole plan in one place:
 //!
 //! ```text
 //! 198.18.B.0/24        lan: .1 the control plane and the tests, .11 and .12 the nodes      (B = 128 + 16 * number)

@@ -1,7 +1,7 @@
 //! The parts of a cluster and the order in which they start.
 //!
-//! In: a [`Config`]. Out: a [`Bed`], usable: nodes ready, names resolve. The API server takes longest to start, so all that
-//! does not need it happens meanwhile: nodes boot and get their images.
+//! In: a [`Config`]. Out: a [`Bed`], usable: nodes ready, names resolve. The API server takes longest to start, so all
+//! that does not need it happens meanwhile: nodes boot and get their images.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,8 @@ use crate::{ApiServer, Command, Net, Process, StateDir};
 /// How long it may take until all is usable: six seconds on a quiet machine, and tests run on busy ones.
 const START: Duration = Duration::from_secs(120);
 
-/// All parts of one cluster. Dropped first to last: those who use others before them, the folder and the addresses last.
+/// All parts of one cluster. Dropped first to last: those who use others before them, the folder and the addresses
+/// last.
 #[derive(Debug)]
 pub(super) struct Bed {
     _balancer: LoadBalancer,

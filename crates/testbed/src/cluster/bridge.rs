@@ -12,8 +12,8 @@ pub(super) struct Bridge {
 }
 
 impl Bridge {
-    /// Services are reached through the first node: its kube-proxy knows them. Connections to a load balancer address spread
-    /// over the nodes by port, as those of different clients would.
+    /// Services are reached through the first node: its kube-proxy knows them. Connections to a load balancer address
+    /// spread over the nodes by port, as those of different clients would.
     pub(super) async fn create(addresses: &Addresses, state: &StateDir) -> Result<Bridge, Error> {
         let bridge = Bridge { name: format!("bed{}", addresses.number()) };
         let script = format!(

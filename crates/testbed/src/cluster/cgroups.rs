@@ -1,10 +1,10 @@
 //! The control groups of a cluster: the only thing of it that the kernel keeps when its namespaces go.
 //!
-//! In: a name. Out: a group of that name at the top of every hierarchy, below which the kubelets put their pods; removed
-//! with the cluster. A process that was killed cannot remove its groups, so whoever starts a cluster next does: as long as
-//! the owner lives it holds a lock on the group's folder in the first hierarchy (cgroup file systems take locks as
-//! others do), and a folder that can be locked is nobody's. No process is ever killed here; those of a dead bed died with
-//! its process namespace.
+//! In: a name. Out: a group of that name at the top of every hierarchy, below which the kubelets put their pods;
+//! removed with the cluster. A process that was killed cannot remove its groups, so whoever starts a cluster next does:
+//! as long as the owner lives it holds a lock on the group's folder in the first hierarchy (cgroup file systems take
+//! locks as others do), and a folder that can be locked is nobody's. No process is ever killed here; those of a dead
+//! bed died with its process namespace.
 
 use std::fs::{self, File};
 use std::io;
@@ -108,17 +108,23 @@ impl Drop for Cgroups {
 /// Makes and locks a folder, against others who sweep at the same time.
 fn claim(folder: &Path) -> Result<File, Error> {
     let failed = |source| cannot("make", folder, source);
+    let until = Instant::now() + PATIENCE;
     loop {
         match fs::create_dir(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
             _ => {}
         }
-        // Between making and locking it, it may have been swept: then it is gone, or another one.
-        let Ok(lock) = File::open(folder) else { continue };
-        lock.lock().map_err(failed)?;
-        if same(&lock, folder) {
+        // Between making and locking it, it may have been swept: then it is gone, or about to go, or another one.
+        if let Ok(lock) = File::open(folder)
+            && lock.try_lock().is_ok()
+            && same(&lock, folder)
+        {
             return Ok(lock);
         }
+        if Instant::now() > until {
+            return Err(failed(io::Error::new(io::ErrorKind::WouldBlock, "somebody else holds it")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

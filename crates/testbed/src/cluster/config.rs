@@ -56,8 +56,8 @@ impl Config {
         self
     }
 
-    /// Starts it, and waits until its nodes are ready and names resolve. With `SESAME_KUBECONFIG` set it only connects to the
-    /// cluster named there, which must have the images.
+    /// Starts it, and waits until its nodes are ready and names resolve. With `SESAME_KUBECONFIG` set it only connects
+    /// to the cluster named there, which must have the images.
     pub async fn start(self) -> Result<Cluster, Error> {
         if let Some(kubeconfig) = named_kubeconfig() {
             return Cluster::connect(kubeconfig, Home::Elsewhere).await;

@@ -1,8 +1,8 @@
 //! What a cloud's load balancer does, in one thread: addresses for Services of type LoadBalancer, and the way to them.
 //!
 //! In: watches of Services and EndpointSlices. Out: `status.loadBalancer`, and a route to each address over the nodes:
-//! all of them, or with `externalTrafficPolicy: Local` those that have a ready endpoint. On a node kube-proxy answers for
-//! the address. The thread has a runtime of its own, because a cluster may outlive the test that started it.
+//! all of them, or with `externalTrafficPolicy: Local` those that have a ready endpoint. On a node kube-proxy answers
+//! for the address. The thread has a runtime of its own, because a cluster may outlive the test that started it.
 
 mod plan;
 

@@ -1,7 +1,7 @@
 //! Waiting for what becomes of objects, by watching them.
 //!
-//! In: an object and what is expected of it. Out: the object once it is so, or [`Late`] with what it looked like last. A
-//! minute each: pods take half a second on a quiet machine, and tests run on busy ones.
+//! In: an object and what is expected of it. Out: the object once it is so, or [`Late`] with what it looked like last.
+//! A minute each: pods take half a second on a quiet machine, and tests run on busy ones.
 
 mod states;
 

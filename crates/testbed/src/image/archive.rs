@@ -1,7 +1,7 @@
 //! The archive of an image: a layer with its files, `config.json`, `manifest.json`.
 //!
-//! Everything goes through once: the layer's length is known from its entries, so it streams into the outer archive while
-//! its digest is taken, and the configuration that names the digest comes after it.
+//! Everything goes through once: the layer's length is known from its entries, so it streams into the outer archive
+//! while its digest is taken, and the configuration that names the digest comes after it.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -35,8 +35,8 @@ pub(super) fn write(image: &Image, archive: &Path) -> Result<(), ImageError> {
     outer.finish().and_then(|mut out| out.flush()).map_err(failed)
 }
 
-/// Every image has a name of its own for its layer: the runtime locks by it, and imports at the same time would wait for
-/// each other.
+/// Every image has a name of its own for its layer: the runtime locks by it, and imports at the same time would wait
+/// for each other.
 fn layer_name(image: &Image) -> String {
     let name = image.names.first().map(String::as_str).unwrap_or_default();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(80).collect();

@@ -22,7 +22,8 @@ pub(super) fn of(program: &Path) -> Result<Vec<PathBuf>, ImageError> {
     parse(program, &String::from_utf8_lossy(&out.stdout))
 }
 
-/// Reads `name => /path (address)`, `/path (address)` and `name => not found`; other lines name nothing that has a file.
+/// Reads `name => /path (address)`, `/path (address)` and `name => not found`; other lines name nothing that has a
+/// file.
 pub(super) fn parse(program: &Path, output: &str) -> Result<Vec<PathBuf>, ImageError> {
     let mut found = Vec::new();
     for line in output.lines() {

@@ -1,7 +1,7 @@
 //! The images that tests use, under the names that manifests use.
 //!
-//! In: programs of this machine: parts, the caller's own binary, the system's. Out: [`Image`]s. A cluster has the sandbox
-//! and the DNS server by itself; a test loads what it needs beyond them.
+//! In: programs of this machine: parts, the caller's own binary, the system's. Out: [`Image`]s. A cluster has the
+//! sandbox and the DNS server by itself; a test loads what it needs beyond them.
 
 use std::path::Path;
 

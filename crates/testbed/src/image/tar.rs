@@ -1,8 +1,8 @@
 //! A writer for the few tar features that an image needs: folders, plain files and symbolic links.
 //!
 //! In: entries, in an order in which parents come first. Out: a `ustar` stream whose bytes depend on the entries alone
-//! (owner 0, time 0), so that equal images get equal digests. Ninety lines of our own, because a tar crate would bring a
-//! hundred features and still leave the digests to us.
+//! (owner 0, time 0), so that equal images get equal digests. Ninety lines of our own, because a tar crate would bring
+//! a hundred features and still leave the digests to us.
 
 use std::io::{self, Read, Write};
 

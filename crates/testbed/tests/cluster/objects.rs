@@ -2,7 +2,8 @@
 
 use testbed::image::ready::TOOLS;
 
-/// A pod of one container that runs lines of shell. `spec` and `container` are more fields of each, in YAML's flow style.
+/// A pod of one container that runs lines of shell. `spec` and `container` are more fields of each, in YAML's flow
+/// style.
 pub fn pod(namespace: &str, name: &str, script: &str, spec: &str, container: &str) -> String {
     format!(
         "apiVersion: v1

@@ -1,7 +1,7 @@
 //! What the programs of a node are told.
 //!
-//! In: the node's place in the cluster. Out: the text of each configuration file. Pure, so that all settings can be read
-//! and compared in one place.
+//! In: the node's place in the cluster. Out: the text of each configuration file. Pure, so that all settings can be
+//! read and compared in one place.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -20,7 +20,13 @@ pub(super) fn containerd(cni_programs: &Path, cni_config: &Path) -> String {
         r#"version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper"]
+disabled_plugins = [
+  "io.containerd.internal.v1.opt",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+]
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{PAUSE}"
   restrict_oom_score_adj = true
