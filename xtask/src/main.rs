@@ -5,6 +5,7 @@
 
 mod bring;
 mod deny;
+mod docs;
 mod test;
 
 use std::path::Path;
@@ -15,7 +16,8 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 cargo xtask parts [NAME…]      bring parts, or groups of parts, into the cache; all of them if none is named
 cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the whole workspace if no argument is given), count
-cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny";
+cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny
+cargo xtask docs               write the pages that come from the program itself: docs/errors.md";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +41,7 @@ fn run(words: &[String]) -> Result<ExitCode> {
             bring::bring(&["cargo-deny".to_owned()])?;
             deny::run().map(|()| ExitCode::SUCCESS)
         }
+        Some(("docs", [])) => docs::write().map(|()| ExitCode::SUCCESS),
         Some(("help" | "--help" | "-h", _)) => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)
