@@ -1,0 +1,184 @@
+//! `sesame run` as people use it: a folder, the real binary, a real Envoy.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use testbed::process::{Command, Process};
+use testbed::{Backend, Client, Net, StateDir, eventually};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A folder that is served.
+struct Served {
+    folder: PathBuf,
+    http: SocketAddr,
+    https: SocketAddr,
+    process: Process,
+    _state: StateDir,
+}
+
+impl Served {
+    /// Serves a folder with these files, each a name and a text.
+    async fn start(files: &[(&str, String)]) -> Self {
+        let state = StateDir::new("run").unwrap();
+        let folder = state.path().join("objects");
+        fs::create_dir(&folder).unwrap();
+        for (name, text) in files {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let address = Net::here().unwrap().address();
+        let process = command(&folder, address).start_in(&state).unwrap();
+        process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
+        Self { folder, http: (address, 8080).into(), https: (address, 8443).into(), process, _state: state }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.join(name), text).unwrap();
+    }
+
+    async fn status(&self, host: &str, path: &str) -> u16 {
+        Client::new(self.http).host(host).get(path).await.unwrap().status.as_u16()
+    }
+
+    async fn answers(&self, host: &str, path: &str, expected: u16) {
+        let what = format!("{host}{path} to answer {expected}");
+        let probe = async || match Client::new(self.http).host(host).get(path).await {
+            Ok(answer) if answer.status.as_u16() == expected => Ok(()),
+            Ok(answer) => Err(format!("it answers {}", answer.status)),
+            Err(failure) => Err(failure.to_string()),
+        };
+        self.process.expect_ok(&what, LIMIT, async || probe().await).await.unwrap();
+    }
+}
+
+/// The readiness port is on loopback, which tests of one process share; addresses are not.
+fn stats(address: Ipv4Addr) -> u16 {
+    let [.., high, low] = address.octets();
+    20_000 + u16::from_be_bytes([high, low]) % 20_000
+}
+
+fn sesame() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_sesame")).name("sesame")
+}
+
+fn command(folder: &std::path::Path, address: Ipv4Addr) -> Command {
+    let envoy = parts::program("envoy").unwrap();
+    sesame()
+        .arg("run")
+        .flag("folder", folder)
+        .flag("address", address.to_string())
+        .flag("stats", stats(address).to_string())
+        .flag("envoy", envoy)
+}
+
+fn service(name: &str, backend: &Backend) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\n  annotations: {{ projectsesame.io/endpoints: \
+         \"{}\" }}\nspec:\n  ports: [{{ port: 80 }}]\n",
+        backend.http()
+    )
+}
+
+fn ingress(name: &str, host: &str, service: &str) -> String {
+    format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\nspec:\n  tls:\n    - hosts: [{host}]\n  \
+         rules:\n    - host: {host}\n      http:\n        paths:\n          - path: /\n            pathType: Prefix\n            \
+         backend: {{ service: {{ name: {service}, port: {{ number: 80 }} }} }}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_folder_is_served_and_followed() {
+    let backend = Backend::start("web").await.unwrap();
+    let files = [("web.yaml", service("web", &backend)), ("a.yaml", ingress("a", "a.example.com", "web"))];
+    let served = Served::start(&files).await;
+    assert_eq!(served.status("a.example.com", "/").await, 200);
+    assert_eq!(served.status("b.example.com", "/").await, 404);
+
+    let tls = Client::new(served.https).https().accept_any().host("a.example.com").get("/").await.unwrap();
+    assert_eq!((tls.status.as_u16(), tls.backend()), (200, Some("web")));
+
+    served.write("b.yaml", &ingress("b", "b.example.com", "web"));
+    served.answers("b.example.com", "/", 200).await;
+    served.write("b.yaml", "what: [is this");
+    served.process.expect_line("SES2001", LIMIT).await.unwrap();
+    assert_eq!(served.status("b.example.com", "/").await, 200, "a broken file keeps its last good objects");
+    fs::remove_file(served.folder.join("b.yaml")).unwrap();
+    served.answers("b.example.com", "/", 404).await;
+    assert_eq!(served.status("a.example.com", "/").await, 200);
+    assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn envoy_is_started_again_and_never_outlives_us() {
+    let backend = Backend::start("web").await.unwrap();
+    let files = [("web.yaml", service("web", &backend)), ("a.yaml", ingress("a", "a.example.com", "web"))];
+    let served = Served::start(&files).await;
+    let first = child_of(served.process.id()).unwrap();
+    kill(first);
+    served.process.expect_line("SES1008", LIMIT).await.unwrap();
+    served.answers("a.example.com", "/", 200).await;
+    let second = child_of(served.process.id()).unwrap();
+    assert_ne!(first, second);
+    served.process.kill().await.unwrap();
+    eventually("Envoy to end", LIMIT, async || if is_running(second) { Err("it runs") } else { Ok(()) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_check_says_what_is_wrong_and_where() {
+    let backend = Backend::start("web").await.unwrap();
+    let state = StateDir::new("check").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("web.yaml"), service("web", &backend)).unwrap();
+    fs::write(folder.join("a.yaml"), ingress("a", "a.example.com", "web")).unwrap();
+    let check = |name: &str| {
+        let command = sesame().name(name).arg("run").flag("folder", &folder).args(["--check", "--once"]);
+        command.start_in(&state).unwrap()
+    };
+    let clean = check("clean");
+    assert!(clean.exited().await.unwrap().success(), "{}", clean.log().text());
+
+    fs::write(folder.join("b.yaml"), ingress("b", "b.example.com", "nowhere")).unwrap();
+    let faulty = check("faulty");
+    assert_eq!(faulty.exited().await.unwrap().code(), Some(1));
+    let said = faulty.log().text();
+    for part in
+        ["error[SES3001]", "Ingress default/b", "b.yaml:14:", "spec.rules[0].http.paths[0].backend.service.name"]
+    {
+        assert!(said.contains(part), "{part} is missing in:\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let state = StateDir::new("taken").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let address = Net::here().unwrap().address();
+    let _held = std::net::TcpListener::bind((address, 8443)).unwrap();
+    let process = command(&folder, address).start_in(&state).unwrap();
+    assert_eq!(process.exited().await.unwrap().code(), Some(1));
+    let said = process.log().text();
+    assert!(said.contains("SES1005") && said.contains(":8443 (--https)"), "{said}");
+}
+
+/// Children are listed by the thread that started them.
+fn child_of(parent: u32) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()?.parse().ok()
+}
+
+fn is_running(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
