@@ -29,7 +29,7 @@ const PARTS: [&str; 6] =
     [".downstream_", ".ext_authz.", ".jwt_authn.", ".ratelimit.", ".http_local_rate_limit.", ".rbac."];
 
 /// What upstreams do, per cluster, and the few facts of a listener that tell why a connection failed.
-const SUFFIXES: [&str; 23] = [
+const SUFFIXES: [&str; 25] = [
     ".upstream_rq_total",
     ".upstream_rq_active",
     ".upstream_rq_1xx",
@@ -53,6 +53,8 @@ const SUFFIXES: [&str; 23] = [
     ".ssl.handshake",
     ".ssl.connection_error",
     ".ssl.fail_verify_error",
+    ".ssl.fail_verify_no_cert",
+    ".ssl.fail_verify_san",
 ];
 
 /// Built-in labels: without them the names of clusters and listeners would stand inside the names of metrics.

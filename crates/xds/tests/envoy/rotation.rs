@@ -1,7 +1,8 @@
-//! New certificates for both sides, down to the CA, while requests and the stream go on.
+//! Certificates of both sides: renewed while requests and the stream go on, down to the CA, and made by others.
 
 use std::time::Duration;
 
+use testbed::certs::{Ca, KeyType, Leaf};
 use testbed::{Backend, Client, Envoy, Load, Net, eventually};
 use xds::TlsFiles;
 
@@ -128,4 +129,57 @@ async fn files_that_certgen_replaced_are_used_by_the_next_connection() {
     replica.in_step().await;
     let state = envoy.expect_stat("control_plane.connected_state", Duration::from_secs(5), |state| state == 1).await;
     assert_eq!(state.unwrap(), 1);
+}
+
+/// A server and an Envoy with certificates that somebody else made.
+async fn made_elsewhere(ca: &Ca, server: &Leaf, client: &Leaf) -> (Replica, Envoy) {
+    let folder = tempfile::tempdir().unwrap().keep();
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let trusted = write("ca.crt", ca.pem());
+    let files = TlsFiles {
+        ca: trusted.clone(),
+        certificate: write("server.crt", server.chain_pem()),
+        key: write("server.key", server.key_pem()),
+    };
+    let tls = envoy::bootstrap::Tls {
+        ca: trusted,
+        certificate: write("envoy.crt", client.chain_pem()),
+        key: write("envoy.key", client.key_pem()),
+        resources_dir: None,
+    };
+    let replica = Replica::start(address(), Some(files));
+    replica.publish(Vec::new());
+    let envoy = launch(replica.address, Some(tls), None).await;
+    (replica, envoy)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_made_for_contour_work_unchanged() {
+    let ca = Ca::with_key("Project Contour", KeyType::Rsa2048);
+    let server = ca.leaf("contour").dns("contour.projectcontour").key(KeyType::Rsa2048).make();
+    let client = ca.leaf("envoy").dns("envoy.projectcontour").key(KeyType::Rsa2048).make();
+    let (_replica, envoy) = made_elsewhere(&ca, &server, &client).await;
+    envoy.ready().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_through_an_intermediate_works() {
+    let root = Ca::new("root");
+    let between = root.intermediate("between");
+    let (server, client) = (between.leaf("sesame").make(), between.leaf("envoy").make());
+    let (_replica, envoy) = made_elsewhere(&root, &server, &client).await;
+    envoy.ready().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_by_another_name_is_not_listened_to() {
+    let ca = Ca::new("ca");
+    let (server, client) = (ca.leaf("web.example.com").make(), ca.leaf("envoy").make());
+    let (_replica, envoy) = made_elsewhere(&ca, &server, &client).await;
+    envoy.expect_stat("cluster.sesame.ssl.fail_verify_san", PATIENCE, |failed| failed > 2).await.unwrap();
+    assert!(envoy.admin().get("/ready").await.is_err());
 }

@@ -174,3 +174,11 @@ async fn an_envoy_serves_its_own_fleet_and_no_other() {
     let few = Duration::from_secs(1);
     assert!(liar.expect_stat("listener_manager.total_listeners_active", few, |count| count > 0).await.is_err());
 }
+
+#[test]
+fn all_who_name_fleets_use_the_same_words() {
+    assert_eq!(envoy::bootstrap::FLEET_KEY, xds::FLEET_METADATA);
+    let uri = certgen::issue::fleet_uri(&FleetId::new("team", "a"));
+    assert_eq!(Fleet::named("team", "a").uri(), Some(uri));
+    assert_eq!(Fleet::named("team", "a").to_string(), FleetId::new("team", "a").to_string());
+}
