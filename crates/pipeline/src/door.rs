@@ -14,31 +14,50 @@ use resolve::{Certificate, No, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
-pub struct Door<'d, 'r>(pub &'d mut Reads<'r>);
+pub struct Door<'d, 'r> {
+    reads: &'d mut Reads<'r>,
+    secrets: Vec<SecretId>,
+}
+
+impl<'d, 'r> Door<'d, 'r> {
+    /// A door for one computation.
+    pub fn new(reads: &'d mut Reads<'r>) -> Self {
+        Self { reads, secrets: Vec::new() }
+    }
+
+    /// The Secrets that were looked for, whether they were there or not; sorted, each once.
+    pub fn into_secrets(mut self) -> Vec<SecretId> {
+        self.secrets.sort_unstable();
+        self.secrets.dedup();
+        self.secrets
+    }
+}
 
 impl View for Door<'_, '_> {
     fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
-        self.0.get::<Known>(&Named::new(namespace, name)).cloned()
+        self.reads.get::<Known>(&Named::new(namespace, name)).cloned()
     }
 
     fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
-        self.0.get::<Certificates>(id).cloned()
+        self.secrets.push(id.clone());
+        self.reads.get::<Certificates>(id).cloned()
     }
 
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
-        let keys: Vec<_> = self.0.probe::<DelegationsBySecret>(id).collect();
-        keys.into_iter()
-            .any(|key| self.0.get::<Delegations>(key).is_some_and(|object| resolve::delegation::allows(object, id, to)))
+        let keys: Vec<_> = self.reads.probe::<DelegationsBySecret>(id).collect();
+        keys.into_iter().any(|key| {
+            self.reads.get::<Delegations>(key).is_some_and(|object| resolve::delegation::allows(object, id, to))
+        })
     }
 }
 
 impl IngressView for Door<'_, '_> {
     fn class(&mut self, name: &str) -> Option<Arc<IngressClass>> {
-        self.0.get::<IngressClasses>(&Named::new("", name)).cloned()
+        self.reads.get::<IngressClasses>(&Named::new("", name)).cloned()
     }
 
     fn default_class(&mut self) -> Option<Arc<IngressClass>> {
-        let name = self.0.get::<DefaultClass>(&())?;
-        self.0.get::<IngressClasses>(name).cloned()
+        let name = self.reads.get::<DefaultClass>(&())?;
+        self.reads.get::<IngressClasses>(name).cloned()
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
 //! one of them, in the order of the data: [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
-//! [`resources`], [`verdicts`]. A table's computation only gathers what a pure function of the station needs; what the
-//! data means is decided there.
+//! [`resources`], [`verdicts`], [`wants`]. A table's computation only gathers what a pure function of the station needs;
+//! what the data means is decided there.
 //!
 //! ```text
 //! objects → services, certificates → units → hosts, chains → resources → xDS
-//!                                      └──────────┴────→ verdicts
+//!                                      └──────────┴────→ verdicts, wants
 //! ```
 //!
 //! Services, clusters and endpoints are in the engine's lane: an endpoint that comes or goes is published in the middle of
@@ -23,6 +23,7 @@ pub mod services;
 pub mod settings;
 pub mod units;
 pub mod verdicts;
+pub mod wants;
 
-pub use run::{Output, Pipeline};
+pub use run::{Output, Pipeline, Wants};
 pub use settings::Settings;

@@ -7,6 +7,7 @@ use crate::{
     settings::Settings,
     units,
     verdicts::{self, Verdicts},
+    wants::{self, Wanted},
 };
 use engine::{Divergence, Engine, Progress};
 use kinds::{Object, ObjectKey};
@@ -26,6 +27,17 @@ pub struct Output {
     pub xds: xds::Changes,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
+    /// The Secrets that are asked for and were not before, and those that no longer are.
+    pub wants: Wants,
+}
+
+/// How the set of wanted Secrets changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Asked for and not before, there or not.
+    pub new: Vec<SecretId>,
+    /// Not asked for any more.
+    pub gone: Vec<SecretId>,
 }
 
 /// Every station in one engine.
@@ -41,6 +53,7 @@ impl Pipeline {
         services::declare_known(&mut declaration, settings);
         certificates::declare(&mut declaration);
         units::declare(&mut declaration, settings);
+        wants::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
         hosts::declare(&mut declaration);
@@ -83,6 +96,9 @@ impl Pipeline {
         let verdicts = self.engine.changes::<Verdicts>();
         output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
+        let wanted = self.engine.changes::<Wanted>();
+        output.wants.new.extend(wanted.set.into_iter().map(|(id, _)| id));
+        output.wants.gone.extend(wanted.gone);
     }
 
     /// The self-signed certificates that chains wait for. Whoever makes one hands it in by [`Self::sign`].

@@ -6,7 +6,8 @@ use crate::{
     settings::Settings,
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{ClusterId, Code, Host, ListenerId, ObjectRef, Unit, Verdict, route::Action};
+use model::{ClusterId, Code, Host, ListenerId, ObjectRef, SecretId, Unit, Verdict, route::Action};
+use std::ops::Deref;
 
 /// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
 pub struct DefaultClass;
@@ -28,26 +29,46 @@ impl Derived for DefaultClass {
     }
 }
 
+/// A unit, and what had to be looked for to make it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The unit.
+    pub unit: Unit,
+    /// The Secrets that it asked for, whether they were there or not.
+    pub secrets: Vec<SecretId>,
+}
+
+impl Deref for Asked {
+    type Target = Unit;
+
+    fn deref(&self) -> &Unit {
+        &self.unit
+    }
+}
+
 /// A unit for each Ingress that is ours.
 pub struct IngressUnits(dialect_ingress::Settings);
 
 impl Table for IngressUnits {
     type Key = Named;
-    type Value = Unit;
+    type Value = Asked;
     const NAME: &'static str = "ingress units";
 }
 
 impl Derived for IngressUnits {
-    fn compute(&self, name: &Named, reads: &mut Reads<'_>) -> Option<Unit> {
+    fn compute(&self, name: &Named, reads: &mut Reads<'_>) -> Option<Asked> {
         let object = reads.get::<Ingresses>(name)?;
-        dialect_ingress::unit(object, &mut Door(reads), &self.0)
+        let mut door = Door::new(reads);
+        let unit = dialect_ingress::unit(object, &mut door, &self.0)?;
+        Some(Asked { unit, secrets: door.into_secrets() })
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
-    fn on_panic(&self, name: &Named, message: &str) -> Option<Unit> {
+    fn on_panic(&self, name: &Named, message: &str) -> Option<Asked> {
         let subject = ObjectRef { kind: "Ingress", namespace: name.namespace.clone(), name: name.name.clone() };
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        Some(Unit { subject, routes: Vec::new(), tls: Vec::new(), verdicts: vec![verdict] })
+        let unit = Unit { subject, routes: Vec::new(), tls: Vec::new(), verdicts: vec![verdict] };
+        Some(Asked { unit, secrets: Vec::new() })
     }
 }
 
@@ -59,7 +80,7 @@ impl Index for ClustersInUse {
     type Key = ClusterId;
     const NAME: &'static str = "by cluster";
 
-    fn keys(_: &Named, unit: &Unit) -> impl IntoIterator<Item = ClusterId> {
+    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = ClusterId> {
         let forwards = unit.routes.iter().filter_map(|piece| match &piece.route.action {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::Respond(_) => None,
@@ -79,7 +100,7 @@ impl Index for RoutesByHost {
     type Key = HostKey;
     const NAME: &'static str = "by host";
 
-    fn keys(_: &Named, unit: &Unit) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
         unit.routes.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
     }
 }
@@ -92,8 +113,21 @@ impl Index for TlsByHost {
     type Key = HostKey;
     const NAME: &'static str = "by TLS host";
 
-    fn keys(_: &Named, unit: &Unit) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
         unit.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
+    }
+}
+
+/// Units by the Secrets that they ask for.
+pub struct SecretsAskedFor;
+
+impl Index for SecretsAskedFor {
+    type Of = IngressUnits;
+    type Key = SecretId;
+    const NAME: &'static str = "by secret";
+
+    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = SecretId> {
+        unit.secrets.clone()
     }
 }
 
@@ -105,7 +139,7 @@ impl Index for UnitsBySubject {
     type Key = ObjectRef;
     const NAME: &'static str = "by object";
 
-    fn keys(_: &Named, unit: &Unit) -> impl IntoIterator<Item = ObjectRef> {
+    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = ObjectRef> {
         [unit.subject.clone()]
     }
 }
