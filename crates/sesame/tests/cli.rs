@@ -13,6 +13,7 @@ use envoy_api::envoy::config::cluster::v3::Cluster;
 use envoy_api::envoy::config::core::v3::{DataSource, data_source::Specifier};
 use envoy_api::envoy::extensions::transport_sockets::tls::v3 as tls;
 use serde_json::{Value, json};
+use testbed::certs::Ca;
 use testbed::eventually;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -170,4 +171,35 @@ async fn over_tls_the_certificate_decides_what_is_seen() {
 
     let missing = Cli::start(address, &["cds", "--cafile=/nowhere", tls[2], tls[3], tls[4], tls[5]]).failure().await;
     assert!(missing.starts_with("error[SES1002]: /nowhere cannot be read: "), "{missing}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_goes_by_contours_name_is_trusted_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    let ca = Ca::new("ca");
+    let client = ca.leaf("envoy").make();
+    let (trusted, certificate, key) =
+        (write("ca.crt", ca.pem()), write("tls.crt", client.chain_pem()), write("tls.key", client.key_pem()));
+    let args = ["cds", "--cafile", &trusted, "--cert-file", &certificate, "--key-file", &key];
+    let start = async |name: &str| {
+        let leaf = ca.leaf(name).make();
+        let files = TlsFiles {
+            ca: trusted.clone().into(),
+            certificate: write(&format!("{name}.crt"), leaf.chain_pem()).into(),
+            key: write(&format!("{name}.key"), leaf.key_pem()).into(),
+        };
+        serve(Security::Tls(Arc::new(Tls::load(files).unwrap()))).await
+    };
+
+    let (_contour, address) = start("contour").await;
+    assert_eq!(Cli::start(address, &args).next().await["resources"][0]["name"], "shop");
+
+    let (_other, address) = start("web.example.com").await;
+    let refused = Cli::start(address, &args).failure().await;
+    assert!(refused.starts_with("error[SES1006]: cannot connect to "), "{refused}");
 }
