@@ -41,6 +41,8 @@ pub enum Kind {
     Secret,
     /// Settings and CA bundles.
     ConfigMap,
+    /// Hosts, routes and policies of HTTP, in parts that may belong to different teams.
+    HttpProxy(Vendor),
     /// Permission for other namespaces to use a Secret.
     TlsCertificateDelegation(Vendor),
 }
@@ -68,6 +70,8 @@ impl Kind {
         Kind::EndpointSlice,
         Kind::Secret,
         Kind::ConfigMap,
+        Kind::HttpProxy(Vendor::Contour),
+        Kind::HttpProxy(Vendor::Sesame),
         Kind::TlsCertificateDelegation(Vendor::Contour),
         Kind::TlsCertificateDelegation(Vendor::Sesame),
     ];
@@ -83,6 +87,8 @@ impl Kind {
             Kind::EndpointSlice => row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
             Kind::Secret => row("", "v1", "Secret", "secrets"),
             Kind::ConfigMap => row("", "v1", "ConfigMap", "configmaps"),
+            Kind::HttpProxy(Vendor::Contour) => row("projectcontour.io", "v1", "HTTPProxy", "httpproxies"),
+            Kind::HttpProxy(Vendor::Sesame) => row("projectsesame.io", "v1", "HTTPProxy", "httpproxies"),
             Kind::TlsCertificateDelegation(Vendor::Contour) => {
                 row("projectcontour.io", "v1", "TLSCertificateDelegation", "tlscertificatedelegations")
             }

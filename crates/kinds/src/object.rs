@@ -1,7 +1,7 @@
 //! An object of any kind, and how each kind is read.
 
 use crate::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Kind, Meta, Namespace, ObjectKey, Secret, Service,
+    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, ObjectKey, Secret, Service,
     TlsCertificateDelegation, Vendor,
     decode::{Tree, TreeError},
     meta::DEFAULT_NAMESPACE,
@@ -26,6 +26,8 @@ pub enum Object {
     Secret(Arc<Secret>),
     /// See [`ConfigMap`].
     ConfigMap(Arc<ConfigMap>),
+    /// See [`HttpProxy`].
+    HttpProxy(Vendor, Arc<HttpProxy>),
     /// See [`TlsCertificateDelegation`].
     TlsCertificateDelegation(Vendor, Arc<TlsCertificateDelegation>),
 }
@@ -41,6 +43,7 @@ impl Object {
             Object::EndpointSlice(_) => Kind::EndpointSlice,
             Object::Secret(_) => Kind::Secret,
             Object::ConfigMap(_) => Kind::ConfigMap,
+            Object::HttpProxy(vendor, _) => Kind::HttpProxy(*vendor),
             Object::TlsCertificateDelegation(vendor, _) => Kind::TlsCertificateDelegation(*vendor),
         }
     }
@@ -55,6 +58,7 @@ impl Object {
             Object::EndpointSlice(object) => &object.meta,
             Object::Secret(object) => &object.meta,
             Object::ConfigMap(object) => &object.meta,
+            Object::HttpProxy(_, object) => &object.meta,
             Object::TlsCertificateDelegation(_, object) => &object.meta,
         }
     }
@@ -131,6 +135,7 @@ typed! {
     EndpointSlice => Object::EndpointSlice(object) => object;
     Secret => Object::Secret(object) => object;
     ConfigMap => Object::ConfigMap(object) => object;
+    HttpProxy => Object::HttpProxy(_, object) => object;
     TlsCertificateDelegation => Object::TlsCertificateDelegation(_, object) => object;
 }
 
@@ -150,6 +155,14 @@ impl Kind {
             Kind::EndpointSlice => wire!(endpoint_slice, EndpointSlice),
             Kind::Secret => wire!(secret, Secret),
             Kind::ConfigMap => wire!(config_map, ConfigMap),
+            Kind::HttpProxy(Vendor::Contour) => Wire {
+                read: |kind, tree| read(kind, tree).map(|object| Object::HttpProxy(Vendor::Contour, object)),
+                unread: crate::http_proxy::UNREAD,
+            },
+            Kind::HttpProxy(Vendor::Sesame) => Wire {
+                read: |kind, tree| read(kind, tree).map(|object| Object::HttpProxy(Vendor::Sesame, object)),
+                unread: crate::http_proxy::UNREAD,
+            },
             Kind::TlsCertificateDelegation(Vendor::Contour) => Wire {
                 read: |kind, tree| {
                     read(kind, tree).map(|object| Object::TlsCertificateDelegation(Vendor::Contour, object))

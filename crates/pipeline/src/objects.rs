@@ -1,7 +1,9 @@
 //! The objects, one table for each kind: where every change comes in.
 
 use engine::{Engine, Index, Input, Table};
-use kinds::{EndpointSlice, Ingress, IngressClass, Object, ObjectKey, Secret, Service, TlsCertificateDelegation};
+use kinds::{
+    EndpointSlice, HttpProxy, Ingress, IngressClass, Object, ObjectKey, Secret, Service, TlsCertificateDelegation,
+};
 use model::SecretId;
 use std::sync::Arc;
 
@@ -50,6 +52,7 @@ objects! {
     Services Named => Service, "services", "Services.";
     EndpointSlices Named => EndpointSlice, "endpoint slices", "EndpointSlices.";
     Secrets SecretId => Secret, "secrets", "Secrets.";
+    HttpProxies ObjectKey => HttpProxy, "httpproxies", "HTTPProxies of both groups.";
     Delegations ObjectKey => TlsCertificateDelegation, "delegations", "TLSCertificateDelegations of both groups.";
 }
 
@@ -87,6 +90,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<Services>();
     pipeline.input::<EndpointSlices>();
     pipeline.input::<Secrets>();
+    pipeline.input::<HttpProxies>();
     pipeline.input::<Delegations>();
     pipeline.index::<SlicesByService>().index::<DelegationsBySecret>();
 }
@@ -100,6 +104,7 @@ pub fn set(engine: &mut Engine, key: &ObjectKey, object: Object) {
         Object::Service(object) => _ = engine.set::<Services>(&named, object),
         Object::EndpointSlice(object) => _ = engine.set::<EndpointSlices>(&named, object),
         Object::Secret(object) => _ = engine.set::<Secrets>(&secret(key), object),
+        Object::HttpProxy(_, object) => _ = engine.set::<HttpProxies>(key, object),
         Object::TlsCertificateDelegation(_, object) => _ = engine.set::<Delegations>(key, object),
         Object::Namespace(_) | Object::ConfigMap(_) => {}
     }
@@ -115,6 +120,7 @@ pub fn remove(engine: &mut Engine, key: &ObjectKey) {
         Kind::Service => _ = engine.remove::<Services>(&named),
         Kind::EndpointSlice => _ = engine.remove::<EndpointSlices>(&named),
         Kind::Secret => _ = engine.remove::<Secrets>(&secret(key)),
+        Kind::HttpProxy(_) => _ = engine.remove::<HttpProxies>(key),
         Kind::TlsCertificateDelegation(_) => _ = engine.remove::<Delegations>(key),
         Kind::Namespace | Kind::ConfigMap => {}
     }
