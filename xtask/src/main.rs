@@ -4,6 +4,7 @@
 //! shell in the Makefile would not do.
 
 mod bring;
+mod crds;
 mod deny;
 mod docs;
 mod test;
@@ -16,6 +17,7 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 cargo xtask parts [NAME…]      bring parts, or groups of parts, into the cache; all of them if none is named
 cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the whole workspace if no argument is given), count
+cargo xtask crds [--check]     write deploy/crds from its description, or say whether it is as that says
 cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny
 cargo xtask docs               write the pages that come from the program itself: docs/errors.md";
 
@@ -37,6 +39,8 @@ fn run(words: &[String]) -> Result<ExitCode> {
             bring::bring(&["test".to_owned()])?;
             test::run(arguments)
         }
+        Some(("crds", [])) => crds::run(false).map(|()| ExitCode::SUCCESS),
+        Some(("crds", [flag])) if flag == "--check" => crds::run(true).map(|()| ExitCode::SUCCESS),
         Some(("deny", [])) => {
             bring::bring(&["cargo-deny".to_owned()])?;
             deny::run().map(|()| ExitCode::SUCCESS)
