@@ -12,7 +12,7 @@ pub mod manager;
 pub mod sni;
 pub mod tls;
 
-use crate::endpoints::socket;
+use crate::{endpoints::socket, packing::Arrangement};
 use envoy_api::{
     any,
     envoy::{
@@ -28,8 +28,12 @@ use model::{RouteTableId, listener::Security, tls::Chain};
 /// What a connection may hold in memory in each direction before its peer is made to wait.
 const BUFFER: u32 = 32 * 1024;
 
-/// The listener in the clear, or under TLS with these chains.
-pub fn listener(listener: &model::Listener, chains: &[Chain]) -> Listener {
+/// The listener in the clear, or under TLS with these chains; how the hosts of each travel is told by its route table.
+pub fn listener(
+    listener: &model::Listener,
+    chains: &[Chain],
+    arrangement: impl Fn(&RouteTableId) -> Arrangement,
+) -> Listener {
     let mut listener_filters = Vec::new();
     if listener.http.proxy_protocol {
         listener_filters.push(listener_filter("envoy.filters.listener.proxy_protocol", any(&ProxyProtocol::default())));
@@ -42,13 +46,13 @@ pub fn listener(listener: &model::Listener, chains: &[Chain]) -> Listener {
         ..Default::default()
     };
     match listener.security {
-        Security::Plain => Listener { listener_filters, filter_chains: vec![plain(listener)], ..built },
+        Security::Plain => Listener { listener_filters, filter_chains: vec![plain(listener, arrangement)], ..built },
         Security::Tls => {
             listener_filters
                 .push(listener_filter("envoy.filters.listener.tls_inspector", any(&TlsInspector::default())));
             Listener {
                 listener_filters,
-                filter_chains: chains.iter().map(|chain| encrypted(listener, chain)).collect(),
+                filter_chains: chains.iter().map(|chain| encrypted(listener, chain, &arrangement)).collect(),
                 filter_chain_matcher: Some(sni::matcher(chains)),
                 ..built
             }
@@ -56,25 +60,29 @@ pub fn listener(listener: &model::Listener, chains: &[Chain]) -> Listener {
     }
 }
 
-fn plain(listener: &model::Listener) -> FilterChain {
+fn plain(listener: &model::Listener, arrangement: impl Fn(&RouteTableId) -> Arrangement) -> FilterChain {
     let table = RouteTableId { listener: listener.id.clone(), termination: None };
-    FilterChain { filters: vec![http(listener, &table)], ..Default::default() }
+    FilterChain { filters: vec![http(listener, &table, arrangement(&table))], ..Default::default() }
 }
 
-fn encrypted(listener: &model::Listener, chain: &Chain) -> FilterChain {
+fn encrypted(
+    listener: &model::Listener,
+    chain: &Chain,
+    arrangement: impl Fn(&RouteTableId) -> Arrangement,
+) -> FilterChain {
     let table = RouteTableId { listener: listener.id.clone(), termination: Some(chain.termination.clone()) };
     FilterChain {
         name: chain.termination.to_string(),
-        filters: vec![http(listener, &table)],
+        filters: vec![http(listener, &table, arrangement(&table))],
         transport_socket: Some(tls::transport_socket(&chain.termination, &listener.http)),
         ..Default::default()
     }
 }
 
-fn http(listener: &model::Listener, table: &RouteTableId) -> Filter {
+fn http(listener: &model::Listener, table: &RouteTableId, arrangement: Arrangement) -> Filter {
     Filter {
         name: "envoy.filters.network.http_connection_manager".to_owned(),
-        config_type: Some(ConfigType::TypedConfig(any(&manager::connection_manager(listener, table)))),
+        config_type: Some(ConfigType::TypedConfig(any(&manager::connection_manager(listener, table, arrangement)))),
     }
 }
 

@@ -3,7 +3,7 @@
 use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
-use model::{ClusterId, RouteTableId, SecretId};
+use model::{ClusterId, Host, RouteTableId, SecretId};
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
 pub const ADMIN_CLUSTER: &str = "envoy-admin";
@@ -38,6 +38,24 @@ pub fn cluster_in_stats(id: &ClusterId) -> String {
 /// A route configuration: the listener, and the chain's certificate and settings under TLS.
 pub fn route_table(id: &RouteTableId) -> String {
     id.to_string()
+}
+
+/// The hosts of a route table in the keys of scopes. Secrets' names are in it and it stands in a header: a character that
+/// could end it, or that Envoy would take for something to fill in, is written as `~` and its number.
+pub fn group(table: &RouteTableId) -> String {
+    let mut group = String::new();
+    for character in route_table(table).chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' | '/' | '(' | ')' => group.push(character),
+            other => group.push_str(&format!("~{:x}", u32::from(other))),
+        }
+    }
+    group
+}
+
+/// A scope, which is also its key: `<group>|<host>`.
+pub fn scope(table: &RouteTableId, host: &Host) -> String {
+    format!("{}|{host}", group(table))
 }
 
 /// A certificate: the Secret it stands in. A rotated certificate keeps its name, so that no listener changes.

@@ -18,19 +18,20 @@ pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
     }
 }
 
-/// The answer to a request whose Host does not belong to the certificate that its connection was made with: the client
-/// is told to ask again on a connection of its own.
-pub fn misdirected() -> VirtualHost {
+/// The answer to requests for a host that does not belong to the certificate that their connection was made with: the
+/// client is told to ask again on a connection of its own.
+pub fn misdirected(host: &Host) -> VirtualHost {
     let route = Route {
         name: "misdirected".to_owned(),
         r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),
-        action: Some(Action::DirectResponse(DirectResponseAction { status: 421, ..Default::default() })),
+        action: Some(answer(421)),
         ..Default::default()
     };
-    VirtualHost {
-        name: "misdirected".to_owned(),
-        domains: vec![Host::Any.to_string()],
-        routes: vec![route],
-        ..Default::default()
-    }
+    let name = if *host == Host::Any { "misdirected".to_owned() } else { host.to_string() };
+    VirtualHost { name, domains: vec![host.to_string()], routes: vec![route], ..Default::default() }
+}
+
+/// An answer of the proxy's own, without a text.
+pub(crate) fn answer(status: u32) -> Action {
+    Action::DirectResponse(DirectResponseAction { status, ..Default::default() })
 }

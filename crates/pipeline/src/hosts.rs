@@ -117,19 +117,6 @@ fn table(listener: &ListenerId, termination: Option<Termination>) -> RouteTableI
     RouteTableId { listener: listener.clone(), termination }
 }
 
-/// Virtual hosts by the table that they are looked up in.
-pub struct HostsByTable;
-
-impl Index for HostsByTable {
-    type Of = Places;
-    type Key = RouteTableId;
-    const NAME: &'static str = "by route table";
-
-    fn keys(_: &HostKey, place: &RouteTableId) -> impl IntoIterator<Item = RouteTableId> {
-        [place.clone()]
-    }
-}
-
 /// Virtual hosts by the objects that lost a route there.
 pub struct RouteLosers;
 
@@ -162,5 +149,5 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(TlsHosts).per::<TlsByHost>();
     pipeline.derived(Chains).per::<HostsByChain>();
     pipeline.derived(Places).each::<VirtualHosts>();
-    pipeline.index::<HostsByTable>().index::<RouteLosers>().index::<TlsLosers>();
+    pipeline.index::<RouteLosers>().index::<TlsLosers>();
 }

@@ -17,6 +17,7 @@ pub mod certificates;
 pub mod door;
 pub mod hosts;
 pub mod objects;
+pub mod packing;
 pub mod resources;
 pub mod run;
 pub mod services;

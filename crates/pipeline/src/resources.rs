@@ -1,24 +1,28 @@
 //! Resources: bytes for the xDS server, each with the names that it refers to and where it came from.
+//!
+//! Those that carry virtual hosts are made in [`crate::packing`].
 
 use crate::{
     certificates::{Certificates, SelfSigned},
-    hosts::{Chains, HostsByTable, Places, VirtualHosts},
+    hosts::Chains,
+    packing::{self, Arrangements, RouteResources, ScopeResources},
     services::{Clusters, EndpointSets},
     settings::Settings,
-    units::HostKey,
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
-use envoy::{cluster::ClusterSettings, listener, name, packing};
+use envoy::{cluster::ClusterSettings, listener, name, packing::Arrangement};
 use model::{
-    ClusterId, Host, ListenerId, ObjectRef, RouteTableId, SecretId,
+    ClusterId, ListenerId, ObjectRef, RouteTableId, SecretId,
     cluster::Discovery,
-    route::Action,
     tls::{Chain, SELF_SIGNED},
 };
 use prost::Message;
-use std::{collections::BTreeSet, sync::Arc};
-use xds::Kind;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+use xds::{Kind, Ref};
 
 /// One resource as it goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub struct Resource {
     /// Its bytes.
     pub body: Bytes,
     /// What it refers to.
-    pub refs: Vec<(Kind, Arc<str>)>,
+    pub refs: Vec<Ref>,
     /// Whether a proxy warms it by asking DNS.
     pub warms: bool,
     /// Whose it is, where it is one object's.
@@ -37,15 +41,17 @@ pub struct Resource {
 
 impl Resource {
     fn new(name: String, message: &impl Message) -> Self {
-        let body = message.encode_to_vec().into();
+        Self::of(name, message.encode_to_vec().into())
+    }
+
+    /// A resource that refers to nothing.
+    pub(crate) fn of(name: String, body: Bytes) -> Self {
         Self { name: name.into(), body, refs: Vec::new(), warms: false, origin: None }
     }
 
     fn into_xds(self, kind: Kind) -> xds::Resource {
         let mut resource = xds::Resource::new(kind, self.name, self.body);
-        for (kind, name) in self.refs {
-            resource = resource.refers_to(kind, name);
-        }
+        resource.refs = self.refs;
         if self.warms {
             resource = resource.warming();
         }
@@ -70,7 +76,7 @@ impl Derived for ClusterResources {
         let cluster = reads.get::<Clusters>(id)?;
         let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(cluster, &self.0));
         match cluster.discovery {
-            Discovery::Endpoints => resource.refs.push((Kind::Endpoints, resource.name.clone())),
+            Discovery::Endpoints => resource.refs.push(Ref::To(Kind::Endpoints, resource.name.clone())),
             Discovery::Dns(_) => resource.warms = true,
         }
         resource.origin = Some(ObjectRef::new("Service", &id.backend.namespace, &id.backend.service));
@@ -97,57 +103,6 @@ impl Derived for EndpointResources {
     }
 }
 
-/// A virtual host, encoded, and the clusters it uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostBytes {
-    bytes: Bytes,
-    clusters: Vec<Arc<str>>,
-}
-
-/// Virtual hosts, encoded once for whichever table holds them.
-pub struct EncodedHosts;
-
-impl Table for EncodedHosts {
-    type Key = HostKey;
-    type Value = HostBytes;
-    const NAME: &'static str = "encoded hosts";
-}
-
-impl Derived for EncodedHosts {
-    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
-        reads.get::<Places>(key)?;
-        let host = &reads.get::<VirtualHosts>(key)?.host;
-        let mut clusters = BTreeSet::new();
-        for route in host.routes.iter().chain(&host.deeper) {
-            if let Action::Forward(forward) = &route.action {
-                clusters.extend(forward.clusters.iter().map(|share| Arc::from(name::cluster(&share.cluster))));
-            }
-        }
-        Some(HostBytes { bytes: packing::encode(host), clusters: clusters.into_iter().collect() })
-    }
-}
-
-/// Route configurations.
-pub struct RouteResources;
-
-impl Table for RouteResources {
-    type Key = RouteTableId;
-    type Value = Resource;
-    const NAME: &'static str = "route resources";
-}
-
-impl Derived for RouteResources {
-    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let keys: Vec<&HostKey> = reads.probe::<HostsByTable>(table).collect();
-        let hosts: Vec<(&Host, &Arc<HostBytes>)> =
-            keys.into_iter().filter_map(|key| Some((&key.1, reads.get::<EncodedHosts>(key)?))).collect();
-        let clusters: BTreeSet<&Arc<str>> = hosts.iter().flat_map(|(_, host)| &host.clusters).collect();
-        let body = packing::route_table(table, hosts.iter().map(|(host, bytes)| (*host, &bytes.bytes)));
-        let refs = clusters.into_iter().map(|name| (Kind::Cluster, name.clone())).collect();
-        Some(Resource { name: name::route_table(table).into(), body, refs, warms: false, origin: None })
-    }
-}
-
 /// Chains by the certificate that they show.
 pub struct ChainsByCertificate;
 
@@ -158,20 +113,6 @@ impl Index for ChainsByCertificate {
 
     fn keys(_: &RouteTableId, chain: &Chain) -> impl IntoIterator<Item = SecretId> {
         [chain.termination.certificate.clone()]
-    }
-}
-
-/// Chains by the route table that their requests are looked up in: the same key, as an index, so that there is a table
-/// for each chain, also for one without routes. A listener waits for every table that it names.
-pub struct TablesOfChains;
-
-impl Index for TablesOfChains {
-    type Of = Chains;
-    type Key = RouteTableId;
-    const NAME: &'static str = "by route table";
-
-    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = RouteTableId> {
-        [table.clone()]
     }
 }
 
@@ -226,9 +167,11 @@ impl Derived for ListenerResources {
             return Some(Resource::new(id.to_string(), &listener::admin::read_only(port)));
         }
         if *id == ListenerId::http() {
-            let mut resource = Resource::new(id.to_string(), &listener::listener(&settings.http_listener(), &[]));
-            resource.refs.push((Kind::Route, name::route_table(&plain_table()).into()));
-            return Some(resource);
+            let table = packing::in_the_clear();
+            let arrangement = **reads.get::<Arrangements>(&table)?;
+            let message = listener::listener(&settings.http_listener(), &[], |_| arrangement);
+            let refs = vec![packing::awaited(&table, arrangement)];
+            return Some(Resource { refs, ..Resource::new(id.to_string(), &message) });
         }
         let tables: Vec<&RouteTableId> =
             reads.scan::<Chains>().into_iter().filter(|table| table.listener == *id).collect();
@@ -237,16 +180,19 @@ impl Derived for ListenerResources {
         if chains.is_empty() {
             return None;
         }
-        let mut resource = Resource::new(id.to_string(), &listener::listener(&settings.https_listener(), &chains));
-        resource.refs.extend(tables.iter().map(|table| (Kind::Route, name::route_table(table).into())));
+        let arrangements: HashMap<&RouteTableId, Arrangement> =
+            tables.iter().filter_map(|table| Some((*table, **reads.get::<Arrangements>(table)?))).collect();
+        let message = listener::listener(&settings.https_listener(), &chains, |table| {
+            arrangements.get(table).copied().unwrap_or(Arrangement::Table)
+        });
+        let mut resource = Resource::new(id.to_string(), &message);
+        resource
+            .refs
+            .extend(tables.iter().filter_map(|table| Some(packing::awaited(table, *arrangements.get(table)?))));
         let certificates: BTreeSet<&SecretId> = chains.iter().map(|chain| &chain.termination.certificate).collect();
-        resource.refs.extend(certificates.into_iter().map(|id| (Kind::Secret, name::secret(id).into())));
+        resource.refs.extend(certificates.into_iter().map(|id| Ref::To(Kind::Secret, name::secret(id).into())));
         Some(resource)
     }
-}
-
-fn plain_table() -> RouteTableId {
-    RouteTableId { listener: ListenerId::http(), termination: None }
 }
 
 /// Declares the resources of clusters and endpoints, which are in the lane.
@@ -257,8 +203,6 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
 
 /// Declares the others.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(EncodedHosts).each::<Places>();
-    pipeline.derived(RouteResources).per::<TablesOfChains>().always(plain_table()).output();
     pipeline.derived(SecretResources).per::<ChainsByCertificate>().output();
     let [stats, admin] = own_pages();
     pipeline
@@ -281,6 +225,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
     take::<SecretResources>(engine, Kind::Secret, name::secret, into);
     take::<RouteResources>(engine, Kind::Route, name::route_table, into);
+    take::<ScopeResources>(engine, Kind::ScopedRoute, packing::scope_name, into);
     take::<ListenerResources>(engine, Kind::Listener, ToString::to_string, into);
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     certificates::{self, SelfSigned},
     hosts::{self, Chains},
-    objects, resources, services,
+    objects, packing, resources, services,
     settings::Settings,
     units,
     verdicts::{self, Verdicts},
@@ -57,6 +57,7 @@ impl Pipeline {
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
         hosts::declare(&mut declaration);
+        packing::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
         Self { engine: declaration.build() }

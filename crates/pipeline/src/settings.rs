@@ -1,6 +1,7 @@
 //! What the operator sets: fixed while a pipeline lives.
 
 use envoy::cluster::ClusterSettings;
+pub use envoy::packing::Packing;
 use model::{
     Listener, ListenerId,
     listener::{HttpSettings, Security},
@@ -38,6 +39,8 @@ pub struct Settings {
     pub http_settings: HttpSettings,
     /// What holds for requests of HTTPS.
     pub https_settings: HttpSettings,
+    /// Which virtual hosts travel together. Requests are answered alike; only the cost of an edit differs.
+    pub packing: Packing,
     /// What holds for every cluster.
     pub cluster: ClusterSettings,
     /// What objects may refer to.
@@ -55,6 +58,7 @@ impl Default for Settings {
             admin_port: 9001,
             http_settings: HttpSettings::default(),
             https_settings: HttpSettings::default(),
+            packing: Packing::default(),
             cluster: ClusterSettings::default(),
             resolve: resolve::Settings::default(),
             ingress: dialect_ingress::Settings::default(),

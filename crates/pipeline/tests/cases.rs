@@ -2,6 +2,7 @@
 //!
 //! `UPDATE_CASES=1` writes the golden parts anew, `CASES=paths` runs the cases with `paths` in their names.
 
+use pipeline::settings::Packing;
 use std::path::Path;
 
 fn folder(dialect: &str) -> std::path::PathBuf {
@@ -9,6 +10,11 @@ fn folder(dialect: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ingress() {
-    testbed::cases::run(&folder("ingress")).await;
+async fn ingress_in_tables() {
+    testbed::cases::run(&folder("ingress"), Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ingress_in_scopes() {
+    testbed::cases::run(&folder("ingress"), Packing::Scoped).await;
 }

@@ -42,7 +42,7 @@ mod yaml;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use pipeline::Pipeline;
+use pipeline::{Pipeline, settings::Packing};
 
 use crate::certs::Ca;
 
@@ -50,14 +50,19 @@ pub use backends::Backends;
 pub use file::Case;
 pub use proxy::{Error, Proxy};
 
-/// Runs every case of a folder.
+/// The runs of one process take turns: all of them listen on the same ports.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Runs every case of a folder, with virtual hosts packed like this. The packing makes no difference to a case, its golden
+/// part included.
 ///
 /// # Panics
 /// When anything differs from what a case says; the message tells all of it.
-pub async fn run(folder: &Path) {
+pub async fn run(folder: &Path, packing: Packing) {
+    let _turn = TURN.lock().await;
     let only = std::env::var("CASES").unwrap_or_default();
     let update = std::env::var_os("UPDATE_CASES").is_some();
-    let mut runner = Runner::start().await.expect("a proxy to run cases on");
+    let mut runner = Runner::start(packing).await.expect("a proxy to run cases on");
     let mut failed = Vec::new();
     let mut count = 0;
     for path in files(folder).into_iter().filter(|path| path.to_string_lossy().contains(&only)) {
@@ -87,19 +92,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// What all cases share.
 struct Runner {
+    packing: Packing,
     proxy: Proxy,
     backends: Backends,
     ca: Ca,
 }
 
 impl Runner {
-    async fn start() -> Result<Runner, Error> {
-        Ok(Runner { proxy: Proxy::start("cases").await?, backends: Backends::new(), ca: Ca::new("cases") })
+    async fn start(packing: Packing) -> Result<Runner, Error> {
+        Ok(Runner { packing, proxy: Proxy::start("cases").await?, backends: Backends::new(), ca: Ca::new("cases") })
     }
 
     /// Runs one case; gives what is wrong.
     async fn case(&mut self, case: &Case, update: bool) -> Vec<String> {
-        let settings = case.settings.pipeline();
+        let settings = pipeline::Settings { packing: self.packing, ..case.settings.pipeline() };
         let (objects, problems) = match objects::read(case, &settings, &self.ca, &mut self.backends).await {
             Ok(read) => read,
             Err(why) => return vec![why],

@@ -1,7 +1,10 @@
 //! The HTTP connection manager: what holds for every request of a listener.
 
 use super::{access_log, filters};
-use crate::{name, route::action::timeout};
+use crate::{
+    packing::{Arrangement, plain, scoped},
+    route::action::timeout,
+};
 use envoy_api::{
     envoy::{
         config::core::v3::{
@@ -9,8 +12,8 @@ use envoy_api::{
             http_protocol_options::HeadersWithUnderscoresAction,
         },
         extensions::filters::network::http_connection_manager::v3::{
-            HttpConnectionManager, Rds,
-            http_connection_manager::{CodecType, RouteSpecifier, ServerHeaderTransformation},
+            HttpConnectionManager,
+            http_connection_manager::{CodecType, ServerHeaderTransformation},
         },
     },
     google::protobuf::Duration,
@@ -27,22 +30,36 @@ const STREAM_WINDOW: u32 = 64 * 1024;
 /// What one HTTP/2 connection may send ahead.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
+/// The Host of a request of HTTP/1.0 that says none. No host is called so: it is for whoever takes every host.
+const NO_HOST: &str = "_";
+
 /// The manager of one filter chain, whose routes stand in `table`.
-pub fn connection_manager(listener: &model::Listener, table: &RouteTableId) -> HttpConnectionManager {
+pub fn connection_manager(
+    listener: &model::Listener,
+    table: &RouteTableId,
+    arrangement: Arrangement,
+) -> HttpConnectionManager {
     let http = &listener.http;
+    let mut http_filters = filters::http(http);
+    let (specifier, early) = match arrangement {
+        Arrangement::Table => (plain::specifier(table), Vec::new()),
+        Arrangement::Scopes => {
+            http_filters.insert(0, scoped::fallback());
+            (scoped::specifier(), vec![scoped::key_of_requests(table)])
+        }
+    };
     HttpConnectionManager {
         stat_prefix: listener.id.to_string(),
         codec_type: if http.http2 { CodecType::Auto } else { CodecType::Http1 }.into(),
-        route_specifier: Some(RouteSpecifier::Rds(Rds {
-            config_source: Some(name::on_this_stream()),
-            route_config_name: name::route_table(table),
-        })),
-        http_filters: filters::http(http),
+        route_specifier: Some(specifier),
+        early_header_mutation_extensions: early,
+        http_filters,
         access_log: access_log::access_log(&http.access_log),
         server_header_transformation: server_header(http.server_header).into(),
         common_http_protocol_options: Some(connections(http)),
         http_protocol_options: Some(Http1ProtocolOptions {
             accept_http_10: true,
+            default_host_for_http_10: NO_HOST.to_owned(),
             allow_chunked_length: true,
             ..Default::default()
         }),

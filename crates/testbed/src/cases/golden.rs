@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use envoy::packing::scoped;
 use envoy_api::{Any, json};
 use pipeline::Output;
 use serde_json::Value;
@@ -51,7 +52,9 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         }
     } else {
         out.push_str(&listeners(&of(Kind::Listener)));
-        out.push_str(&routes(&of(Kind::Route)));
+        let mut tables = of(Kind::Route);
+        tables.extend(unpacked(of(Kind::ScopedRoute)));
+        out.push_str(&routes(&tables));
         out.push_str(&clusters(&of(Kind::Cluster)));
     }
     out.push_str(&endpoints(&of(Kind::Endpoints), backends));
@@ -115,6 +118,28 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
         }
     }
     out
+}
+
+/// Scopes as the tables that they stand for, without what makes them scopes: cases look alike in every packing.
+fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut tables: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
+    for (name, mut scope) in scopes {
+        let (group, host) = name.split_once('|').unwrap_or((&name, ""));
+        let (exact, others) = tables.entry(group.to_owned()).or_default();
+        let Value::Array(mut hosts) = scope["route_configuration"]["virtual_hosts"].take() else { continue };
+        hosts.retain(|host| host["name"] != scoped::AGAIN);
+        for host in &mut hosts {
+            let Some(routes) = host["routes"].as_array_mut() else { continue };
+            routes.retain(|route| route["name"] != scoped::NO_PATH);
+            routes.iter_mut().for_each(|route| strip(route, &["request_headers_to_remove"]));
+        }
+        if host == "*" { others } else { exact }.append(&mut hosts);
+    }
+    let hosts = |(mut exact, mut others): (Vec<Value>, Vec<Value>)| {
+        exact.append(&mut others);
+        serde_json::json!({ "virtual_hosts": exact })
+    };
+    tables.into_iter().map(|(group, lists)| (group, hosts(lists))).collect()
 }
 
 /// Each route under its origin, on one line.

@@ -121,7 +121,7 @@ impl Proxy {
         let gone: Vec<_> = changes
             .removes
             .iter()
-            .filter(|(kind, _)| matches!(kind, Kind::Cluster | Kind::Listener))
+            .filter(|(kind, _)| matches!(kind, Kind::Cluster | Kind::Listener | Kind::ScopedRoute))
             .filter_map(|(kind, name)| Some((*kind, name.clone(), before.as_ref()?.get(*kind, name)?.version)))
             .collect();
         for name in &changes.removes {

@@ -1,0 +1,196 @@
+//! Scopes: a resource for each exact host, found by a key that Envoy compares as it is.
+//!
+//! Envoy's scopes have no default and know neither wildcards nor case. What makes them fit for hosts:
+//!
+//! - The *key* is `<group>|<host>`, and the group stands for the route table, so that all tables of an Envoy share one
+//!   subscription without sharing hosts. Before anything else, Envoy writes it into a header of ours, over whatever a client
+//!   put there; what follows a `:` is the port and not part of it.
+//! - A request that finds no scope goes through the [`fallback`]: a script of fixed text that tries the host in lower case,
+//!   then the scope `<group>|*`, in which wildcards and the catch-all stand as in any table. Hosts that were found do not
+//!   even build the filter.
+//! - *A path miss is not a host miss*: an exact host ends with routes that answer 404, or the fallback would hand the request
+//!   to the wildcard above, which may be somebody else's.
+//! - Envoy does not write the key again when it follows a redirect by itself. The header then still names the first host, in
+//!   whose scope the new one meets the virtual host [`AGAIN`], where the fallback is on. Routes without such redirects take
+//!   the header away from what backends see.
+//! - *The chain of filters is built before the fallback has found a route.* A filter that is off in the chain and switched on
+//!   by a route would be passed over; so what protects is on in the chain, and told what to do by its own per-route message.
+//! - A name that belongs to another TLS chain but lies below a wildcard of this one has a scope here that answers 421. So a
+//!   browser that reuses its connection for such a name is told to make another.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use envoy_api::{
+    any,
+    envoy::{
+        config::{
+            common::mutation_rules::v3::{HeaderMutation, header_mutation},
+            core::v3::{
+                DataSource, HeaderValue, HeaderValueOption, TypedExtensionConfig, data_source,
+                header_value_option::HeaderAppendAction,
+            },
+            route::v3::{
+                FilterConfig, Route, RouteConfiguration, RouteMatch, ScopedRouteConfiguration, VirtualHost,
+                route::Action,
+                route_match::{ConnectMatcher, PathSpecifier},
+                scoped_route_configuration::{
+                    Key,
+                    key::{Fragment, fragment},
+                },
+            },
+        },
+        extensions::{
+            filters::{
+                http::lua::v3::Lua,
+                network::http_connection_manager::v3::{
+                    HttpFilter, ScopedRds, ScopedRoutes,
+                    http_connection_manager::RouteSpecifier,
+                    scoped_routes::{
+                        ConfigSpecifier, ScopeKeyBuilder,
+                        scope_key_builder::{
+                            FragmentBuilder,
+                            fragment_builder::{HeaderValueExtractor, Type, header_value_extractor::ExtractType},
+                        },
+                    },
+                },
+            },
+            http::early_header_mutation::header_mutation::v3::HeaderMutation as EarlyMutation,
+        },
+    },
+};
+use model::{Host, RouteTableId};
+use prost::Message;
+
+use super::spliced;
+use crate::{listener::filters, name, virtual_host};
+
+/// The header that holds the key.
+pub const KEY: &str = "x-sesame-host";
+/// The filter that finds what has no scope.
+pub const FALLBACK: &str = "sesame.fallback";
+/// The virtual host, and its route, that a redirect inside Envoy meets in the scope of the host that it came from.
+pub const AGAIN: &str = "again";
+/// The routes of an exact host that no other route took.
+pub const NO_PATH: &str = "no-path";
+/// The number of `ScopedRouteConfiguration.route_configuration`.
+const ROUTES: u32 = 5;
+/// What the fallback runs. Nothing of any tenant's is ever in it.
+const SCRIPT: &str = include_str!("scoped/fallback.lua");
+
+/// The scope of an exact host.
+pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
+    let mut own = virtual_host::virtual_host(host);
+    hide_key(&mut own);
+    own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
+    own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
+    own.typed_per_filter_config = found();
+    exact(table, &host.host, own)
+}
+
+/// The scope of an exact host that stands in another table.
+pub fn stranger(table: &RouteTableId, host: &Host) -> Bytes {
+    let misdirected = VirtualHost { typed_per_filter_config: found(), ..virtual_host::misdirected(host) };
+    exact(table, host, misdirected)
+}
+
+fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
+    let name = name::scope(table, host);
+    let routes = RouteConfiguration { virtual_hosts: vec![own, again()], ..spliced::head(name.clone()) };
+    ScopedRouteConfiguration { route_configuration: Some(routes), ..head(name) }.encode_to_vec().into()
+}
+
+/// The scope of all other hosts of a table, from their bytes in the order of the hosts.
+pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
+    let name = name::scope(table, &Host::Any);
+    let mut bytes = BytesMut::from(&head(name.clone()).encode_to_vec()[..]);
+    spliced::append(&mut bytes, ROUTES, &spliced::routes(name, table, hosts));
+    bytes.freeze()
+}
+
+/// A scope's name is its key: Envoy loses scopes whose keys are exchanged.
+fn head(name: String) -> ScopedRouteConfiguration {
+    let key = Key { fragments: vec![Fragment { r#type: Some(fragment::Type::StringKey(name.clone())) }] };
+    ScopedRouteConfiguration { name, key: Some(key), ..Default::default() }
+}
+
+/// Takes the key away from what backends see, except where Envoy may need it to follow a redirect.
+pub(super) fn hide_key(host: &mut VirtualHost) {
+    for route in &mut host.routes {
+        let follows = matches!(&route.action, Some(Action::Route(route)) if route.internal_redirect_policy.is_some());
+        if !follows {
+            route.request_headers_to_remove.push(KEY.to_owned());
+        }
+    }
+}
+
+fn no_path(path: PathSpecifier) -> Route {
+    Route {
+        name: NO_PATH.to_owned(),
+        r#match: Some(RouteMatch { path_specifier: Some(path), ..Default::default() }),
+        action: Some(virtual_host::answer(404)),
+        ..Default::default()
+    }
+}
+
+fn again() -> VirtualHost {
+    let route = Route { name: AGAIN.to_owned(), ..no_path(PathSpecifier::Prefix("/".to_owned())) };
+    VirtualHost {
+        name: AGAIN.to_owned(),
+        domains: vec![Host::Any.to_string()],
+        routes: vec![route],
+        ..Default::default()
+    }
+}
+
+/// A host that was found needs no fallback. It is off for exact hosts alone: not for a whole route configuration, because
+/// [`AGAIN`] stands in it, and not for wildcards, because a redirect may lead from one to an exact host.
+fn found() -> BTreeMap<String, envoy_api::Any> {
+    BTreeMap::from([(FALLBACK.to_owned(), any(&FilterConfig { disabled: true, ..Default::default() }))])
+}
+
+/// Where a connection manager finds scopes: the same for all of them, or Envoy would ask for each.
+pub(crate) fn specifier() -> RouteSpecifier {
+    let key = HeaderValueExtractor {
+        name: KEY.to_owned(),
+        element_separator: ":".to_owned(),
+        extract_type: Some(ExtractType::Index(0)),
+    };
+    RouteSpecifier::ScopedRoutes(ScopedRoutes {
+        name: "hosts".to_owned(),
+        scope_key_builder: Some(ScopeKeyBuilder {
+            fragments: vec![FragmentBuilder { r#type: Some(Type::HeaderValueExtractor(key)) }],
+        }),
+        rds_config_source: Some(name::on_this_stream()),
+        config_specifier: Some(ConfigSpecifier::ScopedRds(ScopedRds {
+            scoped_rds_config_source: Some(name::on_this_stream()),
+            ..Default::default()
+        })),
+    })
+}
+
+/// What writes the key of a request, over whatever the client sent.
+pub(crate) fn key_of_requests(table: &RouteTableId) -> TypedExtensionConfig {
+    let key = HeaderValueOption {
+        header: Some(HeaderValue {
+            key: KEY.to_owned(),
+            value: format!("{}|%REQ(:AUTHORITY)%", name::group(table)),
+            ..Default::default()
+        }),
+        append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
+        ..Default::default()
+    };
+    let mutation =
+        EarlyMutation { mutations: vec![HeaderMutation { action: Some(header_mutation::Action::Append(key)) }] };
+    TypedExtensionConfig {
+        name: "envoy.http.early_header_mutation.header_mutation".to_owned(),
+        typed_config: Some(any(&mutation)),
+    }
+}
+
+/// The filter for requests that found no scope. It stands first, because it decides about the route.
+pub(crate) fn fallback() -> HttpFilter {
+    let script =
+        DataSource { specifier: Some(data_source::Specifier::InlineString(SCRIPT.to_owned())), ..Default::default() };
+    filters::filter(FALLBACK, any(&Lua { default_source_code: Some(script), ..Default::default() }))
+}

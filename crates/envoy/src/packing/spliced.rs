@@ -1,0 +1,64 @@
+//! A route configuration made of virtual hosts that are encoded already.
+//!
+//! A message of many equal parts is the parts' bytes one after another, each behind its tag and length; so hosts are encoded
+//! once, when they change, and only copied here (measured on 3 MB: 2 ms instead of 49 ms, the bytes are the same).
+
+use bytes::{Bytes, BytesMut};
+use envoy_api::envoy::config::{
+    core::v3::{HeaderValue, HeaderValueOption, header_value_option::HeaderAppendAction},
+    route::v3::RouteConfiguration,
+};
+use model::{Host, RouteTableId};
+use prost::{
+    Message,
+    encoding::{WireType, encode_key, encode_varint},
+};
+
+use crate::virtual_host;
+
+/// The number of `RouteConfiguration.virtual_hosts`.
+const VIRTUAL_HOSTS: u32 = 2;
+
+/// A route configuration, from its hosts' bytes in the order of the hosts. Under TLS, a host that the chain does not have is
+/// another chain's or nobody's.
+pub(super) fn routes<'a>(
+    name: String,
+    table: &RouteTableId,
+    hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>,
+) -> BytesMut {
+    let mut bytes = BytesMut::from(&head(name).encode_to_vec()[..]);
+    let mut catch_all = false;
+    for (host, encoded) in hosts {
+        catch_all |= *host == Host::Any;
+        append(&mut bytes, VIRTUAL_HOSTS, encoded);
+    }
+    if table.termination.is_some() && !catch_all {
+        append(&mut bytes, VIRTUAL_HOSTS, &virtual_host::misdirected(&Host::Any).encode_to_vec());
+    }
+    bytes
+}
+
+/// Adds a message field.
+pub(super) fn append(bytes: &mut BytesMut, field: u32, message: &[u8]) {
+    encode_key(field, WireType::LengthDelimited, bytes);
+    encode_varint(message.len() as u64, bytes);
+    bytes.extend_from_slice(message);
+}
+
+/// All of a route configuration but its hosts: the port in a Host never matters, and backends learn when a request came.
+pub(super) fn head(name: String) -> RouteConfiguration {
+    RouteConfiguration {
+        name,
+        ignore_port_in_host_matching: true,
+        request_headers_to_add: vec![HeaderValueOption {
+            header: Some(HeaderValue {
+                key: "x-request-start".to_owned(),
+                value: "t=%START_TIME(%s.%3f)%".to_owned(),
+                ..Default::default()
+            }),
+            append_action: HeaderAppendAction::AppendIfExistsOrAdd.into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}

@@ -1,0 +1,317 @@
+//! Virtual hosts as resources: which ones each route table has, and which resources carry them.
+//!
+//! In: hosts and where each is looked up. Out: route configurations and scopes, in the arrangement that the operator wants
+//! (see [`envoy::packing`]). With scopes, what one host's edit reaches here is one row, whatever the number of hosts: every
+//! probe on its way is about wildcards, which are few, or stops at the first answer.
+
+use crate::{
+    hosts::{Chains, Places, TlsHosts, VirtualHosts},
+    resources::Resource,
+    settings::Settings,
+    units::HostKey,
+};
+use bytes::Bytes;
+use engine::{Derived, Index, Reads, Table};
+use envoy::{
+    name,
+    packing::{self, Arrangement, Contents, Packing, plain, scoped},
+};
+use model::{Fqdn, Host, ListenerId, RouteTableId, route::Action, tls::Chain};
+use std::{collections::BTreeSet, sync::Arc};
+use xds::{Kind, Ref};
+
+/// The tables in which a host is a stranger: it is looked up elsewhere, but lies below one of their wildcards, so that a
+/// request for it on one of their connections would be taken for the wildcard's.
+pub struct Strangers;
+
+impl Table for Strangers {
+    type Key = HostKey;
+    type Value = Vec<RouteTableId>;
+    const NAME: &'static str = "strangers";
+}
+
+impl Derived for Strangers {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Vec<RouteTableId>> {
+        let (listener, host) = key;
+        let own = reads.get::<Places>(key)?.termination.as_ref()?;
+        let mut tables = BTreeSet::new();
+        for above in wildcards_above(host) {
+            if let Some(other) = reads.get::<TlsHosts>(&(listener.clone(), above))
+                && other.termination != *own
+            {
+                let termination = Some(other.termination.clone());
+                tables.insert(RouteTableId { listener: listener.clone(), termination });
+            }
+        }
+        (!tables.is_empty()).then(|| tables.into_iter().collect())
+    }
+}
+
+/// The wildcards that Envoy would take a host for, at any depth.
+fn wildcards_above(host: &Host) -> Vec<Host> {
+    let (Host::Exact(name) | Host::Wildcard(name)) = host else { return Vec::new() };
+    let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
+    above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
+}
+
+/// A scope: the table, and an exact host, or [`Host::Any`] for all others.
+pub type ScopeKey = (RouteTableId, Host);
+
+fn scope(table: &RouteTableId, host: &Host) -> ScopeKey {
+    let host = if matches!(host, Host::Exact(_)) { host } else { &Host::Any };
+    (table.clone(), host.clone())
+}
+
+/// Hosts by the scope that they are looked up in.
+pub struct HostsByScope;
+
+impl Index for HostsByScope {
+    type Of = Places;
+    type Key = ScopeKey;
+    const NAME: &'static str = "by scope";
+
+    fn keys((_, host): &HostKey, place: &RouteTableId) -> impl IntoIterator<Item = ScopeKey> {
+        [scope(place, host)]
+    }
+}
+
+/// Hosts by the scopes in which they are strangers.
+pub struct StrangersByScope;
+
+impl Index for StrangersByScope {
+    type Of = Strangers;
+    type Key = ScopeKey;
+    const NAME: &'static str = "by scope";
+
+    fn keys((_, host): &HostKey, tables: &Vec<RouteTableId>) -> impl IntoIterator<Item = ScopeKey> {
+        tables.iter().map(|table| scope(table, host)).collect::<Vec<_>>()
+    }
+}
+
+/// Exact hosts by the table that they are looked up in.
+pub struct ExactHostsByTable;
+
+impl Index for ExactHostsByTable {
+    type Of = Places;
+    type Key = RouteTableId;
+    const NAME: &'static str = "exact by route table";
+
+    fn keys((_, host): &HostKey, place: &RouteTableId) -> impl IntoIterator<Item = RouteTableId> {
+        matches!(host, Host::Exact(_)).then(|| place.clone())
+    }
+}
+
+/// Exact hosts by the tables in which they are strangers.
+pub struct ExactStrangersByTable;
+
+impl Index for ExactStrangersByTable {
+    type Of = Strangers;
+    type Key = RouteTableId;
+    const NAME: &'static str = "exact by route table";
+
+    fn keys((_, host): &HostKey, tables: &Vec<RouteTableId>) -> impl IntoIterator<Item = RouteTableId> {
+        if matches!(host, Host::Exact(_)) { tables.clone() } else { Vec::new() }
+    }
+}
+
+/// Chains by the route table that their requests are looked up in: the same key, as an index, so that there is a table
+/// for each chain, also for one without routes. A listener waits for every table that it names.
+pub struct TablesOfChains;
+
+impl Index for TablesOfChains {
+    type Of = Chains;
+    type Key = RouteTableId;
+    const NAME: &'static str = "by route table";
+
+    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = RouteTableId> {
+        [table.clone()]
+    }
+}
+
+/// The same for the scope of wildcards.
+pub struct ScopesOfChains;
+
+impl Index for ScopesOfChains {
+    type Of = Chains;
+    type Key = ScopeKey;
+    const NAME: &'static str = "by scope";
+
+    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = ScopeKey> {
+        [(table.clone(), Host::Any)]
+    }
+}
+
+/// How the hosts of each route table travel.
+pub struct Arrangements(Packing);
+
+impl Table for Arrangements {
+    type Key = RouteTableId;
+    type Value = Arrangement;
+    const NAME: &'static str = "arrangements";
+}
+
+impl Derived for Arrangements {
+    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Arrangement> {
+        let mut contents = Contents { exact: false, wildcard: false };
+        if self.0 == Packing::Scoped && table.termination.is_some() {
+            contents.exact = reads.probe::<ExactHostsByTable>(table).len() > 0
+                || reads.probe::<ExactStrangersByTable>(table).len() > 0;
+            contents.wildcard = reads.probe::<HostsByScope>(&(table.clone(), Host::Any)).len() > 0;
+        }
+        Some(self.0.arrangement(table, contents))
+    }
+}
+
+/// A virtual host, encoded, and the clusters it uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostBytes {
+    bytes: Bytes,
+    clusters: Vec<Arc<str>>,
+}
+
+/// The virtual hosts that share a resource with others.
+pub struct EncodedHosts;
+
+impl Table for EncodedHosts {
+    type Key = HostKey;
+    type Value = HostBytes;
+    const NAME: &'static str = "encoded hosts";
+}
+
+impl Derived for EncodedHosts {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
+        let place = reads.get::<Places>(key)?;
+        let arrangement = **reads.get::<Arrangements>(place)?;
+        if arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_)) {
+            return None;
+        }
+        let host = &reads.get::<VirtualHosts>(key)?.host;
+        Some(HostBytes { bytes: packing::encode(host, arrangement), clusters: clusters(host) })
+    }
+}
+
+fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
+    let mut clusters = BTreeSet::new();
+    for route in host.routes.iter().chain(&host.deeper) {
+        if let Action::Forward(forward) = &route.action {
+            clusters.extend(forward.clusters.iter().map(|share| Arc::from(name::cluster(&share.cluster))));
+        }
+    }
+    clusters.into_iter().collect()
+}
+
+/// Hosts that share a resource, in their order, and strangers among them.
+struct Shared {
+    hosts: Vec<(Host, Bytes)>,
+    refs: Vec<Ref>,
+}
+
+impl Shared {
+    fn gather<'r>(
+        hosts: impl Iterator<Item = &'r HostKey>,
+        strangers: impl Iterator<Item = &'r HostKey>,
+        reads: &mut Reads<'r>,
+    ) -> Self {
+        let mut all: Vec<(Host, Bytes)> = strangers.map(|(_, host)| (host.clone(), packing::stranger(host))).collect();
+        let mut clusters = BTreeSet::new();
+        for key in hosts {
+            let Some(host) = reads.get::<EncodedHosts>(key) else { continue };
+            clusters.extend(&host.clusters);
+            all.push((key.1.clone(), host.bytes.clone()));
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        Self { hosts: all, refs: clusters.into_iter().map(|name| Ref::To(Kind::Cluster, name.clone())).collect() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&Host, &Bytes)> {
+        self.hosts.iter().map(|(host, bytes)| (host, bytes))
+    }
+}
+
+/// Route configurations.
+pub struct RouteResources;
+
+impl Table for RouteResources {
+    type Key = RouteTableId;
+    type Value = Resource;
+    const NAME: &'static str = "route resources";
+}
+
+impl Derived for RouteResources {
+    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Resource> {
+        if **reads.get::<Arrangements>(table)? != Arrangement::Table {
+            return None;
+        }
+        let rest = (table.clone(), Host::Any);
+        let hosts = reads.probe::<ExactHostsByTable>(table).chain(reads.probe::<HostsByScope>(&rest));
+        let strangers = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
+        let shared = Shared::gather(hosts, strangers, reads);
+        let body = plain::route_table(table, shared.iter());
+        Some(Resource { refs: shared.refs, ..Resource::of(name::route_table(table), body) })
+    }
+}
+
+/// Scopes.
+pub struct ScopeResources;
+
+impl Table for ScopeResources {
+    type Key = ScopeKey;
+    type Value = Resource;
+    const NAME: &'static str = "scope resources";
+}
+
+impl Derived for ScopeResources {
+    fn compute(&self, key: &ScopeKey, reads: &mut Reads<'_>) -> Option<Resource> {
+        let (table, host) = key;
+        if **reads.get::<Arrangements>(table)? != Arrangement::Scopes {
+            return None;
+        }
+        if *host == Host::Any {
+            let hosts = reads.probe::<HostsByScope>(key);
+            let shared = Shared::gather(hosts, reads.probe::<StrangersByScope>(key), reads);
+            let body = scoped::everyone(table, shared.iter());
+            return Some(Resource { refs: shared.refs, ..Resource::of(scope_name(key), body) });
+        }
+        let Some(own) = reads.probe::<HostsByScope>(key).next() else {
+            return Some(Resource::of(scope_name(key), scoped::stranger(table, host)));
+        };
+        let host = &reads.get::<VirtualHosts>(own)?.host;
+        let refs = clusters(host).into_iter().map(|name| Ref::To(Kind::Cluster, name)).collect();
+        Some(Resource { refs, ..Resource::of(scope_name(key), scoped::host(table, host)) })
+    }
+}
+
+/// What a listener waits for before it takes requests for a table.
+pub fn awaited(table: &RouteTableId, arrangement: Arrangement) -> Ref {
+    match arrangement {
+        Arrangement::Table => Ref::To(Kind::Route, name::route_table(table).into()),
+        Arrangement::Scopes => Ref::Under(Kind::ScopedRoute, format!("{}|", name::group(table)).into()),
+    }
+}
+
+/// The name of a scope.
+pub fn scope_name((table, host): &ScopeKey) -> String {
+    name::scope(table, host)
+}
+
+/// The table of the port in the clear.
+pub fn in_the_clear() -> RouteTableId {
+    RouteTableId { listener: ListenerId::http(), termination: None }
+}
+
+/// Declares the tables.
+pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
+    pipeline.derived(Strangers).each::<Places>();
+    pipeline.index::<HostsByScope>().index::<StrangersByScope>();
+    pipeline.index::<ExactHostsByTable>().index::<ExactStrangersByTable>();
+    pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());
+    pipeline.derived(EncodedHosts).each::<Places>();
+    pipeline.derived(RouteResources).per::<TablesOfChains>().always(in_the_clear()).output();
+    pipeline
+        .derived(ScopeResources)
+        .per::<HostsByScope>()
+        .per::<StrangersByScope>()
+        .per::<ScopesOfChains>()
+        .always((in_the_clear(), Host::Any))
+        .output();
+}
