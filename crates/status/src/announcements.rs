@@ -1,0 +1,176 @@
+//! Which verdicts have not been told as events yet.
+//!
+//! In: all verdicts about each object, from translation and from reading. Out: one [`Announcement`] at a time for an
+//! object. A verdict that stands is told again when the API server has forgotten its event, which is after an hour; one
+//! of many verdicts about one object is as good as a hundred, so only the first few are told.
+
+use crate::{
+    due::Due,
+    event::{Announced, Announcement},
+    pace::pause,
+    report::Said,
+};
+use kinds::ObjectKey;
+use model::Verdict;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// How many verdicts about one object are told.
+const TOLD: usize = 10;
+/// A little longer than API servers keep events.
+const FORGOTTEN: Duration = Duration::from_secs(61 * 60);
+/// How long to wait after a request that failed, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(300));
+
+#[derive(Debug, Default)]
+struct Entry {
+    translation: Said,
+    reading: Vec<Verdict>,
+    uid: Option<String>,
+    told: BTreeMap<Verdict, Told>,
+    in_flight: bool,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Told {
+    /// When it is to be told next.
+    due: Instant,
+    /// Whether it came up after we knew everything, and has not been told since.
+    is_new: bool,
+}
+
+/// The verdicts about all objects.
+#[derive(Debug, Default)]
+pub(crate) struct Announcements {
+    entries: HashMap<ObjectKey, Entry>,
+    due: Due<ObjectKey>,
+}
+
+impl Announcements {
+    /// All verdicts of translation about an object; `is_new` if they are no part of what everybody learns at a start.
+    pub fn translated(&mut self, key: &ObjectKey, verdicts: Said, is_new: bool, now: Instant) {
+        let verdicts = verdicts.filter(|verdicts| !verdicts.is_empty());
+        if verdicts.is_none() && !self.entries.contains_key(key) {
+            return;
+        }
+        self.entries.entry(key.clone()).or_default().translation = verdicts;
+        self.review(key, is_new, now);
+    }
+
+    /// All that the source finds wrong with an object.
+    pub fn read(&mut self, key: &ObjectKey, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
+        if verdicts.is_empty() && !self.entries.contains_key(key) {
+            return;
+        }
+        self.entries.entry(key.clone()).or_default().reading = verdicts;
+        self.review(key, is_new, now);
+    }
+
+    /// The uid of an object as it is now; none if it is gone or not known.
+    pub fn observe(&mut self, key: &ObjectKey, uid: Option<String>, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.uid.is_some() && entry.uid != uid {
+            // Another object, about which nothing has been told.
+            entry.told.clear();
+            entry.uid = uid;
+            self.review(key, true, now);
+        }
+    }
+
+    /// When there may be something to tell.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.due.next()
+    }
+
+    /// The next one; it must be answered by [`Self::done`].
+    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectKey) -> Option<String>) -> Option<Announcement> {
+        while let Some(key) = self.due.pop(now) {
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            let Some((verdict, told)) = entry.told.iter().find(|(_, told)| told.due <= now) else {
+                self.queue(&key, now);
+                continue;
+            };
+            entry.in_flight = true;
+            let uid = uid(&key).or_else(|| entry.uid.clone());
+            let more = entry.verdicts().count() - entry.told.len();
+            return Some(Announcement { uid, verdict: verdict.clone(), more, is_new: told.is_new, key });
+        }
+        None
+    }
+
+    /// What became of it.
+    pub fn done(&mut self, it: &Announcement, outcome: Announced, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&it.key) else { return };
+        entry.in_flight = false;
+        match outcome {
+            Announced::Said(uid) => {
+                entry.failures = 0;
+                entry.not_before = None;
+                entry.uid = Some(uid);
+                if let Some(told) = entry.told.get_mut(&it.verdict) {
+                    *told = Told { due: now + FORGOTTEN, is_new: false };
+                }
+            }
+            // The verdicts go when their object does; until then there is nobody to tell.
+            Announced::Gone => {
+                entry.uid = None;
+                if let Some(told) = entry.told.get_mut(&it.verdict) {
+                    told.due = now + FORGOTTEN;
+                }
+            }
+            Announced::Failed => {
+                entry.failures += 1;
+                entry.not_before = Some(now + pause(entry.failures, RETRY.0, RETRY.1));
+            }
+        }
+        if entry.is_done() {
+            self.entries.remove(&it.key);
+        } else {
+            self.queue(&it.key, now);
+        }
+    }
+
+    /// Brings what is to be told in line with what is known.
+    fn review(&mut self, key: &ObjectKey, is_new: bool, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let mut wanted: Vec<Verdict> = entry.verdicts().cloned().collect();
+        wanted.sort_by(|a, b| (a.severity(), a).cmp(&(b.severity(), b)));
+        wanted.truncate(TOLD);
+        let mut before = std::mem::take(&mut entry.told);
+        for verdict in wanted {
+            let told = before.remove(&verdict).unwrap_or(Told { due: now, is_new });
+            entry.told.insert(verdict, told);
+        }
+        if entry.is_done() {
+            self.entries.remove(key);
+            self.due.remove(key);
+        } else {
+            self.queue(key, now);
+        }
+    }
+
+    fn queue(&mut self, key: &ObjectKey, now: Instant) {
+        let Some(entry) = self.entries.get(key).filter(|entry| !entry.in_flight) else { return };
+        if let Some(due) = entry.told.values().map(|told| told.due).min() {
+            self.due.put(key, due.max(entry.not_before.unwrap_or(now)));
+        }
+    }
+}
+
+impl Entry {
+    fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.translation.iter().flat_map(|verdicts| Arc::as_ref(verdicts)).chain(&self.reading)
+    }
+
+    fn is_done(&self) -> bool {
+        !self.in_flight && self.told.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

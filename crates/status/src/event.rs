@@ -1,0 +1,184 @@
+//! One event about one verdict: what `kubectl describe` shows below the object.
+//!
+//! Its name is made from the object's uid and the verdict, so that the same thing is said once, by whichever replica and
+//! however often it starts. What comes back after it was mended is counted on the event that is there.
+
+use crate::patch::{collection, words};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{
+        core::v1::ObjectReference,
+        events::v1::{Event, EventSeries},
+    },
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kinds::ObjectKey;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::core::{PartialObjectMeta, params::GetParams};
+use model::{Severity, Verdict};
+use serde_json::json;
+use tracing::warn;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Who says it.
+pub const CONTROLLER: &str = "projectsesame.io/sesame";
+/// What was being done.
+const ACTION: &str = "Translate";
+/// How long a note may be; the API server refuses longer ones.
+const NOTE: usize = 1024;
+
+/// What is to be said.
+#[derive(Clone, Debug)]
+pub(crate) struct Announcement {
+    pub key: ObjectKey,
+    /// What tells the object from others of its name; it is asked for where it is not known.
+    pub uid: Option<String>,
+    pub verdict: Verdict,
+    /// How many more there are that are not said, because the object has too many.
+    pub more: usize,
+    /// Whether this has just come up, not only to us.
+    pub is_new: bool,
+}
+
+/// What became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Announced {
+    /// It is said about the object with this uid.
+    Said(String),
+    /// There is no such object.
+    Gone,
+    /// It failed, and may fail again.
+    Failed,
+}
+
+/// Says it.
+pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcement) -> (Announced, &'static str) {
+    match try_send(client, instance, it).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            warn!(object = %it.key, error = %words(&error), "the event could not be written; it is tried again");
+            (Announced::Failed, "failed")
+        }
+    }
+}
+
+async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> kube::Result<(Announced, &'static str)> {
+    let uid = match &it.uid {
+        Some(uid) => uid.clone(),
+        None => match uid(client, &it.key).await? {
+            Some(uid) => uid,
+            None => return Ok((Announced::Gone, "gone")),
+        },
+    };
+    let event = event(it, &uid, instance, Timestamp::now());
+    let events = Api::<Event>::namespaced(client.clone(), event.metadata.namespace.as_deref().unwrap_or("default"));
+    let result = match events.create(&PostParams::default(), &event).await {
+        Ok(_) => "created",
+        Err(kube::Error::Api(status)) if status.is_already_exists() && it.is_new => {
+            count(&events, event.metadata.name.as_deref().unwrap_or_default()).await?;
+            "counted"
+        }
+        Err(kube::Error::Api(status)) if status.is_already_exists() => "known",
+        // The namespace is going, and the object with it.
+        Err(kube::Error::Api(status))
+            if status.is_not_found() || status.is_forbidden() && is_ending(&status.message) =>
+        {
+            return Ok((Announced::Gone, "gone"));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok((Announced::Said(uid), result))
+}
+
+fn is_ending(message: &str) -> bool {
+    message.contains("because it is being terminated")
+}
+
+async fn uid(client: &kube::Client, key: &ObjectKey) -> kube::Result<Option<String>> {
+    let request = collection(key).get_metadata(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+    match client.request::<PartialObjectMeta>(request).await {
+        Ok(object) => Ok(object.metadata.uid),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Counts once more what was said before.
+async fn count(events: &Api<Event>, name: &str) -> kube::Result<()> {
+    let known = events.get(name).await?;
+    let count = known.series.map_or(2, |series| series.count.saturating_add(1));
+    let series = EventSeries { count, last_observed_time: MicroTime(Timestamp::now()) };
+    events.patch(name, &PatchParams::default(), &Patch::Merge(json!({ "series": series }))).await?;
+    Ok(())
+}
+
+/// The event.
+pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp) -> Event {
+    let Announcement { key, verdict, .. } = it;
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let type_ = match verdict.severity() {
+        Severity::Error | Severity::Warning => "Warning",
+        Severity::Note => "Normal",
+    };
+    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
+    Event {
+        metadata: ObjectMeta {
+            name: Some(name(&key.name, uid, verdict)),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(now)),
+        reporting_controller: Some(CONTROLLER.to_owned()),
+        reporting_instance: Some(shortened(instance, 128)),
+        action: Some(ACTION.to_owned()),
+        reason: Some(verdict.code.to_string()),
+        type_: Some(type_.to_owned()),
+        note: Some(note(verdict, it.more)),
+        regarding: Some(ObjectReference {
+            api_version: Some(key.kind.api_version()),
+            kind: Some(key.kind.name().to_owned()),
+            namespace: text(&key.namespace),
+            name: Some(key.name.to_string()),
+            uid: Some(uid.to_owned()),
+            field_path: text(verdict.origin.field.as_str()),
+            ..ObjectReference::default()
+        }),
+        ..Event::default()
+    }
+}
+
+/// The code, the field, what is wrong there and what to do; the last of it stays where it is too long.
+fn note(verdict: &Verdict, more: usize) -> String {
+    let field = match verdict.origin.field.as_str() {
+        "" => String::new(),
+        field => format!(" {field}:"),
+    };
+    let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+    let head = format!("{}:{field} ", verdict.code);
+    let tail = format!("; {}{more}", verdict.code.help());
+    let room = NOTE.saturating_sub(head.len() + tail.len());
+    shortened(&format!("{head}{}{tail}", shortened(&verdict.message, room)), NOTE)
+}
+
+fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
+    format!("{}…", &text[..end])
+}
+
+/// The same for the same thing, on every replica and after every start.
+fn name(object: &str, uid: &str, verdict: &Verdict) -> String {
+    let mut hash = Xxh3::new();
+    for part in [uid, &verdict.code.to_string(), verdict.origin.field.as_str(), &verdict.message] {
+        hash.update(part.as_bytes());
+        hash.update(&[0]);
+    }
+    // Names of objects are names of events; 253 bytes with the hash.
+    let object = &object[..object.floor_char_boundary(236)];
+    format!("{}.{:016x}", object.trim_end_matches(['.', '-']), hash.digest())
+}
+
+#[cfg(test)]
+mod tests;

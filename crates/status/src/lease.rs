@@ -1,0 +1,97 @@
+//! Who writes: of all replicas the one that holds a Lease of the API server.
+//!
+//! In: the [`Settings`], under Contour's names. Out: a [`Leadership`], which everybody who writes asks for a
+//! [`Permit`] before each request. All replicas serve proxies; only writing depends on the lease, so a lost lease, or
+//! an API server that cannot be reached, stops nothing else.
+//!
+//! There are never two writers. A holder counts from the moment it *sent* its last renewal that succeeded, and stops
+//! [`renew_deadline`](Settings::renew_deadline) later, in the middle of a request if need be. The others count from the
+//! moment they *saw* that renewal, and wait [`lease_duration`](Settings::lease_duration), which is longer. No clock is
+//! compared with another machine's. A holder that goes hands the lease back once its last request is answered.
+
+mod election;
+mod leadership;
+mod sight;
+
+pub use election::Election;
+pub use leadership::{Leadership, Permit};
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
+
+/// Which lease, and how it is held. The defaults are Contour's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Who we are: no two processes may ever say the same, see [`unique`].
+    pub identity: String,
+    /// How long others wait for a holder that says nothing.
+    pub lease_duration: Duration,
+    /// How long a holder that cannot renew goes on.
+    pub renew_deadline: Duration,
+    /// How often a holder renews, and how often the others look.
+    pub retry_period: Duration,
+}
+
+impl Settings {
+    /// The usual lease in a namespace, for a replica of that name.
+    pub fn new(namespace: &str, replica: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: "leader-elect".to_owned(),
+            identity: unique(replica),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+        if self.retry_period.is_zero() {
+            return Err(SettingsError::NoRetry);
+        }
+        // A renewal that fails must leave time for another.
+        if self.renew_deadline <= self.retry_period.mul_f32(1.2) {
+            return Err(SettingsError::Deadline { deadline: self.renew_deadline, retry: self.retry_period });
+        }
+        if self.lease_duration <= self.renew_deadline {
+            return Err(SettingsError::Duration { duration: self.lease_duration, deadline: self.renew_deadline });
+        }
+        Ok(())
+    }
+}
+
+/// Times that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Nothing between two tries.
+    #[error("the retry period must be longer than zero")]
+    NoRetry,
+    /// A single renewal that fails would lose the lease.
+    #[error("the renew deadline ({deadline:?}) must be more than 1.2 times the retry period ({retry:?})")]
+    Deadline {
+        /// The renew deadline.
+        deadline: Duration,
+        /// The retry period.
+        retry: Duration,
+    },
+    /// There could be two writers.
+    #[error("the lease duration ({duration:?}) must be longer than the renew deadline ({deadline:?})")]
+    Duration {
+        /// The lease duration.
+        duration: Duration,
+        /// The renew deadline.
+        deadline: Duration,
+    },
+}
+
+/// A name that no other process has, made from one that people know: a pod that starts anew is another holder, and
+/// waits until the lease of the one before is over.
+pub fn unique(replica: &str) -> String {
+    format!("{replica}_{:016x}", RandomState::new().hash_one(std::process::id()))
+}

@@ -1,0 +1,162 @@
+//! The task that claims the lease, renews it and hands it back.
+
+use super::{Leadership, Settings, SettingsError, sight::Sight};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::api::{Api, ObjectMeta, PostParams};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep_until, timeout, timeout_at};
+use tracing::{debug, warn};
+
+/// How long the lease may take to be handed back; the others would take it after its duration anyway.
+const HAND_BACK: Duration = Duration::from_secs(5);
+
+/// One candidate.
+#[derive(Debug)]
+pub struct Election {
+    api: Api<Lease>,
+    settings: Settings,
+    leadership: Leadership,
+    sight: Option<Sight>,
+}
+
+/// How we stand after a look at the lease.
+enum Standing {
+    Held,
+    Anothers,
+}
+
+impl Election {
+    /// A candidate for a lease. The client should be one whose requests do not queue behind others'.
+    pub fn new(client: kube::Client, settings: Settings) -> Result<Self, SettingsError> {
+        settings.check()?;
+        let api = Api::namespaced(client, &settings.namespace);
+        Ok(Self { api, settings, leadership: Leadership::contested(), sight: None })
+    }
+
+    /// What those who write ask.
+    pub fn leadership(&self) -> Leadership {
+        self.leadership.clone()
+    }
+
+    /// Claims and renews until `shutdown`, then hands the lease back. It never gives up before.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let turn = async {
+                let rest = self.turn().await;
+                sleep_until(rest.into()).await;
+            };
+            tokio::select! {
+                () = &mut shutdown => break,
+                () = turn => self.expire(),
+            }
+        }
+        self.hand_back().await;
+    }
+
+    /// Tries once; says when to try again.
+    async fn turn(&mut self) -> Instant {
+        let begun = Instant::now();
+        let held_until = self.leadership.until();
+        // A request that hangs must not keep us from noticing that the lease is over.
+        let limit = held_until.unwrap_or(begun + self.settings.renew_deadline);
+        match timeout_at(limit.into(), self.look()).await {
+            Ok(Ok((Standing::Held, sent))) => self.leadership.hold(sent + self.settings.renew_deadline),
+            Ok(Ok((Standing::Anothers, _))) => self.leadership.lose(),
+            Ok(Err(error)) => warn!(%error, lease = %self.settings.name, "the leader lease could not be had or kept"),
+            Err(_) => warn!(lease = %self.settings.name, "no answer about the leader lease"),
+        }
+        let next = Instant::now() + self.settings.retry_period;
+        match (self.leadership.until(), &self.sight) {
+            (Some(until), _) => next.min(until),
+            (None, Some(sight)) => next.min(sight.free_at().max(Instant::now() + self.settings.retry_period / 10)),
+            (None, None) => next,
+        }
+    }
+
+    /// Ceases to be the leader when the time is over.
+    fn expire(&self) {
+        if self.leadership.until().is_some_and(|until| until <= Instant::now()) {
+            self.leadership.lose();
+        }
+    }
+
+    /// Looks at the lease, and claims or renews it where that is ours to do; says when the request was sent that
+    /// others count from.
+    async fn look(&mut self) -> kube::Result<(Standing, Instant)> {
+        loop {
+            let seen = self.api.get_opt(&self.settings.name).await?;
+            let sent = Instant::now();
+            let wrote = match seen {
+                None => self.api.create(&PostParams::default(), &self.claimed(None)).await,
+                Some(lease) => {
+                    let sight = Sight::next(self.sight.take(), lease.spec.clone().unwrap_or_default(), sent);
+                    let ours = sight.is_held_by(&self.settings.identity);
+                    let free = sight.free_at() <= sent;
+                    self.sight = Some(sight);
+                    if !ours && !free {
+                        return Ok((Standing::Anothers, sent));
+                    }
+                    self.api.replace(&self.settings.name, &PostParams::default(), &self.claimed(Some(lease))).await
+                }
+            };
+            match wrote {
+                Ok(_) => return Ok((Standing::Held, sent)),
+                Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => {
+                    debug!("the leader lease was written by another at the same time");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The lease as it is when we hold it from now on.
+    fn claimed(&self, lease: Option<Lease>) -> Lease {
+        let new = || Lease {
+            metadata: ObjectMeta { name: Some(self.settings.name.clone()), ..ObjectMeta::default() },
+            spec: None,
+        };
+        let mut lease = lease.unwrap_or_else(new);
+        let spec = lease.spec.get_or_insert_default();
+        let now = Some(MicroTime(Timestamp::now()));
+        if spec.holder_identity.as_deref() != Some(&self.settings.identity) {
+            spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |count| count.saturating_add(1)));
+            spec.acquire_time.clone_from(&now);
+            spec.holder_identity = Some(self.settings.identity.clone());
+        }
+        // The API counts whole seconds: others may wait longer than they must, never shorter.
+        let seconds = self.settings.lease_duration.as_secs_f64().ceil();
+        spec.lease_duration_seconds = Some(seconds as i32);
+        spec.renew_time = now;
+        lease
+    }
+
+    /// Stops writing, and lets another begin at once.
+    async fn hand_back(self) {
+        let until = self.leadership.until();
+        self.leadership.lose();
+        let release = async {
+            // Requests end by themselves before the lease does.
+            timeout_at(until.unwrap_or_else(Instant::now).into(), self.leadership.idle()).await.ok()?;
+            let mut lease = self.api.get_opt(&self.settings.name).await.ok()??;
+            let spec: &mut LeaseSpec = lease.spec.as_mut()?;
+            if spec.holder_identity.as_deref() == Some(&*self.settings.identity) {
+                spec.holder_identity = Some(String::new());
+                spec.lease_duration_seconds = Some(1);
+                spec.renew_time = Some(MicroTime(Timestamp::now()));
+                self.api.replace(&self.settings.name, &PostParams::default(), &lease).await.ok()?;
+            }
+            Some(())
+        };
+        if timeout(HAND_BACK.max(self.settings.retry_period), release).await != Ok(Some(())) {
+            debug!("the leader lease was not handed back; it ends by itself");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tells people, on their own objects, what became of them.
+//!
+//! In: [`Report`]s of the control loop: objects as they are now and the verdicts about them. Out: patches of the status
+//! of objects and Kubernetes events, written by the one replica that holds the [`lease`]. Nothing here may slow down
+//! configuration: a report is put into a map and taken from there by a task of its own.
+//!
+//! ```no_run
+//! # use status::{Addresses, Leadership, Report, Settings, lease};
+//! # async fn example(client: kube::Client, stop: tokio::sync::watch::Receiver<bool>) -> Result<(), Box<dyn std::error::Error>> {
+//! let election = lease::Election::new(client.clone(), lease::Settings::new("projectsesame", "sesame-0"))?;
+//! let leadership = election.leadership(); // or Leadership::always() where there is no election
+//! let settings = Settings::new("sesame-0", Addresses::of_service("projectsesame", "envoy"));
+//! let (reporter, writer) = status::channel(client, settings, leadership);
+//! let stopped = || { let mut stop = stop.clone(); async move { _ = stop.wait_for(|stop| *stop).await; } };
+//! tokio::spawn(election.run(stopped()));
+//! tokio::spawn(writer.run(stopped()));
+//! reporter.report(Report::default()); // after every batch
+//! # Ok(()) }
+//! ```
+//!
+//! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`] and [`ingress`] (what an object is to
+//! say), `statuses` (which objects say something else), `announcements` (which verdicts have no event yet), `writer` (the
+//! task), `patch` and `event` (one request each).
+
+pub mod address;
+mod announcements;
+mod due;
+mod event;
+mod ingress;
+pub mod lease;
+mod metrics;
+pub mod pace;
+mod patch;
+pub mod report;
+mod settings;
+mod statuses;
+mod writer;
+
+pub use address::Addresses;
+pub use event::CONTROLLER;
+pub use lease::{Election, Leadership};
+pub use report::{Report, Reporter};
+pub use settings::Settings;
+pub use writer::Writer;
+
+/// Both ends: one for the control loop, one to run.
+pub fn channel(client: kube::Client, settings: Settings, leadership: Leadership) -> (Reporter, Writer) {
+    let reporter = Reporter::default();
+    (reporter.clone(), Writer::new(client, settings, leadership, reporter))
+}

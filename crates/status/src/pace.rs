@@ -1,0 +1,77 @@
+//! How fast we write, and how long we wait after a failure.
+
+use std::time::{Duration, Instant};
+
+/// How many requests there may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// In a second, over time.
+    pub per_second: f64,
+    /// At once.
+    pub burst: u32,
+}
+
+/// What is left of a [`Rate`] at the moment.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    rate: Rate,
+    left: f64,
+    at: Instant,
+}
+
+impl Pace {
+    pub fn new(rate: Rate, now: Instant) -> Self {
+        Self { rate, left: rate.burst.max(1).into(), at: now }
+    }
+
+    /// When there may be a request.
+    pub fn ready_at(&mut self, now: Instant) -> Instant {
+        let most = f64::from(self.rate.burst.max(1));
+        let per_second = self.rate.per_second.max(0.01);
+        self.left = most.min(self.left + now.saturating_duration_since(self.at).as_secs_f64() * per_second);
+        self.at = now;
+        let missing = (1.0 - self.left).max(0.0);
+        now + Duration::from_secs_f64(missing / per_second)
+    }
+
+    /// Counts a request.
+    pub fn spend(&mut self) {
+        self.left -= 1.0;
+    }
+}
+
+/// How long to wait after so many failures in a row: twice as long each time, up to a limit.
+pub(crate) fn pause(failures: u32, first: Duration, most: Duration) -> Duration {
+    match failures {
+        0 => Duration::ZERO,
+        _ => first.saturating_mul(1 << (failures - 1).min(20)).min(most),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_and_then_a_steady_pace() {
+        let begin = Instant::now();
+        let mut pace = Pace::new(Rate { per_second: 10.0, burst: 2 }, begin);
+        for _ in 0..2 {
+            assert_eq!(pace.ready_at(begin), begin);
+            pace.spend();
+        }
+        let next = pace.ready_at(begin);
+        assert!((next - begin).abs_diff(Duration::from_millis(100)) < Duration::from_millis(1), "{:?}", next - begin);
+        assert_eq!(pace.ready_at(next + Duration::from_millis(1)), next + Duration::from_millis(1));
+        pace.spend();
+        let later = begin + Duration::from_secs(60);
+        assert_eq!(pace.ready_at(later), later);
+        assert!(pace.left <= 2.0, "no more than the burst is saved up");
+    }
+
+    #[test]
+    fn pauses_double() {
+        let pause = |failures| pause(failures, Duration::from_secs(1), Duration::from_secs(300)).as_secs();
+        assert_eq!([0, 1, 2, 3, 9, 10, 99].map(pause), [0, 1, 2, 4, 256, 300, 300]);
+    }
+}

@@ -1,0 +1,103 @@
+//! One write of one object's status: a server-side apply of our part of it.
+//!
+//! The API server keeps who said what, so foreign conditions and fields stay as they are, and what we no longer say goes
+//! without our having to know what others say. The uid and the version of the object go along: a write that was decided
+//! on another object of the name, or before somebody else's write, is refused instead of undoing it.
+
+use crate::statuses::{Change, Outcome, Write};
+use kinds::{Kind, Object, ObjectKey};
+use kube::{
+    api::{Patch, PatchParams},
+    core::{Request, params::GetParams},
+};
+use serde_json::{Value, json};
+use tracing::warn;
+
+/// Sends it.
+pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) -> (Outcome, &'static str) {
+    match try_send(client, manager, write).await {
+        Ok(object) => (Outcome::Written(object), "written"),
+        Err(Error::Api(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
+            match current(client, &write.key).await {
+                Ok(current) => (Outcome::Conflict(current), "conflict"),
+                Err(error) => failed(&write.key, &error),
+            }
+        }
+        Err(error) => failed(&write.key, &error),
+    }
+}
+
+fn failed(key: &ObjectKey, error: &Error) -> (Outcome, &'static str) {
+    warn!(object = %key, %error, "the status could not be written; it is tried again");
+    (Outcome::Failed, "failed")
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{}", words(.0))]
+    Api(#[from] kube::Error),
+    #[error("the answer is no {0}: {1}")]
+    Answer(Kind, kinds::DecodeError),
+}
+
+/// What the API server said, without the structure around it.
+pub(crate) fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result<Object, Error> {
+    let parameters = PatchParams::apply(manager).force();
+    let request = collection(&write.key);
+    let patch = Patch::Apply(body(write));
+    let request = request.patch_subresource("status", &write.key.name, &parameters, &patch);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    decode(write.key.kind, &client.request_text(request).await?)
+}
+
+/// The object as it is now, if it is still there.
+async fn current(client: &kube::Client, key: &ObjectKey) -> Result<Option<Object>, Error> {
+    let request = collection(key).get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+    match client.request_text(request).await {
+        Ok(text) => decode(key.kind, &text).map(Some),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn decode(kind: Kind, text: &str) -> Result<Object, Error> {
+    kinds::decode_json(kind, text.as_bytes()).map(|decoded| decoded.object).map_err(|error| Error::Answer(kind, error))
+}
+
+/// Where the objects of the kind stand.
+pub(crate) fn collection(key: &ObjectKey) -> Request {
+    let group = match key.kind.group() {
+        "" => "/api".to_owned(),
+        group => format!("/apis/{group}"),
+    };
+    let namespace = match &*key.namespace {
+        "" => String::new(),
+        namespace => format!("/namespaces/{namespace}"),
+    };
+    Request::new(format!("{group}/{}{namespace}/{}", key.kind.version(), key.kind.plural()))
+}
+
+fn body(write: &Write) -> Value {
+    let (kind, meta) = (write.key.kind, write.object.meta());
+    let mut body = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.name(),
+        "metadata": {
+            "name": &*meta.name,
+            "namespace": &*meta.namespace,
+            "uid": meta.uid.to_string(),
+            "resourceVersion": meta.resource_version.to_string(),
+        },
+    });
+    if let Change::Say(status) = &write.change {
+        body["status"] = status.clone();
+    }
+    body
+}

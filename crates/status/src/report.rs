@@ -1,0 +1,73 @@
+//! What the control loop says after a batch, and the map where it waits until the writer takes it.
+//!
+//! [`Reporter::report`] never waits and never fails: what is said about an object takes the place of what was said
+//! before, so there is never more waiting than there are objects. Every replica is told everything and writes nothing of
+//! it until it is the leader, so that a new leader has nothing to ask.
+
+use kinds::{Kind, Object, ObjectKey};
+use model::{ObjectRef, Verdict};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
+use tokio::sync::Notify;
+
+/// All verdicts about an object; nothing if it is not ours.
+pub type Said = Option<Arc<Vec<Verdict>>>;
+
+/// What a batch brought.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The objects that the source said are new, other or gone. Kinds that are not [wanted](wants) may be left out.
+    pub objects: Vec<(ObjectKey, Option<Object>)>,
+    /// What came out of the pipeline: `Output::verdicts`.
+    pub verdicts: Vec<(ObjectRef, Said)>,
+    /// Everything that the source now finds wrong with each of these objects; an empty list says that it is mended.
+    pub problems: Vec<(ObjectKey, Vec<Verdict>)>,
+    /// Whether every source has said everything it knows. It stays so; before, nothing is written.
+    pub synced: bool,
+}
+
+/// Whether the writer has a use for objects of the kind.
+pub fn wants(kind: Kind) -> bool {
+    matches!(kind, Kind::Ingress | Kind::Service)
+}
+
+/// Where reports go. Clones are handles of the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Reporter(Arc<Inbox>);
+
+#[derive(Debug, Default)]
+struct Inbox {
+    waiting: Mutex<Waiting>,
+    filled: Notify,
+}
+
+/// Everything that was reported and not yet taken.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    pub objects: HashMap<ObjectKey, Option<Object>>,
+    pub verdicts: HashMap<ObjectRef, Said>,
+    pub problems: HashMap<ObjectKey, Vec<Verdict>>,
+    pub synced: bool,
+}
+
+impl Reporter {
+    /// Says what a batch brought.
+    pub fn report(&self, report: Report) {
+        {
+            let mut waiting = self.0.waiting.lock();
+            waiting.objects.extend(report.objects.into_iter().filter(|(key, _)| wants(key.kind)));
+            waiting.verdicts.extend(report.verdicts);
+            waiting.problems.extend(report.problems);
+            waiting.synced |= report.synced;
+        }
+        self.0.filled.notify_one();
+    }
+
+    /// Waits until there is something, and takes all of it. Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&self) -> Waiting {
+        self.0.filled.notified().await;
+        let mut waiting = self.0.waiting.lock();
+        let synced = waiting.synced;
+        std::mem::replace(&mut waiting, Waiting { synced, ..Waiting::default() })
+    }
+}

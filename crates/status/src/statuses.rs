@@ -1,0 +1,279 @@
+//! Which objects say something else than they should.
+//!
+//! In: objects as they are, which of them are ours, and the addresses. Out: one [`Write`] at a time, never two for one
+//! object. There is no clock and no API server in here: both are the writer's.
+//!
+//! An object is compared with what it should say whenever either changes, and again when its turn has come, so whatever
+//! happens in between costs no request. What was written is remembered by the object's uid and forgotten with it.
+
+use crate::{
+    address::{self, Addresses},
+    due::Due,
+    ingress,
+    pace::pause,
+};
+use kinds::{Kind, Object, ObjectKey, ingress::LoadBalancerAddress};
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+/// How long to wait after a request that failed, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+/// How long to wait before something is said again that somebody else undid.
+const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+
+/// What must be written to an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
+    /// This is our part of the status.
+    Say(Value),
+    /// We have nothing to say; what we said goes.
+    Withdraw,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub key: ObjectKey,
+    /// The object as we saw it last: a write succeeds only if it is still so.
+    pub object: Object,
+    pub change: Change,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The object as it is now.
+    Written(Object),
+    /// The object was another than we thought; as it is now, if it is still there.
+    Conflict(Option<Object>),
+    /// It failed, and may fail again.
+    Failed,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    object: Option<Object>,
+    ours: bool,
+    /// Since when it has not said what it should.
+    behind: Option<Instant>,
+    in_flight: bool,
+    /// What was last written, and the object as it was then.
+    last: Option<(Change, Object)>,
+    /// How often that was written before.
+    undone: u32,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+/// All objects that have a status of ours.
+#[derive(Debug)]
+pub(crate) struct Statuses {
+    source: Addresses,
+    /// None until they are known.
+    addresses: Option<Vec<LoadBalancerAddress>>,
+    synced: bool,
+    entries: HashMap<ObjectKey, Entry>,
+    due: Due<ObjectKey>,
+}
+
+impl Statuses {
+    pub fn new(source: Addresses) -> Self {
+        let addresses = match &source {
+            Addresses::Fixed(addresses) => Some(addresses.clone()),
+            Addresses::Service(_) => None,
+        };
+        Self { source, addresses, synced: false, entries: HashMap::new(), due: Due::default() }
+    }
+
+    /// An object as it is now.
+    pub fn observe(&mut self, key: &ObjectKey, object: Option<Object>, now: Instant) {
+        if matches!(&self.source, Addresses::Service(service) if service == key) {
+            self.observe_service(object.as_ref(), now);
+        }
+        if key.kind != Kind::Ingress {
+            return;
+        }
+        let Some(object) = object else {
+            self.forget(key);
+            return;
+        };
+        let entry = self.entries.entry(key.clone()).or_default();
+        if let Some(known) = &entry.object {
+            let (known, new) = (known.meta(), object.meta());
+            if known.uid != new.uid {
+                let (ours, in_flight) = (entry.ours, entry.in_flight);
+                *entry = Entry { ours, in_flight, ..Entry::default() };
+            } else if known.resource_version > new.resource_version {
+                // The answer to a write of ours was faster than the watch.
+                return;
+            }
+        }
+        entry.object = Some(object);
+        self.review(key, now);
+    }
+
+    fn observe_service(&mut self, service: Option<&Object>, now: Instant) {
+        let addresses = match service {
+            Some(Object::Service(service)) => address::of(service),
+            _ => Vec::new(),
+        };
+        if self.addresses.as_ref() != Some(&addresses) {
+            self.addresses = Some(addresses);
+            self.review_all(now);
+        }
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        self.due.remove(key);
+        match self.entries.get_mut(key) {
+            Some(entry) if entry.in_flight || entry.ours => {
+                *entry = Entry { ours: entry.ours, in_flight: entry.in_flight, ..Entry::default() };
+            }
+            _ => _ = self.entries.remove(key),
+        }
+    }
+
+    /// Whether an object is ours.
+    pub fn claim(&mut self, key: &ObjectKey, ours: bool, now: Instant) {
+        if key.kind != Kind::Ingress {
+            return;
+        }
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.ours = ours;
+        if entry.object.is_none() && !ours && !entry.in_flight {
+            self.entries.remove(key);
+        } else {
+            self.review(key, now);
+        }
+    }
+
+    /// Everything is known.
+    pub fn synced(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.synced, true) {
+            self.addresses.get_or_insert_default();
+            self.review_all(now);
+        }
+    }
+
+    /// What tells an object from others of its name, where that is known.
+    pub fn uid(&self, key: &ObjectKey) -> Option<String> {
+        let object = self.entries.get(key)?.object.as_ref()?;
+        Some(object.meta().uid.to_string())
+    }
+
+    /// How many objects do not say what they should.
+    pub fn behind(&self) -> usize {
+        self.due.len()
+    }
+
+    /// When there may be something to write.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.due.next()
+    }
+
+    /// The next request; it must be answered by [`Self::done`].
+    pub fn next(&mut self, now: Instant) -> Option<Write> {
+        while let Some(key) = self.due.pop(now) {
+            let Some((change, object)) = self.change(&key) else { continue };
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.in_flight = true;
+                return Some(Write { key, object, change });
+            }
+        }
+        None
+    }
+
+    /// What became of a request; how long the object had not said what it should, if it now does.
+    pub fn done(&mut self, write: Write, outcome: Outcome, now: Instant) -> Option<Duration> {
+        let Write { key, object, change } = write;
+        let entry = self.entries.get_mut(&key)?;
+        entry.in_flight = false;
+        let is_same = entry.object.as_ref().is_some_and(|known| known.meta().uid == object.meta().uid);
+        if !is_same {
+            // Another object has the name by now, or none.
+            if entry.object.is_none() && !entry.ours {
+                self.entries.remove(&key);
+            } else {
+                self.review(&key, now);
+            }
+            return None;
+        }
+        let mut lag = None;
+        match outcome {
+            Outcome::Written(written) => {
+                lag = entry.behind.take().map(|since| now.saturating_duration_since(since));
+                let again = entry.last.as_ref().is_some_and(|(last, _)| *last == change);
+                entry.undone = if again { entry.undone + 1 } else { 0 };
+                entry.failures = 0;
+                entry.not_before = Some(now + pause(entry.undone, UNDONE.0, UNDONE.1));
+                entry.last = Some((change, written.clone()));
+                self.observe(&key, Some(written), now);
+            }
+            Outcome::Conflict(current) => {
+                entry.fail(now);
+                match current {
+                    Some(current) => self.observe(&key, Some(current), now),
+                    None => self.forget(&key),
+                }
+            }
+            Outcome::Failed => entry.fail(now),
+        }
+        self.review(&key, now);
+        lag
+    }
+
+    fn review_all(&mut self, now: Instant) {
+        for key in self.entries.keys().cloned().collect::<Vec<_>>() {
+            self.review(&key, now);
+        }
+    }
+
+    /// Queues the object if it does not say what it should.
+    fn review(&mut self, key: &ObjectKey, now: Instant) {
+        let differs = self.change(key).is_some();
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if !differs {
+            entry.behind = None;
+            self.due.remove(key);
+            return;
+        }
+        entry.behind.get_or_insert(now);
+        if !entry.in_flight {
+            self.due.put(key, entry.not_before.map_or(now, |not_before| not_before.max(now)));
+        }
+    }
+
+    /// What must be written to the object, and the object.
+    fn change(&self, key: &ObjectKey) -> Option<(Change, Object)> {
+        let addresses = self.addresses.as_deref().filter(|_| self.synced)?;
+        let entry = self.entries.get(key)?;
+        let object = entry.object.as_ref()?;
+        let change = match object {
+            Object::Ingress(ingress) => ingress::change(ingress, entry.ours, addresses)?,
+            _ => return None,
+        };
+        // Said already, and the API server made of it what the object says: another's word stands.
+        let settled = entry.last.as_ref().is_some_and(|(last, then)| *last == change && says_the_same(then, object));
+        (!settled).then(|| (change, object.clone()))
+    }
+}
+
+impl Entry {
+    fn fail(&mut self, now: Instant) {
+        self.failures += 1;
+        self.not_before = Some(now + pause(self.failures, RETRY.0, RETRY.1));
+    }
+}
+
+fn says_the_same(one: &Object, other: &Object) -> bool {
+    match (one, other) {
+        (Object::Ingress(one), Object::Ingress(other)) => one.status == other.status,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

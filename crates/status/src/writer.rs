@@ -1,0 +1,205 @@
+//! The task that writes: takes reports, asks for leave, and keeps a few requests under way.
+//!
+//! In: reports, and whether this replica is the leader. Out: requests to the API server, at a pace of their own. A
+//! follower keeps the same books and writes nothing, so a new leader begins at once, with what differs only.
+
+use crate::{
+    Settings,
+    announcements::Announcements,
+    event::{self, Announced, Announcement},
+    lease::{Leadership, Permit},
+    metrics::{Metrics, Request},
+    pace::Pace,
+    patch,
+    report::{Reporter, Waiting},
+    statuses::{Outcome, Statuses, Write},
+};
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use kinds::{Kind, ObjectKey};
+use model::ObjectRef;
+use prometheus_client::registry::Registry;
+use std::{pin::pin, time::Instant};
+use tokio::time::{sleep_until, timeout_at};
+
+/// How many requests of each sort are under way at once.
+const WRITES: usize = 8;
+const EVENTS: usize = 2;
+
+/// Writes status and events while this replica is the leader.
+pub struct Writer {
+    client: kube::Client,
+    settings: Settings,
+    leadership: Leadership,
+    reporter: Reporter,
+    metrics: Metrics,
+}
+
+enum Done {
+    Write(Write, Outcome, &'static str),
+    Event(Announcement, Announced, &'static str),
+}
+
+struct Work {
+    statuses: Statuses,
+    announcements: Announcements,
+    synced: bool,
+    write_pace: Pace,
+    event_pace: Pace,
+    writes: usize,
+    events: usize,
+    requests: FuturesUnordered<BoxFuture<'static, Done>>,
+}
+
+impl Writer {
+    pub(crate) fn new(client: kube::Client, settings: Settings, leadership: Leadership, reporter: Reporter) -> Self {
+        Self { client, settings, leadership, reporter, metrics: Metrics::default() }
+    }
+
+    /// Adds what is counted to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    /// Works until `shutdown`; requests that are under way are waited for.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        let mut leader = self.leadership.watch();
+        let now = Instant::now();
+        let mut work = Work {
+            statuses: Statuses::new(self.settings.addresses.clone()),
+            announcements: Announcements::default(),
+            synced: false,
+            write_pace: Pace::new(self.settings.writes, now),
+            event_pace: Pace::new(self.settings.events, now),
+            writes: 0,
+            events: 0,
+            requests: FuturesUnordered::new(),
+        };
+        loop {
+            let wake = self.begin(&mut work);
+            let rest = async {
+                match wake {
+                    Some(wake) => sleep_until(wake.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = &mut shutdown => break,
+                waiting = self.reporter.next() => self.take(&mut work, waiting),
+                Some(done) = work.requests.next() => self.done(&mut work, done),
+                // The sender lives as long as our leadership does.
+                _ = leader.changed() => {}
+                () = rest => {}
+            }
+            self.metrics.behind.set(i64::try_from(work.statuses.behind() + work.writes).unwrap_or(i64::MAX));
+        }
+        while let Some(done) = work.requests.next().await {
+            self.done(&mut work, done);
+        }
+    }
+
+    fn take(&self, work: &mut Work, waiting: Waiting) {
+        let now = Instant::now();
+        let is_new = work.synced && self.leadership.is_leader();
+        for (key, object) in waiting.objects {
+            work.announcements.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
+            work.statuses.observe(&key, object, now);
+        }
+        for (object, verdicts) in waiting.verdicts {
+            let Some(key) = key(&object) else { continue };
+            work.statuses.claim(&key, verdicts.is_some(), now);
+            work.announcements.translated(&key, verdicts, is_new, now);
+        }
+        for (key, verdicts) in waiting.problems {
+            work.announcements.read(&key, verdicts, is_new, now);
+        }
+        if waiting.synced {
+            work.synced = true;
+            work.statuses.synced(now);
+        }
+    }
+
+    /// Starts what may be started; says when there may be more.
+    fn begin(&self, work: &mut Work) -> Option<Instant> {
+        if !work.synced || !self.leadership.is_leader() {
+            return None;
+        }
+        let now = Instant::now();
+        let mut wake: Option<Instant> = None;
+        let mut at = |moment: Instant| wake = Some(wake.map_or(moment, |wake| wake.min(moment)));
+        while work.writes < WRITES
+            && let Some(next) = work.statuses.next_at()
+        {
+            let ready = next.max(work.write_pace.ready_at(now));
+            if ready > now {
+                at(ready);
+                break;
+            }
+            let Some(write) = work.statuses.next(now) else { continue };
+            let Some(permit) = self.leadership.permit() else {
+                work.statuses.done(write, Outcome::Failed, now);
+                break;
+            };
+            work.write_pace.spend();
+            work.writes += 1;
+            work.requests.push(Box::pin(send_write(self.client.clone(), self.settings.manager.clone(), write, permit)));
+        }
+        while work.events < EVENTS
+            && let Some(next) = work.announcements.next_at()
+        {
+            let ready = next.max(work.event_pace.ready_at(now));
+            if ready > now {
+                at(ready);
+                break;
+            }
+            let statuses = &work.statuses;
+            let Some(it) = work.announcements.next(now, |key| statuses.uid(key)) else { continue };
+            let Some(permit) = self.leadership.permit() else {
+                work.announcements.done(&it, Announced::Failed, now);
+                break;
+            };
+            work.event_pace.spend();
+            work.events += 1;
+            work.requests.push(Box::pin(send_event(self.client.clone(), self.settings.instance.clone(), it, permit)));
+        }
+        wake
+    }
+
+    fn done(&self, work: &mut Work, done: Done) {
+        let now = Instant::now();
+        match done {
+            Done::Write(write, outcome, result) => {
+                work.writes -= 1;
+                let kind = write.key.kind.name();
+                self.metrics.writes.get_or_create(&Request { kind, result }).inc();
+                if let Some(lag) = work.statuses.done(write, outcome, now) {
+                    self.metrics.lag.observe(lag.as_secs_f64());
+                }
+            }
+            Done::Event(it, outcome, result) => {
+                work.events -= 1;
+                let kind = it.key.kind.name();
+                self.metrics.events.get_or_create(&Request { kind, result }).inc();
+                work.announcements.done(&it, outcome, now);
+            }
+        }
+    }
+}
+
+async fn send_write(client: kube::Client, manager: String, write: Write, permit: Permit) -> Done {
+    let sent = timeout_at(permit.until().into(), patch::send(&client, &manager, &write)).await;
+    let (outcome, result) = sent.unwrap_or((Outcome::Failed, "late"));
+    Done::Write(write, outcome, result)
+}
+
+async fn send_event(client: kube::Client, instance: String, it: Announcement, permit: Permit) -> Done {
+    let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
+    let (outcome, result) = sent.unwrap_or((Announced::Failed, "late"));
+    Done::Event(it, outcome, result)
+}
+
+/// The key of an object that a verdict is about.
+fn key(object: &ObjectRef) -> Option<ObjectKey> {
+    let kind = Kind::named(object.kind).next()?;
+    Some(ObjectKey { kind, namespace: object.namespace.clone(), name: object.name.clone() })
+}
