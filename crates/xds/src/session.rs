@@ -162,13 +162,27 @@ pub struct Session {
     widened: Instant,
     /// Whether it has had the time to tell all it has.
     told: bool,
+    /// Whether endpoints were sent once more because it seems to wait for some.
+    fed_again: bool,
+    /// The nonce of the last response that was made, and the highest that was answered.
     nonce: u64,
+    answered: u64,
 }
 
 impl Session {
     /// A stream that has just begun.
     pub fn new(options: Options, view: Arc<Snapshot>, now: Instant) -> Self {
-        Self { options, view, flows: Default::default(), returning: false, widened: now, told: false, nonce: 0 }
+        Self {
+            options,
+            view,
+            flows: Default::default(),
+            returning: false,
+            widened: now,
+            told: false,
+            fed_again: false,
+            nonce: 0,
+            answered: 0,
+        }
     }
 
     /// Takes a request.
@@ -177,6 +191,8 @@ impl Session {
         let first = self.flow(kind).is_none();
         if first {
             self.widened = now;
+            // Who asks for endpoints first has clusters from before.
+            self.returning |= kind == Kind::Endpoints && self.flow(Kind::Cluster).is_none();
         }
         let silent = match &request.ask {
             Ask::Delta { subscribe, unsubscribe, held } => {
@@ -190,6 +206,9 @@ impl Session {
             match request.error {
                 Some(text) => self.nack(kind, nonce, &text, now, &mut answer),
                 None => answer.acked = self.ack(kind, nonce, now),
+            }
+            if answer.nacked || answer.acked.is_some() {
+                self.answered = self.answered.max(nonce);
             }
             answer.earned = silent && (answer.nacked || answer.acked.is_some());
         }
@@ -210,7 +229,7 @@ impl Session {
             for change in self.view.table(kind).changes(next.table(kind)) {
                 names_moved |= change.old.is_none() || change.new.is_none();
                 if flow.covers(change.name) {
-                    flow.changed(change.name, change.old, now);
+                    flow.changed(change.name, change.old, change.new.is_some(), now);
                 }
             }
             if let Some(resolver) = &self.options.resolver {
@@ -222,8 +241,8 @@ impl Session {
 
     /// The next response, or when to look again. Additions go in the order of [`Kind::ALL`].
     pub fn poll(&mut self, now: Instant) -> Step {
-        let mut wake = None;
         self.listen(now);
+        let mut wake = self.feed_again(now);
         for kind in Kind::ALL {
             if let Some(response) = self.poll_kind(kind, now, &mut wake) {
                 return Step::Send(response);

@@ -102,11 +102,11 @@ impl Flow {
                     continue;
                 }
                 Some(of) => {
-                    self.changed(&name, old.as_ref(), now);
+                    self.changed(&name, old.as_ref(), true, now);
                     self.aliases.insert(kind, &name, of);
                 }
                 None if old.is_some() => {
-                    self.changed(&name, old.as_ref(), now);
+                    self.changed(&name, old.as_ref(), false, now);
                     self.aliases.remove(&name);
                 }
                 None => {}

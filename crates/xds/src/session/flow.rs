@@ -46,8 +46,8 @@ pub(crate) struct Offer {
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub have: Have,
-    /// The latest offer that is not answered yet.
-    pub offer: Option<Offer>,
+    /// The offers that are not answered yet, in order. More than one is only ever out for clusters.
+    pub offers: Vec<Offer>,
     /// What it may have instead of `have`: it refused a response, and may have taken parts of it all the same.
     pub unsure: Option<Arc<Entry>>,
     /// A removal was sent: `have` no longer counts as something to rely on.
@@ -58,18 +58,30 @@ pub(crate) struct Mark {
     pub owed: bool,
     /// The client asked for it by name and waits for an answer.
     pub asked: bool,
+    /// It is gone, which cannot be said in this wording of the protocol: the client goes on using it.
+    pub stranded: bool,
     /// Since when it has been out of step.
     pub since: Instant,
 }
 
 impl Mark {
     pub fn new(have: Have, since: Instant) -> Self {
-        Self { have, offer: None, unsure: None, leaving: false, refused: None, owed: false, asked: false, since }
+        Self {
+            have,
+            offers: Vec::new(),
+            unsure: None,
+            leaving: false,
+            refused: None,
+            owed: false,
+            asked: false,
+            stranded: false,
+            since,
+        }
     }
 
     /// The version that the client has once all that was sent is taken.
     pub fn heading(&self) -> Option<u64> {
-        match (&self.offer, &self.have) {
+        match (self.offers.last(), &self.have) {
             (Some(offer), _) => offer.to.as_ref().map(|entry| entry.version),
             (None, Have::Known(entry)) => Some(entry.version),
             (None, Have::Listed(version)) => Some(*version),
@@ -77,8 +89,20 @@ impl Mark {
         }
     }
 
+    /// The first offer after which the client has the name without interruption.
+    fn arriving(&self) -> Option<(&Arc<Entry>, &Offer)> {
+        let since = self.offers.iter().rposition(|offer| offer.to.is_none()).map_or(0, |removal| removal + 1);
+        let offer = self.offers.get(since)?;
+        Some((self.offers.last()?.to.as_ref()?, offer))
+    }
+
+    /// What was offered in one response.
+    pub fn offered(&self, nonce: u64) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.nonce == nonce)
+    }
+
     fn is_settled(&self, target: Option<u64>) -> bool {
-        self.offer.is_none() && !self.owed && self.refused.is_none() && !self.leaving && self.heading() == target
+        self.offers.is_empty() && !self.owed && self.refused.is_none() && !self.leaving && self.heading() == target
     }
 }
 
@@ -90,6 +114,8 @@ pub(crate) struct Flight {
     /// Whether it carried every name without a mark.
     pub rest: bool,
     pub items: Vec<(Name, Option<Arc<Entry>>)>,
+    /// How many resources in it the client was not sure to have.
+    pub news: usize,
     /// How often in a row a response with these names was refused.
     pub strikes: u8,
 }
@@ -105,8 +131,8 @@ pub(crate) struct Probe {
 pub(crate) enum Standing<'a> {
     /// It has some version.
     Held,
-    /// It has none; one is on its way since then.
-    Offered(&'a Arc<Entry>, Instant),
+    /// It has none; one is on its way.
+    Offered { entry: &'a Arc<Entry>, nonce: u64, at: Instant },
     /// It has none and none was sent; it may have refused one at that time.
     Unsent(Option<Instant>),
 }
@@ -164,15 +190,15 @@ impl Flow {
     /// How far the client is with a name.
     pub fn standing<'a>(&'a self, table: &'a Table, name: &str) -> Standing<'a> {
         if let Some(mark) = self.marks.get(name) {
-            return match (&mark.have, &mark.offer) {
+            return match (&mark.have, mark.arriving()) {
                 (Have::Known(_) | Have::Listed(_), _) if !mark.leaving => Standing::Held,
-                (_, Some(Offer { to: Some(entry), at, .. })) => Standing::Offered(entry, *at),
+                (_, Some((entry, offer))) => Standing::Offered { entry, nonce: offer.nonce, at: offer.at },
                 _ => Standing::Unsent(mark.refused.map(|(_, at)| at)),
             };
         }
         match (self.target(table, name).filter(|_| self.covers(name)), self.rest) {
             (Some(_), Rest::InStep) => Standing::Held,
-            (Some(entry), Rest::Offered { at, .. }) => Standing::Offered(entry, at),
+            (Some(entry), Rest::Offered { nonce, at }) => Standing::Offered { entry, nonce, at },
             _ => Standing::Unsent(None),
         }
     }
@@ -184,22 +210,33 @@ impl Flow {
             (Rest::InStep, Some(entry)) => Mark::new(Have::Known(entry.clone()), now),
             (Rest::Offered { nonce, at }, Some(entry)) => {
                 let offer = Offer { nonce, to: Some(entry.clone()), at };
-                Mark { offer: Some(offer), ..Mark::new(Have::Nothing, now) }
+                Mark { offers: vec![offer], ..Mark::new(Have::Nothing, now) }
             }
             _ => Mark::new(Have::Nothing, now),
         })
     }
 
-    /// A subscribed name differs from what it was; `old` is its entry in the table up to now.
-    pub fn changed(&mut self, name: &Name, old: Option<&Arc<Entry>>, now: Instant) {
+    /// A subscribed name differs from what it was; `old` is its entry in the table up to now, `there` whether it will
+    /// have one.
+    pub fn changed(&mut self, name: &Name, old: Option<&Arc<Entry>>, there: bool, now: Instant) {
         if self.rest == Rest::Nothing && !self.marks.contains_key(name) {
+            if !there && self.names.contains(name) {
+                self.ask(name, None, now);
+            }
             return;
         }
-        let in_step = self.marks.get(name).is_none_or(|mark| mark.refused.is_some() && mark.offer.is_none());
+        let in_step = self.marks.get(name).is_none_or(|mark| mark.refused.is_some() && mark.offers.is_empty());
         let mark = self.mark(name, old, now);
         if in_step {
             mark.since = now;
         }
+        self.due.insert(name.clone());
+    }
+
+    /// The client waits for an answer about a name, whatever the answer is.
+    pub fn ask(&mut self, name: &Name, table_has: Option<&Arc<Entry>>, now: Instant) {
+        let mark = self.mark(name, table_has, now);
+        (mark.owed, mark.asked) = (true, true);
         self.due.insert(name.clone());
     }
 
@@ -221,10 +258,7 @@ impl Flow {
                 let marked: Vec<_> = self
                     .marks
                     .iter()
-                    .filter_map(|(name, mark)| {
-                        let offer = mark.offer.as_ref().filter(|offer| offer.nonce == flight.nonce)?;
-                        Some((name.clone(), offer.to.clone()))
-                    })
+                    .filter_map(|(name, mark)| Some((name.clone(), mark.offered(flight.nonce)?.to.clone())))
                     .collect();
                 marked.into_iter().for_each(|(name, to)| self.taken(table, &name, to, flight.nonce));
             }
@@ -246,10 +280,8 @@ impl Flow {
             None => Have::Nothing,
         };
         mark.unsure = None;
-        if mark.offer.as_ref().is_some_and(|offer| offer.nonce == nonce) {
-            mark.offer = None;
-        }
-        mark.leaving &= mark.offer.is_some();
+        mark.offers.retain(|offer| offer.nonce > nonce);
+        mark.leaving = mark.offers.iter().any(|offer| offer.to.is_none());
         if mark.refused.is_some_and(|(version, _)| Some(version) != target) {
             mark.refused = None;
         }
@@ -277,7 +309,7 @@ impl Flow {
     /// What was last sent of a name adds this to the version of all that was sent.
     pub fn sent_weight(&self, table: &Table, name: &str) -> u64 {
         if let Some(mark) = self.marks.get(name) {
-            return match (&mark.offer, &mark.have) {
+            return match (mark.offers.last(), &mark.have) {
                 (Some(Offer { to: Some(entry), .. }), _) if entry.version != 0 => entry.weight(),
                 (None, Have::Known(entry)) => entry.weight(),
                 _ => 0,

@@ -1,9 +1,9 @@
 //! What may be sent now, and what has to wait: make before break.
 //!
 //! - A resource waits for the clusters that it points at, its own only. A cluster the client has in any version is
-//!   there. A new one is there once it was sent, its endpoints and secrets were taken, and, if Envoy warms it by means
-//!   that cannot be seen from here, the response was taken or [`Limits::patience`](crate::Limits) has passed. Envoy
-//!   withholds that answer while *any* cluster warms, so waiting for it alone would let one tenant hold up all.
+//!   there. A new one is there once the response was taken. Envoy withholds that answer while *any* cluster warms, so
+//!   waiting for it alone would let one tenant hold up all; it is also there once its endpoints and secrets were taken,
+//!   or, if Envoy warms it by means that cannot be seen from here, [`Limits::patience`](crate::Limits) has passed.
 //! - A listener waits for its scopes, once the client has subscribed to scopes: an Envoy that has some does not wait for
 //!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
@@ -20,6 +20,9 @@ use super::Session;
 use super::flow::{Flow, Have, Rest, Standing};
 use crate::kind::Kind;
 use crate::resource::{Entry, Name, Ref};
+
+/// How many times longer a route waits for a cluster that the client gives no sign of having.
+const UNSEEN: u32 = 5;
 
 /// Whether something may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,21 +77,32 @@ impl Session {
         }
         match flow.standing(table, name) {
             Standing::Held => Gate::Open,
-            Standing::Offered(entry, at) => {
-                let warm = !entry.warms && entry.refs.iter().all(|to| self.is_taken(to));
-                if warm { Gate::Open } else { Gate::until(at + patience, now) }
+            Standing::Offered { entry, nonce, at } => {
+                // Answers come in order: once something sent later was answered, the client has the cluster, else it
+                // would have refused it by now. Until then it may be slow, and the clock does not run.
+                let seen = self.answered > nonce;
+                let fed_here = entry.refs.iter().any(|to| matches!(to, Ref::To(Kind::Endpoints, _)));
+                match (seen, fed_here) {
+                    (true, _) if !entry.warms && entry.refs.iter().all(|to| self.is_taken(to)) => Gate::Open,
+                    (true, _) => Gate::until(at + patience, now),
+                    (false, true) => Gate::Shut(None),
+                    (false, false) => Gate::until(at + UNSEEN * patience, now),
+                }
             }
             Standing::Unsent(Some(refused)) => Gate::until(refused + patience, now),
             Standing::Unsent(None) => Gate::Shut(None),
         }
     }
 
-    /// Whether the client has what a cluster needs to be warm.
+    /// Whether the client has what a cluster needs to be warm, or was told that it does not exist.
     fn is_taken(&self, to: &Ref) -> bool {
         let Ref::To(kind @ (Kind::Endpoints | Kind::Secret), name) = to else { return true };
         let table = self.view.table(*kind);
         let Some(flow) = self.flow(*kind) else { return false };
-        matches!(flow.standing(table, name), Standing::Held)
+        match flow.standing(table, name) {
+            Standing::Held => true,
+            _ => table.get(name).is_none() && flow.covers(name) && !flow.marks.contains_key(name),
+        }
     }
 
     fn scope_gate(&self, name: &Name, prefix: bool, now: Instant) -> Gate {
@@ -112,9 +126,36 @@ impl Session {
     /// Notes when a client that is back has told all it has: it has answered everything, and some time has passed since
     /// it last named a new type. Its clusters' answers do not count, Envoy may withhold those.
     pub(super) fn listen(&mut self, now: Instant) {
-        let answered = |kind: Kind| self.flow(kind).is_none_or(|flow| flow.flights.is_empty());
+        let answered = |kind: Kind| {
+            let Some(flow) = self.flow(kind) else { return true };
+            let asked = |name: &Name| flow.marks.get(name).is_some_and(|mark| mark.asked);
+            let owes = flow.rest == Rest::Nothing || flow.due.iter().any(asked);
+            let owes = owes && matches!(kind, Kind::Endpoints | Kind::Secret);
+            flow.flights.is_empty() && !owes
+        };
         let mut others = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Cluster);
         self.told |= now >= self.widened + self.options.limits.absence && others.all(answered);
+    }
+
+    /// A client that is back and does not ask for clusters has one that warms. It waits for endpoints in a version that
+    /// we may not know of: a cluster that changed and changed back around a cut. So after some time it is sent once more
+    /// what it has. Says when that is to be.
+    pub(super) fn feed_again(&mut self, now: Instant) -> Option<Instant> {
+        if !self.returning || self.fed_again || self.options.only.is_some() || self.flow(Kind::Cluster).is_some() {
+            return None;
+        }
+        let at = self.widened + self.options.limits.patience;
+        let table = self.view.table(Kind::Endpoints);
+        let flow = self.flows[Kind::Endpoints.index()].as_deref_mut()?;
+        if now < at {
+            return Some(at);
+        }
+        self.fed_again = true;
+        for name in flow.names.clone() {
+            let entry = flow.target(table, &name).cloned();
+            flow.ask(&name, entry.as_ref(), now);
+        }
+        None
     }
 
     /// Waits for a client that is back to tell all it has; no type is expected to come first, or at all.
@@ -168,7 +209,7 @@ impl Session {
                     None
                 }
             };
-            let offered = mark.offer.as_ref().and_then(|offer| offer.to.as_ref());
+            let offered = mark.offers.iter().filter_map(|offer| offer.to.as_ref());
             for entry in known.into_iter().chain(mark.unsure.as_ref()).chain(offered) {
                 if target.is_some_and(|target| target.version == entry.version) {
                     continue;

@@ -131,7 +131,7 @@ impl Session {
             }
             None if self.options.style == Style::Sotw && !kind.is_full_state() => {
                 // Absence cannot be said, only that there are no endpoints.
-                let nobody = kind == Kind::Endpoints && mark.asked && matches!(mark.have, Have::Nothing);
+                let nobody = kind == Kind::Endpoints && mark.asked;
                 return if nobody { Fate::Send(Some(Arc::new(Entry::no_endpoints(name)))) } else { Fate::Rest };
             }
             None if mark.asked => Gate::Open,
@@ -156,12 +156,12 @@ impl Session {
             flow.probes.pop_front();
         }
         for name in plan.done {
-            if style == Style::Sotw
-                && !kind.is_full_state()
-                && flow.target(table, &name).is_none()
-                && let Some(mark) = flow.marks.get_mut(&name).filter(|mark| mark.offer.is_none())
-            {
-                *mark = Mark::new(Have::Nothing, now);
+            let gone = flow.target(table, &name).is_none();
+            if let Some(mark) = flow.marks.get_mut(&name) {
+                mark.stranded = gone && style == Style::Sotw && !kind.is_full_state();
+                if mark.stranded {
+                    (mark.owed, mark.asked) = (false, false);
+                }
             }
             flow.settle(table, &name);
         }
@@ -172,7 +172,7 @@ impl Session {
         self.nonce += 1;
         let nonce = self.nonce;
         let style = self.options.style;
-        let Plan { rest, held_back, sends, done, probing, strikes } = plan;
+        let Plan { rest, held_back, mut sends, done, probing, strikes } = plan;
         let mut response = Response {
             kind,
             style,
@@ -181,13 +181,18 @@ impl Session {
             upserts: Vec::new(),
             removed: Vec::new(),
         };
-        let quiet = Plan { done, ..Plan::default() };
-        self.put_down(kind, quiet, now);
         let table = self.view.table(kind);
         let flow = self.flows[kind.index()].as_deref_mut().expect("a plan is made for a flow that is there");
         flow.owes_answer = false;
         if probing {
             flow.probes.pop_front();
+        }
+        if style == Style::Sotw && kind.is_full_state() {
+            // The response repeats what is on its way, so its refusal may be about that.
+            let again = flow.marks.iter().filter(|(name, _)| !sends.iter().any(|(sent, _)| sent == *name));
+            let again = again.filter_map(|(name, mark)| Some((name.clone(), mark.offers.last()?.to.clone())));
+            let again: Vec<_> = again.collect();
+            sends.extend(again);
         }
         if style == Style::Sotw {
             for (name, to) in &sends {
@@ -205,7 +210,7 @@ impl Session {
         for (name, to) in &sends {
             flow.due.remove(name);
             let Some(mark) = flow.marks.get_mut(name) else { continue };
-            mark.offer = Some(Offer { nonce, to: to.clone(), at: now });
+            mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
             (mark.owed, mark.asked) = (false, false);
             if mark.refused.is_some_and(|(version, _)| to.as_ref().is_none_or(|entry| entry.version != version)) {
@@ -225,15 +230,21 @@ impl Session {
             }
         }
         flow.aliases.evicted.clear();
-        flow.flights.push_back(Flight { nonce, at: now, rest: with_rest, items: sends, strikes });
+        let repeats = style == Style::Sotw && kind.is_full_state() && matches!(flow.rest, Rest::Offered { .. });
+        let news = if with_rest || repeats {
+            response.upserts.len()
+        } else {
+            sends.iter().filter(|(_, to)| to.is_some()).count()
+        };
+        flow.flights.push_back(Flight { nonce, at: now, rest: with_rest, items: sends, news, strikes });
+        self.put_down(kind, Plan { done, ..Plan::default() }, now);
         if kind == Kind::Cluster {
             self.resend_endpoints(now);
         }
         response
     }
 
-    /// Envoy warms a cluster that it has just been sent until its endpoints are sent again, so they are, unless they
-    /// are on the list anyway.
+    /// Envoy warms a cluster that it has just been sent until its endpoints are sent again, or said to be gone.
     fn resend_endpoints(&mut self, now: Instant) {
         let mut names = Vec::new();
         if self.flow(Kind::Endpoints).is_some()
@@ -249,10 +260,9 @@ impl Session {
         let table = self.view.table(Kind::Endpoints);
         let Some(flow) = self.flows[Kind::Endpoints.index()].as_deref_mut() else { return };
         for name in names {
-            if flow.covers(&name) && flow.rest != Rest::Nothing && !flow.due.contains(&name) {
+            if flow.covers(&name) && flow.rest != Rest::Nothing {
                 let entry = table.get(&name).cloned();
-                flow.mark(&name, entry.as_ref(), now).owed = true;
-                flow.due.insert(name);
+                flow.ask(&name, entry.as_ref(), now);
             }
         }
     }
@@ -268,7 +278,7 @@ fn hold_back(flow: &mut Flow, names: Vec<Name>, now: Instant) {
 /// All that a state-of-the-world client should have now: what is sent, and the older version of what has to wait.
 fn world(flow: &Flow, table: &crate::table::Table) -> Vec<Arc<Entry>> {
     let unmarked = table.iter().filter(|entry| flow.covers(&entry.name) && !flow.marks.contains_key(&entry.name));
-    let marked = flow.marks.values().filter_map(|mark| match (&mark.offer, &mark.have) {
+    let marked = flow.marks.values().filter_map(|mark| match (mark.offers.last(), &mark.have) {
         (Some(offer), _) => offer.to.as_ref(),
         (None, Have::Known(entry)) => Some(entry),
         (None, _) => None,

@@ -30,21 +30,31 @@ impl Session {
             expand(flow, &table, nonce, &mut flight.items, now);
         }
         let text = clip(text, limit);
-        let sent: Vec<_> = flight.items.into_iter().filter(|(name, _)| flow.covers(name)).collect();
+        // Names that are no longer wanted count: one of them may be the one to blame.
+        let sent = flight.items;
         let upserts: Vec<_> = sent.iter().filter_map(|(name, to)| Some((name, to.as_ref()?))).collect();
         let mut blamed: Vec<Name> = match upserts.as_slice() {
-            [(only, _)] => vec![(*only).clone()],
+            [(only, _)] if flight.news == 1 => vec![(*only).clone()],
             _ => upserts.iter().filter(|(name, _)| names(text, name)).map(|(name, _)| (*name).clone()).collect(),
         };
+        if blamed.is_empty() {
+            // Refused before, and sent again with others before that was known.
+            let known = upserts.iter().filter(|(name, entry)| {
+                let refused = flow.marks.get(*name).and_then(|mark| mark.refused);
+                refused.is_some_and(|(version, _)| version == entry.version)
+            });
+            blamed = known.map(|(name, _)| (*name).clone()).collect();
+        }
         blamed.sort();
         let words: Arc<str> = text.into();
         let mut others = Vec::new();
         for (name, to) in &sent {
+            if !flow.covers(name) {
+                continue;
+            }
             let before = flow.sent_weight(&table, name);
             let Some(mark) = flow.marks.get_mut(name) else { continue };
-            if mark.offer.as_ref().is_some_and(|offer| offer.nonce == nonce) {
-                mark.offer = None;
-            }
+            mark.offers.retain(|offer| offer.nonce != nonce);
             mark.unsure = to.clone();
             if let (Some(entry), true) = (to, blamed.binary_search(name).is_ok()) {
                 mark.refused = Some((entry.version, now));
@@ -79,10 +89,7 @@ fn expand(flow: &mut Flow, table: &Table, nonce: u64, items: &mut Vec<(Name, Opt
         flow.mark(&name, entry.as_ref(), now);
     }
     flow.rest = Rest::InStep;
-    let sent = flow.marks.iter().filter_map(|(name, mark)| {
-        let offer = mark.offer.as_ref().filter(|offer| offer.nonce == nonce)?;
-        Some((name.clone(), offer.to.clone()))
-    });
+    let sent = flow.marks.iter().filter_map(|(name, mark)| Some((name.clone(), mark.offered(nonce)?.to.clone())));
     *items = sent.collect();
 }
 

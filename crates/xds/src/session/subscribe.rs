@@ -17,6 +17,7 @@ use super::flow::{Flow, Have, Mark, Rest};
 use super::{Cut, Session};
 use crate::kind::Kind;
 use crate::resource::Name;
+use crate::table::Table;
 
 const EVERY: &str = "*";
 
@@ -62,8 +63,8 @@ impl Session {
     ) {
         let mut flow = Box::new(Flow::new(now));
         flow.wildcard = subscribe.iter().any(|name| &**name == EVERY) || subscribe.is_empty() && unsubscribe.is_empty();
-        flow.names = subscribe.into_iter().filter(|name| &**name != EVERY).collect();
         let table = self.view.table(kind);
+        flow.names = subscribe.into_iter().filter(|name| &**name != EVERY).map(|name| shared(table, name)).collect();
         if let Some(resolver) = &self.options.resolver {
             for name in flow.names.iter().cloned().collect::<Vec<_>>() {
                 flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
@@ -99,14 +100,15 @@ impl Session {
             flow.due.extend(marks.iter().map(|(name, _)| name.clone()));
             flow.marks.extend(marks);
         }
-        // A name that leads nowhere is answered at once. A cluster that the client still has is not: see the gate.
-        let missing: Vec<Name> = flow.names.iter().filter(|name| flow.target(table, name).is_none()).cloned().collect();
-        for name in missing {
-            let mark = flow.marks.entry(name.clone()).or_insert_with(|| Mark::new(Have::Nothing, now));
-            if kind != Kind::Cluster || matches!(mark.have, Have::Nothing) {
-                (mark.owed, mark.asked) = (true, true);
+        // A name is waited for, whatever becomes of it. A cluster that the client still has is not: see the gate.
+        for name in flow.names.clone() {
+            let waits = match flow.marks.get(&name) {
+                Some(mark) => kind != Kind::Cluster || matches!(mark.have, Have::Nothing),
+                None => flow.target(table, &name).is_none(),
+            };
+            if waits {
+                flow.ask(&name, None, now);
             }
-            flow.due.insert(name);
         }
         self.flows[kind.index()] = Some(flow);
     }
@@ -120,7 +122,9 @@ impl Session {
     ) -> Result<(), Cut> {
         self.check(names.len(), names.iter())?;
         let every = names.iter().any(|name| &**name == EVERY);
-        let names: BTreeSet<Name> = names.into_iter().filter(|name| &**name != EVERY).collect();
+        let table = self.view.table(kind);
+        let names: BTreeSet<Name> =
+            names.into_iter().filter(|name| &**name != EVERY).map(|name| shared(table, name)).collect();
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else {
             self.open_sotw(kind, every, names, version, now);
             return Ok(());
@@ -169,9 +173,7 @@ impl Session {
             flow.owes_answer = kind.is_full_state() || flow.wildcard;
             for name in flow.names.clone() {
                 if flow.target(table, &name).is_none() {
-                    let mark = flow.mark(&name, None, now);
-                    (mark.owed, mark.asked) = (true, true);
-                    flow.due.insert(name);
+                    flow.ask(&name, None, now);
                 }
             }
         }
@@ -207,8 +209,7 @@ impl Session {
     fn add(&mut self, kind: Kind, name: Name, again: bool, now: Instant) {
         let table = self.view.table(kind);
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
-        // The table's copy of a name is the one to keep: one string, however many clients.
-        let name = table.get(&name).map_or(name, |entry| entry.name.clone());
+        let name = shared(table, name);
         let covered = flow.covers(&name);
         flow.names.insert(name.clone());
         if let Some(resolver) = &self.options.resolver {
@@ -218,13 +219,12 @@ impl Session {
         if flow.rest == Rest::Nothing && entry.is_some() && !flow.marks.contains_key(&name) {
             return;
         }
-        if covered {
-            flow.mark(&name, entry.as_ref(), now);
+        if !covered {
+            flow.marks.insert(name.clone(), Mark::new(Have::Nothing, now));
         }
-        let mark = flow.marks.entry(name.clone()).or_insert_with(|| Mark::new(Have::Nothing, now));
-        mark.asked |= again || entry.is_none();
-        mark.owed |= mark.asked;
-        flow.due.insert(name);
+        if again || !covered {
+            flow.ask(&name, entry.as_ref(), now);
+        }
     }
 
     fn drop_name(&mut self, kind: Kind, name: &Name, now: Instant) {
@@ -243,9 +243,7 @@ impl Session {
         flow.aliases.remove(name);
         if delta && flow.rest != Rest::Nothing {
             let entry = table.get(name).cloned();
-            let mark = flow.mark(name, entry.as_ref(), now);
-            (mark.owed, mark.asked) = (true, true);
-            flow.due.insert(name.clone());
+            flow.ask(name, entry.as_ref(), now);
         }
     }
 
@@ -261,4 +259,9 @@ impl Session {
             None => Ok(()),
         }
     }
+}
+
+/// The table's copy of a name, if it has one: one string, however many clients.
+fn shared(table: &Table, name: Name) -> Name {
+    table.get(&name).map_or(name, |entry| entry.name.clone())
 }

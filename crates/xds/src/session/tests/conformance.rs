@@ -175,7 +175,7 @@ const CASES: &[Case] = &[
         "absence of a partial type cannot be said",
         Route,
         Sotw,
-        "publish a=1; > a; < a=1; > a ack; publish -a; .; publish a=1; < a=1; > a ack",
+        "publish a=1; > a; < a=1; > a ack; publish -a; .; publish a=1; .; publish -a; publish a=2; < a=2; > a ack",
     ),
     Case(
         "a longer list brings what is new",

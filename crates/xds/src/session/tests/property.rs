@@ -1,1 +1,290 @@
-//! (soon)
+//! No interleaving of publishes, answers, refusals, cuts and slow clients ever lets a client have a route whose cluster
+//! it was not given, or wait for something that never comes.
+//!
+//! A world of a few clusters, routes, scopes and listeners is edited at random; server and client take turns at random;
+//! the client checks the order as it goes (see [`super::envoy`]). In the end everything bad is mended, everybody gets
+//! time, and the client must have exactly what is published.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::envoy::Envoy;
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Cluster { id: u8, body: u8, warms: bool, fed: bool, bad: bool },
+    DropCluster(u8),
+    Route { id: u8, body: u8, clusters: u8, bad: bool },
+    DropRoute(u8),
+    Scope { id: u8, body: u8, clusters: u8, bad: bool },
+    DropScope(u8),
+    Listener { id: u8, body: u8, routes: u8, clusters: u8, scoped: bool },
+    DropListener(u8),
+}
+
+#[derive(Clone, Debug)]
+enum Turn {
+    Publish(Vec<Edit>),
+    /// The server sends that many responses at most.
+    Serve(u8),
+    /// The client takes that many responses at most.
+    Handle(u8),
+    /// That many of the client's requests arrive.
+    Deliver(u8),
+    Heal,
+    Wait(u16),
+    Cut,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let id = 0..4u8;
+    let bad = prop::bool::weighted(0.1);
+    prop_oneof![
+        3 => (id.clone(), 0..3u8, prop::bool::weighted(0.2), prop::bool::weighted(0.8), bad.clone())
+            .prop_map(|(id, body, warms, fed, bad)| Edit::Cluster { id, body, warms, fed, bad }),
+        2 => id.clone().prop_map(Edit::DropCluster),
+        3 => (id.clone(), 0..3u8, 0..16u8, bad.clone())
+            .prop_map(|(id, body, clusters, bad)| Edit::Route { id, body, clusters, bad }),
+        1 => id.clone().prop_map(Edit::DropRoute),
+        3 => (id.clone(), 0..3u8, 0..16u8, bad)
+            .prop_map(|(id, body, clusters, bad)| Edit::Scope { id, body, clusters, bad }),
+        1 => id.clone().prop_map(Edit::DropScope),
+        2 => (0..2u8, 0..3u8, 0..16u8, 0..16u8, any::<bool>())
+            .prop_map(|(id, body, routes, clusters, scoped)| Edit::Listener { id, body, routes, clusters, scoped }),
+        1 => (0..2u8).prop_map(Edit::DropListener),
+    ]
+}
+
+fn turn(cuts: bool) -> impl Strategy<Value = Turn> {
+    prop_oneof![
+        4 => vec(edit(), 1..5).prop_map(Turn::Publish),
+        6 => (1..4u8).prop_map(Turn::Serve),
+        6 => (1..4u8).prop_map(Turn::Handle),
+        6 => (1..4u8).prop_map(Turn::Deliver),
+        1 => Just(Turn::Heal),
+        2 => (1..8000u16).prop_map(Turn::Wait),
+        u32::from(cuts) => Just(Turn::Cut),
+    ]
+}
+
+type Piece = (u8, u8, bool);
+
+/// What should be published.
+#[derive(Clone, Default)]
+struct World {
+    clusters: BTreeMap<u8, (u8, bool, bool, bool)>,
+    routes: BTreeMap<u8, Piece>,
+    scopes: BTreeMap<u8, Piece>,
+    listeners: BTreeMap<u8, (u8, u8, u8, bool)>,
+}
+
+impl World {
+    fn edit(&mut self, edit: &Edit) {
+        match edit.clone() {
+            Edit::Cluster { id, body, warms, fed, bad } => {
+                self.clusters.insert(id, (body, warms, fed, bad));
+            }
+            Edit::DropCluster(id) => {
+                self.clusters.remove(&id);
+            }
+            Edit::Route { id, body, clusters, bad } => {
+                self.routes.insert(id, (body, clusters, bad));
+            }
+            Edit::DropRoute(id) => {
+                self.routes.remove(&id);
+            }
+            Edit::Scope { id, body, clusters, bad } => {
+                self.scopes.insert(id, (body, clusters, bad));
+            }
+            Edit::DropScope(id) => {
+                self.scopes.remove(&id);
+            }
+            Edit::Listener { id, body, routes, clusters, scoped } => {
+                self.listeners.insert(id, (body, routes, clusters, scoped));
+            }
+            Edit::DropListener(id) => {
+                self.listeners.remove(&id);
+            }
+        }
+    }
+
+    fn mend(&mut self) {
+        self.clusters.values_mut().for_each(|cluster| cluster.3 = false);
+        self.routes.values_mut().chain(self.scopes.values_mut()).for_each(|piece| piece.2 = false);
+    }
+
+    /// The resources; a reference to a cluster that is not there is left out, as the caller promises.
+    fn resources(&self) -> BTreeMap<(Kind, Name), Resource> {
+        let mut all = Vec::new();
+        let there = |mask: u8| self.clusters.keys().filter(move |id| mask & 1 << **id != 0).map(|id| format!("c{id}"));
+        let body = |bad: bool, parts: &dyn std::fmt::Debug| format!("{}{parts:?}", if bad { "bad" } else { "" });
+        for (id, (version, warms, fed, bad)) in &self.clusters {
+            let mut resource = cluster(&format!("c{id}"), &body(*bad, &(version, warms)));
+            resource.warms = *warms;
+            all.push(resource);
+            if *fed {
+                all.push(endpoints(&format!("c{id}"), "e"));
+            }
+        }
+        for (kind, prefix, pieces) in [(Kind::Route, "r", &self.routes), (Kind::ScopedRoute, "g|s", &self.scopes)] {
+            for (id, (version, mask, bad)) in pieces {
+                let clusters: Vec<String> = there(*mask).collect();
+                let piece = resource(kind, &format!("{prefix}{id}"), &body(*bad, &(version, &clusters)));
+                all.push(clusters.iter().fold(piece, |piece, to| piece.refers_to(Kind::Cluster, to.as_str())));
+            }
+        }
+        for (id, (version, routes, mask, scoped)) in &self.listeners {
+            let clusters: Vec<String> = there(*mask).collect();
+            let text = body(false, &(version, routes, &clusters, scoped));
+            let mut listener = resource(Kind::Listener, &format!("l{id}"), &text);
+            for route in (0..4).filter(|route| routes & 1 << route != 0) {
+                listener = listener.refers_to(Kind::Route, format!("r{route}"));
+            }
+            if *scoped {
+                listener = listener.refers_under(Kind::ScopedRoute, "g|");
+            }
+            all.push(clusters.iter().fold(listener, |all, to| all.refers_to(Kind::Cluster, to.as_str())));
+        }
+        all.into_iter().map(|resource| ((resource.kind, resource.name.clone()), resource)).collect()
+    }
+}
+
+struct Game {
+    desk: Desk,
+    envoy: Envoy,
+    world: World,
+    published: BTreeSet<(Kind, Name)>,
+    waited: Duration,
+}
+
+impl Game {
+    fn new(style: Style, whim: u64) -> Self {
+        Self {
+            desk: Desk::new(style),
+            envoy: Envoy::new(style, whim),
+            world: World::default(),
+            published: BTreeSet::new(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    fn play(&mut self, turn: &Turn) {
+        match turn {
+            Turn::Publish(edits) => {
+                edits.iter().for_each(|edit| self.world.edit(edit));
+                self.publish();
+            }
+            Turn::Serve(count) => {
+                for _ in 0..*count {
+                    if let Step::Send(response) = self.desk.session.poll(self.desk.now) {
+                        self.envoy.inbox.push_back(response);
+                    }
+                }
+            }
+            Turn::Handle(count) => (0..*count).for_each(|_| self.envoy.handle()),
+            Turn::Deliver(count) => {
+                for _ in 0..*count {
+                    if let Some(request) = self.envoy.outbox.pop_front() {
+                        self.desk.request(request);
+                    }
+                }
+            }
+            Turn::Heal => self.envoy.heal(),
+            Turn::Wait(millis) => {
+                let time = Duration::from_millis((*millis).into());
+                self.desk.wait(time);
+                self.waited += time;
+                // Warming is bounded by the timeout of health checks, and what Envoy wrote arrives.
+                if self.waited > Duration::from_secs(10) {
+                    self.waited = Duration::ZERO;
+                    self.envoy.heal();
+                    self.play(&Turn::Deliver(u8::MAX));
+                }
+            }
+            Turn::Cut => {
+                self.desk.reconnect();
+                self.envoy.connect();
+                // Envoy asks for all it wants at once, and waits with clusters only.
+                self.play(&Turn::Deliver(u8::MAX));
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let resources = self.world.resources();
+        let now: BTreeSet<(Kind, Name)> = resources.keys().cloned().collect();
+        let gone: Vec<(Kind, &str)> = self.published.difference(&now).map(|(kind, name)| (*kind, &**name)).collect();
+        self.desk.publish(resources.into_values().collect(), &gone);
+        self.published = now;
+    }
+
+    /// Everything happens that can happen without time passing; `true` if something did.
+    fn rest(&mut self) -> bool {
+        let mut moved = false;
+        for _ in 0..10_000 {
+            let (before, sent) = (self.envoy.outbox.len() + self.envoy.inbox.len(), self.desk.session.nonce);
+            self.play(&Turn::Deliver(u8::MAX));
+            self.play(&Turn::Serve(u8::MAX));
+            self.play(&Turn::Handle(u8::MAX));
+            if before + self.envoy.outbox.len() + self.envoy.inbox.len() == 0 && sent == self.desk.session.nonce {
+                return moved;
+            }
+            moved = true;
+        }
+        panic!("the conversation never comes to rest");
+    }
+
+    fn finish(&mut self) {
+        self.world.mend();
+        self.publish();
+        self.rest();
+        self.desk.wait(Duration::from_secs(3));
+        self.rest();
+        assert!(self.envoy.unfed.is_empty(), "wait for endpoints in vain: {:?}", self.envoy.unfed);
+        for _ in 0..20 {
+            self.envoy.heal();
+            self.rest();
+            self.desk.wait(Duration::from_secs(4));
+        }
+        assert!(!self.rest(), "still busy");
+        let resources = self.world.resources();
+        for (kind, name) in resources.keys().filter(|(kind, name)| self.envoy.wants(*kind, name)) {
+            let published = self.desk.session.table(*kind).get(name).map(|entry| entry.version);
+            let held = self.envoy.held.get(&(*kind, name.clone())).map(|entry| entry.version);
+            assert_eq!(held, published, "{kind} {name}");
+        }
+        for (kind, name) in self.envoy.held.keys() {
+            // What is used by something whose absence cannot be said stays, too.
+            let partial = self.desk.style == Style::Sotw && (!kind.is_full_state() || self.envoy.uses(name));
+            assert!(partial || resources.contains_key(&(*kind, name.clone())), "{kind} {name} was never removed");
+        }
+        let stays = self.envoy.held.keys().any(|(kind, name)| !resources.contains_key(&(*kind, name.clone())));
+        for kind in Kind::ALL.into_iter().filter(|_| !stays) {
+            assert_eq!(self.desk.session.pending(kind), 0, "{kind} is not in step");
+        }
+    }
+}
+
+fn run(style: Style, whim: u64, turns: &[Turn]) {
+    let mut game = Game::new(style, whim);
+    turns.iter().for_each(|turn| game.play(turn));
+    game.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn delta_keeps_its_promises(whim in any::<u64>(), turns in vec(turn(true), 1..60)) {
+        run(Style::Delta, whim, &turns);
+    }
+
+    /// A cut is left out: a state-of-the-world client does not say what it has, so what it loses cannot be known.
+    #[test]
+    fn state_of_the_world_keeps_its_promises(whim in any::<u64>(), turns in vec(turn(false), 1..60)) {
+        run(Style::Sotw, whim, &turns);
+    }
+}
