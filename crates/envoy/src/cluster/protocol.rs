@@ -5,7 +5,9 @@ use envoy_api::{
     envoy::{
         config::core::v3::{Http2ProtocolOptions, TransportSocket, transport_socket::ConfigType},
         extensions::{
-            transport_sockets::tls::v3::{CommonTlsContext, UpstreamTlsContext},
+            transport_sockets::tls::v3::{
+                CommonTlsContext, TlsParameters, UpstreamTlsContext, tls_parameters::TlsProtocol,
+            },
             upstreams::http::v3::{
                 HttpProtocolOptions,
                 http_protocol_options::{
@@ -42,7 +44,16 @@ pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
     }
     let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
     let context = UpstreamTlsContext {
-        common_tls_context: Some(CommonTlsContext { alpn_protocols: alpn, ..Default::default() }),
+        common_tls_context: Some(CommonTlsContext {
+            // Left alone, Envoy speaks no more than 1.2 to its upstreams.
+            tls_params: Some(TlsParameters {
+                tls_minimum_protocol_version: TlsProtocol::TlSv12.into(),
+                tls_maximum_protocol_version: TlsProtocol::TlSv13.into(),
+                ..Default::default()
+            }),
+            alpn_protocols: alpn,
+            ..Default::default()
+        }),
         sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),
         ..Default::default()
     };

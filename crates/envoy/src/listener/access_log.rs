@@ -18,7 +18,7 @@ use envoy_api::{
 use model::listener::{AccessLogFormat, AccessLogLevel};
 
 /// The JSON fields that are written when none were chosen, in Contour's words, and after them whose route it was.
-pub const DEFAULT_FIELDS: [&str; 25] = [
+pub const DEFAULT_FIELDS: [&str; 26] = [
     "@timestamp",
     "authority",
     "bytes_received",
@@ -44,6 +44,7 @@ pub const DEFAULT_FIELDS: [&str; 25] = [
     "upstream_local_address",
     "upstream_service_time",
     "user_agent",
+    "x_forwarded_for",
 ];
 
 /// The access log of a listener.
@@ -65,11 +66,13 @@ pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
     }]
 }
 
-fn json(fields: &[std::sync::Arc<str>]) -> SubstitutionFormatString {
-    let fields = fields.iter().filter_map(|field| {
+fn json(chosen: &[std::sync::Arc<str>]) -> SubstitutionFormatString {
+    let fields: Vec<&str> =
+        if chosen.is_empty() { DEFAULT_FIELDS.to_vec() } else { chosen.iter().map(|field| &**field).collect() };
+    let fields = fields.into_iter().filter_map(|field| {
         let (name, format) = match field.split_once('=') {
             Some((name, format)) => (name, format.to_owned()),
-            None => (&**field, operator(field)?),
+            None => (field, operator(field)?),
         };
         Some((name.to_owned(), format.as_str().into()))
     });

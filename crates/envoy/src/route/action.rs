@@ -20,6 +20,9 @@ use model::{
     route::{self, Forward, Redirect, Respond},
 };
 
+/// The shortest time that Envoy can tell from none.
+const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// The action.
 pub fn action(action: &route::Action) -> Action {
     match action {
@@ -55,12 +58,13 @@ fn websocket() -> UpgradeConfig {
     UpgradeConfig { upgrade_type: "websocket".to_owned(), ..Default::default() }
 }
 
-/// Envoy reads "nothing said" as its own default and zero as "for ever".
+/// Envoy reads "nothing said" as its own default and zero as "for ever", and it counts whole milliseconds: less than one
+/// must not become none.
 pub(crate) fn timeout(timeout: Timeout) -> Option<Duration> {
     match timeout {
         Timeout::Default => None,
         Timeout::Infinite => Some(Duration::default()),
-        Timeout::After(span) => Some(span.into()),
+        Timeout::After(span) => Some(span.max(SHORTEST).into()),
     }
 }
 

@@ -1,21 +1,35 @@
 //! PEM in and out. What goes out is made anew from what was read, so that no odd line reaches Envoy's parser.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls_pki_types::{
+    CertificateDer, PrivateKeyDer,
+    pem::{Error, PemObject},
+};
 
 /// The certificates in a text, in their order. Text between and after the blocks does not matter.
 pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| format!("is not PEM: {error}"))
+    CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| why(&error))
 }
 
 /// The one private key in a text. Blocks of other kinds, such as `EC PARAMETERS`, are passed over.
 pub fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     let keys: Result<Vec<_>, _> = PrivateKeyDer::pem_slice_iter(text).collect();
-    let mut keys = keys.map_err(|error| format!("is not PEM: {error}"))?.into_iter();
+    let mut keys = keys.map_err(|error| why(&error))?.into_iter();
     match (keys.next(), keys.next()) {
         (Some(key), None) => Ok(key),
         (None, _) => Err("holds no private key".to_owned()),
         (Some(_), Some(_)) => Err("holds more than one private key".to_owned()),
+    }
+}
+
+fn why(error: &Error) -> String {
+    match error {
+        Error::MissingSectionEnd { end_marker } => {
+            format!("is not PEM: it breaks off before `END {}`", String::from_utf8_lossy(end_marker))
+        }
+        Error::IllegalSectionStart { .. } => "is not PEM: a `BEGIN` line is not closed".to_owned(),
+        Error::Base64Decode(_) => "is not PEM: what stands in a block is not base64".to_owned(),
+        other => format!("is not PEM: {other}"),
     }
 }
 
