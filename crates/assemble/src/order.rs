@@ -3,8 +3,14 @@
 //! Exact paths, then patterns, then prefixes; the longer one first; a prefix by path element before the same text as a
 //! plain prefix. That is the order the Kubernetes API documents for Ingress (the longest match wins, exact before prefix),
 //! and Contour's. Routes that match alike are ordered by rank, and only the first of them is served.
+//!
+//! One thing is stronger than a pattern: the path of an ACME challenge. Without it a pattern that sends every client to
+//! HTTPS would keep the certificate from ever being renewed.
 
-use model::{Route, route::PathMatch};
+use model::{
+    Route,
+    route::{ACME, PathMatch},
+};
 use std::cmp::Ordering;
 
 /// How two routes of one virtual host stand to each other.
@@ -25,7 +31,8 @@ pub fn by_match(a: &Route, b: &Route) -> Ordering {
 fn class(path: &PathMatch) -> u8 {
     match path {
         PathMatch::Exact(_) => 0,
-        PathMatch::Regex(_) => 1,
-        PathMatch::Below(_) | PathMatch::Prefix(_) => 2,
+        PathMatch::Below(path) | PathMatch::Prefix(path) if path.as_str().starts_with(ACME) => 1,
+        PathMatch::Regex(_) => 2,
+        PathMatch::Below(_) | PathMatch::Prefix(_) => 3,
     }
 }

@@ -8,7 +8,7 @@ pub mod path;
 pub mod rank;
 
 pub use action::{Action, Forward, Redirect, Respond, RetryPolicy, WeightedCluster};
-pub use path::{Path, PathError, PathMatch};
+pub use path::{ACME, Path, PathError, PathMatch};
 pub use rank::{Dialect, Rank};
 
 use crate::Origin;

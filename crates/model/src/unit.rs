@@ -34,7 +34,10 @@ pub struct TlsPiece {
 pub struct Unit {
     /// The object.
     pub subject: ObjectRef,
-    /// Its routes.
+    /// The hosts that it names, on each listener: requests for them go to no other host, also where none of its routes is
+    /// left.
+    pub hosts: Vec<(ListenerId, Host)>,
+    /// Its routes, for these hosts.
     pub routes: Vec<RoutePiece>,
     /// Its TLS hosts.
     pub tls: Vec<TlsPiece>,

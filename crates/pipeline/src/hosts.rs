@@ -1,6 +1,6 @@
 //! Hosts: what all units ask for together, and where each virtual host is looked up.
 
-use crate::units::{HostKey, IngressUnits, RoutesByHost, TlsByHost};
+use crate::units::{HostKey, IngressUnits, TlsByHost, UnitsByHost};
 use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
 use model::{
@@ -9,7 +9,8 @@ use model::{
 };
 use std::sync::Arc;
 
-/// The virtual hosts of all listeners.
+/// The virtual hosts of all listeners: a TLS host is there also without routes, so that its paths are not found (404)
+/// rather than found elsewhere (421).
 pub struct VirtualHosts;
 
 impl Table for VirtualHosts {
@@ -32,7 +33,7 @@ impl Derived for VirtualHosts {
 }
 
 fn routes(key: &HostKey, reads: &mut Reads<'_>) -> Vec<Arc<Route>> {
-    let units: Vec<_> = reads.probe::<RoutesByHost>(key).collect();
+    let units: Vec<_> = reads.probe::<UnitsByHost>(key).collect();
     let units = units.into_iter().filter_map(|name| reads.get::<IngressUnits>(name));
     let pieces = units.flat_map(|unit| &unit.routes);
     let ours = pieces.filter(|piece| piece.listener == key.0 && piece.host == key.1);
@@ -145,7 +146,7 @@ impl Index for TlsLosers {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(VirtualHosts).per::<RoutesByHost>();
+    pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
     pipeline.derived(TlsHosts).per::<TlsByHost>();
     pipeline.derived(Chains).per::<HostsByChain>();
     pipeline.derived(Places).each::<VirtualHosts>();

@@ -67,7 +67,7 @@ impl Derived for IngressUnits {
     fn on_panic(&self, name: &Named, message: &str) -> Option<Asked> {
         let subject = ObjectRef { kind: "Ingress", namespace: name.namespace.clone(), name: name.name.clone() };
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        let unit = Unit { subject, routes: Vec::new(), tls: Vec::new(), verdicts: vec![verdict] };
+        let unit = Unit { subject, hosts: Vec::new(), routes: Vec::new(), tls: Vec::new(), verdicts: vec![verdict] };
         Some(Asked { unit, secrets: Vec::new() })
     }
 }
@@ -92,16 +92,16 @@ impl Index for ClustersInUse {
 /// A host of a listener.
 pub type HostKey = (ListenerId, Host);
 
-/// Units by the hosts that they have routes for.
-pub struct RoutesByHost;
+/// Units by the hosts that they name.
+pub struct UnitsByHost;
 
-impl Index for RoutesByHost {
+impl Index for UnitsByHost {
     type Of = IngressUnits;
     type Key = HostKey;
     const NAME: &'static str = "by host";
 
     fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
-        unit.routes.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
+        unit.hosts.iter().cloned()
     }
 }
 
@@ -148,5 +148,5 @@ impl Index for UnitsBySubject {
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(DefaultClass).always(());
     pipeline.derived(IngressUnits(settings.ingress.clone())).each::<Ingresses>();
-    pipeline.index::<ClustersInUse>().index::<RoutesByHost>().index::<TlsByHost>().index::<UnitsBySubject>();
+    pipeline.index::<ClustersInUse>().index::<UnitsByHost>().index::<TlsByHost>().index::<UnitsBySubject>();
 }

@@ -59,11 +59,11 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     let annotations = Annotations::read(&object.meta, &subject, &mut verdicts);
     let mut context = Context { object, subject, annotations, settings, verdicts };
     let tls = tls::pieces(&mut context, view);
-    let routes = rules::pieces(&mut context, view, &tls);
+    let rules::Pieces { hosts, routes } = rules::pieces(&mut context, view, &tls);
     let Context { subject, mut verdicts, .. } = context;
     verdicts.sort();
     verdicts.dedup();
-    Some(Unit { subject, routes, tls, verdicts })
+    Some(Unit { subject, hosts, routes, tls, verdicts })
 }
 
 /// One object on its way through the dialect.

@@ -4,20 +4,18 @@ use crate::{Context, backend, path};
 use kinds::ingress::{Backend, HttpPath};
 use model::{
     ClusterId, Code, FieldPath, Host, ListenerId, Route, Timeout, Verdict,
-    route::{Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
+    route::{ACME, Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
     unit::{RoutePiece, TlsPiece},
 };
 use resolve::View;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Where a certificate authority looks for its proof, in the clear: it must be found there whatever the rest does.
-const ACME: &str = "/.well-known/acme-challenge/";
-
-/// The routes of all rules, and those of the default backend, which takes what no rule of this object takes.
-pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[TlsPiece]) -> Vec<RoutePiece> {
+/// The routes of all rules, and those of the default backend, which takes what no rule of this object takes, on every
+/// host that it names and on those that nobody has.
+pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[TlsPiece]) -> Pieces {
     let object = context.object;
     let mut pieces = Vec::new();
-    let mut hosts = BTreeSet::from([Host::Any]);
+    let mut hosts = BTreeSet::new();
     let mut index = 0;
     for (at, rule) in object.spec.rules.good() {
         let field = FieldPath::from("spec.rules").index(at);
@@ -37,13 +35,23 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[Tls
     if let Ok(Some(default)) = object.spec.default_backend.get() {
         let field = FieldPath::from("spec.defaultBackend");
         let cluster = backend::cluster(context, view, Some(default as &Backend), &field);
-        for host in hosts {
+        hosts.insert(Host::Any);
+        hosts.extend(tls.iter().map(|piece| piece.host.clone()));
+        for host in &hosts {
             let found = Match { path: PathMatch::Prefix(Path::root()), index: index + 1, implied: true };
-            pieces.extend(routes(context, &host, found, cluster.clone(), false, &field));
+            pieces.extend(routes(context, host, found, cluster.clone(), false, &field));
         }
     }
     warn_about_the_whole(context, &pieces, tls);
-    pieces
+    let listeners = [ListenerId::http(), ListenerId::https()];
+    let hosts = hosts.iter().flat_map(|host| listeners.iter().map(|listener| (listener.clone(), host.clone())));
+    Pieces { hosts: hosts.collect(), routes: pieces }
+}
+
+/// The hosts that an Ingress names, and its routes.
+pub(crate) struct Pieces {
+    pub hosts: Vec<(ListenerId, Host)>,
+    pub routes: Vec<RoutePiece>,
 }
 
 struct Match {
@@ -76,6 +84,7 @@ fn routes(
     field: &FieldPath,
 ) -> Vec<RoutePiece> {
     let annotations = &context.annotations;
+    // The proof must be found in the clear, whatever the rest does.
     let is_acme = found.path.text().starts_with(ACME);
     let route = |action: Action| {
         Arc::new(Route {

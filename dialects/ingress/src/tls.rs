@@ -19,7 +19,11 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
         let hosts = hosts(context, entry, &field);
         let shared = certificate(context, view, entry, &field);
         for (at, host) in hosts {
-            let Some(certificate) = shared.clone().or_else(|| self_signed(context, &host)) else { continue };
+            let certificate = match &shared {
+                Shown::Secret(id) => id.clone(),
+                Shown::SelfSigned => SecretId::new(SELF_SIGNED, &host.to_string()),
+                Shown::None => continue,
+            };
             pieces.push(TlsPiece {
                 listener: ListenerId::https(),
                 termination: Termination { certificate, lowest, highest },
@@ -57,8 +61,17 @@ fn hosts(context: &mut Context<'_>, entry: &Tls, field: &FieldPath) -> Vec<(Fiel
     hosts
 }
 
-/// The certificate of an entry; nothing, and a verdict, where it cannot be used.
-fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, field: &FieldPath) -> Option<SecretId> {
+/// What clients of an entry's hosts are shown.
+enum Shown {
+    /// The certificate in this Secret.
+    Secret(SecretId),
+    /// On one's own machine, where the Secret is not there: for each host a certificate of its own.
+    SelfSigned,
+    /// Nothing, and a verdict.
+    None,
+}
+
+fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, field: &FieldPath) -> Shown {
     let field = field.field("secretName");
     let found = match entry.secret_name.as_deref() {
         None | Some("") => Err(Verdict::new(Code::SecretNotFound, context.subject.at(field), "no Secret is named")),
@@ -72,16 +85,11 @@ fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, fie
         }
     };
     match found {
-        Ok(id) => Some(id),
-        Err(verdict) if context.settings.self_signed && verdict.code == Code::SecretNotFound => None,
+        Ok(id) => Shown::Secret(id),
+        Err(verdict) if context.settings.self_signed && verdict.code == Code::SecretNotFound => Shown::SelfSigned,
         Err(verdict) => {
             context.verdicts.push(verdict);
-            None
+            Shown::None
         }
     }
-}
-
-/// On one's own machine, a host whose Secret is not there gets a certificate of its own.
-fn self_signed(context: &Context<'_>, host: &Host) -> Option<SecretId> {
-    context.settings.self_signed.then(|| SecretId::new(SELF_SIGNED, &host.to_string()))
 }

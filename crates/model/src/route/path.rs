@@ -6,6 +6,9 @@ use std::{fmt, sync::Arc};
 /// The longest path that a route may name.
 pub const LONGEST: usize = 4096;
 
+/// Where a certificate authority looks for the proof that a host is ours (RFC 8555), in the clear.
+pub const ACME: &str = "/.well-known/acme-challenge/";
+
 /// Why a text is no path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
