@@ -46,9 +46,15 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         resources.map(|resource| (resource.name.to_string(), value(resource))).collect()
     };
     if print == Print::Everything {
-        for (title, kind) in [("listeners", Kind::Listener), ("routes", Kind::Route), ("clusters", Kind::Cluster)] {
+        let kinds = [
+            ("listeners", Kind::Listener),
+            ("routes", Kind::Route),
+            ("scopes", Kind::ScopedRoute),
+            ("clusters", Kind::Cluster),
+        ];
+        for (title, kind) in kinds {
             let all: Value = of(kind).into_iter().collect::<serde_json::Map<_, _>>().into();
-            out.push_str(&format!("{title}:\n{}", yaml::block(&all, 2)));
+            out.push_str(&format!("{title}:{}", yaml::below(&all, 0)));
         }
     } else {
         out.push_str(&listeners(&of(Kind::Listener)));
@@ -154,6 +160,13 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
             let routes = routes.as_array().map(Vec::as_slice).unwrap_or_default();
             let name = host["name"].as_str().unwrap_or("?");
             let domains = yaml::flow(&host["domains"]);
+            if let [only] = routes
+                && only["direct_response"] == serde_json::json!({ "status": 421 })
+            {
+                let domains = host["domains"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                out.extend(domains.map(|domain| format!("  {}: misdirected\n", yaml::key(domain))));
+                continue;
+            }
             let title = if host["domains"] == serde_json::json!([name]) {
                 yaml::key(name)
             } else {

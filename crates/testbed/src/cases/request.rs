@@ -1,6 +1,7 @@
 //! One row of a table: the request is made, and everything that the row says about the answer is compared.
 
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,11 +22,14 @@ pub(super) struct Ports {
     pub https: u16,
 }
 
+/// Numbers requests, so that each is found in the access log.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
 /// Makes a request and compares its answer.
 pub(super) async fn check(row: &Row, ports: Ports, proxy: &Proxy, backends: &Backends, ca: &Ca) -> Result<(), String> {
     let client = client(row, ports, ca)?;
     let before = backends.requests();
-    let id = format!("case-{before}-{:x}", std::process::id());
+    let id = format!("case-request-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
     let answer = match (send(row, &client, &id).await, &row.answer) {
         (Err(Failure::Connect { .. } | Failure::Tls { .. }), Expected::Refused) => return Ok(()),
         (Err(failure), _) => return Err(format!("there was no answer: {failure:?}")),
@@ -130,7 +134,12 @@ fn seen(answer: &Answer, name: &str) -> Option<String> {
 
 /// Compares what the access log says about a request: fields of JSON, or parts of a line.
 async fn logged(proxy: &Proxy, id: &str, expected: &Value) -> Result<(), String> {
-    let line = proxy.envoy().process().expect_line(id, PATIENCE).await.map_err(|error| format!("{error:?}"))?;
+    let line = crate::deadline::within(
+        format!("a line with {id} in the log"),
+        PATIENCE,
+        proxy.envoy().process().log().line(id),
+    );
+    let line = line.await.map_err(|late| late.to_string())?.map_err(|error| error.to_string())?;
     match expected {
         Value::Object(fields) => {
             let found: Value = serde_json::from_str(&line).map_err(|error| format!("{error} in {line}"))?;

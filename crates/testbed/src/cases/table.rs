@@ -39,8 +39,10 @@ pub(super) struct How {
     /// The TLS server name, if it is not the host's; `none` leaves it out.
     pub sni: Option<String>,
     /// The version of HTTP: `1.0`, `1.1` or `2`.
+    #[serde(deserialize_with = "version")]
     pub http: Option<String>,
     /// The only version of TLS that is offered.
+    #[serde(deserialize_with = "version")]
     pub tls: Option<String>,
     /// The protocols that are offered in the handshake.
     pub offers: Option<Vec<String>>,
@@ -60,6 +62,12 @@ pub(super) struct How {
     pub tries: Option<u64>,
     /// What the access log has about it: fields of JSON, or parts of a line.
     pub logs: Option<Value>,
+}
+
+/// A version reads as a number unless it is quoted, which nobody remembers.
+fn version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
 }
 
 /// Reads the document.

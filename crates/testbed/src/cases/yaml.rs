@@ -34,7 +34,8 @@ pub(super) fn block(value: &Value, indent: usize) -> String {
     }
 }
 
-fn below(value: &Value, indent: usize) -> String {
+/// What stands behind a key that is this far in.
+pub(super) fn below(value: &Value, indent: usize) -> String {
     match value {
         Value::Object(map) if !map.is_empty() => format!("\n{}", block(value, indent + 2)),
         Value::Array(items) if !items.is_empty() => format!("\n{}", block(value, indent)),
