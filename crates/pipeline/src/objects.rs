@@ -43,6 +43,11 @@ macro_rules! objects {
 
             impl Input for $table {}
         )*
+
+        /// How many objects there are, by the name of their table.
+        pub fn counts(engine: &Engine) -> Vec<(&'static str, usize)> {
+            vec![$(($name, engine.counters_of::<$table>().rows),)*]
+        }
     };
 }
 
@@ -80,6 +85,20 @@ impl Index for DelegationsBySecret {
 
     fn keys(_: &ObjectKey, delegation: &TlsCertificateDelegation) -> impl IntoIterator<Item = SecretId> {
         resolve::delegation::secrets(delegation).collect::<Vec<_>>()
+    }
+}
+
+/// Roots among HTTPProxies, by the fqdn that they ask for.
+pub struct RootsByFqdn;
+
+impl Index for RootsByFqdn {
+    type Of = HttpProxies;
+    type Key = Arc<str>;
+    const NAME: &'static str = "by fqdn";
+
+    fn keys(_: &ObjectKey, object: &HttpProxy) -> impl IntoIterator<Item = Arc<str>> {
+        let host = object.spec.virtual_host.ok().and_then(Option::as_ref);
+        host.and_then(|host| host.fqdn.ok()?.as_deref()).map(Arc::from)
     }
 }
 

@@ -118,6 +118,11 @@ impl Pipeline {
         self.engine.set::<SelfSigned>(id, pair);
     }
 
+    /// How many objects there are, by the name of their table.
+    pub fn objects(&self) -> Vec<(&'static str, usize)> {
+        objects::counts(&self.engine)
+    }
+
     /// The engine, to look at: counters, rows, what each was computed from.
     pub fn engine(&self) -> &Engine {
         &self.engine

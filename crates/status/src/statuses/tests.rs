@@ -1,1 +1,199 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use serde_json::json;
+
+const ADDRESS: &str = "192.0.2.1";
+
+/// The books, and a clock that stands still unless it is told to go on.
+struct World {
+    statuses: Statuses,
+    now: Instant,
+}
+
+impl World {
+    fn new(addresses: Addresses) -> Self {
+        Self { statuses: Statuses::new(addresses), now: Instant::now() }
+    }
+
+    /// Everything is known, and there is one address.
+    fn synced() -> Self {
+        let mut world = Self::new(ADDRESS.parse().unwrap());
+        world.statuses.synced(world.now);
+        world
+    }
+
+    fn observe(&mut self, object: &Object) {
+        self.statuses.observe(&object.key(), Some(object.clone()), self.now);
+    }
+
+    fn claim(&mut self, ours: bool) {
+        self.statuses.claim(&key(), ours, self.now);
+    }
+
+    fn next(&mut self) -> Option<Write> {
+        self.statuses.next(self.now)
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// Answers as an API server that does what it is told, and gives the object as it then is.
+    fn write(&mut self, write: Write, version: u64) -> Object {
+        let says = match &write.change {
+            Change::Say(status) => status["loadBalancer"]["ingress"].clone(),
+            Change::Withdraw => json!([]),
+        };
+        let written = ingress(&write.object.meta().uid.to_string(), version, &says);
+        self.statuses.done(write, Outcome::Written(written.clone()), self.now);
+        written
+    }
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::new(Kind::Ingress, "shop", "web")
+}
+
+fn ingress(uid: &str, version: u64, says: &Value) -> Object {
+    let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "resourceVersion": version.to_string() });
+    let object = json!({ "metadata": metadata, "status": { "loadBalancer": { "ingress": says } } });
+    kinds::decode_json(Kind::Ingress, object.to_string().as_bytes()).unwrap().object
+}
+
+fn silent(uid: &str, version: u64) -> Object {
+    ingress(uid, version, &json!([]))
+}
+
+fn envoy(says: &Value) -> Object {
+    let metadata = json!({ "namespace": "sesame", "name": "envoy" });
+    let object = json!({ "metadata": metadata, "status": { "loadBalancer": { "ingress": says } } });
+    kinds::decode_json(Kind::Service, object.to_string().as_bytes()).unwrap().object
+}
+
+#[test]
+fn one_write_and_then_nothing() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    assert!(world.next().is_none(), "it is not ours yet");
+    world.claim(true);
+    let write = world.next().unwrap();
+    assert!(world.next().is_none(), "one request at a time");
+    let written = world.write(write, 2);
+    // The watch is slower than the answer, and then says the same.
+    world.observe(&silent("a", 1));
+    world.observe(&written);
+    world.claim(true);
+    assert!(world.next().is_none());
+    assert_eq!((world.statuses.behind(), world.statuses.next_at()), (0, None));
+}
+
+#[test]
+fn nothing_is_written_before_everything_is_known() {
+    let mut world = World::new(Addresses::of_service("sesame", "envoy"));
+    world.observe(&ingress("a", 1, &json!([{ "ip": ADDRESS }])));
+    world.claim(true);
+    assert!(world.next().is_none());
+    world.observe(&envoy(&json!([{ "ip": ADDRESS }])));
+    assert!(world.next().is_none());
+    world.statuses.synced(world.now);
+    assert!(world.next().is_none(), "a restart finds that all is said");
+    world.observe(&envoy(&json!([{ "hostname": "lb.example" }])));
+    let write = world.next().unwrap();
+    assert_eq!(write.change, Change::Say(json!({ "loadBalancer": { "ingress": [{ "hostname": "lb.example" }] } })));
+}
+
+#[test]
+fn what_is_no_longer_ours_is_taken_back_once() {
+    let mut world = World::synced();
+    world.observe(&ingress("a", 1, &json!([{ "ip": ADDRESS }])));
+    world.claim(true);
+    world.claim(false);
+    let write = world.next().unwrap();
+    assert_eq!(write.change, Change::Withdraw);
+    // It was somebody else who said it: the API server leaves it, and we leave it too.
+    let still = ingress("a", 1, &json!([{ "ip": ADDRESS }]));
+    world.statuses.done(write, Outcome::Written(still.clone()), world.now);
+    world.observe(&still);
+    assert!(world.next().is_none());
+}
+
+#[test]
+fn a_conflict_is_decided_anew() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let write = world.next().unwrap();
+    world.statuses.done(write, Outcome::Conflict(Some(silent("a", 5))), world.now);
+    assert!(world.next().is_none(), "not at once");
+    world.wait(RETRY.0);
+    let write = world.next().unwrap();
+    assert_eq!(write.object.meta().resource_version, 5);
+    // Somebody said for us what we would have said.
+    let said = ingress("a", 6, &json!([{ "ip": ADDRESS }]));
+    world.statuses.done(write, Outcome::Conflict(Some(said)), world.now);
+    world.wait(RETRY.1);
+    assert!(world.next().is_none());
+}
+
+#[test]
+fn an_object_of_the_same_name_is_another_object() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let write = world.next().unwrap();
+    world.statuses.observe(&key(), None, world.now);
+    world.observe(&silent("b", 3));
+    // The answer about the old one says nothing about the new one.
+    world.write(write, 2);
+    let write = world.next().unwrap();
+    assert_eq!(write.object.meta().uid.to_string(), "b");
+}
+
+#[test]
+fn what_is_gone_is_forgotten() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let write = world.next().unwrap();
+    world.statuses.observe(&key(), None, world.now);
+    world.claim(false);
+    world.statuses.done(write, Outcome::Conflict(None), world.now);
+    assert!(world.statuses.entries.is_empty() && world.next().is_none());
+    world.observe(&silent("b", 4));
+    world.statuses.observe(&key(), None, world.now);
+    assert!(world.statuses.entries.is_empty());
+}
+
+#[test]
+fn failures_are_tried_again_ever_more_slowly() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    for failures in 1..12 {
+        let write = world.next().unwrap();
+        world.statuses.done(write, Outcome::Failed, world.now);
+        assert!(world.next().is_none());
+        world.wait(pause(failures, RETRY.0, RETRY.1));
+    }
+    let write = world.next().unwrap();
+    let since = world.statuses.done(write, Outcome::Written(ingress("a", 2, &json!([{ "ip": ADDRESS }]))), world.now);
+    assert!(since.unwrap() > Duration::from_secs(60), "the lag counts from the first try");
+}
+
+#[test]
+fn a_quarrel_with_another_controller_is_slow() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let mut writes = 0;
+    for second in 0..3_600 {
+        if let Some(write) = world.next() {
+            writes += 1;
+            world.write(write, second * 2 + 2);
+            world.observe(&ingress("a", second * 2 + 3, &json!([{ "ip": "192.0.2.66" }])));
+        }
+        world.wait(Duration::from_secs(1));
+    }
+    assert!((10..25).contains(&writes), "{writes} writes in an hour");
+}

@@ -1,0 +1,114 @@
+//! `/debug/fleets`: what each fleet was sent, and what each of its clients has.
+
+use super::{Views, query::Query};
+use axum::{Json, extract::State, http::Uri};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+use xds::{Blame, Book, ClientView, Fleet, Kind};
+
+/// How many clients of a fleet are shown, and how many refusals.
+const MOST: usize = 200;
+/// How long a client may take before it is called stuck.
+const STUCK: Duration = Duration::from_secs(10);
+
+#[derive(Serialize)]
+pub(super) struct FleetView {
+    fleet: Fleet,
+    /// How many batches this process has published to the fleet.
+    generation: Option<u64>,
+    /// What is published, by type.
+    resources: BTreeMap<&'static str, TypeView>,
+    client_count: usize,
+    /// The first of them.
+    clients: Vec<ClientView>,
+    /// Who has not had everything that it should for longer than ten seconds.
+    stuck: Vec<StuckView>,
+    refusal_count: usize,
+    /// The first of them.
+    refusals: Vec<RefusalView>,
+}
+
+#[derive(Serialize)]
+struct TypeView {
+    count: usize,
+    /// Equal on every replica that publishes the same.
+    version: String,
+}
+
+#[derive(Serialize)]
+struct StuckView {
+    node: Arc<str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    seconds: u64,
+}
+
+#[derive(Serialize)]
+struct RefusalView {
+    node: Arc<str>,
+    envoy: Arc<str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: Arc<str>,
+    version: String,
+    blame: Blame,
+    text: Arc<str>,
+    origin: Option<String>,
+    /// How many seconds ago.
+    age: u64,
+}
+
+pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Json<Vec<FleetView>> {
+    let query = Query::from(&uri);
+    let mut books = views.server.books();
+    books.retain(|(fleet, _)| query.fits("fleet", &fleet.to_string()));
+    books.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Json(books.into_iter().map(|(fleet, book)| view(fleet, &book, &query)).collect())
+}
+
+fn view(fleet: Fleet, book: &Book, query: &Query) -> FleetView {
+    let snapshot = book.snapshot();
+    let tables = snapshot.iter().flat_map(|snapshot| Kind::ALL.map(|kind| (kind, snapshot.table(kind))));
+    let resources = tables.filter(|(_, table)| !table.is_empty()).map(|(kind, table)| {
+        (kind.label(), TypeView { count: table.len(), version: format!("{:016x}", table.version()) })
+    });
+    let mut clients = book.clients();
+    clients.retain(|client| query.fits("node", &client.identity.node));
+    let client_count = clients.len();
+    clients.truncate(query.limit(MOST));
+    let now = Instant::now();
+    let stuck = book.stuck(STUCK).into_iter().take(MOST).map(|(client, kind, since)| StuckView {
+        node: client.node.clone(),
+        kind: kind.label(),
+        seconds: now.saturating_duration_since(since).as_secs(),
+    });
+    let refusals = book.refusals();
+    FleetView {
+        fleet,
+        generation: snapshot.as_ref().map(|snapshot| snapshot.generation),
+        resources: resources.collect(),
+        client_count,
+        clients,
+        stuck: stuck.collect(),
+        refusal_count: refusals.len(),
+        refusals: refusals.iter().take(MOST).map(refusal).collect(),
+    }
+}
+
+fn refusal(refusal: &xds::Refusal) -> RefusalView {
+    RefusalView {
+        node: refusal.client.node.clone(),
+        envoy: refusal.client.version.clone(),
+        kind: refusal.kind.label(),
+        name: refusal.name.clone(),
+        version: format!("{:016x}", refusal.version),
+        blame: refusal.blame,
+        text: refusal.text.clone(),
+        origin: refusal.origin.as_ref().map(ToString::to_string),
+        age: SystemTime::now().duration_since(refusal.at).unwrap_or_default().as_secs(),
+    }
+}

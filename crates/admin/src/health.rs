@@ -1,0 +1,61 @@
+//! `/healthz` and `/readyz`.
+//!
+//! Alive is a process that answers: an API server that is gone is no reason to restart. Ready is a replica to which
+//! proxies may connect: one that has done every [`Task`] that was named, and it stays so.
+
+use axum::{Router, extract::State, http::StatusCode, routing::get};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// What has to be done before this replica is ready. Clones are handles of the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl Readiness {
+    /// Names something that has to be done first.
+    pub fn task(&self, name: &'static str) -> Task {
+        self.0.lock().insert(name);
+        Task { name, readiness: self.clone() }
+    }
+
+    /// What is still to be done; nothing when ready.
+    pub fn pending(&self) -> Vec<&'static str> {
+        self.0.lock().iter().copied().collect()
+    }
+}
+
+/// Something that has to be done first. Dropping it does not do it: what failed leaves the replica unready.
+#[derive(Debug)]
+#[must_use]
+pub struct Task {
+    name: &'static str,
+    readiness: Readiness,
+}
+
+impl Task {
+    /// It is done.
+    pub fn done(self) {
+        self.readiness.0.lock().remove(self.name);
+    }
+}
+
+/// `/healthz`, `/health` and `/readyz`.
+pub fn health(readiness: &Readiness) -> Router {
+    Router::new()
+        .route("/healthz", get(alive))
+        .route("/health", get(alive))
+        .route("/readyz", get(ready))
+        .with_state(readiness.clone())
+}
+
+async fn alive() -> &'static str {
+    "ok\n"
+}
+
+async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
+    let pending = readiness.pending();
+    if pending.is_empty() {
+        return (StatusCode::OK, "ok\n".to_owned());
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {}\n", pending.join(", ")))
+}
