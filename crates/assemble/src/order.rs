@@ -2,7 +2,7 @@
 //!
 //! Exact paths, then patterns, then prefixes; the longer one first; a prefix by path element before the same text as a
 //! plain prefix. That is the order the Kubernetes API documents for Ingress (the longest match wins, exact before prefix),
-//! and Contour's. Routes that match alike are ordered by rank, and only the first of them is served.
+//! and Contour's. Of routes with one path, that with more conditions comes first. Routes that match alike are ordered by rank, and only the first of them is served.
 //!
 //! One thing is stronger than a pattern: the path of an ACME challenge. Without it a pattern that sends every client to
 //! HTTPS would keep the certificate from ever being renewed.
@@ -25,7 +25,15 @@ pub fn by_match(a: &Route, b: &Route) -> Ordering {
         .then_with(|| b.path.text().len().cmp(&a.path.text().len()))
         .then_with(|| b.path.text().cmp(a.path.text()))
         .then_with(|| a.path.cmp(&b.path))
+        .then_with(|| has_method(b).cmp(&has_method(a)))
+        .then_with(|| b.conditions.headers.len().cmp(&a.conditions.headers.len()))
+        .then_with(|| b.conditions.query.len().cmp(&a.conditions.query.len()))
+        .then_with(|| a.conditions.cmp(&b.conditions))
         .then_with(|| a.depth.cmp(&b.depth))
+}
+
+fn has_method(route: &Route) -> bool {
+    route.conditions.headers.iter().any(|header| header.name.as_str() == ":method")
 }
 
 fn class(path: &PathMatch) -> u8 {

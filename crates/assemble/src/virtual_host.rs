@@ -37,7 +37,7 @@ fn verdict(host: &Host, winner: &Route, loser: &Route) -> Option<Verdict> {
     if loser.rank.implied {
         return None;
     }
-    let why = format!("host {host}, path {}: {} is served", loser.path, winner.origin);
+    let why = format!("host {host}, path {}{}: {} is served", loser.path, loser.conditions, winner.origin);
     Some(Verdict::new(Code::RouteConflict, loser.origin.clone(), why))
 }
 

@@ -15,7 +15,7 @@ use envoy_api::envoy::{
     },
     r#type::v3::Percent,
 };
-use model::cluster::{Discovery, DnsTarget};
+use model::cluster::{Balance, Discovery, DnsTarget};
 use std::time::Duration;
 
 /// What holds for every cluster.
@@ -37,14 +37,14 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         name: name::cluster(&cluster.id),
         alt_stat_name: name::cluster_in_stats(&cluster.id),
         connect_timeout: Some(settings.connect_timeout.into()),
-        lb_policy: LbPolicy::RoundRobin.into(),
+        lb_policy: balance(cluster.balance).into(),
         common_lb_config: Some(CommonLbConfig {
             healthy_panic_threshold: Some(Percent { value: 0.0 }),
             ..Default::default()
         }),
         circuit_breakers: breakers::thresholds(&cluster.breakers),
         transport_socket: protocol::transport_socket(cluster),
-        typed_extension_protocol_options: protocol::options(cluster.protocol),
+        typed_extension_protocol_options: protocol::options(cluster),
         upstream_connection_options: Some(UpstreamConnectionOptions {
             tcp_keepalive: Some(TcpKeepalive::default()),
             ..Default::default()
@@ -72,6 +72,15 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             }),
             ..built
         },
+    }
+}
+
+fn balance(balance: Balance) -> LbPolicy {
+    match balance {
+        Balance::RoundRobin => LbPolicy::RoundRobin,
+        Balance::Random => LbPolicy::Random,
+        Balance::LeastRequest => LbPolicy::LeastRequest,
+        Balance::RingHash => LbPolicy::RingHash,
     }
 }
 

@@ -1,6 +1,8 @@
 //! One route: match, action, and the names it carries into logs.
 
 pub mod action;
+pub mod condition;
+pub mod headers;
 pub mod path;
 pub mod retry;
 
@@ -23,6 +25,10 @@ pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
         r#match: Some(path::route_match(host, route, names)),
         metadata: Some(origin(&route.origin.object)),
         action: Some(action::action(&route.action)),
+        request_headers_to_add: headers::set(&route.policy.request_headers),
+        request_headers_to_remove: headers::remove(&route.policy.request_headers),
+        response_headers_to_add: headers::set(&route.policy.response_headers),
+        response_headers_to_remove: headers::remove(&route.policy.response_headers),
         ..Default::default()
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! Its name comes from identity alone, so that the same Service port has the same name however many routes use it, in
 //! whatever order, on every replica. What the Service itself says (protocol, circuit breakers) is content, not name: a
-//! change of it updates the cluster in place.
+//! change of it updates the cluster in place. What a route says about the way there ([`Variant`]) is identity.
 
-use crate::EndpointsId;
+mod variant;
+
+pub use variant::{Balance, Variant};
+
+use crate::{EndpointsId, Timeout};
 use std::{fmt, sync::Arc};
 
 /// Which cluster.
@@ -12,17 +16,22 @@ use std::{fmt, sync::Arc};
 pub struct ClusterId {
     /// The Service port behind it.
     pub backend: EndpointsId,
+    /// What the route says about the way there, where it says anything.
+    pub variant: Option<Arc<Variant>>,
 }
 
 impl fmt::Display for ClusterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.backend.fmt(f)
+        match &self.variant {
+            None => self.backend.fmt(f),
+            Some(variant) => write!(f, "{}/{variant}", self.backend),
+        }
     }
 }
 
 impl From<EndpointsId> for ClusterId {
     fn from(backend: EndpointsId) -> Self {
-        Self { backend }
+        Self { backend, variant: None }
     }
 }
 
@@ -41,6 +50,16 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// The word that objects and annotations have for it; `http` for the one that needs none.
+    pub fn word(self) -> &'static str {
+        match self {
+            Protocol::Http1 => "http",
+            Protocol::H2c => "h2c",
+            Protocol::Tls => "tls",
+            Protocol::H2 => "h2",
+        }
+    }
+
     /// Whether the connection to the backend is encrypted.
     pub fn is_tls(self) -> bool {
         matches!(self, Protocol::Tls | Protocol::H2)
@@ -98,4 +117,25 @@ pub struct Cluster {
     pub server_name: Option<Arc<str>>,
     /// Its limits.
     pub breakers: CircuitBreakers,
+    /// How long a connection may be without requests.
+    pub idle: Timeout,
+    /// How an endpoint is chosen.
+    pub balance: Balance,
+}
+
+impl Cluster {
+    /// The cluster as a route wants it: what the route says stands above what the Service says.
+    #[must_use]
+    pub fn varied(self, id: &ClusterId) -> Self {
+        let Some(variant) = &id.variant else { return self };
+        let Variant { protocol, server_name, idle, balance } = &**variant;
+        Self {
+            id: id.clone(),
+            protocol: protocol.unwrap_or(self.protocol),
+            server_name: server_name.clone().or(self.server_name),
+            idle: *idle,
+            balance: *balance,
+            ..self
+        }
+    }
 }

@@ -15,6 +15,10 @@
 //! | 7xxx | what objects do to each other: conflicts, shadowing |
 //! | 8xxx | the proxies: what Envoy cannot take or refused |
 
+mod condition;
+
+pub use condition::Condition;
+
 use std::fmt;
 
 /// How much a verdict takes away from the person who reads it.
@@ -127,6 +131,43 @@ codes! {
     4010 RedirectWithoutTls Warning "the redirect to HTTPS has no TLS host to go to" "add spec.tls for the host, or remove the annotation";
     4011 TlsWithoutHost Warning "a TLS entry names no host" "add spec.tls[].hosts: a certificate is chosen by the name that the client asks for";
     4012 IngressEmpty Warning "the Ingress has neither rules nor a default backend" "add spec.rules or spec.defaultBackend";
+
+    5001 ProxyFqdn Error "virtualhost.fqdn is missing or not a host name" "write a lower-case DNS name, or one with `*.` in front";
+    5002 ProxyDuplicateFqdn Error "another root has the same fqdn" "choose another fqdn, or make this one a child that the other includes; the oldest root is served";
+    5003 ProxyRootNamespace Error "roots are not allowed in this namespace" "move the object to one of the root namespaces, or make it a child of a root there";
+    5004 ProxyEmpty Error "the HTTPProxy asks for nothing" "add routes, includes or tcpproxy";
+    5005 ProxyOrphaned Error "no root includes this HTTPProxy" "include it from a root, or give it a virtualhost";
+    5006 ProxyUnsupported Error "the field is not supported yet" "remove it, or wait for a version that has it; what it would protect is not served meanwhile";
+    5007 ProxyValue Error "the value is not of the type that the field has" "correct the field that is named";
+    5008 ProxyIgnored Warning "the field has no effect here" "remove it, or what it conflicts with";
+    5009 ProxyNotDynamic Warning "what looks like a dynamic value is sent as plain text" "use one of the values that are allowed, or double the `%` to say that plain text is meant";
+    5010 ProxyTlsConfig Error "the TLS settings contradict each other" "set exactly one of secretName and passthrough, and a minimum version that is not above the maximum";
+    5020 ProxyIncludePath Error "the path conditions of an include cannot be used" "an include has at most one path condition: a prefix that begins with `/`";
+    5021 ProxyIncludeDuplicate Error "two includes have the same conditions" "change the conditions of one; the first is served";
+    5022 ProxyIncludeNotFound Error "the included HTTPProxy does not exist" "create it, or correct its name and namespace; its conditions answer 502 meanwhile";
+    5023 ProxyIncludesRoot Error "the included HTTPProxy is a root" "remove its virtualhost, or the include";
+    5024 ProxyIncludeCycle Error "the includes form a circle" "remove the include that closes it";
+    5025 ProxyIncludeLimit Error "there are too many includes, or they are too deep" "split the root: 10000 includes and a depth of 1024 are the limits";
+    5030 ProxyRouteAction Error "the route has none or several of services, requestRedirectPolicy and directResponsePolicy" "use exactly one";
+    5031 ProxyRoutePath Error "the path conditions of the route cannot be used" "a route has at most one of prefix, exact and regex, and it begins with `/`";
+    5032 ProxyRouteHeader Error "the header conditions contradict each other or cannot be used" "use a name and one operator, and no two conditions that exclude each other";
+    5033 ProxyRouteQuery Error "the query parameter conditions contradict each other or cannot be used" "use a name and one operator, and one exact value for each parameter";
+    5034 ProxyRequestHeaders Error "requestHeadersPolicy cannot be used" "name each header once, with a value that a header can carry";
+    5035 ProxyResponseHeaders Error "responseHeadersPolicy cannot be used" "name each header once, not Host, with a value that a header can carry";
+    5036 ProxyTimeout Error "timeoutPolicy cannot be used" "write durations such as `1m30s`, or `infinity`";
+    5037 ProxyRetry Error "retryPolicy cannot be used" "correct the field that is named";
+    5038 ProxyRedirect Error "requestRedirectPolicy cannot be used" "correct the field that is named; path and prefix exclude each other";
+    5039 ProxyDirectResponse Error "directResponsePolicy cannot be used" "use a status from 200 to 599 and a body of at most 4096 bytes";
+    5040 ProxyPrefixMissing Error "a prefix is to be replaced, but the route matches none" "use a prefix condition, or remove pathRewritePolicy";
+    5041 ProxyPrefixDuplicate Error "a prefix is replaced twice" "remove one of the two entries";
+    5042 ProxyPrefixAmbiguous Error "two entries replace every prefix" "give one of them a prefix";
+    5043 ProxyPrefixReplacement Error "the replacement is not a path" "write a path that begins with `/`";
+    5050 ProxyServicePort Error "the port of the service is no port" "use a number from 1 to 65535";
+    5051 ProxyServiceProtocol Error "the protocol of the service is not known" "use h2, h2c or tls";
+    5052 ProxyServiceRequestHeaders Error "requestHeadersPolicy of the service cannot be used" "name each header once, with a value that a header can carry";
+    5053 ProxyServiceResponseHeaders Error "responseHeadersPolicy of the service cannot be used" "name each header once, not Host, with a value that a header can carry";
+    5054 ProxyServiceWeight Error "the weights cannot be used" "use weights from 0 whose sum is below 4294967296";
+    5055 ProxyMirrors Error "the route has several mirrors" "mirror to one service";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";

@@ -3,6 +3,10 @@
 //! Envoy refuses a whole route table for one header name with a space in it, so the check stands here, where the field
 //! that holds it can still be named.
 
+mod format;
+
+pub use format::{Formatted, HeaderFormat, only_request_header};
+
 use std::{fmt, sync::Arc};
 
 /// The longest name or value that is passed on; Envoy's own limits on a request are of this order.
@@ -39,6 +43,16 @@ impl HeaderName {
             return Err(HeaderError::Character(text.into()));
         }
         Ok(Self(text.to_ascii_lowercase().into()))
+    }
+
+    /// Reads a name that a match may ask for: an ordinary header, or one of HTTP/2's pseudo headers.
+    pub fn parse_matched(text: &str) -> Result<Self, HeaderError> {
+        match text.to_ascii_lowercase().as_str() {
+            pseudo @ (":method" | ":path" | ":authority" | ":scheme") => Ok(Self(pseudo.into())),
+            // Envoy knows the header by its other name only.
+            "host" => Ok(Self::authority()),
+            _ => Self::parse(text),
+        }
     }
 
     /// `:authority`, which is what HTTP/1 calls `Host`.

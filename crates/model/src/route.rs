@@ -4,11 +4,17 @@
 //! assembly, from [`Rank`] and from the matches themselves.
 
 pub mod action;
+pub mod condition;
 pub mod path;
+pub mod policy;
 pub mod rank;
 
-pub use action::{Action, Forward, Redirect, Respond, RetryPolicy, WeightedCluster};
+pub use action::{
+    Action, Forward, HostRewrite, Mirror, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, WeightedCluster,
+};
+pub use condition::{Conditions, HeaderMatch, QueryMatch, Test, TextMatch};
 pub use path::{ACME, Path, PathError, PathMatch};
+pub use policy::{HeaderChanges, Policy};
 pub use rank::{Dialect, Rank};
 
 use crate::Origin;
@@ -28,10 +34,14 @@ pub enum Depth {
 pub struct Route {
     /// Which paths.
     pub path: PathMatch,
+    /// Which of the requests for these paths.
+    pub conditions: Conditions,
     /// How deep the host's wildcard reaches, where the host is one.
     pub depth: Depth,
     /// What is done.
     pub action: Action,
+    /// What is done besides.
+    pub policy: Policy,
     /// Who wins where two routes match alike.
     pub rank: Rank,
     /// Who wrote it.

@@ -41,6 +41,10 @@ pub struct Unit {
     pub routes: Vec<RoutePiece>,
     /// Its TLS hosts.
     pub tls: Vec<TlsPiece>,
+    /// The other objects that it is made of: what a root includes.
+    pub members: Vec<ObjectRef>,
+    /// Whether it is nothing by itself, and of use only as a member of another.
+    pub part: bool,
     /// What became of what it asked for, as far as the object alone can tell.
     pub verdicts: Vec<Verdict>,
 }

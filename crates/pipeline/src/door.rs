@@ -2,13 +2,14 @@
 
 use crate::{
     certificates::Certificates,
-    objects::{Delegations, DelegationsBySecret, IngressClasses, Named},
+    objects::{Delegations, DelegationsBySecret, HttpProxies, IngressClasses, Named, RootsByFqdn},
     services::Known,
     units::DefaultClass,
 };
+use dialect_httpproxy::HttpProxyView;
 use dialect_ingress::IngressView;
 use engine::Reads;
-use kinds::IngressClass;
+use kinds::{HttpProxy, IngressClass, Kind, ObjectKey, Vendor};
 use model::SecretId;
 use resolve::{Certificate, No, Service, View};
 use std::sync::Arc;
@@ -59,5 +60,20 @@ impl IngressView for Door<'_, '_> {
     fn default_class(&mut self) -> Option<Arc<IngressClass>> {
         let name = self.reads.get::<DefaultClass>(&())?;
         self.reads.get::<IngressClasses>(name).cloned()
+    }
+}
+
+impl HttpProxyView for Door<'_, '_> {
+    fn proxy(&mut self, vendor: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>> {
+        self.reads.get::<HttpProxies>(&ObjectKey::new(Kind::HttpProxy(vendor), namespace, name)).cloned()
+    }
+
+    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)> {
+        let keys: Vec<_> = self.reads.probe::<RootsByFqdn>(&fqdn.into()).collect();
+        let roots = keys.into_iter().filter_map(|key| match key.kind {
+            Kind::HttpProxy(vendor) => Some((vendor, self.reads.get::<HttpProxies>(key)?.clone())),
+            _ => None,
+        });
+        roots.collect()
     }
 }

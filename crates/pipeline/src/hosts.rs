@@ -1,6 +1,6 @@
 //! Hosts: what all units ask for together, and where each virtual host is looked up.
 
-use crate::units::{HostKey, IngressUnits, TlsByHost, UnitsByHost};
+use crate::units::{HostKey, TlsByHost, Units, UnitsByHost};
 use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
 use model::{
@@ -34,7 +34,7 @@ impl Derived for VirtualHosts {
 
 fn routes(key: &HostKey, reads: &mut Reads<'_>) -> Vec<Arc<Route>> {
     let units: Vec<_> = reads.probe::<UnitsByHost>(key).collect();
-    let units = units.into_iter().filter_map(|name| reads.get::<IngressUnits>(name));
+    let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
     let pieces = units.flat_map(|unit| &unit.routes);
     let ours = pieces.filter(|piece| piece.listener == key.0 && piece.host == key.1);
     ours.map(|piece| piece.route.clone()).collect()
@@ -52,7 +52,7 @@ impl Table for TlsHosts {
 impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
         let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-        let units = units.into_iter().filter_map(|name| reads.get::<IngressUnits>(name));
+        let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
         let pieces = units.flat_map(|unit| &unit.tls).filter(|piece| piece.listener == key.0 && piece.host == key.1);
         tls::assemble(&key.1, pieces.collect())
     }

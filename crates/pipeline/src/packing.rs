@@ -194,7 +194,7 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     let mut clusters = BTreeSet::new();
     for route in host.routes.iter().chain(&host.deeper) {
         if let Action::Forward(forward) = &route.action {
-            clusters.extend(forward.clusters.iter().map(|share| Arc::from(name::cluster(&share.cluster))));
+            clusters.extend(forward.targets().map(|cluster| Arc::from(name::cluster(cluster))));
         }
     }
     clusters.into_iter().collect()

@@ -35,7 +35,7 @@ impl Table for Clusters {
 
 impl Derived for Clusters {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-        reads.get::<Known>(&service(id))?.cluster(id.backend.port)
+        Some(reads.get::<Known>(&service(id))?.cluster(id.backend.port)?.varied(id))
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Settings {
     pub resolve: resolve::Settings,
     /// What holds for Ingresses.
     pub ingress: dialect_ingress::Settings,
+    /// What holds for HTTPProxies.
+    pub http_proxy: dialect_httpproxy::Settings,
 }
 
 impl Default for Settings {
@@ -62,6 +64,7 @@ impl Default for Settings {
             cluster: ClusterSettings::default(),
             resolve: resolve::Settings::default(),
             ingress: dialect_ingress::Settings::default(),
+            http_proxy: dialect_httpproxy::Settings::default(),
         }
     }
 }

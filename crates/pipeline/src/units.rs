@@ -2,10 +2,11 @@
 
 use crate::{
     door::Door,
-    objects::{IngressClasses, Ingresses, Named},
+    objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
     settings::Settings,
 };
 use engine::{Derived, Index, Reads, Table};
+use kinds::{Ingress, Kind, ObjectKey};
 use model::{ClusterId, Code, Host, ListenerId, ObjectRef, SecretId, Unit, Verdict, route::Action};
 use std::ops::Deref;
 
@@ -46,29 +47,59 @@ impl Deref for Asked {
     }
 }
 
-/// A unit for each Ingress that is ours.
-pub struct IngressUnits(dialect_ingress::Settings);
-
-impl Table for IngressUnits {
-    type Key = Named;
-    type Value = Asked;
-    const NAME: &'static str = "ingress units";
+/// A unit for each object of a dialect that is ours.
+pub struct Units {
+    ingress: dialect_ingress::Settings,
+    http_proxy: dialect_httpproxy::Settings,
 }
 
-impl Derived for IngressUnits {
-    fn compute(&self, name: &Named, reads: &mut Reads<'_>) -> Option<Asked> {
-        let object = reads.get::<Ingresses>(name)?;
-        let mut door = Door::new(reads);
-        let unit = dialect_ingress::unit(object, &mut door, &self.0)?;
-        Some(Asked { unit, secrets: door.into_secrets() })
+impl Table for Units {
+    type Key = ObjectKey;
+    type Value = Asked;
+    const NAME: &'static str = "units";
+}
+
+impl Derived for Units {
+    fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<Asked> {
+        let (unit, secrets) = match key.kind {
+            Kind::Ingress => {
+                let object = reads.get::<Ingresses>(&Named::from(key))?;
+                let mut door = Door::new(reads);
+                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_secrets())
+            }
+            Kind::HttpProxy(vendor) => {
+                let object = reads.get::<HttpProxies>(key)?;
+                let mut door = Door::new(reads);
+                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_secrets())
+            }
+            _ => return None,
+        };
+        Some(Asked { unit, secrets })
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
-    fn on_panic(&self, name: &Named, message: &str) -> Option<Asked> {
-        let subject = ObjectRef { kind: "Ingress", namespace: name.namespace.clone(), name: name.name.clone() };
+    fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<Asked> {
+        let subject = match key.kind {
+            Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
+            kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
+        };
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        let unit = Unit { subject, hosts: Vec::new(), routes: Vec::new(), tls: Vec::new(), verdicts: vec![verdict] };
+        let (hosts, routes, tls, members) = Default::default();
+        let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts: vec![verdict] };
         Some(Asked { unit, secrets: Vec::new() })
+    }
+}
+
+/// Ingresses by the key of their unit.
+pub struct IngressKeys;
+
+impl Index for IngressKeys {
+    type Of = Ingresses;
+    type Key = ObjectKey;
+    const NAME: &'static str = "by key";
+
+    fn keys(name: &Named, _: &Ingress) -> impl IntoIterator<Item = ObjectKey> {
+        [ObjectKey::new(Kind::Ingress, name.namespace.clone(), name.name.clone())]
     }
 }
 
@@ -76,16 +107,16 @@ impl Derived for IngressUnits {
 pub struct ClustersInUse;
 
 impl Index for ClustersInUse {
-    type Of = IngressUnits;
+    type Of = Units;
     type Key = ClusterId;
     const NAME: &'static str = "by cluster";
 
-    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = ClusterId> {
+    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = ClusterId> {
         let forwards = unit.routes.iter().filter_map(|piece| match &piece.route.action {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::Respond(_) => None,
         });
-        forwards.flat_map(|forward| forward.clusters.iter().map(|share| share.cluster.clone())).collect::<Vec<_>>()
+        forwards.flat_map(|forward| forward.targets().cloned()).collect::<Vec<_>>()
     }
 }
 
@@ -96,11 +127,11 @@ pub type HostKey = (ListenerId, Host);
 pub struct UnitsByHost;
 
 impl Index for UnitsByHost {
-    type Of = IngressUnits;
+    type Of = Units;
     type Key = HostKey;
     const NAME: &'static str = "by host";
 
-    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
         unit.hosts.iter().cloned()
     }
 }
@@ -109,11 +140,11 @@ impl Index for UnitsByHost {
 pub struct TlsByHost;
 
 impl Index for TlsByHost {
-    type Of = IngressUnits;
+    type Of = Units;
     type Key = HostKey;
     const NAME: &'static str = "by TLS host";
 
-    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
         unit.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
     }
 }
@@ -122,31 +153,33 @@ impl Index for TlsByHost {
 pub struct SecretsAskedFor;
 
 impl Index for SecretsAskedFor {
-    type Of = IngressUnits;
+    type Of = Units;
     type Key = SecretId;
     const NAME: &'static str = "by secret";
 
-    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = SecretId> {
         unit.secrets.clone()
     }
 }
 
-/// Units by the object that they are of.
+/// Units by the objects that they are made of.
 pub struct UnitsBySubject;
 
 impl Index for UnitsBySubject {
-    type Of = IngressUnits;
+    type Of = Units;
     type Key = ObjectRef;
     const NAME: &'static str = "by object";
 
-    fn keys(_: &Named, unit: &Asked) -> impl IntoIterator<Item = ObjectRef> {
-        [unit.subject.clone()]
+    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = ObjectRef> {
+        std::iter::once(&unit.subject).chain(&unit.members).cloned().collect::<Vec<_>>()
     }
 }
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(DefaultClass).always(());
-    pipeline.derived(IngressUnits(settings.ingress.clone())).each::<Ingresses>();
+    let units = Units { ingress: settings.ingress.clone(), http_proxy: settings.http_proxy.clone() };
+    pipeline.index::<RootsByFqdn>();
+    pipeline.derived(units).per::<IngressKeys>().each::<HttpProxies>();
     pipeline.index::<ClustersInUse>().index::<UnitsByHost>().index::<TlsByHost>().index::<UnitsBySubject>();
 }

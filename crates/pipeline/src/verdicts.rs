@@ -4,7 +4,7 @@ use crate::{
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     objects::Named,
     services::Known,
-    units::{IngressUnits, UnitsBySubject},
+    units::{Units, UnitsBySubject},
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{Code, ObjectRef, Verdict};
@@ -22,11 +22,20 @@ impl Table for Verdicts {
 impl Derived for Verdicts {
     fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
         let mut all = Vec::new();
+        let (mut part, mut used) = (false, false);
         for name in reads.probe::<UnitsBySubject>(object) {
-            all.extend(reads.get::<IngressUnits>(name).into_iter().flat_map(|unit| unit.verdicts.iter().cloned()));
-            if let Some(why) = reads.held::<IngressUnits>(name) {
+            let unit = reads.get::<Units>(name);
+            all.extend(unit.into_iter().flat_map(|unit| unit.verdicts.iter().cloned()));
+            match unit {
+                Some(unit) if unit.subject == *object => part = unit.part,
+                _ => used = true,
+            }
+            if let Some(why) = reads.held::<Units>(name) {
                 all.push(Verdict::new(Code::TranslationFailed, object.at(""), why));
             }
+        }
+        if part && !used {
+            all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root includes it"));
         }
         for key in reads.probe::<RouteLosers>(object) {
             all.extend(reads.get::<VirtualHosts>(key).into_iter().flat_map(|host| host.lost.iter().cloned()));

@@ -18,3 +18,13 @@ async fn ingress_in_tables() {
 async fn ingress_in_scopes() {
     testbed::cases::run(&folder("ingress"), Packing::Scoped).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn httpproxy_in_tables() {
+    testbed::cases::run(&folder("httpproxy"), Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn httpproxy_in_scopes() {
+    testbed::cases::run(&folder("httpproxy"), Packing::Scoped).await;
+}

@@ -144,7 +144,8 @@ impl Service {
             Target::Refused(_) => return None,
         };
         let id = self.endpoints_id(number).into();
-        Some(Cluster { id, discovery, protocol: port.protocol, server_name, breakers: self.breakers })
+        let (idle, balance) = Default::default();
+        Some(Cluster { id, discovery, protocol: port.protocol, server_name, breakers: self.breakers, idle, balance })
     }
 
     fn endpoints_id(&self, port: u16) -> EndpointsId {

@@ -63,7 +63,7 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     let Context { subject, mut verdicts, .. } = context;
     verdicts.sort();
     verdicts.dedup();
-    Some(Unit { subject, hosts, routes, tls, verdicts })
+    Some(Unit { subject, hosts, routes, tls, members: Vec::new(), part: false, verdicts })
 }
 
 /// One object on its way through the dialect.

@@ -89,8 +89,10 @@ fn routes(
     let route = |action: Action| {
         Arc::new(Route {
             path: found.path.clone(),
+            conditions: Default::default(),
             depth: Depth::OneLabel,
             action,
+            policy: Default::default(),
             rank: context.rank(found.index, found.implied),
             origin: context.subject.at(field.clone()),
         })
@@ -99,7 +101,7 @@ fn routes(
     let plain = if is_acme {
         Some(served.clone())
     } else if annotations.force_https {
-        Some(route(Action::Redirect(Redirect { port: context.settings.https_port })))
+        Some(route(Action::Redirect(Redirect::to_https(context.settings.https_port))))
     } else {
         annotations.allow_http.then(|| served.clone())
     };
@@ -117,10 +119,11 @@ fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) ->
         timeout => timeout,
     };
     Action::Forward(Forward {
-        clusters: vec![WeightedCluster { cluster, weight: 1 }],
+        clusters: vec![WeightedCluster::new(cluster, 1)],
         timeout,
         retry: annotations.retry.clone(),
         websocket,
+        ..Default::default()
     })
 }
 

@@ -21,8 +21,10 @@ fn path(text: &str) -> PathMatch {
 fn route(name: &str, created: i64, text: &str) -> Arc<Route> {
     Arc::new(Route {
         path: path(text),
+        conditions: Default::default(),
         depth: Depth::OneLabel,
         action: Action::Respond(Respond::unavailable()),
+        policy: Default::default(),
         rank: Rank {
             dialect: Dialect::Ingress,
             implied: name.starts_with("implied"),

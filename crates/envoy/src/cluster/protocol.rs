@@ -1,9 +1,13 @@
 //! What a backend speaks: HTTP version and encryption.
 
+use crate::route::action::timeout;
 use envoy_api::{
     any,
     envoy::{
-        config::core::v3::{Http2ProtocolOptions, TransportSocket, transport_socket::ConfigType},
+        config::core::v3::{
+            Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions as Connections, TransportSocket,
+            transport_socket::ConfigType,
+        },
         extensions::{
             transport_sockets::tls::v3::{
                 CommonTlsContext, TlsParameters, UpstreamTlsContext, tls_parameters::TlsProtocol,
@@ -18,19 +22,26 @@ use envoy_api::{
     },
     google::protobuf::Any,
 };
-use model::cluster::Protocol;
+use model::Timeout;
 use std::collections::BTreeMap;
 
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
-/// The HTTP options; HTTP/1.1 needs none.
-pub fn options(protocol: Protocol) -> BTreeMap<String, Any> {
-    if !protocol.is_h2() {
+/// The HTTP options; HTTP/1.1 with nothing said about its connections needs none.
+pub fn options(cluster: &model::Cluster) -> BTreeMap<String, Any> {
+    if !cluster.protocol.is_h2() && cluster.idle == Timeout::Default {
         return BTreeMap::new();
     }
+    let protocol_config = if cluster.protocol.is_h2() {
+        ProtocolConfig::Http2ProtocolOptions(Http2ProtocolOptions::default())
+    } else {
+        ProtocolConfig::HttpProtocolOptions(Http1ProtocolOptions::default())
+    };
     let options = HttpProtocolOptions {
+        common_http_protocol_options: timeout(cluster.idle)
+            .map(|idle| Connections { idle_timeout: Some(idle), ..Default::default() }),
         upstream_protocol_options: Some(UpstreamProtocolOptions::ExplicitHttpConfig(ExplicitHttpConfig {
-            protocol_config: Some(ProtocolConfig::Http2ProtocolOptions(Http2ProtocolOptions::default())),
+            protocol_config: Some(protocol_config),
         })),
         ..Default::default()
     };

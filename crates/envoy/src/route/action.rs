@@ -1,23 +1,24 @@
 //! What is done with a request.
 
-use super::retry;
+use super::{headers, retry};
 use crate::name;
+use envoy_api::envoy::r#type::v3::FractionalPercent;
 use envoy_api::{
     envoy::config::{
-        core::v3::{DataSource, data_source},
+        core::v3::{DataSource, RuntimeFractionalPercent, data_source},
         route::v3::{
             DirectResponseAction, RedirectAction, RouteAction, WeightedCluster,
-            redirect_action::SchemeRewriteSpecifier,
+            redirect_action::{PathRewriteSpecifier, RedirectResponseCode, SchemeRewriteSpecifier},
             route::Action,
-            route_action::{ClusterSpecifier, UpgradeConfig},
-            weighted_cluster::ClusterWeight,
+            route_action::{ClusterSpecifier, HostRewriteSpecifier, RequestMirrorPolicy, UpgradeConfig},
+            weighted_cluster::{ClusterWeight, cluster_weight},
         },
     },
     google::protobuf::Duration,
 };
 use model::{
     Timeout,
-    route::{self, Forward, Redirect, Respond},
+    route::{self, Forward, HostRewrite, Mirror, Redirect, RedirectPath, Respond, Scheme},
 };
 
 /// The shortest time that Envoy can tell from none.
@@ -37,21 +38,55 @@ fn forwarded(forward: &Forward) -> RouteAction {
         cluster_specifier: Some(clusters(&forward.clusters)),
         timeout: timeout(forward.timeout),
         retry_policy: forward.retry.as_ref().map(retry::retry_policy),
+        idle_timeout: timeout(forward.idle),
+        request_mirror_policies: forward.mirrors.iter().map(mirror).collect(),
+        prefix_rewrite: forward.rewrite.as_ref().map_or_else(String::new, ToString::to_string),
+        host_rewrite_specifier: forward.host.as_ref().map(host),
         upgrade_configs: if forward.websocket { vec![websocket()] } else { Vec::new() },
         ..Default::default()
     }
 }
 
 fn clusters(clusters: &[route::WeightedCluster]) -> ClusterSpecifier {
-    if let [only] = clusters {
+    // A single backend needs no shares, unless something is changed on the way to it.
+    if let [only] = clusters
+        && *only == route::WeightedCluster::new(only.cluster.clone(), only.weight)
+    {
         return ClusterSpecifier::Cluster(name::cluster(&only.cluster));
     }
     let clusters = clusters.iter().map(|share| ClusterWeight {
         name: name::cluster(&share.cluster),
         weight: Some(share.weight.into()),
+        request_headers_to_add: headers::set(&share.request_headers),
+        request_headers_to_remove: headers::remove(&share.request_headers),
+        response_headers_to_add: headers::set(&share.response_headers),
+        response_headers_to_remove: headers::remove(&share.response_headers),
+        host_rewrite_specifier: share
+            .host
+            .as_ref()
+            .map(|host| cluster_weight::HostRewriteSpecifier::HostRewriteLiteral(host.as_str().to_owned())),
         ..Default::default()
     });
     ClusterSpecifier::WeightedClusters(WeightedCluster { clusters: clusters.collect(), ..Default::default() })
+}
+
+fn mirror(mirror: &Mirror) -> RequestMirrorPolicy {
+    let fraction = RuntimeFractionalPercent {
+        default_value: Some(FractionalPercent { numerator: mirror.percent, denominator: 0 }),
+        ..Default::default()
+    };
+    RequestMirrorPolicy {
+        cluster: name::cluster(&mirror.cluster),
+        runtime_fraction: Some(fraction),
+        ..Default::default()
+    }
+}
+
+fn host(host: &HostRewrite) -> HostRewriteSpecifier {
+    match host {
+        HostRewrite::Literal(text) => HostRewriteSpecifier::HostRewriteLiteral(text.as_str().to_owned()),
+        HostRewrite::Header(name) => HostRewriteSpecifier::HostRewriteHeader(name.to_string()),
+    }
 }
 
 fn websocket() -> UpgradeConfig {
@@ -70,9 +105,28 @@ pub(crate) fn timeout(timeout: Timeout) -> Option<Duration> {
 
 fn redirected(redirect: &Redirect) -> RedirectAction {
     RedirectAction {
-        scheme_rewrite_specifier: Some(SchemeRewriteSpecifier::HttpsRedirect(true)),
+        scheme_rewrite_specifier: redirect.scheme.map(|scheme| match scheme {
+            Scheme::Https => SchemeRewriteSpecifier::HttpsRedirect(true),
+            Scheme::Http => SchemeRewriteSpecifier::SchemeRedirect("http".to_owned()),
+        }),
+        host_redirect: redirect.host.as_ref().map_or_else(String::new, ToString::to_string),
         port_redirect: redirect.port.map_or(0, u32::from),
+        path_rewrite_specifier: redirect.path.as_ref().map(|path| match path {
+            RedirectPath::Whole(path) => PathRewriteSpecifier::PathRedirect(path.to_string()),
+            RedirectPath::Prefix(path) => PathRewriteSpecifier::PrefixRewrite(path.to_string()),
+        }),
+        response_code: status(redirect.status).into(),
         ..Default::default()
+    }
+}
+
+fn status(code: u16) -> RedirectResponseCode {
+    match code {
+        302 => RedirectResponseCode::Found,
+        303 => RedirectResponseCode::SeeOther,
+        307 => RedirectResponseCode::TemporaryRedirect,
+        308 => RedirectResponseCode::PermanentRedirect,
+        _ => RedirectResponseCode::MovedPermanently,
     }
 }
 

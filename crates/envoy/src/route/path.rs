@@ -1,5 +1,6 @@
 //! Which requests a route takes.
 
+use super::condition;
 use envoy_api::envoy::{
     config::route::v3::{HeaderMatcher, RouteMatch, header_matcher::HeaderMatchSpecifier, route_match::PathSpecifier},
     r#type::matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
@@ -20,14 +21,20 @@ pub enum Names {
 
 /// The match: the path, and below a wildcard host, how many labels the Host has.
 pub fn route_match(host: &Host, route: &Route, names: Names) -> RouteMatch {
-    let headers = match (host, names) {
+    let mut headers = match (host, names) {
         (Host::Wildcard(below), Names::Own) if route.depth == Depth::OneLabel => vec![one_label_below(below.as_str())],
         (Host::Wildcard(below), Names::Deeper) => {
             vec![HeaderMatcher { invert_match: true, ..one_label_below(below.as_str()) }]
         }
         _ => Vec::new(),
     };
-    RouteMatch { path_specifier: Some(path(&route.path)), headers, ..Default::default() }
+    headers.extend(route.conditions.headers.iter().map(condition::header));
+    RouteMatch {
+        path_specifier: Some(path(&route.path)),
+        headers,
+        query_parameters: route.conditions.query.iter().map(condition::query).collect(),
+        ..Default::default()
+    }
 }
 
 fn path(path: &PathMatch) -> PathSpecifier {

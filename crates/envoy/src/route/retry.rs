@@ -9,6 +9,7 @@ pub fn retry_policy(policy: &model::route::RetryPolicy) -> RetryPolicy {
     RetryPolicy {
         retry_on: words.join(","),
         num_retries: Some(policy.count.into()),
+        retriable_status_codes: policy.status_codes.clone(),
         per_try_timeout: timeout(policy.per_try),
         ..Default::default()
     }

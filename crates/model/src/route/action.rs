@@ -1,6 +1,7 @@
 //! What is done with a request that a route took.
 
-use crate::{ClusterId, Timeout};
+use super::{HeaderChanges, Path};
+use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, Timeout};
 use std::sync::Arc;
 
 /// Envoy refuses a longer text in a direct answer.
@@ -18,7 +19,7 @@ pub enum Action {
 }
 
 /// A request goes to a backend.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Forward {
     /// The backends and their shares. Never empty: a route without backends is a [`Respond`].
     pub clusters: Vec<WeightedCluster>,
@@ -28,6 +29,39 @@ pub struct Forward {
     pub retry: Option<RetryPolicy>,
     /// Whether the connection may become a WebSocket.
     pub websocket: bool,
+    /// How long nothing may move.
+    pub idle: Timeout,
+    /// The backends that get copies.
+    pub mirrors: Vec<Mirror>,
+    /// What the backend sees for the prefix that the route matched.
+    pub rewrite: Option<Path>,
+    /// What the backend sees as the host.
+    pub host: Option<HostRewrite>,
+}
+
+impl Forward {
+    /// Every backend that a request may reach, copies of it too.
+    pub fn targets(&self) -> impl Iterator<Item = &ClusterId> {
+        self.clusters.iter().map(|share| &share.cluster).chain(self.mirrors.iter().map(|mirror| &mirror.cluster))
+    }
+}
+
+/// A backend that gets copies of requests, and nobody waits for its answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mirror {
+    /// The backend.
+    pub cluster: ClusterId,
+    /// Of how many requests in a hundred; 1 to 100.
+    pub percent: u32,
+}
+
+/// What the backend sees as the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostRewrite {
+    /// This text.
+    Literal(HeaderValue),
+    /// The value of this header of the request.
+    Header(HeaderName),
 }
 
 /// A backend's share of a route.
@@ -37,6 +71,20 @@ pub struct WeightedCluster {
     pub cluster: ClusterId,
     /// Its share.
     pub weight: u32,
+    /// What is changed about the headers of a request that goes there.
+    pub request_headers: HeaderChanges,
+    /// What is changed about the headers of an answer that comes from there.
+    pub response_headers: HeaderChanges,
+    /// What it sees as the host.
+    pub host: Option<HeaderValue>,
+}
+
+impl WeightedCluster {
+    /// A backend's share, with nothing changed on the way.
+    pub fn new(cluster: ClusterId, weight: u32) -> Self {
+        let (request_headers, response_headers) = Default::default();
+        Self { cluster, weight, request_headers, response_headers, host: None }
+    }
 }
 
 /// When a request is tried again.
@@ -48,6 +96,8 @@ pub struct RetryPolicy {
     pub count: u32,
     /// How long each try may take.
     pub per_try: Timeout,
+    /// The answers that [`RetryOn::RetriableStatusCodes`] means.
+    pub status_codes: Vec<u32>,
 }
 
 macro_rules! retry_on {
@@ -89,11 +139,44 @@ retry_on! {
     Unavailable "unavailable" "gRPC status 14.";
 }
 
-/// The client is sent to the same place over HTTPS, for good (301).
+/// The client is sent elsewhere; what is not said stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Redirect {
-    /// The port that clients reach HTTPS at, where it is not the usual one.
+    /// The scheme.
+    pub scheme: Option<Scheme>,
+    /// The host.
+    pub host: Option<Fqdn>,
+    /// The port, where it is not the scheme's usual one.
     pub port: Option<u16>,
+    /// The path.
+    pub path: Option<RedirectPath>,
+    /// The status: 301, 302, 303, 307 or 308.
+    pub status: u16,
+}
+
+impl Redirect {
+    /// To the same place over HTTPS, for good; at `port`, where clients do not reach HTTPS at the usual one.
+    pub fn to_https(port: Option<u16>) -> Self {
+        Self { scheme: Some(Scheme::Https), host: None, port, path: None, status: 301 }
+    }
+}
+
+/// How a place is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// `http`
+    Http,
+    /// `https`
+    Https,
+}
+
+/// The path that a client is sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RedirectPath {
+    /// This one.
+    Whole(Path),
+    /// That of the request, with this for the prefix that the route matched.
+    Prefix(Path),
 }
 
 /// The proxy answers by itself.

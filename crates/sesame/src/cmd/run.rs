@@ -220,6 +220,9 @@ impl Args {
         settings.ingress.class_names = self.ingress_class_name.clone();
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
         settings.ingress.self_signed = true;
+        settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
+        settings.http_proxy.https_port = settings.ingress.https_port;
+        settings.http_proxy.self_signed = true;
         settings
     }
 }

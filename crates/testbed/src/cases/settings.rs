@@ -18,6 +18,10 @@ struct Head {
 pub(super) struct Settings {
     /// `--ingress-class-name`.
     ingress_class_names: Vec<String>,
+    /// The namespaces that may have roots.
+    root_namespaces: Vec<String>,
+    /// `permitInsecure` has no effect.
+    disable_permit_insecure: bool,
     /// The port of HTTPS that clients know.
     https_port: Option<u16>,
     /// TLS hosts without a Secret get a certificate.
@@ -86,6 +90,11 @@ impl Settings {
     pub fn pipeline(&self) -> pipeline::Settings {
         let mut settings = pipeline::Settings::default();
         settings.ingress.class_names = self.ingress_class_names.iter().map(|name| name.as_str().into()).collect();
+        settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
+        settings.http_proxy.root_namespaces = self.root_namespaces.iter().map(|name| name.as_str().into()).collect();
+        settings.http_proxy.https_port = self.https_port;
+        settings.http_proxy.self_signed = self.self_signed;
+        settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
         settings.ingress.https_port = self.https_port;
         settings.ingress.self_signed = self.self_signed;
         settings.resolve.external_names = self.external_names;

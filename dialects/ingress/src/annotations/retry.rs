@@ -20,7 +20,7 @@ pub(super) fn policy(reader: &mut Reader<'_>) -> Option<RetryPolicy> {
     }
     on.sort_unstable();
     on.dedup();
-    Some(RetryPolicy { on, count, per_try })
+    Some(RetryPolicy { on, count, per_try, status_codes: Vec::new() })
 }
 
 fn count(reader: &mut Reader<'_>) -> u32 {

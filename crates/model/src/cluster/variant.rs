@@ -1,0 +1,105 @@
+//! What a route says about the way to its backend: part of a cluster's identity.
+//!
+//! Two routes that ask for different things of one Service port have two clusters, and two that ask for the same share
+//! one. The name is a hash of a text in which every setting stands by name, so that it is equal on every replica, and a
+//! setting that a later version adds changes no name of today.
+
+use super::Protocol;
+use crate::Timeout;
+use std::{
+    fmt::{self, Write},
+    sync::Arc,
+};
+
+/// How an endpoint is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Balance {
+    /// In turn.
+    #[default]
+    RoundRobin,
+    /// By chance.
+    Random,
+    /// The better of two by requests in flight.
+    LeastRequest,
+    /// By a hash of the request, on a ring.
+    RingHash,
+}
+
+/// What a route says about the way to its backend; the default says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Variant {
+    /// What is spoken, where it is not what the Service says.
+    pub protocol: Option<Protocol>,
+    /// The name asked for in the TLS handshake.
+    pub server_name: Option<Arc<str>>,
+    /// How long a connection may be without requests.
+    pub idle: Timeout,
+    /// How an endpoint is chosen.
+    pub balance: Balance,
+}
+
+impl Variant {
+    /// Nothing, where it says nothing.
+    pub fn shared(self) -> Option<Arc<Variant>> {
+        (self != Variant::default()).then(|| Arc::new(self))
+    }
+
+    /// All of it as a text; what says nothing leaves nothing.
+    pub fn canonical(&self) -> String {
+        let Self { protocol, server_name, idle, balance } = self;
+        let mut out = String::new();
+        let mut put = |name: &str, value: fmt::Arguments<'_>| {
+            let _infallible = writeln!(out, "{name}={value}");
+        };
+        if let Some(protocol) = protocol {
+            put("protocol", format_args!("{}", protocol.word()));
+        }
+        if let Some(name) = server_name {
+            put("server-name", format_args!("{name}"));
+        }
+        match idle {
+            Timeout::Default => {}
+            Timeout::Infinite => put("idle", format_args!("infinite")),
+            Timeout::After(span) => put("idle", format_args!("{}ns", span.as_nanos())),
+        }
+        match balance {
+            Balance::RoundRobin => {}
+            Balance::Random => put("balance", format_args!("random")),
+            Balance::LeastRequest => put("balance", format_args!("least-request")),
+            Balance::RingHash => put("balance", format_args!("ring-hash")),
+        }
+        out
+    }
+}
+
+/// The hash, as it stands in the name of a cluster.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", xxhash_rust::xxh3::xxh3_64(self.canonical().as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn every_setting_is_part_of_the_name() {
+        let plain = Variant::default();
+        let variants = [
+            Variant { protocol: Some(Protocol::H2), ..plain.clone() },
+            Variant { protocol: Some(Protocol::Tls), ..plain.clone() },
+            Variant { server_name: Some("a".into()), ..plain.clone() },
+            Variant { idle: Timeout::Infinite, ..plain.clone() },
+            Variant { idle: Timeout::After(Duration::from_secs(1)), ..plain.clone() },
+            Variant { balance: Balance::Random, ..plain.clone() },
+            Variant { balance: Balance::LeastRequest, ..plain.clone() },
+            Variant { balance: Balance::RingHash, ..plain.clone() },
+        ];
+        let names: std::collections::BTreeSet<String> = variants.iter().map(Variant::to_string).collect();
+        assert_eq!(names.len(), variants.len());
+        assert_eq!(plain.canonical(), "");
+        assert_eq!(plain.shared(), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! What a code is called in the status of an HTTPProxy: the types and reasons that Contour has for it.
+//!
+//! Tools that watch HTTPProxies read these words, so they are Contour's wherever it has one; for what it does not tell, or
+//! lets pass, the words are ours in the same manner.
+
+use super::Code;
+
+/// A type and a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Condition {
+    /// The type of the error or warning: `RouteError`.
+    pub kind: &'static str,
+    /// The reason: `TimeoutPolicyNotValid`.
+    pub reason: &'static str,
+}
+
+macro_rules! conditions {
+    ($($($code:ident)|+ => $kind:ident $reason:ident;)*) => {
+        impl Code {
+            /// What it is called in the status of an HTTPProxy.
+            pub fn condition(self) -> Condition {
+                match self {
+                    $($(Code::$code)|+ => Condition { kind: stringify!($kind), reason: stringify!($reason) },)*
+                    _ => Condition { kind: "SpecError", reason: "FieldNotValid" },
+                }
+            }
+        }
+    };
+}
+
+conditions! {
+    ProxyFqdn => VirtualHostError FQDNNotSpecified;
+    ProxyDuplicateFqdn => VirtualHostError DuplicateVhost;
+    ProxyRootNamespace => RootNamespaceError RootProxyNotAllowedInNamespace;
+    ProxyEmpty => SpecError NothingDefined;
+    ProxyOrphaned => Orphaned Orphaned;
+    ProxyUnsupported => SpecError FieldNotSupported;
+    ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
+    ProxyTlsConfig => TLSError TLSConfigNotValid;
+    SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
+        | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
+    DelegationMissing => TLSError DelegationNotPermitted;
+    ProxyIncludePath => IncludeError PathMatchConditionsNotValid;
+    ProxyIncludeDuplicate => IncludeError DuplicateMatchConditions;
+    ProxyIncludeNotFound => IncludeError IncludeNotFound;
+    ProxyIncludesRoot => IncludeError RootIncludesRoot;
+    ProxyIncludeCycle => IncludeError IncludeCreatesCycle;
+    ProxyIncludeLimit => IncludeError IncludeLimitExceeded;
+    ProxyRouteAction => RouteError RouteActionCountNotValid;
+    ProxyRoutePath => RouteError PathMatchConditionsNotValid;
+    ProxyRouteHeader => RouteError HeaderMatchConditionsNotValid;
+    ProxyRouteQuery => RouteError QueryParameterMatchConditionsNotValid;
+    ProxyRequestHeaders => RouteError RequestHeadersPolicyInvalid;
+    ProxyResponseHeaders => RouteError ResponseHeaderPolicyInvalid;
+    ProxyTimeout => RouteError TimeoutPolicyNotValid;
+    ProxyRetry => RouteError RetryPolicyNotValid;
+    ProxyRedirect => RouteError RequestRedirectPolicy;
+    ProxyDirectResponse => RouteError DirectResponsePolicyNotValid;
+    ProxyPrefixMissing => PrefixReplaceError MustHavePrefix;
+    ProxyPrefixDuplicate => PrefixReplaceError DuplicateReplacement;
+    ProxyPrefixAmbiguous => PrefixReplaceError AmbiguousReplacement;
+    ProxyPrefixReplacement => PrefixReplaceError ReplacementNotValid;
+    ServiceNotFound | ServicePortNotFound | ServicePortNotTcp | ExternalNameOff | ExternalNameRefused
+        | EndpointsNotValid => ServiceError ServiceUnresolvedReference;
+    ProxyServicePort => ServiceError ServicePortInvalid;
+    ProxyServiceProtocol => ServiceError UnsupportedProtocol;
+    ProxyServiceRequestHeaders => ServiceError RequestHeadersPolicyInvalid;
+    ProxyServiceResponseHeaders => ServiceError ResponseHeadersPolicyInvalid;
+    ProxyServiceWeight => ServiceError WeightNotValid;
+    ProxyMirrors => ServiceError OnlyOneMirror;
+    RouteConflict => RouteError DuplicateRoute;
+    CertificateConflict => TLSError TLSConfigNotValid;
+}

@@ -1,0 +1,164 @@
+//! Header values that may hold something of the request: Envoy's `%OPERATORS%`, as far as they are allowed.
+//!
+//! Envoy reads every `%` as the beginning of an operator and refuses the whole table when there is no such operator.
+//! So a value is taken apart here: operators on the list stay, names of ours are replaced, and any other `%` is doubled,
+//! which is a plain `%` to Envoy.
+
+use super::{HeaderError, HeaderValue, is_token};
+use std::{fmt::Write, sync::Arc};
+
+/// The operators that stand alone.
+const ALLOWED: [&str; 26] = [
+    "DOWNSTREAM_LOCAL_ADDRESS",
+    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_LOCAL_PORT",
+    "DOWNSTREAM_LOCAL_SUBJECT",
+    "DOWNSTREAM_LOCAL_URI_SAN",
+    "DOWNSTREAM_PEER_CERT",
+    "DOWNSTREAM_PEER_CERT_V_END",
+    "DOWNSTREAM_PEER_CERT_V_START",
+    "DOWNSTREAM_PEER_FINGERPRINT_1",
+    "DOWNSTREAM_PEER_FINGERPRINT_256",
+    "DOWNSTREAM_PEER_ISSUER",
+    "DOWNSTREAM_PEER_SERIAL",
+    "DOWNSTREAM_PEER_SUBJECT",
+    "DOWNSTREAM_PEER_URI_SAN",
+    "DOWNSTREAM_REMOTE_ADDRESS",
+    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_TLS_CIPHER",
+    "DOWNSTREAM_TLS_SESSION_ID",
+    "DOWNSTREAM_TLS_VERSION",
+    "HOSTNAME",
+    "PROTOCOL",
+    "RESPONSE_CODE_DETAILS",
+    "RESPONSE_FLAGS",
+    "TLS_JA3_FINGERPRINT",
+    "TLS_JA4_FINGERPRINT",
+    "UPSTREAM_REMOTE_ADDRESS",
+];
+
+/// A header value in Envoy's form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeaderFormat(Arc<str>);
+
+/// What came of reading a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Formatted {
+    /// The value.
+    pub format: HeaderFormat,
+    /// What looked like operators and is plain text, because it is not on the list.
+    pub plain: Vec<Box<str>>,
+}
+
+impl HeaderFormat {
+    /// Reads a value; `own` are names with what stands for them.
+    pub fn read(text: &str, own: &[(&str, &str)]) -> Result<Formatted, HeaderError> {
+        HeaderValue::parse(text)?;
+        let mut out = String::with_capacity(text.len());
+        let mut plain = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('%') {
+            out.push_str(&rest[..at]);
+            let after = &rest[at + 1..];
+            // Whoever escaped by hand meant one `%`, as everywhere in Envoy.
+            if let Some(tail) = after.strip_prefix('%') {
+                out.push_str("%%");
+                rest = tail;
+                continue;
+            }
+            let Some(end) = after.find('%') else {
+                out.push_str("%%");
+                rest = after;
+                continue;
+            };
+            let word = &after[..end];
+            if let Some((_, value)) = own.iter().find(|(name, _)| *name == word) {
+                out.push_str(&value.replace('%', "%%"));
+            } else if ALLOWED.contains(&word) || is_request_header(word) {
+                let _infallible = write!(out, "%{word}%");
+            } else {
+                if looks_like_one(word) {
+                    plain.push(word.into());
+                }
+                out.push_str("%%");
+                rest = after;
+                continue;
+            }
+            rest = &after[end + 1..];
+        }
+        out.push_str(rest);
+        Ok(Formatted { format: Self(out.into()), plain })
+    }
+
+    /// The value as Envoy reads it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The header whose value is meant, where the whole text is `%REQ(name)%`.
+pub fn only_request_header(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("%REQ(")?.strip_suffix(")%")?;
+    (!name.is_empty() && name.bytes().all(is_token)).then_some(name)
+}
+
+/// `REQ(a)`, `REQ(a?b)`, `REQ(a):n`.
+fn is_request_header(word: &str) -> bool {
+    let Some((names, length)) = word.strip_prefix("REQ(").and_then(|rest| rest.split_once(')')) else { return false };
+    let name = |name: &str| {
+        let bare = name.strip_prefix(':').unwrap_or(name);
+        !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    let (first, second) = names.split_once('?').unwrap_or((names, ""));
+    let names_fit = name(first) && (second.is_empty() || name(second)) && !names.ends_with('?');
+    let length_fits = length.is_empty()
+        || length
+            .strip_prefix(':')
+            .is_some_and(|n| (1..=5).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit()));
+    names_fit && length_fits
+}
+
+fn looks_like_one(word: &str) -> bool {
+    let name = word.split(['(', ':']).next().unwrap_or_default();
+    name.len() > 2 && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, Vec<Box<str>>) {
+        let own = [("CONTOUR_NAMESPACE", "shop")];
+        let formatted = HeaderFormat::read(text, &own).expect("a value");
+        (formatted.format.as_str().to_owned(), formatted.plain)
+    }
+
+    #[test]
+    fn what_is_on_the_list_stays_and_the_rest_is_plain() {
+        let nothing: Vec<Box<str>> = Vec::new();
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("100%", "100%%"),
+            ("50% of 100%", "50%% of 100%%"),
+            ("%%", "%%"),
+            ("%HOSTNAME%", "%HOSTNAME%"),
+            ("a %CONTOUR_NAMESPACE% b", "a shop b"),
+            ("%REQ(x-a?:authority):12%", "%REQ(x-a?:authority):12%"),
+            ("%REQ(a b)%", "%%REQ(a b)%%"),
+        ] {
+            assert_eq!(read(text).0, expected, "{text}");
+        }
+        assert_eq!(read("100%").1, nothing);
+        assert_eq!(read("%START_TIME%"), ("%%START_TIME%%".into(), vec!["START_TIME".into()]));
+        assert_eq!(read("%HOSTNAME(%").0, "%%HOSTNAME(%%");
+        assert!(HeaderFormat::read("a\nb", &[]).is_err());
+    }
+
+    #[test]
+    fn a_whole_request_header() {
+        assert_eq!(only_request_header("%REQ(X-Host)%"), Some("X-Host"));
+        for wrong in ["%REQ()%", "a%REQ(x)%", "%REQ(x)%%REQ(y)%", "%REQ(a b)%"] {
+            assert_eq!(only_request_header(wrong), None);
+        }
+    }
+}

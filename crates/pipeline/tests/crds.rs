@@ -1,0 +1,59 @@
+//! The CRDs that we ship, in a real API server: it takes them, and with them takes and refuses what it should.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+use testbed::ApiServer;
+
+/// An HTTPProxy with this `spec`, in the flow style of YAML.
+fn proxy(group: &str, namespace: &str, name: &str, spec: &str) -> String {
+    format!(
+        "{{apiVersion: {group}/v1, kind: HTTPProxy, metadata: {{name: {name}, namespace: {namespace}}}, spec: {spec}}}"
+    )
+}
+
+const TAKEN: [&str; 5] = [
+    "{virtualhost: {fqdn: a.example.com}, routes: [{services: [{name: web, port: 80}]}]}",
+    "{virtualhost: {fqdn: '*.example.com', tls: {secretName: other/cert, minimumProtocolVersion: '1.3'}}, includes: [{name: child}]}",
+    "{routes: [{conditions: [{prefix: /a}, {header: {name: x, notexact: b}}], requestRedirectPolicy: {hostname: b.example.com}}]}",
+    "{routes: [{services: [{name: web, port: 80, protocol: tls, validation: {caSecret: ca, subjectName: a, subjectNames: [a, b]}}], \
+      timeoutPolicy: {response: infinity}, retryPolicy: {count: -1}}]}",
+    "{virtualhost: {fqdn: a.example.com, jwtProviders: [{name: a, localJWKS: {secretName: keys, key: k}}]}}",
+];
+
+const REFUSED: [&str; 9] = [
+    "{virtualhost: {fqdn: A.example.com}}",
+    "{virtualhost: {}}",
+    "{routes: [{services: [{name: web, port: 65536}]}]}",
+    "{routes: [{services: [{name: web, port: 80, validation: {caSecret: ca, subjectName: a, subjectNames: [b]}}]}]}",
+    "{routes: [{directResponsePolicy: {statusCode: 199}}]}",
+    "{routes: [{timeoutPolicy: {response: soon}}]}",
+    "{routes: [{retryPolicy: {retryOn: [sometimes]}}]}",
+    "{routes: [{ipAllowPolicy: [{source: Anybody, cidr: 10.0.0.0/8}]}]}",
+    "{virtualhost: {fqdn: a.example.com, jwtProviders: [{name: a}]}}",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_server_takes_them_and_checks_by_them() {
+    let api = ApiServer::start().await.unwrap();
+    api.install([Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")]).await.unwrap();
+    let namespace = api.namespace("crds").await.unwrap();
+    for group in ["projectcontour.io", "projectsesame.io"] {
+        for (index, spec) in TAKEN.iter().enumerate() {
+            let object = proxy(group, &namespace, &format!("taken-{index}"), spec);
+            api.apply(&object).await.unwrap_or_else(|error| panic!("{spec}: {error:?}"));
+        }
+        for (index, spec) in REFUSED.iter().enumerate() {
+            let object = proxy(group, &namespace, &format!("refused-{index}"), spec);
+            assert!(api.apply(&object).await.is_err(), "{group}: {spec} was taken");
+        }
+        let delegation = |entry: &str| {
+            format!(
+                "{{apiVersion: {group}/v1, kind: TLSCertificateDelegation, metadata: {{name: d, namespace: {namespace}}}, \
+                 spec: {{delegations: [{entry}]}}}}"
+            )
+        };
+        api.apply(&delegation("{secretName: cert, targetNamespaces: ['*']}")).await.unwrap();
+        assert!(api.apply(&delegation("{secretName: cert}")).await.is_err());
+    }
+}

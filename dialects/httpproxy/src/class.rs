@@ -1,0 +1,35 @@
+//! Whether an HTTPProxy is ours, by its class.
+//!
+//! The class is that of an annotation, else of `spec.ingressClassName`. With classes configured, it must be one of them.
+//! With none configured, ours are the classes `sesame` and `contour`, and HTTPProxies without a class. A child that is
+//! not ours cannot be included.
+
+use crate::Settings;
+use kinds::{Fault, HttpProxy};
+
+/// The annotations that name a class, the strongest first.
+pub const ANNOTATIONS: [&str; 3] =
+    ["projectsesame.io/ingress.class", "projectcontour.io/ingress.class", "kubernetes.io/ingress.class"];
+
+/// Classes that are ours by name where none was configured.
+const OURS: [&str; 2] = ["sesame", "contour"];
+
+/// Whether the object is ours. One whose class cannot be read is nobody's: to serve what another controller was meant to
+/// serve is worse than to wait for the mended object.
+pub fn is_ours(object: &HttpProxy, settings: &Settings) -> bool {
+    match named(object) {
+        Ok(Some(name)) if settings.class_names.is_empty() => OURS.contains(&name),
+        Ok(Some(name)) => settings.class_names.iter().any(|ours| **ours == *name),
+        Ok(None) => settings.class_names.is_empty(),
+        Err(_) => false,
+    }
+}
+
+fn named(object: &HttpProxy) -> Result<Option<&str>, &Fault> {
+    for annotation in ANNOTATIONS {
+        if let Some(name) = object.meta.annotations.get(annotation)? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(object.spec.ingress_class_name.get()?.as_deref())
+}

@@ -1,0 +1,158 @@
+//! Which requests: the conditions of includes and of a route, one after another from the root to the route.
+//!
+//! A [`Scope`] is what all includes on the way have said. It only ever narrows: prefixes are joined, headers and
+//! parameters are added, and a child's pattern is put behind its parents' prefixes as one group, so that nothing in it can
+//! reach around them.
+
+mod headers;
+mod query;
+
+use crate::No;
+use kinds::{List, http_proxy::Condition};
+use model::{
+    Code, FieldPath, Regex,
+    route::{Conditions, Path, PathMatch},
+};
+
+/// What a route's requests must fulfil besides the route's own conditions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// The prefixes, joined; empty or a path.
+    prefix: String,
+    pub conditions: Conditions,
+}
+
+/// The path condition of a block.
+enum PathPart<'a> {
+    All,
+    Prefix(&'a str),
+    Exact(&'a str),
+    Regex(&'a str),
+}
+
+impl Scope {
+    /// The scope of what is included under conditions.
+    pub fn narrowed(&self, block: &List<Condition>, field: &FieldPath, notes: &mut Vec<No>) -> Result<Self, No> {
+        let field = field.field("conditions");
+        let no = |why: &str| No::new(Code::ProxyIncludePath, field.clone(), why);
+        let prefix = match path_part(block, &field, Code::ProxyIncludePath)? {
+            PathPart::All => self.prefix.clone(),
+            PathPart::Prefix(prefix) => joined(&self.prefix, prefix),
+            PathPart::Exact(_) | PathPart::Regex(_) => {
+                return Err(no("an include takes prefix conditions only, not exact or regex"));
+            }
+        };
+        if !prefix.is_empty() {
+            Path::parse(&prefix).map_err(|error| no(&error.to_string()))?;
+        }
+        let conditions = self.with(block, &field, notes)?;
+        Ok(Self { prefix, conditions })
+    }
+
+    /// The match of a route with conditions of its own.
+    pub fn route(
+        &self,
+        block: &List<Condition>,
+        field: &FieldPath,
+        notes: &mut Vec<No>,
+    ) -> Result<(PathMatch, Conditions), No> {
+        let field = field.field("conditions");
+        let no = |why: String| No::new(Code::ProxyRoutePath, field.clone(), why);
+        let plain = |text: String| Path::parse(&text).map_err(|error| no(error.to_string()));
+        let path = match path_part(block, &field, Code::ProxyRoutePath)? {
+            PathPart::All => self.path(),
+            PathPart::Prefix(prefix) => PathMatch::Prefix(plain(joined(&self.prefix, prefix))?),
+            PathPart::Exact(exact) => PathMatch::Exact(plain(joined(&self.prefix, exact))?),
+            PathPart::Regex(pattern) => PathMatch::Regex(self.pattern(pattern).map_err(no)?),
+        };
+        let conditions = self.with(block, &field, notes)?;
+        Ok((path, conditions.sorted()))
+    }
+
+    /// Everything in the scope.
+    pub fn path(&self) -> PathMatch {
+        let path = if self.prefix.is_empty() { None } else { Path::parse(&self.prefix).ok() };
+        PathMatch::Prefix(path.unwrap_or_else(Path::root))
+    }
+
+    fn pattern(&self, pattern: &str) -> Result<Regex, String> {
+        let own = Regex::parse(pattern).map_err(|error| error.to_string())?;
+        match self.prefix.trim_end_matches('/') {
+            "" => Ok(own),
+            prefix => Regex::parse(&format!("{}(?:{own})", Regex::literal(prefix))).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn with(&self, block: &List<Condition>, field: &FieldPath, notes: &mut Vec<No>) -> Result<Conditions, No> {
+        let mut conditions = self.conditions.clone();
+        for (index, condition) in block.good() {
+            let field = field.index(index);
+            if let Some(header) = &condition.header {
+                conditions.headers.push(headers::condition(header, &field.field("header"), notes)?);
+            }
+            if let Some(query) = &condition.query_parameter {
+                conditions.query.push(query::condition(query, &field.field("queryParameter"), notes)?);
+            }
+        }
+        headers::agree(&conditions.headers).map_err(|why| No::new(Code::ProxyRouteHeader, field.clone(), why))?;
+        query::agree(&conditions.query).map_err(|why| No::new(Code::ProxyRouteQuery, field.clone(), why))?;
+        Ok(conditions)
+    }
+}
+
+/// The one path condition of a block, wherever it stands in the list.
+fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, No> {
+    if let Some(fault) = block.faults().next() {
+        return Err(fault.into());
+    }
+    let mut found = PathPart::All;
+    for (index, condition) in block.good() {
+        let field = field.index(index);
+        let said = |text: &'a Option<Box<str>>| text.as_deref().filter(|text| !text.is_empty());
+        let parts = [
+            ("prefix", said(&condition.prefix).map(PathPart::Prefix)),
+            ("exact", said(&condition.exact).map(PathPart::Exact)),
+            ("regex", said(&condition.regex).map(PathPart::Regex)),
+        ];
+        for (name, part) in parts {
+            let Some(part) = part else { continue };
+            let (PathPart::Prefix(text) | PathPart::Exact(text) | PathPart::Regex(text)) = part else { continue };
+            if !text.starts_with('/') {
+                let why = format!("a {name} condition must begin with `/`");
+                return Err(No::new(code, field.field(name), why));
+            }
+            if !matches!(found, PathPart::All) {
+                let why = "there is more than one path condition";
+                return Err(No::new(code, field.field(name), why));
+            }
+            found = part;
+        }
+    }
+    Ok(found)
+}
+
+/// One path behind another; several slashes are one.
+fn joined(first: &str, second: &str) -> String {
+    let mut out = String::with_capacity(first.len() + second.len());
+    for c in first.chars().chain(second.chars()) {
+        if !(c == '/' && out.ends_with('/')) {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// What is equal for two blocks that ask for the same; nothing for one that takes everything.
+pub(crate) fn key(block: &List<Condition>) -> Option<String> {
+    let mut parts: Vec<String> = block
+        .good()
+        .flat_map(|(_, condition)| {
+            let path = condition.prefix.as_deref().filter(|prefix| !matches!(*prefix, "" | "/"));
+            let header = condition.header.as_ref().map(|header| format!("{header:?}"));
+            let query = condition.query_parameter.as_ref().map(|query| format!("{query:?}"));
+            [path.map(|path| joined("", path)), header, query].into_iter().flatten()
+        })
+        .collect();
+    parts.sort();
+    (!parts.is_empty()).then(|| parts.join("\n"))
+}

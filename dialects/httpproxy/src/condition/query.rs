@@ -1,0 +1,64 @@
+//! Conditions about query parameters.
+
+use crate::No;
+use kinds::http_proxy::QueryParameterCondition;
+use model::{
+    Code, FieldPath, Regex,
+    route::{QueryMatch, Test, TextMatch, condition::LONGEST_PARAMETER},
+};
+use std::collections::BTreeSet;
+
+/// One condition. Of several operators the first counts, and the others are told.
+pub(super) fn condition(
+    query: &QueryParameterCondition,
+    field: &FieldPath,
+    notes: &mut Vec<No>,
+) -> Result<QueryMatch, No> {
+    let no = |name: &str, why: String| No::new(Code::ProxyRouteQuery, field.field(name), why);
+    if query.name.is_empty() || query.name.len() > LONGEST_PARAMETER {
+        return Err(no("name", format!("the name must have 1 to {LONGEST_PARAMETER} bytes")));
+    }
+    let said = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+    let operators = [
+        ("exact", said(&query.exact)),
+        ("prefix", said(&query.prefix)),
+        ("suffix", said(&query.suffix)),
+        ("regex", said(&query.regex)),
+        ("contains", said(&query.contains)),
+        ("present", query.present.then(Box::default)),
+    ];
+    let mut used = operators.into_iter().filter_map(|(operator, text)| Some((operator, text?)));
+    let Some((operator, text)) = used.next() else {
+        return Err(no("name", "there is a name and no operator, such as exact or present".to_owned()));
+    };
+    for (other, _) in used {
+        let why = format!("`{other}` has no effect beside `{operator}`");
+        notes.push(No::new(Code::ProxyIgnored, field.field(other), why));
+    }
+    let text = match operator {
+        "exact" => TextMatch::Exact(text.into()),
+        "prefix" => TextMatch::Prefix(text.into()),
+        "suffix" => TextMatch::Suffix(text.into()),
+        "contains" => TextMatch::Contains(text.into()),
+        "regex" => TextMatch::Regex(Regex::parse(&text).map_err(|error| no(operator, error.to_string()))?),
+        _ => return Ok(QueryMatch { name: (&*query.name).into(), test: Test::Present }),
+    };
+    let ignore_case = query.ignore_case && operator != "regex";
+    if query.ignore_case != ignore_case {
+        let why = "`ignoreCase` has no effect on `regex`";
+        notes.push(No::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
+    }
+    Ok(QueryMatch { name: (&*query.name).into(), test: Test::Text { text, ignore_case } })
+}
+
+/// Whether a request can fulfil all of them.
+pub(super) fn agree(query: &[QueryMatch]) -> Result<(), String> {
+    let mut exact = BTreeSet::new();
+    for condition in query {
+        let is_exact = matches!(condition.test, Test::Text { text: TextMatch::Exact(_), .. });
+        if is_exact && !exact.insert(&condition.name) {
+            return Err(format!("parameter {} cannot have two exact values", condition.name));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! HTTPProxy, `projectcontour.io/v1` and `projectsesame.io/v1`: one root with all it includes in, one [`Unit`] out.
+//!
+//! Every "no" stays with the smallest thing that contains it. A route with a policy that cannot be used answers 503 on
+//! its own conditions; its siblings, the includes and the host go on. A service that is not there loses its share. An
+//! include that leads nowhere answers 502 on its conditions. Only what is wrong with the host itself (its certificate, a
+//! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
+//!
+//! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
+//! tree of children), [`condition`] (which requests), [`route`] (what is done with them).
+
+pub mod class;
+pub mod condition;
+pub mod include;
+pub mod root;
+pub mod route;
+#[cfg(test)]
+mod tests;
+pub mod tls;
+
+use kinds::{Fault, HttpProxy, Vendor};
+use model::{Code, FieldPath, ObjectRef, Unit, Verdict};
+use resolve::View;
+use std::sync::Arc;
+
+/// What the operator of Sesame sets for all HTTPProxies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The classes that are ours; where none is named, the rules of [`class`] hold.
+    pub class_names: Vec<Box<str>>,
+    /// The namespaces that may have roots; all of them where none is named.
+    pub root_namespaces: Vec<Box<str>>,
+    /// The port that clients reach HTTPS at, where it is not the usual one.
+    pub https_port: Option<u16>,
+    /// Whether a host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own machine.
+    pub self_signed: bool,
+    /// Whether `permitInsecure` has no effect.
+    pub disable_permit_insecure: bool,
+}
+
+/// Where the dialect looks things up.
+pub trait HttpProxyView: View {
+    /// An HTTPProxy of a group, by its names.
+    fn proxy(&mut self, vendor: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>>;
+
+    /// All HTTPProxies of both groups that have this `virtualhost.fqdn`.
+    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)>;
+}
+
+/// What the object asks for; nothing if it is not ours. A child asks for nothing by itself.
+pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, settings: &Settings) -> Option<Unit> {
+    if !class::is_ours(object, settings) {
+        return None;
+    }
+    let subject = subject(vendor, object);
+    if matches!(object.spec.virtual_host.get(), Ok(None)) {
+        let (hosts, routes, tls, members, verdicts) = Default::default();
+        return Some(Unit { subject, hosts, routes, tls, members, part: true, verdicts });
+    }
+    let mut work = Work { vendor, settings, view, verdicts: Vec::new(), members: Vec::new() };
+    let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
+    let Work { mut verdicts, mut members, .. } = work;
+    verdicts.sort();
+    verdicts.dedup();
+    members.sort();
+    members.dedup();
+    Some(Unit { subject, hosts, routes, tls, members, part: false, verdicts })
+}
+
+/// The object, by name. The group is part of it: both may have an object of one name.
+pub fn subject(vendor: Vendor, object: &HttpProxy) -> ObjectRef {
+    reference(vendor, &object.meta.namespace, &object.meta.name)
+}
+
+/// An HTTPProxy of a group, by name.
+pub fn reference(vendor: Vendor, namespace: &str, name: &str) -> ObjectRef {
+    let kind = match vendor {
+        Vendor::Contour => "HTTPProxy",
+        Vendor::Sesame => "HTTPProxy.projectsesame.io",
+    };
+    ObjectRef::new(kind, namespace, name)
+}
+
+/// A root on its way through the dialect.
+pub(crate) struct Work<'a, V> {
+    pub vendor: Vendor,
+    pub settings: &'a Settings,
+    pub view: &'a mut V,
+    pub verdicts: Vec<Verdict>,
+    pub members: Vec<ObjectRef>,
+}
+
+impl<V> Work<'_, V> {
+    /// Tells something about a field.
+    pub fn tell(&mut self, object: &ObjectRef, no: No) {
+        self.verdicts.push(Verdict::new(no.code, object.at(no.field), no.why));
+    }
+}
+
+/// Why something is not done, and the field that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct No {
+    pub code: Code,
+    pub field: FieldPath,
+    pub why: Box<str>,
+}
+
+impl No {
+    pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
+        Self { code, field, why: why.into() }
+    }
+
+    /// A field that no version serves yet.
+    pub fn unsupported(field: FieldPath) -> Self {
+        let why = format!("{field} is not supported yet");
+        Self::new(Code::ProxyUnsupported, field, why)
+    }
+}
+
+impl From<&Fault> for No {
+    fn from(fault: &Fault) -> Self {
+        Self::new(Code::ProxyValue, FieldPath::from(&*fault.path), fault.why.clone())
+    }
+}

@@ -1,0 +1,196 @@
+//! A root: the host, who owns it, and its routes on both listeners.
+
+use crate::{HttpProxyView, No, Work, class, include, route::Made, subject, tls};
+use kinds::{
+    HttpProxy, Vendor,
+    http_proxy::{VirtualHost, virtual_host::Tls},
+};
+use model::{
+    Code, FieldPath, Host, ListenerId, ObjectRef, Route,
+    route::{Action, Conditions, Depth, Dialect, Path, PathMatch, Rank, Redirect, Respond},
+    tls::Termination,
+    unit::{RoutePiece, TlsPiece},
+};
+use std::sync::Arc;
+
+/// What a root asks for.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    pub hosts: Vec<(ListenerId, Host)>,
+    pub routes: Vec<RoutePiece>,
+    pub tls: Vec<TlsPiece>,
+}
+
+/// Everything that the root asks for. A root that does not own its host asks for nothing.
+pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy, root: &ObjectRef) -> Pieces {
+    let owned = owned_host(work, object);
+    let (virtual_host, host) = match owned {
+        Ok(owned) => owned,
+        Err(no) => {
+            work.tell(root, no);
+            return Pieces::default();
+        }
+    };
+    let checked = termination(work, object, virtual_host, &host);
+    let (termination, whole) = match checked {
+        Ok(termination) => (termination, host_policies(object, virtual_host)),
+        Err(nos) => (None, nos),
+    };
+    let made = if whole.is_empty() {
+        include::routes(work, object)
+    } else {
+        whole.into_iter().for_each(|no| work.tell(root, no));
+        vec![unavailable(root)]
+    };
+    place(work, object, root, &host, termination, made)
+}
+
+/// The host, if the root may have it.
+fn owned_host<'o>(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &'o HttpProxy,
+) -> Result<(&'o VirtualHost, Host), No> {
+    let virtual_host = match object.spec.virtual_host.get() {
+        Ok(Some(virtual_host)) => virtual_host,
+        Ok(None) => return Err(No::new(Code::ProxyFqdn, "spec.virtualhost".into(), "there is no host")),
+        Err(fault) => return Err(fault.into()),
+    };
+    let field = FieldPath::from("spec.virtualhost.fqdn");
+    let wrong = |why: &str| No::new(Code::ProxyFqdn, field.clone(), why);
+    let name = virtual_host.fqdn.get()?.as_deref().unwrap_or_default();
+    let host = match Host::parse(name) {
+        Ok(Host::Any) => return Err(wrong("the fqdn is empty")),
+        Ok(host) => host,
+        Err(error) => return Err(wrong(&error.to_string())),
+    };
+    if !may_have_roots(work, object) {
+        let namespace = &object.meta.namespace;
+        let why = format!("namespace {namespace} is not one of the root namespaces");
+        return Err(No::new(Code::ProxyRootNamespace, "spec.virtualhost".into(), why));
+    }
+    let (vendor, owner) = owner(work, name);
+    if let Some(owner) = owner.filter(|owner| (vendor, &owner.meta) != (work.vendor, &object.meta)) {
+        let why = format!("{name} belongs to {}, which is older", subject(vendor, &owner));
+        return Err(No::new(Code::ProxyDuplicateFqdn, field, why));
+    }
+    Ok((virtual_host, host))
+}
+
+fn may_have_roots<V>(work: &Work<'_, V>, object: &HttpProxy) -> bool {
+    let allowed = &work.settings.root_namespaces;
+    allowed.is_empty() || allowed.iter().any(|namespace| **namespace == *object.meta.namespace)
+}
+
+/// The oldest root that may have the host.
+fn owner(work: &mut Work<'_, impl HttpProxyView>, name: &str) -> (Vendor, Option<Arc<HttpProxy>>) {
+    let roots = work.view.roots(name).into_iter();
+    let mine = roots.filter(|(_, root)| class::is_ours(root, work.settings) && may_have_roots(work, root));
+    let oldest =
+        mine.min_by_key(|(vendor, root)| (age(root), root.meta.namespace.clone(), root.meta.name.clone(), *vendor));
+    oldest.map_or((work.vendor, None), |(vendor, root)| (vendor, Some(root)))
+}
+
+fn age(object: &HttpProxy) -> i64 {
+    object.meta.created.map_or(0, |time| time.as_second())
+}
+
+/// How connections to the host are terminated, if it has TLS at all.
+fn termination(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    virtual_host: &VirtualHost,
+    host: &Host,
+) -> Result<Option<Termination>, Vec<No>> {
+    match virtual_host.tls.get().map_err(|fault| vec![fault.into()])? {
+        None => Ok(None),
+        Some(settings) => {
+            let settings: &Tls = settings;
+            tls::termination(work, object, host, settings).map(Some)
+        }
+    }
+}
+
+/// What holds for all routes and is not served yet: the host fails closed.
+fn host_policies(object: &HttpProxy, host: &VirtualHost) -> Vec<No> {
+    let at = |name: &str| FieldPath::from("spec.virtualhost").field(name);
+    let mut nos = Vec::new();
+    let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
+        Ok(false) => {}
+        Ok(true) => nos.push(No::unsupported(at(name))),
+        Err(fault) => nos.push(fault.into()),
+    };
+    check("authorization", host.authorization.get().map(Option::is_some));
+    check("corsPolicy", host.cors_policy.get().map(Option::is_some));
+    check("rateLimitPolicy", host.rate_limit_policy.get().map(Option::is_some));
+    check("jwtProviders", host.jwt_providers.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
+    check("ipAllowPolicy", host.ip_allow.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
+    check("ipDenyPolicy", host.ip_deny.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
+    match object.spec.tcp_proxy.get() {
+        Ok(None) => {}
+        Ok(Some(_)) => nos.push(No::unsupported("spec.tcpproxy".into())),
+        Err(fault) => nos.push(fault.into()),
+    }
+    nos
+}
+
+/// Every request of the host is told that it is out of order.
+fn unavailable(root: &ObjectRef) -> Made {
+    Made {
+        path: PathMatch::Prefix(Path::root()),
+        conditions: Conditions::default(),
+        action: Action::Respond(Respond::unavailable()),
+        policy: Default::default(),
+        insecure: true,
+        origin: root.at("spec.virtualhost"),
+    }
+}
+
+/// The routes on their listeners. Under TLS, what is not permitted in the clear is sent to HTTPS.
+fn place<V>(
+    work: &Work<'_, V>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+    host: &Host,
+    termination: Option<Termination>,
+    made: Vec<Made>,
+) -> Pieces {
+    let rank = |index: usize| Rank {
+        dialect: Dialect::HttpProxy,
+        implied: false,
+        created: age(object),
+        namespace: object.meta.namespace.clone(),
+        name: object.meta.name.clone(),
+        // The last of two that match alike wins: children come first, a parent's own routes after them.
+        index: u32::MAX - u32::try_from(index).unwrap_or(u32::MAX),
+    };
+    let mut pieces = Pieces::default();
+    let secure = termination.is_some();
+    for (index, made) in made.into_iter().enumerate() {
+        let Made { path, conditions, action, policy, insecure, origin } = made;
+        let route = Route { path, conditions, depth: Depth::OneLabel, action, policy, rank: rank(index), origin };
+        let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
+        let permitted = insecure && !work.settings.disable_permit_insecure;
+        if secure && !permitted {
+            let redirect = Action::Redirect(Redirect::to_https(work.settings.https_port));
+            let upgraded = Route { action: redirect, policy: Default::default(), ..route.clone() };
+            pieces.routes.push(piece(ListenerId::http(), Arc::new(upgraded)));
+            pieces.routes.push(piece(ListenerId::https(), Arc::new(route)));
+        } else {
+            let route = Arc::new(route);
+            pieces.routes.push(piece(ListenerId::http(), route.clone()));
+            pieces.routes.extend(secure.then(|| piece(ListenerId::https(), route)));
+        }
+    }
+    pieces.hosts.push((ListenerId::http(), host.clone()));
+    if let Some(termination) = termination {
+        pieces.hosts.push((ListenerId::https(), host.clone()));
+        pieces.tls.push(TlsPiece {
+            listener: ListenerId::https(),
+            host: host.clone(),
+            termination,
+            rank: rank(0),
+            origin: root.at("spec.virtualhost.tls"),
+        });
+    }
+    pieces
+}

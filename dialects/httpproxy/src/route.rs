@@ -1,0 +1,169 @@
+//! A route: which requests, what is done with them, and what of it is in the way.
+//!
+//! A route whose conditions cannot be read takes nothing. One whose conditions are good and of which anything else
+//! cannot be used answers 503 on them: a client sees an outage of this route, not the answer of another.
+
+pub mod headers;
+pub mod redirect;
+pub mod respond;
+pub mod retry;
+pub mod rewrite;
+pub mod service;
+pub mod timeout;
+
+use crate::{HttpProxyView, No, Work, condition::Scope};
+use kinds::{Checked, Fault, HttpProxy, http_proxy};
+use model::{
+    Code, FieldPath, ObjectRef, Origin, Timeout,
+    route::{Action, Conditions, Forward, PathMatch, Policy, Respond},
+};
+
+/// A route before it stands on a listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub path: PathMatch,
+    pub conditions: Conditions,
+    pub action: Action,
+    pub policy: Policy,
+    /// Served in the clear though the host has TLS.
+    pub insecure: bool,
+    pub origin: Origin,
+}
+
+/// Where a route stands: its object and its field.
+pub(crate) struct Place<'a> {
+    pub object: &'a HttpProxy,
+    pub subject: &'a ObjectRef,
+    pub field: FieldPath,
+}
+
+/// The route; nothing, and a verdict, where its conditions cannot be used.
+pub(crate) fn route(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    subject: &ObjectRef,
+    scope: &Scope,
+    route: &http_proxy::Route,
+    index: usize,
+) -> Option<Made> {
+    let place = Place { object, subject, field: FieldPath::from("spec.routes").index(index) };
+    let mut notes = Vec::new();
+    let matched = scope.route(&route.conditions, &place.field, &mut notes);
+    notes.into_iter().for_each(|note| work.tell(subject, note));
+    let (path, conditions) = matched.map_err(|no| work.tell(subject, no)).ok()?;
+    let insecure = route.permit_insecure.ok().copied().unwrap_or(false);
+    let (action, policy) = done(work, &place, route, &path).unwrap_or_else(|nos| {
+        nos.into_iter().for_each(|no| work.tell(subject, no));
+        (Action::Respond(Respond::unavailable()), Policy::default())
+    });
+    let origin = subject.at(place.field);
+    Some(Made { path, conditions, action, policy, insecure, origin })
+}
+
+/// What is done with the requests, or everything that is in the way.
+fn done(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    route: &http_proxy::Route,
+    path: &PathMatch,
+) -> Result<(Action, Policy), Vec<No>> {
+    let mut nos = not_yet(route, &place.field);
+    let mut gather = |found: Result<(), No>| nos.extend(found.err());
+    gather(route.permit_insecure.get().map(drop).map_err(No::from));
+    let mut policy = Policy::default();
+    let mut host = None;
+    gather(headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
+    let redirect = said(&route.request_redirect_policy);
+    let respond = said(&route.direct_response_policy);
+    let services = !route.services.is_empty();
+    let action = match (services, redirect, respond) {
+        (_, Err(fault), _) | (_, _, Err(fault)) => Err(vec![fault.into()]),
+        (true, Ok(None), Ok(None)) => forward(work, place, route, path, host),
+        (false, Ok(Some(policy)), Ok(None)) => {
+            redirect::action(policy, &place.field).map(Action::Redirect).map_err(|no| vec![no])
+        }
+        (false, Ok(None), Ok(Some(policy))) => {
+            respond::action(policy, &place.field).map(Action::Respond).map_err(|no| vec![no])
+        }
+        _ => {
+            let why = "exactly one of services, requestRedirectPolicy and directResponsePolicy must be there";
+            Err(vec![No::new(Code::ProxyRouteAction, place.field.clone(), why)])
+        }
+    };
+    match action {
+        Ok(action) if nos.is_empty() => Ok((action, policy)),
+        Ok(_) => Err(nos),
+        Err(more) => {
+            nos.extend(more);
+            Err(nos)
+        }
+    }
+}
+
+/// A field, if something is said there.
+pub(crate) fn said<T>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
+    field.get().map(|found| found.as_deref())
+}
+
+fn forward(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    route: &http_proxy::Route,
+    path: &PathMatch,
+    host: Option<model::route::HostRewrite>,
+) -> Result<Action, Vec<No>> {
+    let mut nos = Vec::new();
+    let mut forward = Forward { host, ..Forward::default() };
+    let mut gather = |found: Result<(), No>| nos.extend(found.err());
+    gather(route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(No::from));
+    let mut idle_connection = Timeout::Default;
+    gather(timeout::policy(&route.timeout_policy, &place.field).map(|times| {
+        (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
+    }));
+    // A WebSocket lives as long as both sides want, unless somebody said otherwise.
+    if forward.websocket && forward.timeout == Timeout::Default {
+        forward.timeout = Timeout::Infinite;
+    }
+    let mut notes = Vec::new();
+    gather(retry::policy(&route.retry_policy, &place.field, &mut notes).map(|retry| forward.retry = retry));
+    gather(rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path));
+    let way = service::Way { idle: idle_connection, host: forward.host.clone() };
+    let backends = service::backends(work, place, route, way);
+    notes.into_iter().for_each(|note| work.tell(place.subject, note));
+    match backends {
+        Ok(service::Backends { clusters, mirrors, host }) => {
+            (forward.clusters, forward.mirrors) = (clusters, mirrors);
+            forward.host = host.or(forward.host);
+        }
+        Err(no) => nos.push(no),
+    }
+    if !nos.is_empty() {
+        return Err(nos);
+    }
+    if forward.clusters.is_empty() {
+        return Ok(Action::Respond(Respond::unavailable()));
+    }
+    Ok(Action::Forward(forward))
+}
+
+/// What no version serves yet. What protects is not left out in silence.
+fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<No> {
+    let mut nos = Vec::new();
+    let mut check = |name: &str, found: Result<bool, &Fault>| match found {
+        Ok(false) => {}
+        Ok(true) => nos.push(No::unsupported(field.field(name))),
+        Err(fault) => nos.push(fault.into()),
+    };
+    fn filled<T>(list: &Checked<Option<Box<[T]>>>) -> Result<bool, &Fault> {
+        list.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
+    }
+    check("authPolicy", route.auth_policy.get().map(Option::is_some));
+    check("jwtVerificationPolicy", route.jwt_verification_policy.get().map(Option::is_some));
+    check("ipAllowPolicy", filled(&route.ip_allow));
+    check("ipDenyPolicy", filled(&route.ip_deny));
+    check("healthCheckPolicy", route.health_check_policy.get().map(Option::is_some));
+    check("cookieRewritePolicies", filled(&route.cookie_rewrite_policies));
+    check("rateLimitPolicy", route.rate_limit_policy.get().map(Option::is_some));
+    check("internalRedirectPolicy", route.internal_redirect_policy.get().map(Option::is_some));
+    nos
+}

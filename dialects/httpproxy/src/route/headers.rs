@@ -1,0 +1,136 @@
+//! What is changed about headers, on a route and on the way to one of its services.
+//!
+//! `Host` is no header like the others: Envoy has its own words for it, and only on a request.
+
+use crate::{
+    HttpProxyView, No, Work,
+    route::{Place, said},
+};
+use kinds::{
+    Checked,
+    http_proxy::{Route, Service, route::HeadersPolicy},
+};
+use model::{
+    Code, FieldPath, HeaderName, HeaderValue,
+    header::{HeaderFormat, only_request_header},
+    route::{HeaderChanges, HostRewrite, Policy},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which headers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Request,
+    Response,
+}
+
+/// The changes that a route makes, and what the backend sees as the host.
+pub(super) fn route(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    route: &Route,
+) -> Result<(Policy, Option<HostRewrite>), No> {
+    let own = [("CONTOUR_NAMESPACE", &*place.object.meta.namespace)];
+    let mut notes = Vec::new();
+    let request = Reader { code: Code::ProxyRequestHeaders, direction: Direction::Request, own: &own };
+    let response = Reader { code: Code::ProxyResponseHeaders, direction: Direction::Response, own: &own };
+    let field = &place.field;
+    let request = request.read(&route.request_headers_policy, field.field("requestHeadersPolicy"), &mut notes);
+    let response = response.read(&route.response_headers_policy, field.field("responseHeadersPolicy"), &mut notes);
+    notes.into_iter().for_each(|note| work.tell(place.subject, note));
+    let ((request_headers, host), (response_headers, _)) = (request?, response?);
+    Ok((Policy { request_headers, response_headers }, host))
+}
+
+/// The changes on the way to a service and back, and what it sees as the host.
+pub(super) fn service(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    service: &Service,
+) -> Result<(HeaderChanges, HeaderChanges, Option<HostRewrite>), No> {
+    let port = service.port.to_string();
+    let own = [
+        ("CONTOUR_NAMESPACE", &*place.object.meta.namespace),
+        ("CONTOUR_SERVICE_NAME", &*service.name),
+        ("CONTOUR_SERVICE_PORT", &*port),
+    ];
+    let mut notes = Vec::new();
+    let request = Reader { code: Code::ProxyServiceRequestHeaders, direction: Direction::Request, own: &own };
+    let response = Reader { code: Code::ProxyServiceResponseHeaders, direction: Direction::Response, own: &own };
+    let field = &place.field;
+    let request = request.read(&service.request_headers_policy, field.field("requestHeadersPolicy"), &mut notes);
+    let response = response.read(&service.response_headers_policy, field.field("responseHeadersPolicy"), &mut notes);
+    notes.into_iter().for_each(|note| work.tell(place.subject, note));
+    let ((request, host), (response, _)) = (request?, response?);
+    Ok((request, response, host))
+}
+
+struct Reader<'a> {
+    code: Code,
+    direction: Direction,
+    own: &'a [(&'a str, &'a str)],
+}
+
+impl Reader<'_> {
+    fn read(
+        &self,
+        policy: &Checked<Option<Box<HeadersPolicy>>>,
+        field: FieldPath,
+        notes: &mut Vec<No>,
+    ) -> Result<(HeaderChanges, Option<HostRewrite>), No> {
+        let Some(policy) = said(policy)? else { return Ok(Default::default()) };
+        let mut set = BTreeMap::new();
+        let mut host = None;
+        for (index, entry) in policy.set.iter().enumerate() {
+            let field = field.field("set").index(index);
+            let name = self.name(&entry.name, &field.field("name"))?;
+            if set.contains_key(&name) || (name.as_str() == "host" && host.is_some()) {
+                return Err(self.no(&field.field("name"), format!("header {name} is set twice")));
+            }
+            if name.as_str() == "host" {
+                host = Some(self.host(&entry.value, &field)?);
+                continue;
+            }
+            let field = field.field("value");
+            let read = HeaderFormat::read(&entry.value, self.own);
+            let read = read.map_err(|error| self.no(&field, error.to_string()))?;
+            for word in read.plain {
+                let why = format!("`%{word}%` is not a dynamic value that is allowed here");
+                notes.push(No::new(Code::ProxyNotDynamic, field.clone(), why));
+            }
+            set.insert(name, read.format);
+        }
+        let mut remove = BTreeSet::new();
+        for (index, name) in policy.remove.iter().enumerate() {
+            let field = field.field("remove").index(index);
+            let name = self.name(name, &field)?;
+            if name.as_str() == "host" {
+                return Err(self.no(&field, "the header Host cannot be removed".to_owned()));
+            }
+            if !remove.insert(name.clone()) {
+                return Err(self.no(&field, format!("header {name} is removed twice")));
+            }
+        }
+        let changes = HeaderChanges { set: set.into_iter().collect(), remove: remove.into_iter().collect() };
+        Ok((changes, host))
+    }
+
+    fn name(&self, text: &str, field: &FieldPath) -> Result<HeaderName, No> {
+        HeaderName::parse(text).map_err(|error| self.no(field, error.to_string()))
+    }
+
+    fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, No> {
+        if self.direction == Direction::Response {
+            return Err(self.no(&field.field("name"), "an answer has no header Host".to_owned()));
+        }
+        let no = |error: model::header::HeaderError| self.no(&field.field("value"), error.to_string());
+        match only_request_header(value) {
+            Some(name) => HeaderName::parse(name).map(HostRewrite::Header).map_err(no),
+            None => HeaderValue::parse(value).map(HostRewrite::Literal).map_err(no),
+        }
+    }
+
+    fn no(&self, field: &FieldPath, why: String) -> No {
+        No::new(self.code, field.clone(), why)
+    }
+}

@@ -1,0 +1,94 @@
+//! What the backend sees for the prefix that a route matched.
+
+use crate::{
+    No,
+    route::{Made, said},
+};
+use kinds::{Checked, http_proxy::route::PathRewritePolicy};
+use model::{
+    Code, FieldPath,
+    route::{Action, Conditions, Path, PathMatch},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The replacement for the prefix that the route matches: that of an entry which names it, else of the one without a
+/// prefix.
+pub(crate) fn prefix(
+    policy: &Checked<Option<Box<PathRewritePolicy>>>,
+    path: &PathMatch,
+    field: &FieldPath,
+) -> Result<Option<Path>, No> {
+    let Some(policy) = said(policy)?.filter(|policy| !policy.replace_prefix.is_empty()) else { return Ok(None) };
+    let field = field.field("pathRewritePolicy").field("replacePrefix");
+    let PathMatch::Prefix(matched) = path else {
+        let why = "the route matches a whole path or a pattern, not a prefix";
+        return Err(No::new(Code::ProxyPrefixMissing, field, why));
+    };
+    let mut seen = BTreeSet::new();
+    let (mut named, mut default) = (None, None);
+    for (index, entry) in policy.replace_prefix.iter().enumerate() {
+        let field = field.index(index);
+        let own = entry.prefix.as_deref().unwrap_or_default();
+        if !seen.insert(own) {
+            return Err(match own {
+                "" => No::new(Code::ProxyPrefixAmbiguous, field, "two entries have no prefix"),
+                own => No::new(Code::ProxyPrefixDuplicate, field, format!("`{own}` is replaced twice")),
+            });
+        }
+        let replacement = Path::parse(&entry.replacement)
+            .map_err(|error| No::new(Code::ProxyPrefixReplacement, field.field("replacement"), error.to_string()))?;
+        match own {
+            "" => default = Some(replacement),
+            own if own == matched.as_str() => named = Some(replacement),
+            _ => {}
+        }
+    }
+    Ok(named.or(default))
+}
+
+/// Gives a route that rewrites `/a` its other form `/a/`, unless somebody wrote it: what follows the prefix must not begin
+/// with two slashes or with none.
+pub(crate) fn both_forms(made: Vec<Made>) -> Vec<Made> {
+    let mut forms: BTreeMap<(&str, &Conditions), BTreeSet<&str>> = BTreeMap::new();
+    for route in &made {
+        if let PathMatch::Prefix(prefix) = &route.path {
+            let text = prefix.as_str();
+            forms.entry((text.trim_end_matches('/'), &route.conditions)).or_default().insert(text);
+        }
+    }
+    let alone = |route: &Made| match &route.path {
+        PathMatch::Prefix(prefix) => {
+            let trimmed = prefix.as_str().trim_end_matches('/');
+            !trimmed.is_empty() && forms.get(&(trimmed, &route.conditions)).is_some_and(|forms| forms.len() == 1)
+        }
+        _ => false,
+    };
+    let expand: Vec<bool> = made.iter().map(|route| is_rewritten(route) && alone(route)).collect();
+    made.into_iter().zip(expand).flat_map(|(route, expand)| pair(route, expand)).collect()
+}
+
+fn is_rewritten(route: &Made) -> bool {
+    matches!(&route.action, Action::Forward(forward) if forward.rewrite.is_some())
+}
+
+fn pair(route: Made, expand: bool) -> Vec<Made> {
+    let forms = match (&route.path, &route.action) {
+        (PathMatch::Prefix(prefix), Action::Forward(forward)) if expand => forward.rewrite.as_ref().and_then(|to| {
+            let (from, to) = (prefix.as_str().trim_end_matches('/'), to.as_str().trim_end_matches('/'));
+            let bare = if to.is_empty() { Path::root() } else { Path::parse(to).ok()? };
+            let below = Path::parse(&format!("{to}/")).ok()?;
+            Some([(Path::parse(from).ok()?, bare), (Path::parse(&format!("{from}/")).ok()?, below)])
+        }),
+        _ => None,
+    };
+    let Some(forms) = forms else { return vec![route] };
+    let form = |(from, to): (Path, Path)| {
+        let mut route = route.clone();
+        route.path = PathMatch::Prefix(from);
+        if let Action::Forward(forward) = &mut route.action {
+            forward.rewrite = Some(to);
+        }
+        route
+    };
+    forms.map(form).into()
+}

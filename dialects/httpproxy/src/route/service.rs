@@ -1,0 +1,171 @@
+//! The backends of a route and their shares.
+//!
+//! A service that is not there, or of which something cannot be used, is left out and told; the others share what is
+//! left. Where none is left the route answers 503.
+
+use crate::{
+    HttpProxyView, No, Work,
+    route::{Place, headers, said},
+};
+use kinds::http_proxy::{Route, Service, route::Strategy};
+use model::{
+    ClusterId, Code, Timeout,
+    cluster::{Balance, Protocol, Variant},
+    route::{HostRewrite, Mirror, WeightedCluster},
+};
+use resolve::PortRef;
+
+/// What the route says about the way to all its backends.
+pub(super) struct Way {
+    pub idle: Timeout,
+    pub host: Option<HostRewrite>,
+}
+
+/// The backends of a route.
+#[derive(Default)]
+pub(super) struct Backends {
+    pub clusters: Vec<WeightedCluster>,
+    pub mirrors: Vec<Mirror>,
+    /// What the only backend sees as the host, where that is a header of the request.
+    pub host: Option<HostRewrite>,
+}
+
+/// All of them; an error where the route as a whole cannot be used.
+pub(super) fn backends(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    route: &Route,
+    way: Way,
+) -> Result<Backends, No> {
+    let balance = balance(work, place, route)?;
+    for fault in route.services.faults() {
+        work.tell(place.subject, fault.into());
+    }
+    let mut backends = Backends::default();
+    let (mut total, mut mirrors) = (0_u64, 0);
+    let count = route.services.good().filter(|(_, service)| !service.mirror).count();
+    for (index, service) in route.services.good() {
+        let field = place.field.field("services").index(index);
+        let here = Place { object: place.object, subject: place.subject, field };
+        let weight = u64::try_from(service.weight.unwrap_or_default())
+            .map_err(|_| No::new(Code::ProxyServiceWeight, here.field.field("weight"), "a weight is not negative"))?;
+        if service.mirror {
+            mirrors += 1;
+            if mirrors > 1 {
+                return Err(No::new(Code::ProxyMirrors, here.field.field("mirror"), "another service is the mirror"));
+            }
+        } else {
+            total += weight;
+        }
+        match backend(work, &here, service, &way, balance) {
+            Err(no) => work.tell(place.subject, no),
+            Ok(found) if service.mirror => {
+                let percent = if weight == 0 { 100 } else { weight.min(100) as u32 };
+                backends.mirrors.push(Mirror { cluster: found.share.cluster, percent });
+            }
+            Ok(Found { share, host: Some(HostRewrite::Header(name)) }) if count == 1 => {
+                backends.host = Some(HostRewrite::Header(name));
+                backends.clusters.push(WeightedCluster { weight: weight.min(u64::from(u32::MAX)) as u32, ..share });
+            }
+            Ok(Found { host: Some(HostRewrite::Header(_)), .. }) => {
+                let why = "a Host from a header of the request needs a route with one service";
+                let field = here.field.field("requestHeadersPolicy");
+                work.tell(place.subject, No::new(Code::ProxyServiceRequestHeaders, field, why));
+            }
+            Ok(Found { share, .. }) => {
+                backends.clusters.push(WeightedCluster { weight: weight.min(u64::from(u32::MAX)) as u32, ..share });
+            }
+        }
+    }
+    if total > u64::from(u32::MAX) {
+        let why = format!("the weights are {total} together; {} is the limit", u32::MAX);
+        return Err(No::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+    }
+    if backends.clusters.iter().all(|share| share.weight == 0) {
+        backends.clusters.iter_mut().for_each(|share| share.weight = 1);
+    }
+    Ok(backends)
+}
+
+/// How endpoints are chosen. What is not known is in turn, as Contour has it, and told.
+fn balance<V>(work: &mut Work<'_, V>, place: &Place<'_>, route: &Route) -> Result<Balance, No> {
+    let Some(policy) = said(&route.load_balancer_policy)? else { return Ok(Balance::default()) };
+    let field = place.field.field("loadBalancerPolicy").field("strategy");
+    match &policy.strategy {
+        None | Some(Strategy::RoundRobin) => Ok(Balance::RoundRobin),
+        Some(Strategy::Random) => Ok(Balance::Random),
+        Some(Strategy::WeightedLeastRequest) => Ok(Balance::LeastRequest),
+        Some(Strategy::Cookie | Strategy::RequestHash) => Err(No::unsupported(field)),
+        Some(Strategy::Unknown(word)) => {
+            if !word.is_empty() {
+                let why = format!("`{word}` is not a strategy: endpoints are used in turn");
+                work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
+            }
+            Ok(Balance::RoundRobin)
+        }
+    }
+}
+
+struct Found {
+    share: WeightedCluster,
+    host: Option<HostRewrite>,
+}
+
+fn backend(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    service: &Service,
+    way: &Way,
+    balance: Balance,
+) -> Result<Found, No> {
+    not_yet(place, service)?;
+    let (request_headers, response_headers, host) = headers::service(work, place, service)?;
+    let port = u16::try_from(service.port).ok().filter(|&port| port != 0).ok_or_else(|| {
+        No::new(Code::ProxyServicePort, place.field.field("port"), format!("{} is not a port number", service.port))
+    })?;
+    let namespace = &place.object.meta.namespace;
+    let port = PortRef::Number(port);
+    let id = resolve::backend(work.view, namespace, &service.name, &port).map_err(|no| {
+        let name = if matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp) { "port" } else { "name" };
+        No::new(no.code, place.field.field(name), no.why)
+    })?;
+    let protocol = match service.protocol.as_deref() {
+        None | Some("") => None,
+        Some("h2") => Some(Protocol::H2),
+        Some("h2c") => Some(Protocol::H2c),
+        Some("tls") => Some(Protocol::Tls),
+        Some(other) => {
+            let why = format!("`{other}` is not one of h2, h2c and tls");
+            return Err(No::new(Code::ProxyServiceProtocol, place.field.field("protocol"), why));
+        }
+    };
+    let of_service = work.view.service(namespace, &service.name);
+    let of_service = of_service.and_then(|found| Some(found.port(&port).ok()?.protocol));
+    let spoken = protocol.or(of_service).unwrap_or_default();
+    let literal = |host: &Option<HostRewrite>| match host {
+        Some(HostRewrite::Literal(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let own = literal(&host);
+    let server_name = own.clone().or_else(|| literal(&way.host)).filter(|_| spoken.is_tls());
+    let variant = Variant {
+        protocol: protocol.filter(|protocol| Some(*protocol) != of_service),
+        server_name: server_name.map(|name| name.as_str().into()),
+        idle: way.idle,
+        balance,
+    };
+    let cluster = ClusterId { variant: variant.shared(), ..id };
+    Ok(Found {
+        share: WeightedCluster { request_headers, response_headers, host: own, ..WeightedCluster::new(cluster, 0) },
+        host,
+    })
+}
+
+/// What no version serves yet. What protects is not left out in silence.
+fn not_yet(place: &Place<'_>, service: &Service) -> Result<(), No> {
+    let check = |name: &str, there: bool| if there { Err(No::unsupported(place.field.field(name))) } else { Ok(()) };
+    check("healthPort", service.health_port.is_some())?;
+    check("validation", said(&service.validation)?.is_some())?;
+    check("slowStartPolicy", said(&service.slow_start_policy)?.is_some())?;
+    check("cookieRewritePolicies", service.cookie_rewrite_policies.get()?.as_ref().is_some_and(|list| !list.is_empty()))
+}
