@@ -41,11 +41,11 @@ pub fn connection_manager(
 ) -> HttpConnectionManager {
     let http = &listener.http;
     let mut http_filters = filters::http(http);
-    let (specifier, early) = match arrangement {
-        Arrangement::Table => (plain::specifier(table), Vec::new()),
+    let (specifier, early, upgrade_configs) = match arrangement {
+        Arrangement::Table => (plain::specifier(table), Vec::new(), Vec::new()),
         Arrangement::Scopes => {
             http_filters.insert(0, scoped::fallback());
-            (scoped::specifier(), vec![scoped::key_of_requests(table)])
+            (scoped::specifier(), vec![scoped::key_of_requests(table)], vec![scoped::connect()])
         }
     };
     HttpConnectionManager {
@@ -53,6 +53,7 @@ pub fn connection_manager(
         codec_type: if http.http2 { CodecType::Auto } else { CodecType::Http1 }.into(),
         route_specifier: Some(specifier),
         early_header_mutation_extensions: early,
+        upgrade_configs,
         http_filters,
         access_log: access_log::access_log(&http.access_log),
         server_header_transformation: server_header(http.server_header).into(),

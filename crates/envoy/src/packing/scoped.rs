@@ -45,7 +45,7 @@ use envoy_api::{
                 http::lua::v3::Lua,
                 network::http_connection_manager::v3::{
                     HttpFilter, ScopedRds, ScopedRoutes,
-                    http_connection_manager::RouteSpecifier,
+                    http_connection_manager::{RouteSpecifier, UpgradeConfig},
                     scoped_routes::{
                         ConfigSpecifier, ScopeKeyBuilder,
                         scope_key_builder::{
@@ -186,6 +186,12 @@ pub(crate) fn key_of_requests(table: &RouteTableId) -> TypedExtensionConfig {
         name: "envoy.http.early_header_mutation.header_mutation".to_owned(),
         typed_config: Some(any(&mutation)),
     }
+}
+
+/// Lets a CONNECT come as far as the routes that answer 404: Envoy would refuse it with 403 where one of them takes it. There
+/// is nothing else for it to find.
+pub(crate) fn connect() -> UpgradeConfig {
+    UpgradeConfig { upgrade_type: "CONNECT".to_owned(), ..Default::default() }
 }
 
 /// The filter for requests that found no scope. It stands first, because it decides about the route.

@@ -1,0 +1,12 @@
+//! One packing against the other, through a real Envoy: requests are answered alike, and an edit costs what it should.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "packing/changes.rs"]
+mod changes;
+#[path = "packing/edits.rs"]
+mod edits;
+#[path = "packing/requests.rs"]
+mod requests;
+#[path = "packing/world.rs"]
+mod world;

@@ -1,0 +1,59 @@
+//! What an edit reaches: with scopes, one row of each table and one resource, however many hosts there are.
+
+use super::world::{ingress, service};
+use pipeline::{Pipeline, Settings, settings::Packing};
+use std::net::Ipv4Addr;
+
+/// How many rows an edit of one host computed, and what was published.
+fn edit(packing: Packing, hosts: usize) -> (u64, Vec<String>) {
+    let mut pipeline = Pipeline::new(&Settings { packing, ..Settings::default() });
+    let put = |pipeline: &mut Pipeline, object: kinds::Object| pipeline.put(&object.key(), Some(object));
+    put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
+    put(&mut pipeline, ingress("wild", "*.example.com", "/", "web"));
+    for number in 0..hosts {
+        put(&mut pipeline, ingress(&format!("h{number}"), &format!("h{number}.example.com"), "/", "web"));
+    }
+    pipeline.settle();
+    put(&mut pipeline, ingress("h1", "h1.example.com", "/other", "web"));
+    let output = pipeline.settle();
+    let names = output.xds.upserts.iter().map(|resource| format!("{} {}", resource.kind, resource.name));
+    assert!(output.xds.removes.is_empty());
+    (pipeline.engine().last_batch().computed, names.collect())
+}
+
+#[test]
+fn one_scope_whatever_the_number_of_hosts() {
+    let (few, published) = edit(Packing::Scoped, 3);
+    assert_eq!(published, ["srds ingress_http|h1.example.com"]);
+    assert_eq!(edit(Packing::Scoped, 2000), (few, published));
+}
+
+#[test]
+fn a_table_is_published_whole() {
+    let (_, published) = edit(Packing::Plain, 3);
+    assert_eq!(published, ["rds ingress_http"]);
+}
+
+#[test]
+fn a_host_that_comes_or_goes_is_one_scope() {
+    let mut pipeline = Pipeline::new(&Settings { packing: Packing::Scoped, ..Settings::default() });
+    let mut computed = Vec::new();
+    for number in 0..500 {
+        let object = ingress(&format!("h{number}"), &format!("h{number}.example.com"), "/", "web");
+        pipeline.put(&object.key(), Some(object));
+        let changes = pipeline.settle().xds;
+        let scopes = changes.upserts.iter().filter(|resource| resource.kind == xds::Kind::ScopedRoute);
+        let names: Vec<&str> = scopes.map(|resource| &*resource.name).collect();
+        let own = format!("ingress_http|h{number}.example.com");
+        if number > 0 {
+            assert_eq!(names, [own]);
+            computed.push(pipeline.engine().last_batch().computed);
+        }
+    }
+    assert_eq!(computed.first(), computed.last());
+    let object = ingress("h7", "h7.example.com", "/", "web");
+    pipeline.put(&object.key(), None);
+    let changes = pipeline.settle().xds;
+    assert_eq!(changes.removes, [(xds::Kind::ScopedRoute, "ingress_http|h7.example.com".into())]);
+    assert!(changes.upserts.is_empty());
+}
