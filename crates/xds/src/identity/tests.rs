@@ -1,1 +1,56 @@
+//! Who is who. What certificates prove is tested with real ones in the crate's tests.
 
+use envoy_api::envoy::config::core::v3::BuildVersion;
+use envoy_api::envoy::r#type::v3::SemanticVersion;
+use envoy_api::google::protobuf::{Struct, Value, value};
+
+use super::*;
+
+fn node(fleet: Option<Value>) -> Vec<u8> {
+    let fields = fleet.map(|fleet| (FLEET_METADATA.to_owned(), fleet)).into_iter().collect();
+    let version = SemanticVersion { major_number: 1, minor_number: 40, patch: 0 };
+    let build = BuildVersion { version: Some(version), metadata: None };
+    Node {
+        id: "pod-1".to_owned(),
+        metadata: Some(Struct { fields }),
+        user_agent_version_type: Some(UserAgentVersionType::UserAgentBuildVersion(build)),
+        ..Node::default()
+    }
+    .encode_to_vec()
+}
+
+fn proof(fleet: Fleet) -> Proof {
+    Proof::Certificate { fleet, expires: SystemTime::now() }
+}
+
+#[test]
+fn a_fleet_is_written_and_read() {
+    for (text, fleet) in [("shared", Fleet::Shared), ("shop/edge", Fleet::named("shop", "edge"))] {
+        assert_eq!(text.parse(), Ok(fleet.clone()));
+        assert_eq!(fleet.to_string(), text);
+    }
+    for text in ["", "shop", "shop/", "/edge", "a/b/c"] {
+        assert!(text.parse::<Fleet>().is_err(), "{text}");
+    }
+    assert_eq!(Fleet::named("shop", "edge").uri().as_deref(), Some("spiffe://sesame/fleet/shop/edge"));
+}
+
+#[test]
+fn the_certificate_decides() {
+    let shop = || Fleet::named("shop", "edge");
+    let who = Identity::establish(&node(Some("shop/edge".into())), &proof(shop()), None).expect("in");
+    assert_eq!((who.fleet, &*who.node, &*who.version), (shop(), "pod-1", "1.40.0"));
+    assert_eq!(Identity::establish(&node(None), &proof(shop()), None).expect("in").fleet, shop());
+    let mismatch = Identity::establish(&node(Some("shared".into())), &proof(shop()), None);
+    assert_eq!(mismatch, Err(Stranger::Mismatch { claimed: Fleet::Shared, proven: shop() }));
+    let number = Value { kind: Some(value::Kind::NumberValue(1.0)) };
+    assert!(matches!(Identity::establish(&node(Some(number)), &proof(shop()), None), Err(Stranger::Unreadable(_))));
+    assert_eq!(Identity::establish(b"\xff", &proof(shop()), None), Err(Stranger::Node));
+}
+
+#[test]
+fn without_certificates_the_node_is_believed() {
+    let fleet = |node: &[u8]| Identity::establish(node, &Proof::Insecure, None).expect("in").fleet;
+    assert_eq!(fleet(&node(None)), Fleet::Shared);
+    assert_eq!(fleet(&node(Some("shop/edge".into()))), Fleet::named("shop", "edge"));
+}

@@ -12,6 +12,9 @@ use crate::limits::Limits;
 use crate::resource::Name;
 use crate::session::{Ask, Style};
 
+#[cfg(test)]
+mod tests;
+
 /// A request as it came, its type not yet looked at.
 #[derive(Clone, Debug)]
 pub struct Incoming {

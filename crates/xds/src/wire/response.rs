@@ -16,6 +16,9 @@ use super::put_field;
 use crate::resource::Name;
 use crate::session::{Response, Style};
 
+#[cfg(test)]
+mod tests;
+
 /// How many bodies are remembered.
 const REMEMBERED: usize = 64;
 /// Up to this size a body is kept for clients yet to come; above, for as long as somebody is being sent it.

@@ -2,5 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod book;
+mod certificates;
 mod client;
 mod delta;
+mod fleets;
+mod limits;
+mod variants;

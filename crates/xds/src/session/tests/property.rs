@@ -287,4 +287,61 @@ proptest! {
     fn state_of_the_world_keeps_its_promises(whim in any::<u64>(), turns in vec(turn(false), 1..60)) {
         run(Style::Sotw, whim, &turns);
     }
+
+    /// A client that follows no rules at all: no panic, no end without rest, no more names than it may have.
+    #[test]
+    fn nonsense_is_survived(sotw in any::<bool>(), turns in vec(nonsense(), 1..60)) {
+        let limits = Limits { names: 20, aliases: 4, aliases_per_resource: 2, ..Limits::default() };
+        let style = if sotw { Style::Sotw } else { Style::Delta };
+        let mut desk = Desk::with(style, limits, None);
+        let mut world = World::default();
+        for turn in turns {
+            match turn {
+                Nonsense::Edit(edit) => {
+                    world.edit(&edit);
+                    desk.publish(world.resources().into_values().collect(), &[(Kind::Route, "r0"), (Kind::Cluster, "c1")]);
+                }
+                Nonsense::Ask { kind, plus, minus, held, nonce, error, version } => {
+                    let name = |at: u8| ["*", "", "c0", "c1", "r0", "g|s0", "l0", "x", "y", "z"].map(Name::from)[at as usize % 10].clone();
+                    let names = |list: Vec<u8>| list.into_iter().map(name).collect::<Vec<_>>();
+                    let ask = match style {
+                        Style::Delta => Ask::Delta {
+                            subscribe: names(plus),
+                            unsubscribe: names(minus),
+                            held: names(held).into_iter().map(|name| (name, version)).collect(),
+                        },
+                        Style::Sotw => Ask::Sotw { names: names(plus), version: Some(version).filter(|v| *v != 0) },
+                    };
+                    let error = error.then(|| "c0: no".to_owned());
+                    let request = Request { kind: Kind::ALL[kind as usize % 9], nonce, error, ask };
+                    if desk.session.on_request(request, desk.now).is_err() {
+                        break;
+                    }
+                }
+                Nonsense::Wait(millis) => desk.wait(Duration::from_millis(millis.into())),
+            }
+            desk.responses();
+            prop_assert!(desk.session.count_names() <= 30);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Nonsense {
+    Edit(Edit),
+    Ask { kind: u8, plus: Vec<u8>, minus: Vec<u8>, held: Vec<u8>, nonce: Option<u64>, error: bool, version: u64 },
+    Wait(u16),
+}
+
+fn nonsense() -> impl Strategy<Value = Nonsense> {
+    let names = || vec(any::<u8>(), 0..4);
+    let nonce = prop::option::of(0..12u64);
+    let ask = (any::<u8>(), names(), names(), names(), nonce, any::<bool>(), 0..3u64);
+    prop_oneof![
+        2 => edit().prop_map(Nonsense::Edit),
+        6 => ask.prop_map(|(kind, plus, minus, held, nonce, error, version)| {
+            Nonsense::Ask { kind, plus, minus, held, nonce, error, version }
+        }),
+        1 => any::<u16>().prop_map(Nonsense::Wait),
+    ]
 }

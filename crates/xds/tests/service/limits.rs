@@ -1,0 +1,170 @@
+//! Clients that are slow, greedy or mad, and those beside them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use envoy_api::envoy::config::core::v3::Node;
+use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use tokio::net::TcpStream;
+use tonic::Code;
+use xds::{Config, Fleet, Kind, Limits, Security};
+
+use crate::client::{DELTA_ADS, Delta, Running, names, node, resource, soon};
+
+async fn limited(limits: Limits) -> Running {
+    let running = Running::start(Config { limits, ..Config::default() }, Security::Insecure).await;
+    running.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    running
+}
+
+/// A well-behaved client is served all the while.
+async fn assert_served(running: &Running) {
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.subscribe(Some(node("good", "shared")), Kind::Listener, &[]).await;
+    assert_eq!(names(&stream.next().await), ["a"]);
+}
+
+async fn assert_cut(running: &Running, request: DeltaDiscoveryRequest, code: Code) {
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.send(request).await;
+    assert_eq!(stream.end().await.code(), code);
+    assert_served(running).await;
+}
+
+#[tokio::test]
+async fn a_huge_node() {
+    let running = limited(Limits::default()).await;
+    let node = Some(Node { id: "x".repeat(100_000), ..Node::default() });
+    assert_cut(&running, DeltaDiscoveryRequest { node, ..Default::default() }, Code::InvalidArgument).await;
+}
+
+#[tokio::test]
+async fn no_node() {
+    let running = limited(Limits::default()).await;
+    let request = DeltaDiscoveryRequest { type_url: Kind::Listener.type_url().to_owned(), ..Default::default() };
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.send(request).await;
+    assert_eq!(names(&stream.next().await), ["a"], "in the shared fleet of an insecure server nobody need say more");
+}
+
+#[tokio::test]
+async fn too_many_names() {
+    let running = limited(Limits { names: 1000, ..Limits::default() }).await;
+    let request = DeltaDiscoveryRequest {
+        node: Some(node("greedy", "shared")),
+        type_url: Kind::Route.type_url().to_owned(),
+        resource_names_subscribe: (0..1001).map(|at| at.to_string()).collect(),
+        ..Default::default()
+    };
+    assert_cut(&running, request, Code::InvalidArgument).await;
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.subscribe(Some(node("patient", "shared")), Kind::Route, &["0"]).await;
+    for at in 1..=1000 {
+        stream.subscribe(None, Kind::Route, &[&at.to_string()]).await;
+    }
+    assert_eq!(stream.end().await.code(), Code::ResourceExhausted);
+}
+
+#[tokio::test]
+async fn a_name_that_is_too_long() {
+    let running = limited(Limits { name_length: 100, ..Limits::default() }).await;
+    let request = DeltaDiscoveryRequest {
+        node: Some(node("odd", "shared")),
+        type_url: Kind::Route.type_url().to_owned(),
+        resource_names_subscribe: vec!["x".repeat(101)],
+        ..Default::default()
+    };
+    assert_cut(&running, request, Code::ResourceExhausted).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_large() {
+    let running = limited(Limits { request_bytes: 10_000, ..Limits::default() }).await;
+    let request = DeltaDiscoveryRequest { type_url: "x".repeat(20_000), ..Default::default() };
+    assert_cut(&running, request, Code::ResourceExhausted).await;
+}
+
+#[tokio::test]
+async fn a_flood() {
+    let running = limited(Limits { request_burst: 100, requests_per_second: 1, ..Limits::default() }).await;
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    for _ in 0..200 {
+        stream.subscribe(Some(node("mad", "shared")), Kind::Route, &["x"]).await;
+    }
+    assert_eq!(stream.end().await.code(), Code::ResourceExhausted);
+    assert_served(&running).await;
+}
+
+#[tokio::test]
+async fn too_many_streams() {
+    let running = Running::start(Config { streams: 2, ..Config::default() }, Security::Insecure).await;
+    running.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    let channel = running.channel().await;
+    let first = Delta::open(channel.clone(), DELTA_ADS).await.unwrap();
+    let _second = Delta::open(channel.clone(), DELTA_ADS).await.unwrap();
+    let third = Delta::open(channel.clone(), DELTA_ADS).await;
+    assert_eq!(third.err().unwrap().code(), Code::ResourceExhausted);
+    drop(first);
+    soon("room for a stream", async {
+        while Delta::open(channel.clone(), DELTA_ADS).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing() {
+    let running = limited(Limits { stall: Duration::from_millis(100), ..Limits::default() }).await;
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    assert_eq!(stream.end().await.code(), Code::DeadlineExceeded);
+}
+
+/// Speaks HTTP/2 by hand, so as not to read what it is sent.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let running = limited(Limits { stall: Duration::from_millis(300), ..Limits::default() }).await;
+    let tcp = TcpStream::connect(running.address).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(tcp).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::post(format!("http://sesame{DELTA_ADS}"))
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let (response, mut requests) = client.send_request(request, false).unwrap();
+    let subscribe = |node, name: &str| DeltaDiscoveryRequest {
+        node,
+        type_url: Kind::Route.type_url().to_owned(),
+        resource_names_subscribe: vec![name.to_owned()],
+        ..Default::default()
+    };
+    let mut events = running.server.events();
+    requests.send_data(frame(&subscribe(Some(node("stuck", "shared")), "big0")), false).unwrap();
+    let body = soon("response headers", response).await.unwrap().into_body();
+    let big = |at: usize| resource(Kind::Route, &format!("big{at}"), &"x".repeat(1 << 20));
+    running.publish((0..8).map(big).collect(), &[]);
+    // Each answer is asked for and taken without its predecessor having been read.
+    for at in 1..8u64 {
+        let mut ask = subscribe(None, &format!("big{at}"));
+        ask.response_nonce = format!("{at:x}");
+        requests.send_data(frame(&ask), false).unwrap();
+    }
+    soon("the stream to be given up", async {
+        loop {
+            if let xds::Event::Left(client) = events.recv().await.unwrap() {
+                return assert_eq!(&*client.node, "stuck");
+            }
+        }
+    })
+    .await;
+    assert!(running.server.book(&Fleet::Shared).unwrap().clients().is_empty());
+    drop(body);
+    assert_served(&running).await;
+}
+
+fn frame(request: &DeltaDiscoveryRequest) -> Bytes {
+    use envoy_api::Message;
+    let body = request.encode_to_vec();
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    [&[0][..], &length[..], &body[..]].concat().into()
+}
