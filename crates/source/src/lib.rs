@@ -1,6 +1,6 @@
 //! Where objects come from.
 //!
-//! In: a folder of YAML, watched ([`folder`]). Out: batches of [`Change`]s and [`Problem`]s through a [`Feed`], and the
+//! In: a Kubernetes API server ([`cluster`]), or a folder of YAML ([`folder`]), watched. Out: batches of [`Change`]s and [`Problem`]s through a [`Feed`], and the
 //! word that all is known (*synced*). What the objects mean is nobody's business here.
 //!
 //! Every source speaks through the same [`Feeder`], so the rest of Sesame cannot tell a file from a cluster. What only
@@ -8,6 +8,7 @@
 //! object would cost more than the objects.
 
 pub mod change;
+pub mod cluster;
 pub mod feed;
 pub mod folder;
 pub mod place;
@@ -16,6 +17,7 @@ pub mod snippet;
 pub mod yaml;
 
 pub use change::{Batch, Change, Origin, Subject};
+pub use cluster::Cluster;
 pub use feed::{Closed, Feed, Feeder, Update, feed};
 pub use folder::Folder;
 pub use place::{Origins, Place, Spot};

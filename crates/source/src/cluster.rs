@@ -1,0 +1,104 @@
+//! A Kubernetes API server as a source: what it holds, and every change of it.
+//!
+//! In: a client, the kinds to read, the namespaces to read them in. Out: what a folder with the same objects would send.
+//! One task follows each kind (and, if not all namespaces are read, each namespace):
+//!
+//! ```text
+//! list, page by page → one Update with what differs from what was known → watch ──┬─ ended, cut, silent: watch on
+//!   ↑                                                                            └─ history is gone (410): list again
+//!   └─ fails: again, with pauses, for ever
+//! ```
+//!
+//! * **Nothing is lost.** After a list, what it no longer holds is told as gone; what it holds unchanged is not told at
+//!   all. A list that fails half way changes nothing.
+//! * **Nothing good is lost to something bad.** An object that cannot be decoded is reported on itself, and what was
+//!   read of it before stays in force; only what is plainly deleted is deleted. Deletes go by name, so that of an object
+//!   that cannot be decoded is seen too.
+//! * **Lean.** Objects are decoded straight from their bytes into the lean types of [`kinds`]. Of Secrets and ConfigMaps
+//!   only names are watched, and their contents are fetched for those that [`Wants`] asks for.
+//! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
+//!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time.
+//! * **An API server that is away changes nothing.** Every task tries again with growing pauses; the first that gets
+//!   through wakes the others, so that all kinds catch up together.
+
+pub mod access;
+
+mod api;
+mod fetch;
+mod follow;
+mod head;
+mod known;
+mod lines;
+mod patience;
+mod rate;
+mod target;
+mod timing;
+
+pub use access::{Access, AccessError};
+pub use fetch::Wants;
+pub use rate::Rate;
+pub use timing::Timing;
+
+use crate::{Closed, Feeder};
+use api::Api;
+use fetch::Fetcher;
+use follow::Follower;
+use kinds::Kind;
+use std::sync::Arc;
+use target::Target;
+use tokio::task::JoinSet;
+
+/// What is read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The kinds.
+    pub kinds: Vec<Kind>,
+    /// The namespaces; all if none is named.
+    pub namespaces: Vec<Arc<str>>,
+    /// How patient it is.
+    pub timing: Timing,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { kinds: Kind::ALL.to_vec(), namespaces: Vec::new(), timing: Timing::default() }
+    }
+}
+
+/// A Kubernetes API server that is read and watched.
+pub struct Cluster {
+    api: Arc<Api>,
+    targets: Vec<Target>,
+    wants: Wants,
+    fetcher: Fetcher,
+}
+
+impl Cluster {
+    /// A source, and the way to ask it for the contents of Secrets and ConfigMaps. Nothing is read before
+    /// [`Cluster::run`].
+    pub fn new(client: kube::Client, options: Options) -> (Self, Wants) {
+        let targets = Target::all(&options.kinds, &options.namespaces);
+        let api = Arc::new(Api::new(client, options.timing));
+        let (wants, fetcher) = fetch::fetcher(api.clone());
+        (Self { api, targets, wants: wants.clone(), fetcher }, wants)
+    }
+
+    /// Reads everything, says so, and then tells of every change until nobody listens any more.
+    ///
+    /// # Panics
+    /// With a task of its own that panicked: half a source is none.
+    pub async fn run(self, mut feeder: Feeder) -> Closed {
+        let Self { api, targets, wants, fetcher } = self;
+        let mut tasks = JoinSet::new();
+        for target in targets {
+            tasks.spawn(Follower::new(target, api.clone(), feeder.another(), wants.clone()).run());
+        }
+        // What is fetched is asked for by whoever has read the rest.
+        feeder.synced();
+        tasks.spawn(fetcher.run(feeder));
+        match tasks.join_next().await {
+            Some(Ok(Closed)) | None => Closed,
+            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The four questions that are asked of the API server, and what can come of each.
+//!
+//! In: a [`Target`] or a key. Out: bytes, or a [`Failure`] that says what to do about it. Nothing is decoded here, and
+//! nothing is tried again: who asks knows how long to go on.
+
+use crate::cluster::{
+    Timing,
+    head::Status,
+    lines::Lines,
+    patience::{Link, jittered},
+    target::{Target, object_url},
+};
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::BodyExt;
+use kinds::ObjectKey;
+use kube::client::Body;
+use std::{error::Error, time::Duration};
+use tokio::time::timeout;
+
+/// Why there is no answer, or not the one that was asked for.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Failure {
+    /// Nobody answers.
+    #[error("no answer: {0}")]
+    Link(String),
+    /// The history from which to go on is gone.
+    #[error("the version is too old: {0}")]
+    Expired(String),
+    /// There is no such kind, or no such object.
+    #[error("not found: {0}")]
+    Missing(String),
+    /// We have not the right.
+    #[error("forbidden: {0}")]
+    Forbidden(String),
+    /// It has too much to do, or is about to start or stop.
+    #[error("busy: {why}")]
+    Busy {
+        /// Its words.
+        why: String,
+        /// How long it asks us to wait.
+        pause: Option<Duration>,
+    },
+    /// A watch that brought nothing.
+    #[error("the watch ended at once")]
+    Ended,
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Failure {
+    /// What a status says.
+    pub fn of(code: StatusCode, message: String, pause: Option<Duration>) -> Failure {
+        match code.as_u16() {
+            410 => Failure::Expired(message),
+            404 => Failure::Missing(message),
+            403 => Failure::Forbidden(message),
+            429 | 502..=504 => Failure::Busy { why: format!("{code}: {message}"), pause },
+            _ => Failure::Other(format!("{code}: {message}")),
+        }
+    }
+
+    /// Whether the API server is away, rather than of another opinion.
+    pub fn is_link(&self) -> bool {
+        matches!(self, Failure::Link(_))
+    }
+
+    /// How long the server asks us to wait.
+    pub fn pause(&self) -> Option<Duration> {
+        match self {
+            Failure::Busy { pause, .. } => *pause,
+            _ => None,
+        }
+    }
+}
+
+/// The API server.
+pub struct Api {
+    client: kube::Client,
+    pub timing: Timing,
+    pub link: Link,
+}
+
+impl Api {
+    pub fn new(client: kube::Client, timing: Timing) -> Self {
+        Self { client, timing, link: Link::new() }
+    }
+
+    /// One page of a list, or all of it.
+    pub async fn list(&self, target: &Target, paged: bool, page: Option<&str>) -> Result<Bytes, Failure> {
+        self.bytes(&target.list_url(paged, page), target.list_form()).await
+    }
+
+    /// One object.
+    pub async fn object(&self, key: &ObjectKey) -> Result<Bytes, Failure> {
+        self.bytes(&object_url(key.kind, &key.namespace, &key.name), "application/json").await
+    }
+
+    /// A watch from a version on.
+    pub async fn watch(&self, target: &Target, version: &str) -> Result<Lines, Failure> {
+        let url = target.watch_url(version, jittered(self.timing.watch));
+        let answer = timeout(self.timing.answer, self.ask(&url, target.watch_form())).await;
+        Ok(Lines::new(answer.map_err(|_| late(&url))??))
+    }
+
+    /// Whether the API server has all its parts together. One that has just started knows neither CRDs nor rights, and
+    /// says "not found" and "forbidden" of what is there.
+    pub async fn is_ready(&self) -> bool {
+        self.bytes("/readyz", "*/*").await.is_ok()
+    }
+
+    async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {
+        let whole = async {
+            let body = self.ask(url, form).await?.collect().await;
+            Ok(body.map_err(|error| Failure::Link(with_causes(&error)))?.to_bytes())
+        };
+        timeout(self.timing.answer, whole).await.map_err(|_| late(url))?
+    }
+
+    async fn ask(&self, url: &str, form: &'static str) -> Result<Body, Failure> {
+        // Without compression: a watch must not wait in anybody's buffer.
+        let request = Request::get(url).header(header::ACCEPT, form).header(header::ACCEPT_ENCODING, "identity");
+        let request = request.body(Body::empty()).map_err(|error| Failure::Other(with_causes(&error)))?;
+        let answer = self.client.send(request).await.map_err(|error| Failure::Link(with_causes(&error)))?;
+        let code = answer.status();
+        if code.is_success() {
+            return Ok(answer.into_body());
+        }
+        let seconds = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = answer.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let status: Status = serde_json::from_slice(&body).unwrap_or_default();
+        Err(Failure::of(code, status.message, seconds.map(Duration::from_secs)))
+    }
+}
+
+fn late(url: &str) -> Failure {
+    let path = url.split('?').next().unwrap_or(url);
+    Failure::Link(format!("{path} took too long"))
+}
+
+/// An error with all that is behind it: the first line alone often says only that something failed.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,239 @@
+//! The life of one target: list it, watch it, and begin again when the watch cannot go on.
+//!
+//! In: pages and lines of JSON. Out: an [`Update`] for each list and for each handful of events that arrived together.
+//! The module above says what is promised; [`list`] and [`watch`] do the work, this is what holds them together.
+
+mod list;
+mod object;
+mod watch;
+
+pub use object::undecodable;
+
+use crate::{
+    Closed, Feeder, Problem, Subject, Update,
+    cluster::{
+        Wants,
+        api::{Api, Failure},
+        known::Known,
+        patience::{Link, Patience},
+        target::Target,
+    },
+};
+use model::Code;
+use std::{sync::Arc, time::Instant};
+use tracing::{debug, info, warn};
+
+/// Why a list or a watch did not go on.
+pub enum Stop {
+    /// The API server.
+    Failed(Failure),
+    /// The listener.
+    Closed,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<Closed> for Stop {
+    fn from(_: Closed) -> Self {
+        Stop::Closed
+    }
+}
+
+/// Whether the kind is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    /// Not known yet.
+    Unknown,
+    /// It is.
+    There,
+    /// Since then the API server says that it is not.
+    Doubtful(Instant),
+    /// It is not.
+    Absent,
+}
+
+/// Follows one target.
+pub struct Follower {
+    target: Target,
+    api: Arc<Api>,
+    feeder: Feeder,
+    wants: Wants,
+    known: Known,
+    presence: Presence,
+    patience: Patience,
+    absence: Patience,
+    /// What was last said to be wrong with the target as a whole.
+    trouble: Option<String>,
+    /// Whether the next list is asked for in pages.
+    is_paged: bool,
+    /// How many watches in a row could not begin.
+    failed_watches: u32,
+}
+
+impl Follower {
+    pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: Wants) -> Self {
+        let (patience, absence) = (Patience::after_failure(&api.timing), Patience::after_absence(&api.timing));
+        Self {
+            target,
+            api,
+            feeder,
+            wants,
+            known: Known::default(),
+            presence: Presence::Unknown,
+            patience,
+            absence,
+            trouble: None,
+            is_paged: true,
+            failed_watches: 0,
+        }
+    }
+
+    /// Lists and watches until nobody listens any more.
+    pub async fn run(mut self) -> Closed {
+        let mut version: Option<String> = None;
+        loop {
+            let mut found = self.api.link.watch();
+            let stopped = match &mut version {
+                Some(version) => self.watch(version).await,
+                None => self.list().await.map(|listed| version = Some(listed)),
+            };
+            let Err(stop) = stopped else { continue };
+            let Stop::Failed(failure) = stop else { return Closed };
+            let pause = match self.failed(failure, &mut version).await {
+                Ok(pause) => pause,
+                Err(Closed) => return Closed,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause.time) => {}
+                _ = found.changed(), if pause.is_for_link => {}
+                () = self.feeder.closed() => return Closed,
+            }
+        }
+    }
+
+    /// What a failure means for the next try, and how long to wait for it.
+    async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
+        let was_watching = version.is_some();
+        match &failure {
+            Failure::Expired(why) => {
+                debug!(target = %self.target, why, "begin anew");
+                // The second list that outlives its own history is asked for in one piece.
+                self.is_paged = was_watching;
+                *version = None;
+            }
+            Failure::Link(why) => {
+                if self.api.link.lost(why) {
+                    self.say(Some("it cannot be reached; what is known stays in force".to_owned()), true).await?;
+                }
+                return Ok(Pause { time: self.patience.pause(None), is_for_link: true });
+            }
+            Failure::Ended => {
+                debug!(target = %self.target, "the watch ended at once");
+                return Ok(Pause { time: self.patience.pause(None), is_for_link: true });
+            }
+            Failure::Missing(why) | Failure::Forbidden(why) => {
+                *version = None;
+                debug!(target = %self.target, %failure, "is it there?");
+                // A server that is starting says so of what is there; one that hides its readiness is believed later.
+                let is_old =
+                    matches!(self.presence, Presence::Doubtful(since) if since.elapsed() > self.api.timing.doubt);
+                if is_old || self.api.is_ready().await {
+                    return self.absent(why.clone(), matches!(failure, Failure::Missing(_))).await;
+                }
+                self.doubt();
+            }
+            Failure::Busy { .. } | Failure::Other(_) => {
+                self.failed_watches += u32::from(was_watching);
+                if self.failed_watches > 3 {
+                    // A version that this server cannot watch from, as after a restore of its data.
+                    *version = None;
+                }
+                warn!(target = %self.target, %failure, "cannot be read; trying again");
+                self.say(Some(format!("{} cannot be read: {failure}", self.target)), false).await?;
+            }
+        }
+        Ok(Pause { time: self.patience.pause(failure.pause()), is_for_link: false })
+    }
+
+    /// The API server is in good order and says that the kind is not there, or not for us.
+    async fn absent(&mut self, why: String, is_missing: bool) -> Result<Pause, Closed> {
+        match self.presence {
+            _ if self.target.is_required => {
+                let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);
+                if self.trouble.as_ref() != Some(&trouble) {
+                    warn!("{trouble}");
+                }
+                self.say(Some(trouble), false).await?;
+                return Ok(Pause { time: self.patience.pause(None), is_for_link: false });
+            }
+            // Asked once more before it is believed: the first answer may be older than the readiness.
+            Presence::Unknown | Presence::There => self.doubt(),
+            Presence::Doubtful(since) => {
+                // A right that was taken away deletes nothing. A kind that was deleted has had its objects deleted before,
+                // so there is no hurry.
+                let is_over = is_missing && since.elapsed() >= self.api.timing.absent_after;
+                if self.known.len() == 0 || is_over {
+                    self.presence = Presence::Absent;
+                    info!(target = %self.target, why, "is not there; it is looked for from time to time");
+                    self.empty().await?;
+                    self.absence.reset();
+                    if !is_missing {
+                        self.say(Some(format!("{} may not be read: {why}", self.target)), false).await?;
+                    }
+                } else {
+                    self.say(Some(format!("{} cannot be read: {why}", self.target)), false).await?;
+                }
+            }
+            Presence::Absent => {}
+        }
+        let time = match self.presence {
+            Presence::Absent => self.absence.pause(None),
+            _ => self.patience.pause(None),
+        };
+        Ok(Pause { time, is_for_link: false })
+    }
+
+    fn doubt(&mut self) {
+        if matches!(self.presence, Presence::Unknown | Presence::There) {
+            self.presence = Presence::Doubtful(Instant::now());
+        }
+    }
+
+    /// An answer: the link stands, and whatever was wrong is over.
+    async fn well(&mut self) -> Result<(), Closed> {
+        if self.api.link.found() {
+            self.say(None, true).await?;
+        }
+        if self.trouble.take().is_some() {
+            info!(target = %self.target, "can be read again");
+            self.say(None, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with the link or with the target, if it is not what was last said.
+    async fn say(&mut self, trouble: Option<String>, is_link: bool) -> Result<(), Closed> {
+        if !is_link {
+            if trouble.is_some() && self.trouble == trouble {
+                return Ok(());
+            }
+            self.trouble.clone_from(&trouble);
+        }
+        let subject = match is_link {
+            true => Link::subject(),
+            false => Subject::Source(format!("the API server: {}", self.target).into()),
+        };
+        let problems = trouble.map(|why| Problem::new(Code::ApiServerFailed, why)).into_iter().collect();
+        self.feeder.send(Update { problems: [(subject, problems)].into(), ..Update::default() }).await
+    }
+}
+
+/// How long to wait, and whether that the API server is back ends it.
+struct Pause {
+    time: std::time::Duration,
+    is_for_link: bool,
+}

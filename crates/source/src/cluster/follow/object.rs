@@ -1,0 +1,100 @@
+//! One object as the API server sends it: told if it is news.
+
+use super::Follower;
+use crate::{
+    Change, Origin, Problem, Subject, Update,
+    cluster::{
+        head::{Head, HeadMeta},
+        known::{Names, News},
+        target::Content,
+    },
+};
+use kinds::{DecodeError, Decoded, Kind, ObjectKey};
+use model::Code;
+use serde_json::value::RawValue;
+use tracing::warn;
+
+/// How many values of one object are reported.
+const MOST_FAULTS: usize = 20;
+
+/// Something to be noted once the update that tells of it is sent.
+pub struct Note {
+    names: Names,
+    version: u64,
+    is_faulty: bool,
+}
+
+impl Follower {
+    /// Adds what is new about an object to an update.
+    pub(super) fn see(&mut self, head: &Head<'_>, object: &RawValue, update: &mut Update, notes: &mut Vec<Note>) {
+        if head.metadata.name.is_empty() {
+            return warn!(target = %self.target, "the API server sent something without a name; it is passed over");
+        }
+        let version = head.version();
+        let News::Some { was_faulty } = self.known.see(&head.metadata, version) else { return };
+        let (names, problems) = match self.target.content {
+            Content::Names => (self.known.names(&head.metadata), Vec::new()),
+            Content::Whole => match kinds::decode_json(self.target.kind, object.get().as_bytes()) {
+                Ok(Decoded { object, faults, .. }) => {
+                    let key = object.key();
+                    let names = Names { namespace: key.namespace.clone(), name: key.name.clone() };
+                    let faults = faults.into_iter().take(MOST_FAULTS);
+                    let problems = faults
+                        .map(|fault| Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path));
+                    let problems = problems.collect();
+                    update.changes.push(Change { key, object: Some(object), origin: Origin::Cluster });
+                    (names, problems)
+                }
+                Err(error) => {
+                    let names = self.known.names(&head.metadata);
+                    let key = key(self.target.kind, &names);
+                    (names, vec![undecodable(&error, key)])
+                }
+            },
+        };
+        let is_faulty = !problems.is_empty();
+        if is_faulty || was_faulty {
+            update.problems.insert(Subject::Object(key(self.target.kind, &names)), problems);
+        }
+        notes.push(Note { names, version, is_faulty });
+    }
+
+    /// Adds that an object is gone to an update.
+    pub(super) fn lose(&mut self, head: &HeadMeta<'_>, update: &mut Update) {
+        if let Some((names, was_faulty)) = self.known.forget(head) {
+            self.tell_gone(names, was_faulty, update);
+        }
+    }
+
+    /// The same, for one that is no longer known.
+    pub(super) fn tell_gone(&self, names: Names, was_faulty: bool, update: &mut Update) {
+        let key = key(self.target.kind, &names);
+        if was_faulty {
+            update.problems.insert(Subject::Object(key.clone()), Vec::new());
+        }
+        match self.target.content {
+            Content::Whole => update.changes.push(Change { key, object: None, origin: Origin::Cluster }),
+            Content::Names => self.wants.touch(&key),
+        }
+    }
+
+    /// Notes what an update told, and has fetched what is wanted of it.
+    pub(super) fn note(&mut self, notes: Vec<Note>) {
+        for Note { names, version, is_faulty } in notes {
+            if self.target.content == Content::Names {
+                self.wants.touch(&key(self.target.kind, &names));
+            }
+            self.known.note(names, version, is_faulty);
+        }
+    }
+}
+
+fn key(kind: Kind, names: &Names) -> ObjectKey {
+    ObjectKey::new(kind, names.namespace.clone(), names.name.clone())
+}
+
+/// What is said of an object that cannot be decoded at all.
+pub fn undecodable(error: &DecodeError, key: ObjectKey) -> Problem {
+    let why = format!("{error}; what was read of it before stays in force");
+    Problem::new(Code::NotDecodable, why).on(key).field(error.path())
+}

@@ -1,0 +1,80 @@
+//! The body of a watch, cut into lines: one event each.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use kube::client::Body;
+
+/// Longer than any object: etcd takes a few megabytes at most.
+const LONGEST: usize = 64 << 20;
+
+/// The lines of a body.
+pub struct Lines {
+    body: Body,
+    buffer: BytesMut,
+    /// Up to here the buffer is known to hold no end of line.
+    searched: usize,
+}
+
+impl Lines {
+    pub fn new(body: Body) -> Self {
+        Self { body, buffer: BytesMut::new(), searched: 0 }
+    }
+
+    /// The whole lines that arrived since, at least one; none at the end. Half a line at the end is dropped: the
+    /// connection was cut.
+    pub async fn next(&mut self) -> Result<Option<Vec<Bytes>>, String> {
+        loop {
+            let mut lines = Vec::new();
+            while let Some(at) = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(self.searched + at + 1).freeze();
+                self.searched = 0;
+                lines.push(line.slice(..line.len() - 1));
+            }
+            self.searched = self.buffer.len();
+            if self.buffer.is_empty() {
+                // Lines that were handed out share the room of the buffer: begin a new one rather than keep them alive.
+                self.buffer = BytesMut::new();
+            }
+            if !lines.is_empty() {
+                return Ok(Some(lines));
+            }
+            if self.buffer.len() > LONGEST {
+                return Err(format!("an event of more than {LONGEST} bytes"));
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+                Some(Err(error)) => return Err(crate::cluster::api::with_causes(&error)),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use futures::stream;
+    use http_body_util::StreamBody;
+
+    async fn lines(chunks: &'static [&'static str]) -> Vec<String> {
+        let frames = chunks.iter().map(|chunk| Ok::<_, std::io::Error>(hyper::body::Frame::data(Bytes::from(*chunk))));
+        let mut lines = Lines::new(Body::wrap_body(StreamBody::new(stream::iter(frames))));
+        let mut found = Vec::new();
+        while let Some(some) = lines.next().await.unwrap() {
+            found.extend(some.iter().map(|line| String::from_utf8(line.to_vec()).unwrap()));
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn lines_may_be_cut_anywhere_and_half_a_line_is_none() {
+        assert_eq!(lines(&["a", "b\nc", "\n", "\n", "de\nf\ng", "h\nhalf"]).await, ["ab", "c", "", "de", "f", "gh"]);
+        assert!(lines(&[]).await.is_empty());
+    }
+}

@@ -1,0 +1,214 @@
+//! What one task follows: a kind, in one namespace or in all, whole or by name only; and the URLs for it.
+
+use kinds::Kind;
+use std::{fmt, sync::Arc, time::Duration};
+
+/// How many objects a page of a list holds.
+const PAGE: u32 = 500;
+
+/// Types of Secrets that never hold anything for us. Releases of Helm are most of the bytes of many clusters.
+const FOREIGN_SECRETS: [&str; 6] = [
+    "helm.sh/release.v1",
+    "kubernetes.io/service-account-token",
+    "kubernetes.io/dockerconfigjson",
+    "kubernetes.io/dockercfg",
+    "kubernetes.io/ssh-auth",
+    "bootstrap.kubernetes.io/token",
+];
+
+/// How much of each object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// All of it.
+    Whole,
+    /// Its names; the rest when something refers to it.
+    Names,
+}
+
+/// One list and watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub kind: Kind,
+    /// None for all namespaces, and for kinds that stand in none.
+    pub namespace: Option<Arc<str>>,
+    pub content: Content,
+    /// Whether nothing may be served without it. Others may be missing, or forbidden to us, and count as empty then.
+    pub is_required: bool,
+}
+
+impl Target {
+    /// The targets for these kinds in these namespaces; in all if none is named.
+    pub fn all(kinds: &[Kind], namespaces: &[Arc<str>]) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for &kind in kinds {
+            if namespaces.is_empty() || !kind.is_namespaced() {
+                targets.push(Target::new(kind, None));
+            } else {
+                targets.extend(namespaces.iter().map(|namespace| Target::new(kind, Some(namespace.clone()))));
+            }
+        }
+        targets
+    }
+
+    fn new(kind: Kind, namespace: Option<Arc<str>>) -> Target {
+        let content = match kind {
+            Kind::Secret | Kind::ConfigMap => Content::Names,
+            _ => Content::Whole,
+        };
+        let is_required = matches!(kind, Kind::Ingress | Kind::Service | Kind::EndpointSlice | Kind::Secret);
+        Target { kind, namespace, content, is_required }
+    }
+
+    /// The path and query of one page of the list; all of it at once if not `paged`.
+    pub fn list_url(&self, paged: bool, page: Option<&str>) -> String {
+        let mut url = collection(self.kind, self.namespace.as_deref());
+        let mut query = Query::new(&mut url);
+        if paged {
+            query.add("limit", &PAGE.to_string());
+        }
+        if let Some(page) = page {
+            query.add("continue", page);
+        }
+        self.select(&mut query);
+        url
+    }
+
+    /// The path and query of a watch from a version on.
+    pub fn watch_url(&self, version: &str, lasting: Duration) -> String {
+        let mut url = collection(self.kind, self.namespace.as_deref());
+        let mut query = Query::new(&mut url);
+        query.add("watch", "true");
+        query.add("allowWatchBookmarks", "true");
+        query.add("resourceVersion", version);
+        query.add("timeoutSeconds", &lasting.as_secs().to_string());
+        self.select(&mut query);
+        url
+    }
+
+    /// Leaves out, at the server, what can never matter.
+    fn select(&self, query: &mut Query<'_>) {
+        match self.kind {
+            Kind::Secret => {
+                let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
+                query.add("fieldSelector", &others.join(","));
+            }
+            Kind::EndpointSlice => query.add("labelSelector", kinds::endpoint_slice::SERVICE_NAME),
+            _ => {}
+        }
+    }
+
+    /// The form in which the list is asked for.
+    pub fn list_form(&self) -> &'static str {
+        match self.content {
+            Content::Whole => "application/json",
+            Content::Names => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        }
+    }
+
+    /// The form in which the watch is asked for.
+    pub fn watch_form(&self) -> &'static str {
+        match self.content {
+            Content::Whole => "application/json",
+            Content::Names => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.plural())?;
+        match self.kind.group() {
+            "" => {}
+            group => write!(f, ".{group}")?,
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The path of one object.
+pub fn object_url(kind: Kind, namespace: &str, name: &str) -> String {
+    let mut url = collection(kind, Some(namespace).filter(|namespace| !namespace.is_empty()));
+    url.push('/');
+    push_escaped(&mut url, name);
+    url
+}
+
+fn collection(kind: Kind, namespace: Option<&str>) -> String {
+    let mut url = match kind.group() {
+        "" => format!("/api/{}", kind.version()),
+        group => format!("/apis/{group}/{}", kind.version()),
+    };
+    if let Some(namespace) = namespace {
+        url.push_str("/namespaces/");
+        push_escaped(&mut url, namespace);
+    }
+    url.push('/');
+    url.push_str(kind.plural());
+    url
+}
+
+struct Query<'u> {
+    url: &'u mut String,
+    next: char,
+}
+
+impl<'u> Query<'u> {
+    fn new(url: &'u mut String) -> Self {
+        Self { url, next: '?' }
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        self.url.push(self.next);
+        self.url.push_str(name);
+        self.url.push('=');
+        push_escaped(self.url, value);
+        self.next = '&';
+    }
+}
+
+/// Names come from objects that tenants write; none may become a part of the path.
+fn push_escaped(url: &mut String, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(byte)),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinds::Vendor;
+
+    #[test]
+    fn urls_name_group_version_namespace_and_what_is_left_out() {
+        let delegations = Kind::TlsCertificateDelegation(Vendor::Contour);
+        assert_eq!(
+            Target::new(delegations, None).list_url(true, Some("a=b")),
+            "/apis/projectcontour.io/v1/tlscertificatedelegations?limit=500&continue=a%3Db"
+        );
+        assert_eq!(
+            Target::new(Kind::Service, Some("shop".into())).watch_url("17", Duration::from_secs(300)),
+            "/api/v1/namespaces/shop/services?watch=true&allowWatchBookmarks=true&resourceVersion=17&timeoutSeconds=300"
+        );
+        assert_eq!(
+            Target::new(Kind::EndpointSlice, None).list_url(false, None),
+            "/apis/discovery.k8s.io/v1/endpointslices?labelSelector=kubernetes.io%2Fservice-name"
+        );
+        let secrets = Target::new(Kind::Secret, None).list_url(false, None);
+        assert!(secrets.starts_with("/api/v1/secrets?fieldSelector=type%21%3Dhelm.sh%2Frelease.v1%2C"), "{secrets}");
+        assert_eq!(object_url(Kind::Secret, "shop", "../a?b"), "/api/v1/namespaces/shop/secrets/..%2Fa%3Fb");
+    }
+
+    #[test]
+    fn namespaced_kinds_are_followed_in_each_namespace() {
+        let targets = Target::all(&[Kind::IngressClass, Kind::Ingress], &["a".into(), "b".into()]);
+        let shown: Vec<_> = targets.iter().map(ToString::to_string).collect();
+        let ingresses = ["a", "b"].map(|name| format!("ingresses.networking.k8s.io in namespace {name}"));
+        assert_eq!(shown, ["ingressclasses.networking.k8s.io", &ingresses[0], &ingresses[1]]);
+    }
+}

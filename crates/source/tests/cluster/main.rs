@@ -1,0 +1,12 @@
+//! The cluster source: against an API server that is made to misbehave, and against the real one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod fake;
+mod mirror;
+mod outage;
+mod real;
+mod rights;
+mod trouble;
+mod wants;
+mod wire;

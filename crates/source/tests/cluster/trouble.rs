@@ -1,0 +1,243 @@
+//! Everything that can go wrong between us and an API server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kinds::{Kind, Vendor};
+use parking_lot::Mutex;
+use source::cluster::{Options, Timing};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::fake::{Answer, Fake, event, page, service, status, watch};
+use crate::mirror::{Mirror, PATIENCE, hasty, options};
+
+const DELEGATION: Kind = Kind::TlsCertificateDelegation(Vendor::Contour);
+
+/// Watches that stay open, with a way to speak in the last one.
+#[derive(Clone, Default)]
+struct Watches(Arc<Mutex<Vec<UnboundedSender<String>>>>);
+
+impl Watches {
+    fn open(&self) -> Answer {
+        let (sender, answer) = watch();
+        self.0.lock().push(sender);
+        answer
+    }
+
+    fn say(&self, line: String) {
+        self.0.lock().last().unwrap().send(line).unwrap();
+    }
+
+    /// Waits until so many are open.
+    async fn opened(&self, count: usize) {
+        let look = async || (self.0.lock().len() >= count).then_some(()).ok_or("not yet");
+        testbed::eventually("a watch", PATIENCE, look).await.unwrap();
+    }
+
+    /// Says something in each of them.
+    fn say_in_all(&self, line: &str) {
+        self.0.lock().iter().for_each(|watch| watch.send(line.to_owned()).unwrap());
+    }
+
+    /// Ends all of them.
+    fn end(&self) {
+        self.0.lock().clear();
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_outlasted() {
+    let count = AtomicUsize::new(0);
+    let watches = Watches::default();
+    let fake = Fake::start(move |url| match (url.contains("watch="), count.fetch_add(1, Ordering::SeqCst)) {
+        (_, 0) => status(401, "Unauthorized"),
+        (_, 1) => status(500, "etcd leader changed"),
+        (_, 2) => status(429, "too many requests"),
+        (_, 3) => Answer::Text(200, "<html>not JSON".to_owned()),
+        (_, 4) => Answer::Cut,
+        (false, _) => page(7, "", &[service("a", 5)]),
+        (true, _) => watches.open(),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    mirror.until("the first complaint", |mirror| mirror.complaints().contains("401")).await;
+    assert!(!mirror.is_synced);
+    mirror.synced().await;
+    assert_eq!(mirror.names(), ["Service n/a"]);
+    mirror.until("all complaints to be over", |mirror| mirror.problems.is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_list_that_outlives_its_history_is_asked_for_in_one_piece() {
+    let watches = Watches::default();
+    let fake = Fake::start(move |url| match url {
+        url if url.contains("watch=") => watches.open(),
+        url if url.contains("continue=") => status(410, "the provided continue parameter is too old"),
+        url if url.contains("limit=") => page(7, "next", &[service("a", 5)]),
+        _ => page(9, "", &[service("a", 5), service("b", 6)]),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    mirror.synced().await;
+    assert_eq!(mirror.names(), ["Service n/a", "Service n/b"]);
+    assert_eq!(mirror.told.len(), 2);
+    mirror.listen(Duration::from_millis(100)).await;
+    assert!(fake.asked("watch=")[0].contains("resourceVersion=9"));
+}
+
+#[tokio::test]
+async fn a_list_that_breaks_off_changes_nothing_and_the_next_tells_what_is_gone() {
+    let lists = AtomicUsize::new(0);
+    let watches = Watches::default();
+    let open = watches.clone();
+    let fake = Fake::start(move |url| match url {
+        url if url.contains("watch=") => open.open(),
+        url if url.contains("continue=") => Answer::Cut,
+        _ => match lists.fetch_add(1, Ordering::SeqCst) {
+            0 => page(7, "", &[service("a", 1), service("b", 2), service("c", 3)]),
+            1..4 => page(20, "next", &[service("a", 11)]),
+            _ => page(21, "", &[service("a", 11), service("c", 3)]),
+        },
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    mirror.synced().await;
+    mirror.told.clear();
+    watches.opened(1).await;
+    watches.say(event("ERROR", r#"{"kind": "Status", "code": 410, "message": "too old resource version"}"#));
+    mirror.until("b to be gone", |mirror| mirror.names() == ["Service n/a", "Service n/c"]).await;
+    let told: Vec<_> = mirror.told.iter().map(|key| &*key.name).collect();
+    assert_eq!(told, ["a", "b"], "c did not change");
+    assert_eq!(fake.asked("continue=").len(), 3);
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_from_where_it_ended() {
+    let watches = Watches::default();
+    let open = watches.clone();
+    let fake = Fake::start(move |url| match url.contains("watch=") {
+        true => open.open(),
+        false => page(7, "", &[service("a", 1)]),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    mirror.synced().await;
+    watches.opened(1).await;
+    watches.say(event("ADDED", &service("b", 8)));
+    watches.say(event("BOOKMARK", r#"{"metadata": {"resourceVersion": "40"}}"#));
+    mirror.until("b", |mirror| mirror.objects.len() == 2).await;
+    watches.end();
+    watches.opened(1).await;
+    assert!(fake.asked("watch=")[1].contains("resourceVersion=40"), "{:?}", fake.asked("watch="));
+    // What is told twice is heard once; what cannot be read does not end the source.
+    watches.say(event("MODIFIED", &service("b", 8)));
+    watches.say(event("DELETED", &service("a", 41)));
+    watches.say("{ half an eve".to_owned());
+    mirror.until("a to be gone", |mirror| mirror.names() == ["Service n/b"]).await;
+    assert_eq!(mirror.told.len(), 3);
+    watches.opened(2).await;
+    assert!(fake.asked("watch=")[2].contains("resourceVersion=41"), "{:?}", fake.asked("watch="));
+    assert_eq!(fake.asked("limit=").len(), 1, "nothing was listed again");
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_given_up() {
+    let watches = Watches::default();
+    let fake = Fake::start(move |url| match url.contains("watch=") {
+        true => watches.open(),
+        false => page(7, "", &[service("a", 1)]),
+    })
+    .await;
+    let timing = Timing { silence: Duration::from_millis(50), ..hasty() };
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Service]) });
+    mirror.synced().await;
+    let look = async || (fake.asked("watch=").len() > 3).then_some(()).ok_or("not yet");
+    testbed::eventually("several watches", PATIENCE, look).await.unwrap();
+    assert_eq!(mirror.listen(Duration::from_millis(50)).await, 0);
+    assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
+}
+
+#[tokio::test]
+async fn a_kind_is_missing_only_if_a_server_that_is_ready_says_so() {
+    let stage = Arc::new(AtomicUsize::new(0));
+    let watches = Watches::default();
+    let (now, open) = (stage.clone(), watches.clone());
+    let fake = Fake::start(move |url| match (url, now.load(Ordering::SeqCst)) {
+        ("/readyz", 0) => status(503, "crd-informer-synced failed"),
+        ("/readyz", _) => Answer::Text(200, "ok".to_owned()),
+        (_, 0 | 1 | 3) => status(404, "the server could not find the requested resource"),
+        (url, _) if url.contains("watch=") => open.open(),
+        _ => page(7, "", &[service("a", 1)]),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
+    mirror.listen(Duration::from_millis(300)).await;
+    assert!(!mirror.is_synced, "a server that is starting was believed");
+    stage.store(1, Ordering::SeqCst);
+    mirror.synced().await;
+    assert!(mirror.objects.is_empty());
+    // The CRD is made.
+    stage.store(2, Ordering::SeqCst);
+    mirror.until("what there is of it", |mirror| mirror.objects.len() == 1).await;
+    // And taken away, or so it seems for a while.
+    stage.store(3, Ordering::SeqCst);
+    watches.end();
+    assert_eq!(mirror.listen(Duration::from_millis(200)).await, 0, "the first word was believed");
+    mirror.until("it to be gone", |mirror| mirror.objects.is_empty()).await;
+}
+
+#[tokio::test]
+async fn without_the_right_to_what_matters_nothing_is_synced_and_without_other_rights_it_is() {
+    let granted = Arc::new(AtomicUsize::new(0));
+    let watches = Watches::default();
+    let now = granted.clone();
+    let fake = Fake::start(move |url| match url {
+        "/readyz" => Answer::Text(200, "ok".to_owned()),
+        url if url.contains("ingressclasses") => status(403, "ingressclasses is forbidden"),
+        url if now.load(Ordering::SeqCst) == 0 => status(403, &format!("{} is forbidden", url.len())),
+        url if url.contains("watch=") => watches.open(),
+        _ => page(7, "", &[service("a", 1)]),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service, Kind::IngressClass]));
+    mirror.until("both complaints", |mirror| mirror.problems.len() == 2).await;
+    assert!(mirror.complaints().contains("services cannot be read, and nothing is served without"));
+    assert!(mirror.complaints().contains("ingressclasses.networking.k8s.io may not be read"));
+    mirror.listen(Duration::from_millis(200)).await;
+    assert!(!mirror.is_synced);
+    granted.store(1, Ordering::SeqCst);
+    mirror.synced().await;
+    mirror.until("one complaint", |mirror| mirror.problems.len() == 1).await;
+}
+
+#[tokio::test]
+async fn the_first_that_gets_through_wakes_all() {
+    let watches = Watches::default();
+    let open = watches.clone();
+    let fake = Fake::start(move |url| match url {
+        url if url.contains("watch=") => open.open(),
+        url if url.contains("/secrets/s") => status(404, "not found"),
+        _ => page(7, "", &[]),
+    })
+    .await;
+    let hour = Duration::from_secs(3600);
+    let timing = Timing { shortest_pause: hour, longest_pause: hour, ..hasty() };
+    let kinds = [Kind::Service, Kind::Ingress, Kind::Namespace];
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&kinds) });
+    mirror.synced().await;
+    let watching = async |count: usize| {
+        let look = async || (fake.asked("watch=").len() >= count).then_some(()).ok_or("not yet");
+        testbed::eventually("watches", PATIENCE, look).await.unwrap();
+    };
+    watching(3).await;
+    fake.down(true);
+    watches.say_in_all(&event("BOOKMARK", r#"{"metadata": {"resourceVersion": "8"}}"#));
+    watches.end();
+    mirror.until("the outage to be noticed", |mirror| mirror.complaints().contains("cannot be reached")).await;
+    watching(6).await;
+    fake.down(false);
+    mirror.wants.want(kinds::ObjectKey::new(Kind::Secret, "n", "s"));
+    watching(9).await;
+    mirror.until("the outage to be over", |mirror| mirror.problems.is_empty()).await;
+}
