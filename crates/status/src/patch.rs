@@ -101,3 +101,6 @@ fn body(write: &Write) -> Value {
     }
     body
 }
+
+#[cfg(test)]
+mod tests;

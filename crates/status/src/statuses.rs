@@ -214,15 +214,23 @@ impl Statuses {
             }
             Outcome::Conflict(current) => {
                 entry.fail(now);
-                match current {
-                    Some(current) => self.observe(&key, Some(current), now),
-                    None => self.forget(&key),
-                }
+                self.learn(&key, current, now);
             }
             Outcome::Failed => entry.fail(now),
         }
         self.review(&key, now);
         lag
+    }
+
+    /// Takes what was found when a write was refused. Whether the object is ours was decided on what the watch had
+    /// brought: if more than the status is new, the watch will bring that too, and the decision with it.
+    fn learn(&mut self, key: &ObjectKey, current: Option<Object>, now: Instant) {
+        let known = self.entries.get(key).and_then(|entry| entry.object.as_ref());
+        match (known, current) {
+            (Some(known), Some(current)) if asks_the_same(known, &current) => self.observe(key, Some(current), now),
+            (Some(known), Some(current)) if known.meta().resource_version > current.meta().resource_version => {}
+            _ => self.forget(key),
+        }
     }
 
     fn review_all(&mut self, now: Instant) {
@@ -268,6 +276,15 @@ impl Entry {
     }
 }
 
+/// Whether two states of an object differ in their status at most.
+fn asks_the_same(one: &Object, other: &Object) -> bool {
+    match (one, other) {
+        (Object::Ingress(one), Object::Ingress(other)) => one.meta == other.meta && one.spec == other.spec,
+        _ => false,
+    }
+}
+
+/// Whether two states of an object have the same status.
 fn says_the_same(one: &Object, other: &Object) -> bool {
     match (one, other) {
         (Object::Ingress(one), Object::Ingress(other)) => one.status == other.status,

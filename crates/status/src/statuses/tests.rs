@@ -137,6 +137,20 @@ fn a_conflict_is_decided_anew() {
 }
 
 #[test]
+fn what_the_watch_has_not_brought_is_not_decided_on() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let write = world.next().unwrap();
+    // Another object by now, of which nobody has said that it is ours.
+    world.statuses.done(write, Outcome::Conflict(Some(silent("b", 7))), world.now);
+    world.wait(RETRY.1);
+    assert!(world.next().is_none());
+    world.observe(&silent("b", 7));
+    assert_eq!(world.next().unwrap().object.meta().uid.to_string(), "b");
+}
+
+#[test]
 fn an_object_of_the_same_name_is_another_object() {
     let mut world = World::synced();
     world.observe(&silent("a", 1));

@@ -1,0 +1,140 @@
+//! Verdicts as events: once, where people look, over restarts.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Event as CoreEvent, Service};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::networking::v1::Ingress;
+use kinds::{Kind, ObjectKey};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use model::{Code, ObjectRef, Verdict};
+use serde_json::{Value, json};
+use status::{Leadership, Report};
+use testbed::ApiServer;
+
+use crate::bed::{ADDRESS, LIMIT, Replica, create, ingress, until_says};
+
+async fn all(api: &ApiServer, namespace: &str) -> Vec<Event> {
+    let events = Api::<Event>::namespaced(api.client().unwrap(), namespace);
+    events.list(&ListParams::default()).await.unwrap().items
+}
+
+async fn annotate(ingresses: &Api<Ingress>, name: &str, wrong: Value) {
+    let edit = Patch::Merge(json!({ "metadata": { "annotations": { "wrong": wrong } } }));
+    ingresses.patch(name, &PatchParams::default(), &edit).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_verdict_is_told_once_and_counted_when_it_comes_back() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("events").await.unwrap();
+    let ingresses = Api::<Ingress>::namespaced(api.client().unwrap(), &namespace);
+    let replica = Replica::watching(api.client().unwrap(), &namespace, Leadership::always());
+    let created = create(&ingresses, &ingress("web")).await;
+    annotate(&ingresses, "web", json!("Service web does not exist")).await;
+    replica.until("the event", |replica| replica.count("sesame_events_total", "created") == 1).await;
+
+    // As `kubectl describe` looks for it.
+    let uid = created.uid().unwrap();
+    let described = ListParams::default().fields(&format!("involvedObject.uid={uid},involvedObject.kind=Ingress"));
+    let events = Api::<CoreEvent>::namespaced(api.client().unwrap(), &namespace);
+    let found = events.list(&described).await.unwrap().items;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].type_.as_deref(), Some("Warning"));
+    assert_eq!(found[0].reason.as_deref(), Some("SES3001"));
+    let help = "create it, or correct the name; until then the path answers 503";
+    let note = format!("SES3001: spec.defaultBackend.service: Service web does not exist; {help}");
+    assert_eq!(found[0].message.as_deref(), Some(&*note));
+
+    // Edits that change nothing about it say nothing.
+    let edit = Patch::Merge(json!({ "metadata": { "labels": { "edited": "yes" } } }));
+    ingresses.patch("web", &PatchParams::default(), &edit).await.unwrap();
+    annotate(&ingresses, "web", Value::Null).await;
+    annotate(&ingresses, "web", json!("Service web does not exist")).await;
+    replica.until("the count", |replica| replica.count("sesame_events_total", "counted") == 1).await;
+    let events = all(api, &namespace).await;
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].series.as_ref().unwrap().count, 2);
+    replica.stop().await;
+
+    // A restart says nothing that was said.
+    let restarted = Replica::watching(api.client().unwrap(), &namespace, Leadership::always());
+    restarted.until("the event to be known", |replica| replica.count("sesame_events_total", "known") == 1).await;
+    create(&ingresses, &ingress("last")).await;
+    until_says(&ingresses, "last", &[ADDRESS]).await;
+    let after = all(api, &namespace).await;
+    assert_eq!(after.len(), 1);
+    assert_eq!(after[0].resource_version(), events[0].resource_version());
+    assert_eq!(restarted.count("sesame_events_total", "created"), 0);
+    restarted.stop().await;
+}
+
+#[tokio::test]
+async fn objects_that_have_no_status_of_ours_are_told_too() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("events").await.unwrap();
+    let services = Api::<Service>::namespaced(api.client().unwrap(), &namespace);
+    let service = json!({ "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] } });
+    let service: Service = serde_json::from_value(service).unwrap();
+    let service = services.create(&PostParams::default(), &service).await.unwrap();
+    let replica = Replica::idle(api.client().unwrap(), Leadership::always());
+    let of = |name: &str, code: Code, message: &str| {
+        Verdict::new(code, ObjectRef::new("Service", &namespace, name).at("metadata.annotations"), message)
+    };
+    let subject = ObjectRef::new("Service", &namespace, "web");
+    let said =
+        Arc::new(vec![of("web", Code::AnnotationValue, "no number"), of("web", Code::UnknownKind, "only a note")]);
+    let gone = ObjectRef::new("Service", &namespace, "gone");
+    let unread = ObjectKey::new(Kind::Service, namespace.as_str(), "web");
+    replica.reporter.report(Report {
+        verdicts: vec![(subject, Some(said)), (gone, Some(Arc::new(vec![of("gone", Code::NoEndpoints, "never")])))],
+        problems: vec![(unread, vec![of("web", Code::NotDecodable, "not a Service")])],
+        synced: true,
+        ..Report::default()
+    });
+    replica.until("three events", |replica| replica.count("sesame_events_total", "created") == 3).await;
+    replica.until("nobody to tell", |replica| replica.count("sesame_events_total", "gone") == 1).await;
+    let events = all(api, &namespace).await;
+    assert_eq!(events.len(), 3);
+    for event in &events {
+        assert_eq!(event.regarding.as_ref().unwrap().uid, service.uid());
+        let normal = event.reason.as_deref() == Some("SES2003");
+        assert_eq!(event.type_.as_deref(), Some(if normal { "Normal" } else { "Warning" }));
+    }
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn followers_say_nothing_and_a_new_leader_goes_on() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("events").await.unwrap();
+    let ingresses = Api::<Ingress>::namespaced(api.client().unwrap(), &namespace);
+    let lease = |replica: &str| status::lease::Settings::new(&namespace, replica);
+    let leader = status::Election::new(api.client().unwrap(), lease("leader")).unwrap();
+    let follower = status::Election::new(api.client().unwrap(), lease("follower")).unwrap();
+    let (leading, following) = (leader.leadership(), follower.leadership());
+    let first = Replica::watching(api.client().unwrap(), &namespace, leading.clone());
+    let second = Replica::watching(api.client().unwrap(), &namespace, following.clone());
+    let stop = tokio_util::sync::CancellationToken::new();
+    let leader = tokio::spawn(leader.run(stop.clone().cancelled_owned()));
+    testbed::within("a leader", LIMIT, leading.watch().wait_for(|is| *is)).await.unwrap().unwrap();
+    let _follower = tokio::spawn(follower.run(std::future::pending()));
+    let mut wrong = ingress("wrong");
+    wrong.annotations_mut().insert("wrong".to_owned(), "Service web does not exist".to_owned());
+    create(&ingresses, &wrong).await;
+    until_says(&ingresses, "wrong", &[ADDRESS]).await;
+    first.until("the event", |replica| replica.count("sesame_events_total", "created") == 1).await;
+    assert_eq!((first.written(), second.written()), (1, 0));
+
+    stop.cancel();
+    leader.await.unwrap();
+    testbed::within("the follower to lead", LIMIT, following.watch().wait_for(|is| *is)).await.unwrap().unwrap();
+    create(&ingresses, &ingress("after")).await;
+    until_says(&ingresses, "after", &[ADDRESS]).await;
+    second.until("the event to be known", |replica| replica.count("sesame_events_total", "known") == 1).await;
+    assert_eq!((first.written(), second.written()), (1, 1), "only what was new");
+    assert_eq!(all(api, &namespace).await.len(), 1);
+    first.stop().await;
+    second.stop().await;
+}
