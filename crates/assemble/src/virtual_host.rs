@@ -28,8 +28,10 @@ pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, everyone: &[Arc<Route>
             _ => kept.push(route),
         }
     }
+    // One object at most owns a host as a whole, so all routes that know of a limit know of the same.
+    let limit = kept.iter().find_map(|route| route.policy.host_limit.clone());
     let deeper = if matches!(host, Host::Wildcard(_)) { everyone.to_vec() } else { Vec::new() };
-    Assembled { host: VirtualHost { host: host.clone(), routes: kept, deeper }, lost }
+    Assembled { host: VirtualHost { host: host.clone(), routes: kept, deeper, limit }, lost }
 }
 
 /// Nobody asked for what is only implied, so nobody is told when it gives way.

@@ -1,6 +1,7 @@
 //! A Service port as Envoy's cluster.
 
 pub mod breakers;
+pub mod health;
 pub mod protocol;
 
 use crate::{endpoints::socket, name};
@@ -42,6 +43,9 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             healthy_panic_threshold: Some(Percent { value: 0.0 }),
             ..Default::default()
         }),
+        health_checks: health::checks(cluster),
+        ignore_health_on_host_removal: cluster.health.is_some(),
+        lb_config: health::slow_start(cluster),
         circuit_breakers: breakers::thresholds(&cluster.breakers),
         transport_socket: protocol::transport_socket(cluster),
         typed_extension_protocol_options: protocol::options(cluster),

@@ -2,7 +2,10 @@
 
 pub mod action;
 pub mod condition;
+pub mod filters;
+pub mod hash;
 pub mod headers;
+pub mod internal_redirect;
 pub mod path;
 pub mod retry;
 
@@ -25,6 +28,7 @@ pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
         r#match: Some(path::route_match(host, route, names)),
         metadata: Some(origin(&route.origin.object)),
         action: Some(action::action(&route.action)),
+        typed_per_filter_config: filters::of_route(&route.policy),
         request_headers_to_add: headers::set(&route.policy.request_headers),
         request_headers_to_remove: headers::remove(&route.policy.request_headers),
         response_headers_to_add: headers::set(&route.policy.response_headers),

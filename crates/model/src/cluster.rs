@@ -4,8 +4,12 @@
 //! whatever order, on every replica. What the Service itself says (protocol, circuit breakers) is content, not name: a
 //! change of it updates the cluster in place. What a route says about the way there ([`Variant`]) is identity.
 
+mod health;
+mod trust;
 mod variant;
 
+pub use health::{Aggression, HealthCheck, SlowStart};
+pub use trust::{Trust, Validation};
 pub use variant::{Balance, Variant};
 
 use crate::{EndpointsId, Timeout};
@@ -121,6 +125,12 @@ pub struct Cluster {
     pub idle: Timeout,
     /// How an endpoint is chosen.
     pub balance: Balance,
+    /// How its endpoints are probed.
+    pub health: Option<HealthCheck>,
+    /// How new endpoints are eased in; only where they are used in turn or by least requests.
+    pub slow_start: Option<SlowStart>,
+    /// Whom to trust; anybody where nothing is said.
+    pub trust: Option<Trust>,
 }
 
 impl Cluster {
@@ -128,13 +138,15 @@ impl Cluster {
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
         let Some(variant) = &id.variant else { return self };
-        let Variant { protocol, server_name, idle, balance } = &**variant;
+        let Variant { protocol, server_name, idle, balance, health, slow_start, validation: _ } = &**variant;
         Self {
             id: id.clone(),
             protocol: protocol.unwrap_or(self.protocol),
             server_name: server_name.clone().or(self.server_name),
             idle: *idle,
             balance: *balance,
+            health: health.clone(),
+            slow_start: slow_start.clone(),
             ..self
         }
     }

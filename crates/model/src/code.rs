@@ -142,6 +142,11 @@ codes! {
     5008 ProxyIgnored Warning "the field has no effect here" "remove it, or what it conflicts with";
     5009 ProxyNotDynamic Warning "what looks like a dynamic value is sent as plain text" "use one of the values that are allowed, or double the `%` to say that plain text is meant";
     5010 ProxyTlsConfig Error "the TLS settings contradict each other" "set exactly one of secretName and passthrough, and a minimum version that is not above the maximum";
+    5011 ProxyCors Error "corsPolicy cannot be used" "correct the field that is named; an origin is `*`, scheme://host or a regular expression";
+    5012 ProxyClientsBoth Error "both ipAllowPolicy and ipDenyPolicy are set" "use one of the two";
+    5013 ProxyClients Error "an IP policy cannot be used" "use source Peer or Remote, and an address or range";
+    5014 ProxyClientsRange Error "an IP policy has something that is no address and no range" "write an address, or a range such as 10.0.0.0/8";
+    5015 ProxyHostLimit Error "rateLimitPolicy of the host cannot be used" "correct the field that is named";
     5020 ProxyIncludePath Error "the path conditions of an include cannot be used" "an include has at most one path condition: a prefix that begins with `/`";
     5021 ProxyIncludeDuplicate Error "two includes have the same conditions" "change the conditions of one; the first is served";
     5022 ProxyIncludeNotFound Error "the included HTTPProxy does not exist" "create it, or correct its name and namespace; its conditions answer 502 meanwhile";
@@ -162,12 +167,18 @@ codes! {
     5041 ProxyPrefixDuplicate Error "a prefix is replaced twice" "remove one of the two entries";
     5042 ProxyPrefixAmbiguous Error "two entries replace every prefix" "give one of them a prefix";
     5043 ProxyPrefixReplacement Error "the replacement is not a path" "write a path that begins with `/`";
+    5044 ProxyLimit Error "rateLimitPolicy cannot be used" "correct the field that is named";
+    5045 ProxyHealthCheck Error "healthCheckPolicy cannot be used" "correct the field that is named";
+    5046 ProxyInternalRedirect Error "internalRedirectPolicy cannot be used" "correct the field that is named";
     5050 ProxyServicePort Error "the port of the service is no port" "use a number from 1 to 65535";
     5051 ProxyServiceProtocol Error "the protocol of the service is not known" "use h2, h2c or tls";
     5052 ProxyServiceRequestHeaders Error "requestHeadersPolicy of the service cannot be used" "name each header once, with a value that a header can carry";
     5053 ProxyServiceResponseHeaders Error "responseHeadersPolicy of the service cannot be used" "name each header once, not Host, with a value that a header can carry";
     5054 ProxyServiceWeight Error "the weights cannot be used" "use weights from 0 whose sum is below 4294967296";
     5055 ProxyMirrors Error "the route has several mirrors" "mirror to one service";
+    5056 ProxySlowStart Error "slowStartPolicy cannot be used" "use a window such as `10s`, an aggression above 0, and RoundRobin or WeightedLeastRequest";
+    5057 ProxyUpstreamValidation Error "validation of the service cannot be used" "name a Secret with ca.crt and the names that the backend's certificate has";
+    5058 ProxyCaNotDelegated Error "the CA's Secret of another namespace is not delegated to this one" "its owner adds a TLSCertificateDelegation that names the Secret and this namespace";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";

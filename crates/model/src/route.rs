@@ -4,15 +4,22 @@
 //! assembly, from [`Rank`] and from the matches themselves.
 
 pub mod action;
+pub mod clients;
 pub mod condition;
+pub mod cors;
+pub mod limit;
 pub mod path;
 pub mod policy;
 pub mod rank;
 
 pub use action::{
-    Action, Forward, HostRewrite, Mirror, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, WeightedCluster,
+    Action, CrossScheme, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, Redirect, RedirectPath, Respond,
+    RetryPolicy, Scheme, WeightedCluster,
 };
+pub use clients::{AddressOf, Cidr, ClientFilter};
 pub use condition::{Conditions, HeaderMatch, QueryMatch, Test, TextMatch};
+pub use cors::Cors;
+pub use limit::LocalLimit;
 pub use path::{ACME, Path, PathError, PathMatch};
 pub use policy::{HeaderChanges, Policy};
 pub use rank::{Dialect, Rank};

@@ -1,6 +1,6 @@
 //! A virtual host: every route of one host on one listener, in the order a proxy must try them.
 
-use crate::{Host, ListenerId, Route, tls::Termination};
+use crate::{Host, ListenerId, Route, route::LocalLimit, tls::Termination};
 use std::{fmt, sync::Arc};
 
 /// Where a virtual host is looked up: the listener, and under TLS the filter chain that the connection took.
@@ -31,4 +31,6 @@ pub struct VirtualHost {
     /// For a wildcard host: the routes for names that lie deeper than one label below it. A proxy takes those names for
     /// this host's, but they are nobody's, and so belong to whoever takes every host.
     pub deeper: Vec<Arc<Route>>,
+    /// How many requests are taken of all routes together that say nothing about it themselves.
+    pub limit: Option<Arc<LocalLimit>>,
 }

@@ -4,6 +4,7 @@ use crate::objects::Secrets;
 use engine::{Derived, Input, Reads, Table};
 use model::{SecretId, tls::KeyPair};
 use resolve::{Certificate, No};
+use std::sync::Arc;
 
 /// What each Secret holds: a certificate, or the reason why it cannot be one.
 pub struct Certificates;
@@ -17,6 +18,21 @@ impl Table for Certificates {
 impl Derived for Certificates {
     fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Certificate, No>> {
         Some(resolve::certificate::read(reads.get::<Secrets>(id)?))
+    }
+}
+
+/// The CA bundle in each Secret, or the reason why there is none. In the lane, because clusters read it.
+pub struct Bundles;
+
+impl Table for Bundles {
+    type Key = SecretId;
+    type Value = Result<Arc<str>, No>;
+    const NAME: &'static str = "CA bundles";
+}
+
+impl Derived for Bundles {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Arc<str>, No>> {
+        Some(resolve::ca::read(reads.get::<Secrets>(id)?))
     }
 }
 
@@ -35,4 +51,5 @@ impl Input for SelfSigned {}
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
     pipeline.derived(Certificates).each::<Secrets>();
+    pipeline.derived(Bundles).each::<Secrets>().lane();
 }

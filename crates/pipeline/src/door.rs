@@ -1,7 +1,7 @@
 //! The door through which a dialect looks at the tables: every look is a read that the engine tracks.
 
 use crate::{
-    certificates::Certificates,
+    certificates::{Bundles, Certificates},
     objects::{Delegations, DelegationsBySecret, HttpProxies, IngressClasses, Named, RootsByFqdn},
     services::Known,
     units::DefaultClass,
@@ -42,6 +42,11 @@ impl View for Door<'_, '_> {
     fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
         self.secrets.push(id.clone());
         self.reads.get::<Certificates>(id).cloned()
+    }
+
+    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>> {
+        self.secrets.push(id.clone());
+        self.reads.get::<Bundles>(id).cloned()
     }
 
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool {

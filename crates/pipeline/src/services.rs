@@ -1,12 +1,13 @@
 //! Services, and of those that routes use, their clusters and endpoints. All of it is in the lane.
 
 use crate::{
+    certificates::Bundles,
     objects::{EndpointSlices, Named, Services, SlicesByService},
     settings::Settings,
     units::ClustersInUse,
 };
 use engine::{Derived, Reads, Table};
-use model::{Cluster, ClusterId, Endpoints};
+use model::{Cluster, ClusterId, Endpoints, cluster::Trust};
 use resolve::Service;
 
 /// What is known about each Service.
@@ -35,7 +36,13 @@ impl Table for Clusters {
 
 impl Derived for Clusters {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-        Some(reads.get::<Known>(&service(id))?.cluster(id.backend.port)?.varied(id))
+        let cluster = reads.get::<Known>(&service(id))?.cluster(id.backend.port)?.varied(id);
+        let Some(validation) = id.variant.as_ref().and_then(|variant| variant.validation.as_ref()) else {
+            return Some(cluster);
+        };
+        // Without the CA there is nobody to trust, and no cluster: the unit that asked for it knows.
+        let bundle = reads.get::<Bundles>(&validation.ca)?.as_ref().as_ref().ok()?.clone();
+        Some(Cluster { trust: Some(Trust { bundle, names: validation.names.clone() }), ..cluster })
     }
 }
 

@@ -1,6 +1,7 @@
 //! CA bundles: whom to trust.
 
 use crate::{No, certificate::pem};
+use kinds::Secret;
 use model::Code;
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -21,4 +22,14 @@ pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, No> {
         }
     }
     Ok(pem::text("CERTIFICATE", &certificates).into())
+}
+
+/// The bundle in a Secret.
+pub fn read(secret: &Secret) -> Result<Arc<str>, No> {
+    let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
+    match secret.get(ENTRY) {
+        Ok(Some(content)) if !content.is_empty() => bundle(&name, content),
+        Ok(_) => Err(No::new(Code::SecretKeyMissing, format!("{name} has no {ENTRY}"))),
+        Err(fault) => Err(No::new(Code::SecretKeyMissing, format!("{name}: {fault}"))),
+    }
 }

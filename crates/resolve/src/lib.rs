@@ -56,6 +56,9 @@ pub trait View {
     /// The certificate in a Secret; a Secret that is there may hold none that can be used.
     fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>>;
 
+    /// The CA bundle in a Secret; a Secret that is there may hold none that can be used.
+    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>>;
+
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool;
 }
@@ -75,6 +78,19 @@ pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<()
         return Err(No::new(Code::DelegationMissing, why));
     }
     match view.certificate(id).as_deref() {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(no)) => Err(no.clone()),
+        None => Err(No::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
+    }
+}
+
+/// The CA bundle in a Secret, for an object of namespace `user`.
+pub fn trusted(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
+    if *id.namespace != *user && !view.delegated(id, user) {
+        let why = format!("Secret {id} is not delegated to namespace {user}");
+        return Err(No::new(Code::DelegationMissing, why));
+    }
+    match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
         None => Err(No::new(Code::SecretNotFound, format!("there is no Secret {id}"))),

@@ -144,8 +144,9 @@ impl Service {
             Target::Refused(_) => return None,
         };
         let id = self.endpoints_id(number).into();
-        let (idle, balance) = Default::default();
-        Some(Cluster { id, discovery, protocol: port.protocol, server_name, breakers: self.breakers, idle, balance })
+        let (idle, balance, health, slow_start, trust) = Default::default();
+        let (protocol, breakers) = (port.protocol, self.breakers);
+        Some(Cluster { id, discovery, protocol, server_name, breakers, idle, balance, health, slow_start, trust })
     }
 
     fn endpoints_id(&self, port: u16) -> EndpointsId {

@@ -10,6 +10,7 @@
 
 pub mod class;
 pub mod condition;
+pub mod cors;
 pub mod include;
 pub mod root;
 pub mod route;
@@ -18,7 +19,10 @@ mod tests;
 pub mod tls;
 
 use kinds::{Fault, HttpProxy, Vendor};
-use model::{Code, FieldPath, ObjectRef, Unit, Verdict};
+use model::{
+    Code, FieldPath, ObjectRef, Unit, Verdict,
+    route::{ClientFilter, Cors, LocalLimit},
+};
 use resolve::View;
 use std::sync::Arc;
 
@@ -56,7 +60,8 @@ pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, s
         let (hosts, routes, tls, members, verdicts) = Default::default();
         return Some(Unit { subject, hosts, routes, tls, members, part: true, verdicts });
     }
-    let mut work = Work { vendor, settings, view, verdicts: Vec::new(), members: Vec::new() };
+    let (verdicts, members, host) = Default::default();
+    let mut work = Work { vendor, settings, view, host, verdicts, members };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
     let Work { mut verdicts, mut members, .. } = work;
     verdicts.sort();
@@ -85,8 +90,18 @@ pub(crate) struct Work<'a, V> {
     pub vendor: Vendor,
     pub settings: &'a Settings,
     pub view: &'a mut V,
+    /// What holds for all routes that say nothing about it.
+    pub host: HostPolicy,
     pub verdicts: Vec<Verdict>,
     pub members: Vec<ObjectRef>,
+}
+
+/// What a host says for all its routes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostPolicy {
+    pub clients: Option<ClientFilter>,
+    pub limit: Option<Arc<LocalLimit>>,
+    pub cors: Option<Arc<Cors>>,
 }
 
 impl<V> Work<'_, V> {

@@ -1,6 +1,10 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
-use crate::{HttpProxyView, No, Work, class, include, route::Made, subject, tls};
+use crate::{
+    HttpProxyView, No, Work, class, cors, include,
+    route::{Made, clients, limit},
+    subject, tls,
+};
 use kinds::{
     HttpProxy, Vendor,
     http_proxy::{VirtualHost, virtual_host::Tls},
@@ -33,7 +37,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     };
     let checked = termination(work, object, virtual_host, &host);
     let (termination, whole) = match checked {
-        Ok(termination) => (termination, host_policies(object, virtual_host)),
+        Ok(termination) => (termination, host_policies(work, object, virtual_host)),
         Err(nos) => (None, nos),
     };
     let made = if whole.is_empty() {
@@ -110,21 +114,23 @@ fn termination(
     }
 }
 
-/// What holds for all routes and is not served yet: the host fails closed.
-fn host_policies(object: &HttpProxy, host: &VirtualHost) -> Vec<No> {
-    let at = |name: &str| FieldPath::from("spec.virtualhost").field(name);
+/// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
+fn host_policies<V>(work: &mut Work<'_, V>, object: &HttpProxy, host: &VirtualHost) -> Vec<No> {
+    let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
+    let mut gather = |found: Result<(), No>| nos.extend(found.err());
+    let clients = clients::filter(&host.ip_allow, &host.ip_deny, &field);
+    gather(clients.map(|clients| work.host.clients = clients));
+    let limit = limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    gather(limit.map(|limit| work.host.limit = limit.map(Arc::new)));
+    gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
     let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
         Ok(false) => {}
-        Ok(true) => nos.push(No::unsupported(at(name))),
+        Ok(true) => nos.push(No::unsupported(field.field(name))),
         Err(fault) => nos.push(fault.into()),
     };
     check("authorization", host.authorization.get().map(Option::is_some));
-    check("corsPolicy", host.cors_policy.get().map(Option::is_some));
-    check("rateLimitPolicy", host.rate_limit_policy.get().map(Option::is_some));
     check("jwtProviders", host.jwt_providers.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
-    check("ipAllowPolicy", host.ip_allow.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
-    check("ipDenyPolicy", host.ip_deny.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
     match object.spec.tcp_proxy.get() {
         Ok(None) => {}
         Ok(Some(_)) => nos.push(No::unsupported("spec.tcpproxy".into())),

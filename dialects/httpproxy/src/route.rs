@@ -3,13 +3,19 @@
 //! A route whose conditions cannot be read takes nothing. One whose conditions are good and of which anything else
 //! cannot be used answers 503 on them: a client sees an outage of this route, not the answer of another.
 
+pub mod balance;
+pub mod clients;
 pub mod headers;
+pub mod health;
+pub mod internal_redirect;
+pub mod limit;
 pub mod redirect;
 pub mod respond;
 pub mod retry;
 pub mod rewrite;
 pub mod service;
 pub mod timeout;
+pub mod validation;
 
 use crate::{HttpProxyView, No, Work, condition::Scope};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
@@ -73,6 +79,12 @@ fn done(
     let mut policy = Policy::default();
     let mut host = None;
     gather(headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
+    (policy.cors, policy.host_limit) = (work.host.cors.clone(), work.host.limit.clone());
+    // A route's own lists stand in place of the host's.
+    let clients = clients::filter(&route.ip_allow, &route.ip_deny, &place.field);
+    gather(clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
+    let limit = limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
+    gather(limit.map(|limit| policy.limit = limit));
     let redirect = said(&route.request_redirect_policy);
     let respond = said(&route.direct_response_policy);
     let services = !route.services.is_empty();
@@ -127,7 +139,13 @@ fn forward(
     let mut notes = Vec::new();
     gather(retry::policy(&route.retry_policy, &place.field, &mut notes).map(|retry| forward.retry = retry));
     gather(rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path));
-    let way = service::Way { idle: idle_connection, host: forward.host.clone() };
+    let mut health = None;
+    gather(health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
+    let redirect = internal_redirect::policy(&route.internal_redirect_policy, &place.field);
+    gather(redirect.map(|found| forward.internal_redirect = found));
+    let mut balance = Default::default();
+    gather(balance::policy(work, place, route).map(|(way, hash)| (balance, forward.hash) = (way, hash)));
+    let way = service::Way { idle: idle_connection, host: forward.host.clone(), balance, health };
     let backends = service::backends(work, place, route, way);
     notes.into_iter().for_each(|note| work.tell(place.subject, note));
     match backends {
@@ -159,11 +177,6 @@ fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<No> {
     }
     check("authPolicy", route.auth_policy.get().map(Option::is_some));
     check("jwtVerificationPolicy", route.jwt_verification_policy.get().map(Option::is_some));
-    check("ipAllowPolicy", filled(&route.ip_allow));
-    check("ipDenyPolicy", filled(&route.ip_deny));
-    check("healthCheckPolicy", route.health_check_policy.get().map(Option::is_some));
     check("cookieRewritePolicies", filled(&route.cookie_rewrite_policies));
-    check("rateLimitPolicy", route.rate_limit_policy.get().map(Option::is_some));
-    check("internalRedirectPolicy", route.internal_redirect_policy.get().map(Option::is_some));
     nos
 }

@@ -1,1 +1,164 @@
-//! The dialect on a handful of objects.
+//! The dialect on a handful of objects, and on far too many.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use super::*;
+use model::{
+    Code, SecretId,
+    route::{Action, PathMatch},
+};
+use resolve::{Certificate, Service};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, time::Instant};
+
+/// Objects by name; every Service is there.
+#[derive(Default)]
+struct World {
+    proxies: BTreeMap<String, Arc<HttpProxy>>,
+}
+
+impl World {
+    fn with(mut self, name: &str, spec: Value) -> Self {
+        let object = json!({ "metadata": { "name": name, "namespace": "a" }, "spec": spec }).to_string();
+        let decoded = kinds::decode_json(kinds::Kind::HttpProxy(Vendor::Contour), object.as_bytes()).unwrap();
+        self.proxies.insert(name.to_owned(), decoded.object.get::<HttpProxy>().unwrap().clone());
+        self
+    }
+
+    fn unit(&mut self, name: &str) -> Unit {
+        let object = self.proxies[name].clone();
+        unit(Vendor::Contour, &object, self, &Settings::default()).unwrap()
+    }
+}
+
+impl View for World {
+    fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
+        let object =
+            json!({ "metadata": { "name": name, "namespace": namespace }, "spec": { "ports": [{ "port": 80 }] } });
+        let decoded = kinds::decode_json(kinds::Kind::Service, object.to_string().as_bytes()).unwrap();
+        Some(Arc::new(Service::read(decoded.object.get::<kinds::Service>().unwrap(), &resolve::Settings::default())))
+    }
+
+    fn certificate(&mut self, _: &SecretId) -> Option<Arc<Result<Certificate, resolve::No>>> {
+        None
+    }
+
+    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, resolve::No>>> {
+        None
+    }
+
+    fn delegated(&mut self, _: &SecretId, _: &str) -> bool {
+        false
+    }
+}
+
+impl HttpProxyView for World {
+    fn proxy(&mut self, _: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>> {
+        self.proxies.get(name).filter(|_| namespace == "a").cloned()
+    }
+
+    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)> {
+        let is_root = |object: &&Arc<HttpProxy>| {
+            let host = object.spec.virtual_host.ok().and_then(Option::as_ref);
+            host.is_some_and(|host| matches!(host.fqdn.ok(), Some(Some(own)) if **own == *fqdn))
+        };
+        self.proxies.values().filter(is_root).map(|object| (Vendor::Contour, object.clone())).collect()
+    }
+}
+
+fn routes() -> Value {
+    json!([{ "services": [{ "name": "web", "port": 80 }] }])
+}
+
+fn root(includes: Value) -> Value {
+    json!({ "virtualhost": { "fqdn": "a.example.com" }, "includes": includes })
+}
+
+fn codes(unit: &Unit) -> Vec<Code> {
+    unit.verdicts.iter().map(|verdict| verdict.code).collect()
+}
+
+#[test]
+fn a_thousand_children_in_a_row_and_side_by_side() {
+    let begun = Instant::now();
+    let mut deep = World::default().with("root", root(json!([{ "name": "c0" }])));
+    for n in 0..1000 {
+        let next = json!([{ "name": format!("c{}", n + 1), "conditions": [{ "prefix": "/x" }] }]);
+        let includes = if n < 999 { next } else { json!([]) };
+        deep = deep.with(&format!("c{n}"), json!({ "includes": includes, "routes": routes() }));
+    }
+    let unit = deep.unit("root");
+    assert_eq!((unit.routes.len(), unit.members.len(), codes(&unit)), (1000, 1000, Vec::new()));
+
+    let includes = (0..1000).map(|n| json!({ "name": format!("c{n}"), "conditions": [{ "prefix": format!("/{n}") }] }));
+    let mut wide = World::default().with("root", root(includes.collect()));
+    for n in 0..1000 {
+        wide = wide.with(&format!("c{n}"), json!({ "routes": routes() }));
+    }
+    let unit = wide.unit("root");
+    assert_eq!((unit.routes.len(), unit.members.len(), codes(&unit)), (1000, 1000, Vec::new()));
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn children_that_double_at_each_level_come_to_an_end() {
+    let begun = Instant::now();
+    let mut world = World::default().with("root", root(json!([{ "name": "c0" }])));
+    for n in 0..40 {
+        let name = format!("c{}", n + 1);
+        let twice = json!([
+            { "name": name, "conditions": [{ "prefix": "/a" }] },
+            { "name": name, "conditions": [{ "prefix": "/b" }] },
+        ]);
+        world = world.with(&format!("c{n}"), json!({ "includes": twice }));
+    }
+    let unit = world.with("c40", json!({ "routes": routes() })).unit("root");
+    assert!(codes(&unit).contains(&Code::ProxyIncludeLimit));
+    assert!(unit.routes.len() <= include::MOST);
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn many_conditions_take_no_more_than_their_share_of_time() {
+    let begun = Instant::now();
+    let conditions: Vec<Value> =
+        (0..1500).map(|n| json!({ "header": { "name": format!("x-{n}"), "exact": "a value" } })).collect();
+    let spec = json!({
+        "virtualhost": { "fqdn": "a.example.com" },
+        "routes": [{ "conditions": conditions, "services": [{ "name": "web", "port": 80 }] }],
+    });
+    assert!(spec.to_string().len() > 64 * 1024);
+    let unit = World::default().with("root", spec).unit("root");
+    assert_eq!(unit.routes[0].route.conditions.headers.len(), 1500);
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_pattern_of_a_child_stays_behind_its_parents_prefix() {
+    let child = json!({ "routes": [
+        { "conditions": [{ "regex": "/x|/admin" }], "directResponsePolicy": { "statusCode": 200 } },
+        { "conditions": [{ "regex": "/a//b" }], "directResponsePolicy": { "statusCode": 200 } },
+    ] });
+    let includes = json!([{ "name": "child", "conditions": [{ "prefix": "/a.b/" }] }]);
+    let unit = World::default().with("root", root(includes)).with("child", child).unit("root");
+    let paths: Vec<&str> = unit.routes.iter().map(|piece| piece.route.path.text()).collect();
+    assert_eq!(paths, [r"/a\.b(?:/x|/admin)", r"/a\.b(?:/a//b)"]);
+    assert!(unit.routes.iter().all(|piece| matches!(piece.route.path, PathMatch::Regex(_))));
+}
+
+#[test]
+fn of_two_routes_that_match_alike_the_parents_and_the_later_one_win() {
+    let respond = |status: u16| json!({ "directResponsePolicy": { "statusCode": status } });
+    let mut spec = root(json!([{ "name": "child" }]));
+    spec["routes"] = json!([respond(201), respond(202)]);
+    let mut world = World::default().with("root", spec).with("child", json!({ "routes": [respond(203)] }));
+    let unit = world.unit("root");
+    let winner = unit.routes.iter().min_by_key(|piece| piece.route.rank.clone()).unwrap();
+    assert!(matches!(&winner.route.action, Action::Respond(respond) if respond.status == 202));
+}
+
+#[test]
+fn a_child_by_itself_asks_for_nothing() {
+    let unit = World::default().with("child", json!({ "routes": routes() })).unit("child");
+    assert!(unit.part && unit.routes.is_empty() && unit.hosts.is_empty() && unit.verdicts.is_empty());
+}

@@ -56,7 +56,7 @@ pub(crate) fn termination(
 }
 
 /// A Secret as it is written: `name`, or `namespace/name` for one of another namespace.
-fn secret_id(own: &str, text: &str) -> SecretId {
+pub(crate) fn secret_id(own: &str, text: &str) -> SecretId {
     match text.split_once('/') {
         Some((namespace, name)) => SecretId::new(namespace, name),
         None => SecretId::new(own, text),

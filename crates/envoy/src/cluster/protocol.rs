@@ -1,6 +1,14 @@
 //! What a backend speaks: HTTP version and encryption.
 
 use crate::route::action::timeout;
+use envoy_api::envoy::{
+    config::core::v3::{DataSource, data_source::Specifier},
+    extensions::transport_sockets::tls::v3::{
+        CertificateValidationContext, SubjectAltNameMatcher, common_tls_context::ValidationContextType,
+        subject_alt_name_matcher::SanType,
+    },
+    r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern},
+};
 use envoy_api::{
     any,
     envoy::{
@@ -22,8 +30,9 @@ use envoy_api::{
     },
     google::protobuf::Any,
 };
-use model::Timeout;
+use model::{Timeout, cluster::Trust};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
@@ -48,7 +57,8 @@ pub fn options(cluster: &model::Cluster) -> BTreeMap<String, Any> {
     BTreeMap::from([(OPTIONS.to_owned(), any(&options))])
 }
 
-/// TLS to the backend. Nothing was said about whom to trust, so nobody is verified: the connection is private, not proven.
+/// TLS to the backend. Where nothing was said about whom to trust, nobody is verified: the connection is private, not
+/// proven.
 pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
     if !cluster.protocol.is_tls() {
         return None;
@@ -63,6 +73,10 @@ pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
                 ..Default::default()
             }),
             alpn_protocols: alpn,
+            validation_context_type: cluster
+                .trust
+                .as_ref()
+                .map(|trust| ValidationContextType::ValidationContext(validation(trust))),
             ..Default::default()
         }),
         sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),
@@ -72,4 +86,22 @@ pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
         name: "envoy.transport_sockets.tls".to_owned(),
         config_type: Some(ConfigType::TypedConfig(any(&context))),
     })
+}
+
+/// Whom to trust: who was signed by the CA and has one of the names.
+fn validation(trust: &Trust) -> CertificateValidationContext {
+    let bundle = Specifier::InlineBytes(trust.bundle.as_bytes().to_vec());
+    let name = |name: &Arc<str>| SubjectAltNameMatcher {
+        san_type: SanType::Dns.into(),
+        matcher: Some(StringMatcher {
+            match_pattern: Some(MatchPattern::Exact(name.to_string())),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    CertificateValidationContext {
+        trusted_ca: Some(DataSource { specifier: Some(bundle), ..Default::default() }),
+        match_typed_subject_alt_names: trust.names.iter().map(name).collect(),
+        ..Default::default()
+    }
 }

@@ -1,10 +1,14 @@
 //! The HTTP filters, in the order a request goes through them.
 
 use super::compression;
+use crate::route::filters::{CLIENTS, CORS, LOCAL_LIMIT};
 use envoy_api::{
     Any, any,
     envoy::extensions::filters::{
-        http::{grpc_stats::v3::FilterConfig as GrpcStats, grpc_web::v3::GrpcWeb, router::v3::Router},
+        http::{
+            cors::v3::Cors, grpc_stats::v3::FilterConfig as GrpcStats, grpc_web::v3::GrpcWeb,
+            local_ratelimit::v3::LocalRateLimit, rbac::v3::Rbac, router::v3::Router,
+        },
         network::http_connection_manager::v3::{HttpFilter, http_filter::ConfigType},
     },
 };
@@ -17,6 +21,11 @@ pub fn http(http: &HttpSettings) -> Vec<HttpFilter> {
     filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
     let stats = GrpcStats { emit_filter_state: true, enable_upstream_stats: true, ..Default::default() };
     filters.push(filter("envoy.filters.http.grpc_stats", any(&stats)));
+    // Routes tell these what to do; by themselves they do nothing.
+    filters.push(filter(CORS, any(&Cors {})));
+    let limit = LocalRateLimit { stat_prefix: "local_limit".to_owned(), ..Default::default() };
+    filters.push(filter(LOCAL_LIMIT, any(&limit)));
+    filters.push(filter(CLIENTS, any(&Rbac::default())));
     filters.push(filter("envoy.filters.http.router", any(&Router::default())));
     filters
 }

@@ -18,7 +18,7 @@ fn tls(secret: &str) -> RouteTableId {
 }
 
 fn host(text: &str) -> VirtualHost {
-    VirtualHost { host: Host::parse(text).expect("a host"), routes: Vec::new(), deeper: Vec::new() }
+    VirtualHost { host: Host::parse(text).expect("a host"), routes: Vec::new(), deeper: Vec::new(), limit: None }
 }
 
 #[test]

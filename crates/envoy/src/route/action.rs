@@ -1,6 +1,6 @@
 //! What is done with a request.
 
-use super::{headers, retry};
+use super::{hash, headers, internal_redirect, retry};
 use crate::name;
 use envoy_api::envoy::r#type::v3::FractionalPercent;
 use envoy_api::{
@@ -42,6 +42,8 @@ fn forwarded(forward: &Forward) -> RouteAction {
         request_mirror_policies: forward.mirrors.iter().map(mirror).collect(),
         prefix_rewrite: forward.rewrite.as_ref().map_or_else(String::new, ToString::to_string),
         host_rewrite_specifier: forward.host.as_ref().map(host),
+        hash_policy: forward.hash.iter().map(hash::policy).collect(),
+        internal_redirect_policy: forward.internal_redirect.as_ref().map(internal_redirect::policy),
         upgrade_configs: if forward.websocket { vec![websocket()] } else { Vec::new() },
         ..Default::default()
     }

@@ -4,7 +4,7 @@
 //! one. The name is a hash of a text in which every setting stands by name, so that it is equal on every replica, and a
 //! setting that a later version adds changes no name of today.
 
-use super::Protocol;
+use super::{HealthCheck, Protocol, SlowStart, Validation};
 use crate::Timeout;
 use std::{
     fmt::{self, Write},
@@ -36,6 +36,12 @@ pub struct Variant {
     pub idle: Timeout,
     /// How an endpoint is chosen.
     pub balance: Balance,
+    /// How endpoints are probed.
+    pub health: Option<HealthCheck>,
+    /// How new endpoints are eased in.
+    pub slow_start: Option<SlowStart>,
+    /// Whom to trust.
+    pub validation: Option<Validation>,
 }
 
 impl Variant {
@@ -46,7 +52,7 @@ impl Variant {
 
     /// All of it as a text; what says nothing leaves nothing.
     pub fn canonical(&self) -> String {
-        let Self { protocol, server_name, idle, balance } = self;
+        let Self { protocol, server_name, idle, balance, health, slow_start, validation } = self;
         let mut out = String::new();
         let mut put = |name: &str, value: fmt::Arguments<'_>| {
             let _infallible = writeln!(out, "{name}={value}");
@@ -68,6 +74,21 @@ impl Variant {
             Balance::LeastRequest => put("balance", format_args!("least-request")),
             Balance::RingHash => put("balance", format_args!("ring-hash")),
         }
+        if let Some(HealthCheck { path, host, interval, timeout, unhealthy, healthy, statuses }) = health {
+            put("health-path", format_args!("{path}"));
+            put("health-host", format_args!("{}", host.as_str()));
+            put("health-times", format_args!("{}ns {}ns", interval.as_nanos(), timeout.as_nanos()));
+            put("health-counts", format_args!("{unhealthy} {healthy}"));
+            put("health-statuses", format_args!("{statuses:?}"));
+        }
+        if let Some(SlowStart { window, aggression, least_percent }) = slow_start {
+            let aggression = aggression.value();
+            put("slow-start", format_args!("{}ns {aggression} {least_percent}", window.as_nanos()));
+        }
+        if let Some(Validation { ca, names }) = validation {
+            put("ca", format_args!("{ca}"));
+            names.iter().for_each(|name| put("subject", format_args!("{name}")));
+        }
         out
     }
 }
@@ -82,7 +103,30 @@ impl fmt::Display for Variant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{HeaderValue, cluster::Aggression, route::Path};
     use std::time::Duration;
+
+    fn health() -> HealthCheck {
+        HealthCheck {
+            path: Path::root(),
+            host: HeaderValue::parse("a").expect("a value"),
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            unhealthy: 2,
+            healthy: 2,
+            statuses: Vec::new(),
+        }
+    }
+
+    fn trusted(ca: &str, names: &[&str]) -> Validation {
+        let names = names.iter().map(|&name| name.into()).collect();
+        Validation { ca: crate::SecretId::new("ns", ca), names }
+    }
+
+    fn slow(aggression: &str, least_percent: u32) -> SlowStart {
+        let aggression = Aggression::parse(aggression).expect("a number");
+        SlowStart { window: Duration::from_secs(1), aggression, least_percent }
+    }
 
     #[test]
     fn every_setting_is_part_of_the_name() {
@@ -96,6 +140,15 @@ mod tests {
             Variant { balance: Balance::Random, ..plain.clone() },
             Variant { balance: Balance::LeastRequest, ..plain.clone() },
             Variant { balance: Balance::RingHash, ..plain.clone() },
+            Variant { health: Some(health()), ..plain.clone() },
+            Variant { health: Some(HealthCheck { statuses: vec![(200, 300)], ..health() }), ..plain.clone() },
+            Variant { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
+            Variant { slow_start: Some(slow("1.0", 10)), ..plain.clone() },
+            Variant { slow_start: Some(slow("1.5", 10)), ..plain.clone() },
+            Variant { slow_start: Some(slow("1.0", 20)), ..plain.clone() },
+            Variant { validation: Some(trusted("a", &["x"])), ..plain.clone() },
+            Variant { validation: Some(trusted("b", &["x"])), ..plain.clone() },
+            Variant { validation: Some(trusted("a", &["x", "y"])), ..plain.clone() },
         ];
         let names: std::collections::BTreeSet<String> = variants.iter().map(Variant::to_string).collect();
         assert_eq!(names.len(), variants.len());

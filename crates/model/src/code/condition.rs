@@ -40,6 +40,11 @@ conditions! {
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
         | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
     DelegationMissing => TLSError DelegationNotPermitted;
+    ProxyCors => CORSError PolicyDidNotParse;
+    ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
+    ProxyClients => IPFilterError IPFilterPolicyNotValid;
+    ProxyClientsRange => IPFilterError InvalidCIDR;
+    ProxyHostLimit => VirtualHostError RateLimitPolicyNotValid;
     ProxyIncludePath => IncludeError PathMatchConditionsNotValid;
     ProxyIncludeDuplicate => IncludeError DuplicateMatchConditions;
     ProxyIncludeNotFound => IncludeError IncludeNotFound;
@@ -56,6 +61,9 @@ conditions! {
     ProxyRetry => RouteError RetryPolicyNotValid;
     ProxyRedirect => RouteError RequestRedirectPolicy;
     ProxyDirectResponse => RouteError DirectResponsePolicyNotValid;
+    ProxyLimit => RouteError RateLimitPolicyNotValid;
+    ProxyHealthCheck => RouteError HealthCheckPolicyInvalid;
+    ProxyInternalRedirect => RouteError InternalRedirectPolicyNotValid;
     ProxyPrefixMissing => PrefixReplaceError MustHavePrefix;
     ProxyPrefixDuplicate => PrefixReplaceError DuplicateReplacement;
     ProxyPrefixAmbiguous => PrefixReplaceError AmbiguousReplacement;
@@ -67,6 +75,9 @@ conditions! {
     ProxyServiceRequestHeaders => ServiceError RequestHeadersPolicyInvalid;
     ProxyServiceResponseHeaders => ServiceError ResponseHeadersPolicyInvalid;
     ProxyServiceWeight => ServiceError WeightNotValid;
+    ProxySlowStart => ServiceError SlowStartInvalid;
+    ProxyUpstreamValidation => ServiceError TLSUpstreamValidation;
+    ProxyCaNotDelegated => TLSError CACertificateNotDelegated;
     ProxyMirrors => ServiceError OnlyOneMirror;
     RouteConflict => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;

@@ -37,6 +37,56 @@ pub struct Forward {
     pub rewrite: Option<Path>,
     /// What the backend sees as the host.
     pub host: Option<HostRewrite>,
+    /// What a hash of the request is made of, where one chooses the endpoint.
+    pub hash: Vec<Hash>,
+    /// Redirects of the backend that the proxy follows itself.
+    pub internal_redirect: Option<InternalRedirect>,
+}
+
+/// A part of the hash of a request.
+#[derive(Clone, Debug, PartialEq, Eq, std::hash::Hash)]
+pub struct Hash {
+    /// What it is made of.
+    pub of: HashOf,
+    /// Nothing after this counts where this gives something.
+    pub terminal: bool,
+}
+
+/// What a hash is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HashOf {
+    /// A cookie of this name, which a client without one is given for its session.
+    Cookie(Arc<str>),
+    /// A header.
+    Header(HeaderName),
+    /// A query parameter.
+    Query(Arc<str>),
+    /// The client's address.
+    SourceIp,
+}
+
+/// Redirects of the backend that the proxy follows itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InternalRedirect {
+    /// How many in a row; one where nothing is said.
+    pub most: Option<u32>,
+    /// Which statuses, of 301, 302, 303, 307 and 308; 302 where there is none.
+    pub statuses: Vec<u32>,
+    /// Whether the scheme may change.
+    pub cross_scheme: CrossScheme,
+    /// Not to a route that was taken before.
+    pub no_repeats: bool,
+}
+
+/// Whether a redirect may change the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CrossScheme {
+    /// It may.
+    Always,
+    /// It may not.
+    Never,
+    /// From HTTP to HTTPS only.
+    SafeOnly,
 }
 
 impl Forward {

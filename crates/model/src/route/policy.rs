@@ -1,6 +1,8 @@
 //! What is done with every request of a route, whatever its action is.
 
+use super::{ClientFilter, Cors, LocalLimit};
 use crate::{HeaderName, header::HeaderFormat};
+use std::sync::Arc;
 
 /// What is changed about headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,4 +20,12 @@ pub struct Policy {
     pub request_headers: HeaderChanges,
     /// What is changed about the headers of an answer.
     pub response_headers: HeaderChanges,
+    /// Which clients may.
+    pub clients: Option<ClientFilter>,
+    /// How many requests of this route are taken.
+    pub limit: Option<LocalLimit>,
+    /// How many requests of all routes of the host are taken together, where a route says nothing.
+    pub host_limit: Option<Arc<LocalLimit>>,
+    /// Which other sites may.
+    pub cors: Option<Arc<Cors>>,
 }

@@ -12,7 +12,9 @@ use crate::certs::Ca;
 /// Backends by name.
 pub struct Backends {
     running: BTreeMap<String, Backend>,
-    /// What all of them present on their TLS ports.
+    /// Who signed what all of them present on their TLS ports.
+    ca: Ca,
+    /// What they present there: a certificate for `backend`.
     tls: Arc<ServerConfig>,
 }
 
@@ -25,7 +27,14 @@ impl Default for Backends {
 impl Backends {
     /// None yet.
     pub fn new() -> Backends {
-        Backends { running: BTreeMap::new(), tls: Ca::new("backends").leaf("backend").make().server_config() }
+        let ca = Ca::new("backends");
+        let tls = ca.leaf("backend").make().server_config();
+        Backends { running: BTreeMap::new(), ca, tls }
+    }
+
+    /// Who signed what they present.
+    pub fn ca(&self) -> &Ca {
+        &self.ca
     }
 
     /// The backend of this name, started if it is not there; its address.

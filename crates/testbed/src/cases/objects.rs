@@ -2,7 +2,8 @@
 //!
 //! A Secret with the annotation `projectsesame.io/test-certificate` gets a certificate for the names in it, separated by
 //! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
-//! never committed.
+//! never committed. A Secret with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of the
+//! `clients`' side, or `garbage`.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -17,6 +18,7 @@ use crate::certs::{Ca, KeyType};
 use crate::state::StateDir;
 
 const CERTIFICATE: &str = "projectsesame.io/test-certificate";
+const AUTHORITY: &str = "projectsesame.io/test-ca";
 const FORM: &str = "projectsesame.io/test-certificate-form";
 
 /// Reads the objects, starts what they need, and gives what could not be read.
@@ -33,7 +35,7 @@ pub(super) async fn read(
     let mut objects: Vec<Object> = batch.changes.into_iter().filter_map(|change| change.object).collect();
     for object in &mut objects {
         if let Object::Secret(secret) = object
-            && let Some(filled) = filled(secret, ca)?
+            && let Some(filled) = filled(secret, ca, backends)?
         {
             *object = Object::Secret(filled.into());
         }
@@ -55,8 +57,17 @@ fn addresses(text: &str) -> BTreeSet<Ipv4Addr> {
     words.filter(|word| word.starts_with("198.18.100.")).filter_map(|word| word.parse().ok()).collect()
 }
 
-fn filled(secret: &Secret, ca: &Ca) -> Result<Option<Secret>, String> {
+fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret>, String> {
     let annotation = |name: &str| secret.meta.annotations.get(name).ok().flatten();
+    if let Some(whose) = annotation(AUTHORITY) {
+        let pem = match &**whose {
+            "backends" => backends.ca().pem(),
+            "clients" => ca.pem(),
+            "garbage" => "no certificate at all",
+            other => return Err(format!("there is no CA of {other}")),
+        };
+        return Ok(Some(secret.clone().with([("ca.crt".into(), pem.as_bytes().into())])));
+    }
     let Some(names) = annotation(CERTIFICATE) else { return Ok(None) };
     let names: Vec<&str> = names.split(' ').collect();
     let (chain, key) = pair(ca, &names, annotation(FORM).map_or("", |form| form))?;

@@ -39,7 +39,7 @@ pub(super) fn route(
     let response = response.read(&route.response_headers_policy, field.field("responseHeadersPolicy"), &mut notes);
     notes.into_iter().for_each(|note| work.tell(place.subject, note));
     let ((request_headers, host), (response_headers, _)) = (request?, response?);
-    Ok((Policy { request_headers, response_headers }, host))
+    Ok((Policy { request_headers, response_headers, ..Policy::default() }, host))
 }
 
 /// The changes on the way to a service and back, and what it sees as the host.

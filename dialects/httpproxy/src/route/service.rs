@@ -5,13 +5,14 @@
 
 use crate::{
     HttpProxyView, No, Work,
-    route::{Place, headers, said},
+    route::{Place, headers, said, validation},
 };
-use kinds::http_proxy::{Route, Service, route::Strategy};
+use kinds::http_proxy::{Route, Service};
 use model::{
     ClusterId, Code, Timeout,
-    cluster::{Balance, Protocol, Variant},
+    cluster::{Aggression, Balance, HealthCheck, Protocol, SlowStart, Variant},
     route::{HostRewrite, Mirror, WeightedCluster},
+    timeout::parse_duration,
 };
 use resolve::PortRef;
 
@@ -19,6 +20,8 @@ use resolve::PortRef;
 pub(super) struct Way {
     pub idle: Timeout,
     pub host: Option<HostRewrite>,
+    pub balance: Balance,
+    pub health: Option<HealthCheck>,
 }
 
 /// The backends of a route.
@@ -37,7 +40,6 @@ pub(super) fn backends(
     route: &Route,
     way: Way,
 ) -> Result<Backends, No> {
-    let balance = balance(work, place, route)?;
     for fault in route.services.faults() {
         work.tell(place.subject, fault.into());
     }
@@ -57,7 +59,7 @@ pub(super) fn backends(
         } else {
             total += weight;
         }
-        match backend(work, &here, service, &way, balance) {
+        match backend(work, &here, service, &way) {
             Err(no) => work.tell(place.subject, no),
             Ok(found) if service.mirror => {
                 let percent = if weight == 0 { 100 } else { weight.min(100) as u32 };
@@ -87,25 +89,6 @@ pub(super) fn backends(
     Ok(backends)
 }
 
-/// How endpoints are chosen. What is not known is in turn, as Contour has it, and told.
-fn balance<V>(work: &mut Work<'_, V>, place: &Place<'_>, route: &Route) -> Result<Balance, No> {
-    let Some(policy) = said(&route.load_balancer_policy)? else { return Ok(Balance::default()) };
-    let field = place.field.field("loadBalancerPolicy").field("strategy");
-    match &policy.strategy {
-        None | Some(Strategy::RoundRobin) => Ok(Balance::RoundRobin),
-        Some(Strategy::Random) => Ok(Balance::Random),
-        Some(Strategy::WeightedLeastRequest) => Ok(Balance::LeastRequest),
-        Some(Strategy::Cookie | Strategy::RequestHash) => Err(No::unsupported(field)),
-        Some(Strategy::Unknown(word)) => {
-            if !word.is_empty() {
-                let why = format!("`{word}` is not a strategy: endpoints are used in turn");
-                work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
-            }
-            Ok(Balance::RoundRobin)
-        }
-    }
-}
-
 struct Found {
     share: WeightedCluster,
     host: Option<HostRewrite>,
@@ -116,7 +99,6 @@ fn backend(
     place: &Place<'_>,
     service: &Service,
     way: &Way,
-    balance: Balance,
 ) -> Result<Found, No> {
     not_yet(place, service)?;
     let (request_headers, response_headers, host) = headers::service(work, place, service)?;
@@ -152,7 +134,10 @@ fn backend(
         protocol: protocol.filter(|protocol| Some(*protocol) != of_service),
         server_name: server_name.map(|name| name.as_str().into()),
         idle: way.idle,
-        balance,
+        balance: way.balance,
+        health: way.health.clone(),
+        slow_start: slow_start(place, service, way.balance)?,
+        validation: validation::policy(work, place, service, spoken)?,
     };
     let cluster = ClusterId { variant: variant.shared(), ..id };
     Ok(Found {
@@ -161,11 +146,32 @@ fn backend(
     })
 }
 
+/// How new endpoints are eased in.
+fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<Option<SlowStart>, No> {
+    let Some(policy) = said(&service.slow_start_policy)? else { return Ok(None) };
+    let field = place.field.field("slowStartPolicy");
+    let no = |name: &str, why: String| No::new(Code::ProxySlowStart, field.field(name), why);
+    if !matches!(balance, Balance::RoundRobin | Balance::LeastRequest) {
+        let why = "it needs the strategy RoundRobin or WeightedLeastRequest";
+        return Err(No::new(Code::ProxySlowStart, field, why));
+    }
+    let window = parse_duration(&policy.window).map_err(|error| no("window", error.to_string()))?;
+    if window.is_zero() {
+        return Err(no("window", "the window is empty".to_owned()));
+    }
+    let text = policy.aggression.as_deref().filter(|text| !text.is_empty()).unwrap_or("1.0");
+    let aggression = Aggression::parse(text);
+    let aggression = aggression.ok_or_else(|| no("aggression", format!("`{text}` is not a number above 0")))?;
+    let percent = policy.min_weight_percent.unwrap_or(10);
+    let least_percent = u32::try_from(percent).ok().filter(|&percent| percent <= 100);
+    let least_percent =
+        least_percent.ok_or_else(|| no("minWeightPercent", format!("{percent} is not from 0 to 100")))?;
+    Ok(Some(SlowStart { window, aggression, least_percent }))
+}
+
 /// What no version serves yet. What protects is not left out in silence.
 fn not_yet(place: &Place<'_>, service: &Service) -> Result<(), No> {
     let check = |name: &str, there: bool| if there { Err(No::unsupported(place.field.field(name))) } else { Ok(()) };
     check("healthPort", service.health_port.is_some())?;
-    check("validation", said(&service.validation)?.is_some())?;
-    check("slowStartPolicy", said(&service.slow_start_policy)?.is_some())?;
     check("cookieRewritePolicies", service.cookie_rewrite_policies.get()?.as_ref().is_some_and(|list| !list.is_empty()))
 }

@@ -1,0 +1,129 @@
+//! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
+
+use envoy_api::{
+    Any, any,
+    envoy::{
+        config::{
+            core::v3::{
+                CidrRange, HeaderValue, HeaderValueOption, RuntimeFractionalPercent,
+                header_value_option::HeaderAppendAction,
+            },
+            rbac::v3::{Permission, Policy as Rule, Principal, Rbac as Rules, permission, principal, rbac::Action},
+        },
+        extensions::filters::http::{
+            cors::v3::CorsPolicy,
+            local_ratelimit::v3::LocalRateLimit,
+            rbac::v3::{Rbac, RbacPerRoute},
+        },
+        r#type::{
+            matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
+            v3::{FractionalPercent, HttpStatus, TokenBucket},
+        },
+    },
+};
+use model::route::{
+    AddressOf, ClientFilter, Cors, LocalLimit, Policy, TextMatch,
+    cors::{HeaderToken, Origin},
+};
+use std::collections::BTreeMap;
+
+/// Which other sites may.
+pub const CORS: &str = "envoy.filters.http.cors";
+/// How many requests are taken.
+pub const LOCAL_LIMIT: &str = "envoy.filters.http.local_ratelimit";
+/// Which clients may.
+pub const CLIENTS: &str = "envoy.filters.http.rbac";
+
+/// What a route tells them.
+pub fn of_route(policy: &Policy) -> BTreeMap<String, Any> {
+    let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
+    let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
+    let clients = policy.clients.as_ref().map(|clients| (CLIENTS, any(&rules(clients))));
+    [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config)).collect()
+}
+
+/// What a virtual host tells them: requests of all its routes are counted together.
+pub fn of_host(limit: Option<&LocalLimit>) -> BTreeMap<String, Any> {
+    limit.map(|limit| (LOCAL_LIMIT.to_owned(), any(&local_limit(limit)))).into_iter().collect()
+}
+
+fn rules(clients: &ClientFilter) -> RbacPerRoute {
+    let principals = clients.ranges.iter().map(|(of, cidr)| {
+        let range =
+            CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
+        let identifier = match of {
+            AddressOf::Peer => principal::Identifier::DirectRemoteIp(range),
+            AddressOf::Remote => principal::Identifier::RemoteIp(range),
+        };
+        Principal { identifier: Some(identifier) }
+    });
+    let everything = Permission { rule: Some(permission::Rule::Any(true)) };
+    let rule = Rule { permissions: vec![everything], principals: principals.collect(), ..Default::default() };
+    let rules = Rules {
+        action: if clients.allow { Action::Allow } else { Action::Deny }.into(),
+        policies: BTreeMap::from([("ip-rules".to_owned(), rule)]),
+        ..Default::default()
+    };
+    RbacPerRoute { rbac: Some(Rbac { rules: Some(rules), ..Default::default() }) }
+}
+
+fn local_limit(limit: &LocalLimit) -> LocalRateLimit {
+    let headers = limit.headers.iter().map(|(name, value)| HeaderValueOption {
+        header: Some(HeaderValue {
+            key: name.to_string(),
+            // Envoy reads operators here, too; what was written is what is sent.
+            value: value.as_str().replace('%', "%%"),
+            ..Default::default()
+        }),
+        append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
+        ..Default::default()
+    });
+    LocalRateLimit {
+        stat_prefix: "route".to_owned(),
+        status: Some(HttpStatus { code: limit.status.into() }),
+        token_bucket: Some(TokenBucket {
+            max_tokens: limit.requests.saturating_add(limit.burst),
+            tokens_per_fill: Some(limit.requests.into()),
+            fill_interval: Some(limit.unit.into()),
+        }),
+        filter_enabled: Some(always()),
+        filter_enforced: Some(always()),
+        response_headers_to_add: headers.collect(),
+        ..Default::default()
+    }
+}
+
+fn always() -> RuntimeFractionalPercent {
+    RuntimeFractionalPercent {
+        default_value: Some(FractionalPercent { numerator: 100, denominator: 0 }),
+        ..Default::default()
+    }
+}
+
+fn cors_policy(cors: &Cors) -> CorsPolicy {
+    let words = |words: &[HeaderToken]| words.iter().map(HeaderToken::as_str).collect::<Vec<_>>().join(",");
+    CorsPolicy {
+        allow_origin_string_match: cors.origins.iter().map(origin).collect(),
+        allow_methods: words(&cors.methods),
+        allow_headers: words(&cors.headers),
+        expose_headers: words(&cors.exposed),
+        max_age: cors.max_age.map_or_else(String::new, |span| span.as_secs().to_string()),
+        allow_credentials: Some(cors.credentials.into()),
+        allow_private_network_access: Some(cors.private_network.into()),
+        ..Default::default()
+    }
+}
+
+fn origin(origin: &Origin) -> StringMatcher {
+    let (pattern, ignore_case) = match origin {
+        Origin::Any => (MatchPattern::Exact("*".to_owned()), false),
+        Origin::Matching(TextMatch::Regex(regex)) => {
+            (MatchPattern::SafeRegex(RegexMatcher { regex: regex.to_string(), ..Default::default() }), false)
+        }
+        Origin::Matching(TextMatch::Exact(text)) => (MatchPattern::Exact(text.to_string()), true),
+        Origin::Matching(TextMatch::Prefix(text)) => (MatchPattern::Prefix(text.to_string()), true),
+        Origin::Matching(TextMatch::Suffix(text)) => (MatchPattern::Suffix(text.to_string()), true),
+        Origin::Matching(TextMatch::Contains(text)) => (MatchPattern::Contains(text.to_string()), true),
+    };
+    StringMatcher { match_pattern: Some(pattern), ignore_case }
+}

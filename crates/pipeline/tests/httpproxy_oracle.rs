@@ -1,0 +1,205 @@
+//! Random trees of HTTPProxies, edited at random: after every batch, all tables equal a build from nothing, and a build of
+//! the same objects in another order gives the same resources.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::{Kind, Object, ObjectKey, Vendor};
+use pipeline::{Pipeline, Settings};
+use proptest::{collection::vec, prelude::*};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::OnceLock};
+use testbed::certs::Ca;
+
+/// One change.
+#[derive(Clone, Debug)]
+enum Edit {
+    Proxy { sesame: bool, space: u8, name: u8, gone: bool, spec: Spec },
+    Service { space: u8, name: u8, gone: bool },
+    Secret { space: u8, name: u8, gone: bool, good: bool },
+    Delegation { space: u8, gone: bool, to: u8 },
+}
+
+#[derive(Clone, Debug)]
+struct Spec {
+    fqdn: Option<u8>,
+    secret: Option<(u8, u8)>,
+    includes: Vec<(u8, u8, u8)>,
+    routes: Vec<(u8, u8, u8)>,
+    class: bool,
+    created: u8,
+}
+
+const SPACES: [&str; 2] = ["a", "b"];
+
+fn space(n: u8) -> &'static str {
+    SPACES[usize::from(n) % SPACES.len()]
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    (
+        proptest::option::of(0..3_u8),
+        proptest::option::weighted(0.3, (0..2_u8, 0..2_u8)),
+        vec((0..2_u8, 0..5_u8, 0..4_u8), 0..3),
+        vec((0..6_u8, 0..3_u8, 0..6_u8), 0..3),
+        prop::bool::weighted(0.9),
+        0..3_u8,
+    )
+        .prop_map(|(fqdn, secret, includes, routes, class, created)| Spec {
+            fqdn,
+            secret,
+            includes,
+            routes,
+            class,
+            created,
+        })
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        6 => (any::<bool>(), 0..2_u8, 0..5_u8, prop::bool::weighted(0.2), spec()).prop_map(|(sesame, space, name, gone, spec)| {
+            Edit::Proxy { sesame, space, name, gone, spec }
+        }),
+        2 => (0..2_u8, 0..3_u8, any::<bool>()).prop_map(|(space, name, gone)| Edit::Service { space, name, gone }),
+        1 => (0..2_u8, 0..2_u8, any::<bool>(), any::<bool>()).prop_map(|(space, name, gone, good)| {
+            Edit::Secret { space, name, gone, good }
+        }),
+        1 => (0..2_u8, any::<bool>(), 0..3_u8).prop_map(|(space, gone, to)| Edit::Delegation { space, gone, to }),
+    ]
+}
+
+fn condition(n: u8) -> Value {
+    match n {
+        0 => json!([]),
+        1 => json!([{ "prefix": "/a" }]),
+        2 => json!([{ "prefix": "/b" }, { "header": { "name": "x", "exact": "1" } }]),
+        3 => json!([{ "queryParameter": { "name": "q", "present": true } }]),
+        4 => json!([{ "exact": "/e" }]),
+        _ => json!([{ "regex": "/(" }]),
+    }
+}
+
+fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
+    let mut route = json!({ "conditions": condition(condition_of) });
+    match kind {
+        0 => route["requestRedirectPolicy"] = json!({ "path": "/there" }),
+        1 => route["directResponsePolicy"] = json!({ "statusCode": 200 }),
+        2 => {
+            route["services"] = json!([{ "name": format!("s{service}"), "port": 80, "protocol": "h2c" }]);
+            route["loadBalancerPolicy"] = json!({ "strategy": "Cookie" });
+        }
+        3 => {
+            route["services"] =
+                json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s0", "port": 80, "mirror": true }]);
+            route["pathRewritePolicy"] = json!({ "replacePrefix": [{ "replacement": "/" }] });
+        }
+        4 => route["authPolicy"] = json!({ "disabled": true }),
+        _ => {
+            route["services"] =
+                json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s1", "port": 80, "weight": 2 }])
+        }
+    }
+    route
+}
+
+fn leaf() -> &'static (String, String) {
+    static LEAF: OnceLock<(String, String)> = OnceLock::new();
+    LEAF.get_or_init(|| {
+        let leaf = Ca::new("oracle").leaf("f0.example.com").make();
+        (leaf.chain_pem().to_owned(), leaf.key_pem().to_owned())
+    })
+}
+
+/// The object that an edit puts, or the key that it takes away.
+fn change(edit: &Edit) -> (ObjectKey, Option<Object>) {
+    let (kind, namespace, name, gone, rest) = match edit {
+        Edit::Proxy { sesame, space: n, name, gone, spec } => {
+            let vendor = if *sesame { Vendor::Sesame } else { Vendor::Contour };
+            let mut body = json!({
+                "includes": spec.includes.iter().map(|(n, name, of)| json!({
+                    "name": format!("p{name}"), "namespace": space(*n), "conditions": condition(*of),
+                })).collect::<Vec<_>>(),
+                "routes": spec.routes.iter().copied().map(route).collect::<Vec<_>>(),
+            });
+            if let Some(fqdn) = spec.fqdn {
+                body["virtualhost"] = json!({ "fqdn": format!("f{fqdn}.example.com") });
+                if let Some((n, name)) = spec.secret {
+                    body["virtualhost"]["tls"] = json!({ "secretName": format!("{}/t{name}", space(n)) });
+                }
+            }
+            if !spec.class {
+                body["ingressClassName"] = "another".into();
+            }
+            let created = format!("2024-01-0{}T00:00:00Z", spec.created + 1);
+            let meta = json!({ "creationTimestamp": created });
+            (Kind::HttpProxy(vendor), space(*n), format!("p{name}"), *gone, json!({ "spec": body, "metadata": meta }))
+        }
+        Edit::Service { space: n, name, gone } => {
+            let body = json!({ "spec": { "ports": [{ "port": 80 }] } });
+            (Kind::Service, space(*n), format!("s{name}"), *gone, body)
+        }
+        Edit::Secret { space: n, name, gone, good } => {
+            let (chain, key) = leaf();
+            let key = if *good { key.as_str() } else { "nonsense" };
+            let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
+            (Kind::Secret, space(*n), format!("t{name}"), *gone, body)
+        }
+        Edit::Delegation { space: n, gone, to } => {
+            let targets = [json!(["*"]), json!(["a"]), json!(["b"])];
+            let to = &targets[usize::from(*to)];
+            let body = json!({ "spec": { "delegations": [{ "secretName": "t0", "targetNamespaces": to }] } });
+            (Kind::TlsCertificateDelegation(Vendor::Contour), space(*n), "d".to_owned(), *gone, body)
+        }
+    };
+    let key = ObjectKey::new(kind, namespace, name.as_str());
+    if gone {
+        return (key, None);
+    }
+    let mut object = rest;
+    object["metadata"]["name"] = name.into();
+    object["metadata"]["namespace"] = namespace.into();
+    let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
+    (key, Some(decoded.object))
+}
+
+/// Every resource of a build of these objects, by kind and name.
+fn built(
+    objects: impl Iterator<Item = (ObjectKey, Object)>,
+    settings: &Settings,
+) -> BTreeMap<(String, String), Vec<u8>> {
+    let mut pipeline = Pipeline::new(settings);
+    objects.for_each(|(key, object)| pipeline.put(&key, Some(object)));
+    let upserts = pipeline.settle().xds.upserts.into_iter();
+    upserts.map(|one| ((format!("{:?}", one.kind), one.name.to_string()), one.body.to_vec())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_script_of_edits_ends_where_a_build_from_nothing_does(
+        batches in vec(vec(edit(), 1..8), 1..12),
+        limited in any::<bool>(),
+    ) {
+        let mut settings = Settings::default();
+        if limited {
+            settings.http_proxy.root_namespaces = vec!["a".into()];
+        }
+        let mut pipeline = Pipeline::new(&settings);
+        let mut objects = BTreeMap::new();
+        for batch in &batches {
+            for edit in batch {
+                let (key, object) = change(edit);
+                pipeline.put(&key, object.clone());
+                match object {
+                    Some(object) => drop(objects.insert(key, object)),
+                    None => drop(objects.remove(&key)),
+                }
+            }
+            pipeline.settle();
+            prop_assert_eq!(pipeline.self_check(), Ok(()));
+        }
+        let forwards = built(objects.clone().into_iter(), &settings);
+        let backwards = built(objects.into_iter().rev(), &settings);
+        prop_assert_eq!(forwards, backwards);
+    }
+}

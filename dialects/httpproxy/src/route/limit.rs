@@ -1,0 +1,56 @@
+//! How many requests are taken.
+
+use crate::{No, route::said};
+use kinds::{
+    Checked,
+    http_proxy::rate_limit::{RateLimitPolicy, Unit},
+};
+use model::{
+    Code, FieldPath, HeaderName, HeaderValue,
+    route::{LocalLimit, limit::is_status},
+};
+use std::time::Duration;
+
+/// Reads the policy of a route or, with another code, of a host.
+pub(crate) fn local(
+    policy: &Checked<Option<Box<RateLimitPolicy>>>,
+    field: &FieldPath,
+    code: Code,
+) -> Result<Option<LocalLimit>, No> {
+    let Some(policy) = said(policy)? else { return Ok(None) };
+    let field = field.field("rateLimitPolicy");
+    if policy.global.is_some() {
+        return Err(No::unsupported(field.field("global")));
+    }
+    let Some(local) = &policy.local else { return Ok(None) };
+    let field = field.field("local");
+    let no = |name: &str, why: String| No::new(code, field.field(name), why);
+    let requests = u32::try_from(local.requests).ok().filter(|&requests| requests > 0);
+    let requests = requests.ok_or_else(|| no("requests", format!("{} is not a number from 1", local.requests)))?;
+    let burst = local.burst.unwrap_or_default();
+    let burst = u32::try_from(burst).map_err(|_| no("burst", format!("{burst} is not a number from 0")))?;
+    let unit = match &local.unit {
+        Some(Unit::Second) => Duration::from_secs(1),
+        Some(Unit::Minute) => Duration::from_secs(60),
+        Some(Unit::Hour) => Duration::from_secs(60 * 60),
+        other => {
+            let word = other.as_ref().map_or("", |unit| unit.as_str());
+            return Err(no("unit", format!("`{word}` is not one of second, minute and hour")));
+        }
+    };
+    let status = local.response_status_code.filter(|&status| status != 0).unwrap_or(429);
+    let known = u16::try_from(status).ok().filter(|&status| is_status(status));
+    let status = known
+        .ok_or_else(|| no("responseStatusCode", format!("{status} is not the code of an error that HTTP knows")))?;
+    let mut headers = Vec::new();
+    for (index, entry) in local.response_headers_to_add.iter().enumerate() {
+        let at = |name: &str| field.field("responseHeadersToAdd").index(index).field(name);
+        let wrong = |name: &str, error: model::header::HeaderError| No::new(code, at(name), error.to_string());
+        let name = HeaderName::parse(&entry.name).map_err(|error| wrong("name", error))?;
+        if name.as_str() == "host" || headers.iter().any(|(other, _)| *other == name) {
+            return Err(No::new(code, at("name"), format!("header {name} cannot be set, or is set twice")));
+        }
+        headers.push((name, HeaderValue::parse(&entry.value).map_err(|error| wrong("value", error))?));
+    }
+    Ok(Some(LocalLimit { requests, unit, burst, status, headers }))
+}
