@@ -1,1 +1,278 @@
-//! tests
+//! The dialect by itself, on a handful of objects: whose an Ingress is, and on which field each finding is told.
+//!
+//! What the routes do with requests is shown by the golden cases, through a real Envoy.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::{CONTROLLER, IngressView, Settings, unit};
+use kinds::{Ingress, IngressClass, Kind, Typed};
+use model::{
+    Code, Host, ListenerId, SecretId, Unit,
+    route::{Action, PathMatch},
+    tls::KeyPair,
+};
+use resolve::{Certificate, No, Service, View};
+use serde_json::{Value, json};
+use std::{collections::HashMap, sync::Arc};
+
+/// A few objects by name.
+#[derive(Default)]
+struct Objects {
+    services: HashMap<(String, String), Arc<Service>>,
+    certificates: HashMap<SecretId, Arc<Result<Certificate, No>>>,
+    delegated: Vec<(SecretId, String)>,
+    classes: HashMap<String, Arc<IngressClass>>,
+    default_class: Option<String>,
+}
+
+impl View for Objects {
+    fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
+        self.services.get(&(namespace.to_owned(), name.to_owned())).cloned()
+    }
+
+    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
+        self.certificates.get(id).cloned()
+    }
+
+    fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
+        self.delegated.contains(&(id.clone(), to.to_owned()))
+    }
+}
+
+impl IngressView for Objects {
+    fn class(&mut self, name: &str) -> Option<Arc<IngressClass>> {
+        self.classes.get(name).cloned()
+    }
+
+    fn default_class(&mut self) -> Option<Arc<IngressClass>> {
+        self.classes.get(self.default_class.as_deref()?).cloned()
+    }
+}
+
+impl Objects {
+    /// With a Service `shop/web` that has a port 80, and a certificate `shop/cert`.
+    fn usual() -> Self {
+        let service = object::<kinds::Service>(
+            Kind::Service,
+            &json!({ "metadata": { "namespace": "shop", "name": "web" }, "spec": { "ports": [{ "name": "http", "port": 80 }] } }),
+        );
+        let service = Arc::new(Service::read(&service, &resolve::Settings::default()));
+        let mut objects = Self { services: [(("shop".into(), "web".into()), service)].into(), ..Self::default() };
+        objects.certificate("shop", "cert");
+        objects
+    }
+
+    fn certificate(&mut self, namespace: &str, name: &str) {
+        let pair = KeyPair { chain: "chain".into(), key: "key".into() };
+        let certificate = Certificate { pair, not_before: 0, not_after: i64::MAX };
+        self.certificates.insert(SecretId::new(namespace, name), Arc::new(Ok(certificate)));
+    }
+
+    fn class(mut self, name: &str, controller: &str, is_default: bool) -> Self {
+        let class = json!({ "metadata": { "name": name }, "spec": { "controller": controller } });
+        self.classes.insert(name.into(), object(Kind::IngressClass, &class));
+        if is_default {
+            self.default_class = Some(name.into());
+        }
+        self
+    }
+
+    fn unit(&mut self, settings: &Settings, object: &Value) -> Option<Unit> {
+        unit(&ingress(object), self, settings)
+    }
+
+    /// The findings about an object: code and field.
+    fn findings(&mut self, object: &Value) -> Vec<(Code, String)> {
+        let unit = self.unit(&Settings::default(), object).unwrap();
+        unit.verdicts.iter().map(|verdict| (verdict.code, verdict.origin.field.to_string())).collect()
+    }
+}
+
+fn object<T: Typed>(kind: Kind, value: &Value) -> Arc<T> {
+    let decoded = kinds::decode_json(kind, value.to_string().as_bytes()).unwrap();
+    decoded.object.get::<T>().unwrap().clone()
+}
+
+/// An Ingress `shop/a` of this `spec`, or of these `annotations` and `spec`.
+fn ingress(value: &Value) -> Arc<Ingress> {
+    let spec = value.get("spec").unwrap_or(value);
+    let annotations = value.get("annotations").unwrap_or(&Value::Null);
+    let metadata = json!({ "namespace": "shop", "name": "a", "annotations": annotations });
+    object(Kind::Ingress, &json!({ "metadata": metadata, "spec": spec }))
+}
+
+fn backend(name: &str) -> Value {
+    json!({ "service": { "name": name, "port": { "number": 80 } } })
+}
+
+/// A spec of one host with these paths.
+fn paths(paths: &Value) -> Value {
+    json!({ "rules": [{ "host": "a.example.com", "http": { "paths": paths } }] })
+}
+
+#[test]
+fn whose_an_ingress_is() {
+    let none = || Objects::default().class("internal", CONTROLLER, false).class("nginx", "k8s.io/nginx", false);
+    let ours = || Objects::default().class("internal", CONTROLLER, true);
+    let foreign = || Objects::default().class("nginx", "k8s.io/nginx", true);
+    let field = |class: &str| json!({ "spec": { "ingressClassName": class } });
+    let annotated = |name: &str, class: &str| json!({ "annotations": { name: class }, "spec": {} });
+    let usual = Settings::default();
+    let configured = Settings { class_names: vec!["internal".into()], ..Settings::default() };
+    let old = "kubernetes.io/ingress.class";
+    let rows: [(&str, Objects, &Settings, Value, bool); 15] = [
+        ("no class", none(), &usual, json!({}), true),
+        ("contour", none(), &usual, field("contour"), true),
+        ("sesame by annotation", none(), &usual, annotated(old, "sesame"), true),
+        ("a class of ours", none(), &usual, field("internal"), true),
+        ("a class of ours by annotation", none(), &usual, annotated(old, "internal"), true),
+        ("a class of another", none(), &usual, field("nginx"), false),
+        ("a class that is not there", none(), &usual, field("gone"), false),
+        ("no class, the default ours", ours(), &usual, json!({}), true),
+        ("no class, the default another's", foreign(), &usual, json!({}), false),
+        ("named, the default another's", foreign(), &usual, field("sesame"), true),
+        ("configured", none(), &configured, field("internal"), true),
+        ("configured, no class", none(), &configured, json!({}), false),
+        ("configured, no class, the default configured", ours(), &configured, json!({}), true),
+        ("configured, contour", none(), &configured, field("contour"), false),
+        ("a class that cannot be read", none(), &usual, json!({ "spec": { "ingressClassName": 7 } }), false),
+    ];
+    for (what, mut objects, settings, object, expected) in rows {
+        assert_eq!(objects.unit(settings, &object).is_some(), expected, "{what}");
+    }
+}
+
+#[test]
+fn the_annotation_that_is_ours_beats_the_others() {
+    let names = ["kubernetes.io/ingress.class", "projectcontour.io/ingress.class", "projectsesame.io/ingress.class"];
+    for strongest in 0..names.len() {
+        let classes = names.iter().take(strongest + 1).enumerate();
+        let annotations: serde_json::Map<String, Value> = classes
+            .map(|(at, name)| ((*name).to_owned(), if at == strongest { "sesame" } else { "nginx" }.into()))
+            .collect();
+        let object = json!({ "annotations": annotations, "spec": { "ingressClassName": "nginx" } });
+        assert!(Objects::default().unit(&Settings::default(), &object).is_some(), "{}", names[strongest]);
+    }
+}
+
+#[test]
+fn each_finding_stands_on_its_field() {
+    let path = |fields: Value| {
+        let mut path = json!({ "path": "/", "pathType": "Prefix", "backend": backend("web") });
+        path.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        paths(&json!([{ "pathType": "Prefix", "backend": backend("web") }, path]))
+    };
+    let service =
+        |port: Value| path(json!({ "path": "/x", "backend": { "service": { "name": "web", "port": port } } }));
+    let tls = |entry: Value| {
+        let mut spec = paths(&json!([{ "pathType": "Prefix", "backend": backend("web") }]));
+        spec.as_object_mut().unwrap().insert("tls".into(), json!([entry]));
+        spec
+    };
+    let at = "spec.rules[0].http.paths[1]";
+    let rows: Vec<(Value, Code, String)> = vec![
+        (json!({}), Code::IngressEmpty, "spec".into()),
+        (json!({ "rules": [{ "host": "A" }] }), Code::IngressHost, "spec.rules[0].host".into()),
+        (path(json!({ "path": "x" })), Code::IngressPath, format!("{at}.path")),
+        (path(json!({ "path": "/[", "pathType": null })), Code::IngressRegex, format!("{at}.path")),
+        (path(json!({ "path": "/x", "pathType": "Glob" })), Code::PathType, format!("{at}.pathType")),
+        (
+            path(json!({ "path": "/x", "backend": backend("no") })),
+            Code::ServiceNotFound,
+            format!("{at}.backend.service.name"),
+        ),
+        (service(json!({ "number": 81 })), Code::ServicePortNotFound, format!("{at}.backend.service.port")),
+        (service(json!({})), Code::ServicePortNotFound, format!("{at}.backend.service.port")),
+        (path(json!({ "path": "/x", "backend": {} })), Code::IngressBackendMissing, format!("{at}.backend")),
+        (
+            path(json!({ "path": "/x", "backend": { "resource": { "kind": "A", "name": "b" } } })),
+            Code::ResourceBackend,
+            format!("{at}.backend.resource"),
+        ),
+        (json!({ "defaultBackend": backend("no") }), Code::ServiceNotFound, "spec.defaultBackend.service.name".into()),
+        (
+            tls(json!({ "hosts": ["a.example.com"], "secretName": "no" })),
+            Code::SecretNotFound,
+            "spec.tls[0].secretName".into(),
+        ),
+        (tls(json!({ "hosts": ["a.example.com"] })), Code::SecretNotFound, "spec.tls[0].secretName".into()),
+        (tls(json!({ "secretName": "cert" })), Code::TlsWithoutHost, "spec.tls[0]".into()),
+        (
+            tls(json!({ "hosts": ["a.example.com", ""], "secretName": "cert" })),
+            Code::TlsWithoutHost,
+            "spec.tls[0].hosts[1]".into(),
+        ),
+        (tls(json!({ "hosts": ["A"], "secretName": "cert" })), Code::IngressHost, "spec.tls[0].hosts[0]".into()),
+    ];
+    for (spec, code, field) in rows {
+        assert_eq!(Objects::usual().findings(&spec), [(code, field)], "{spec}");
+    }
+}
+
+#[test]
+fn each_finding_about_an_annotation_stands_on_it() {
+    let rows = [
+        ("projectcontour.io/response-timeout", "soon", Code::AnnotationValue),
+        ("projectcontour.io/response-timeout", "-1s", Code::AnnotationValue),
+        ("projectcontour.io/request-timeout", "5", Code::AnnotationValue),
+        ("projectcontour.io/retry-on", "sometimes", Code::AnnotationValue),
+        ("projectcontour.io/tls-minimum-protocol-version", "1.1", Code::AnnotationValue),
+        ("projectcontour.io/tls-maximum-protocol-version", "2", Code::AnnotationValue),
+        ("ingress.kubernetes.io/force-ssl-redirect", "maybe", Code::AnnotationValue),
+        ("kubernetes.io/ingress.allow-http", "", Code::AnnotationValue),
+        ("projectcontour.io/no-such-thing", "", Code::AnnotationUnknown),
+        ("projectsesame.io/response-timout", "5s", Code::AnnotationUnknown),
+        ("ingress.kubernetes.io/auth-type", "basic", Code::AnnotationUnknown),
+    ];
+    let mut spec = paths(&json!([{ "pathType": "Prefix", "backend": backend("web") }]));
+    spec["tls"] = json!([{ "hosts": ["a.example.com"], "secretName": "cert" }]);
+    for (name, value, code) in rows {
+        let object = json!({ "annotations": { name: value }, "spec": spec });
+        let expected = (code, format!("metadata.annotations[\"{name}\"]"));
+        assert_eq!(Objects::usual().findings(&object), [expected], "{name}: {value}");
+    }
+}
+
+#[test]
+fn a_secret_of_another_namespace_needs_its_owners_word() {
+    let mut spec = paths(&json!([{ "pathType": "Prefix", "backend": backend("web") }]));
+    spec["tls"] = json!([{ "hosts": ["a.example.com"], "secretName": "cert" }]);
+    let object = json!({ "annotations": { "projectcontour.io/tls-cert-namespace": "certs" }, "spec": spec });
+    let mut objects = Objects::usual();
+    objects.certificate("certs", "cert");
+    assert_eq!(objects.findings(&object), [(Code::DelegationMissing, "spec.tls[0].secretName".into())]);
+    objects.delegated.push((SecretId::new("certs", "cert"), "shop".into()));
+    assert_eq!(objects.findings(&object), []);
+    let unit = objects.unit(&Settings::default(), &object).unwrap();
+    assert_eq!(unit.tls[0].termination.certificate, SecretId::new("certs", "cert"));
+}
+
+#[test]
+fn every_host_is_named_on_both_listeners_whatever_is_left_of_its_rule() {
+    let spec = json!({ "rules": [
+        { "host": "bad.example.com", "http": { "paths": [{ "path": "/[", "backend": backend("web") }] } },
+        { "host": "good.example.com", "http": { "paths": [{ "path": "/", "backend": backend("web") }] } },
+        { "host": "bare.example.com" },
+    ]});
+    let annotations = json!({ "kubernetes.io/ingress.allow-http": "false" });
+    let unit =
+        Objects::usual().unit(&Settings::default(), &json!({ "annotations": annotations, "spec": spec })).unwrap();
+    for listener in [ListenerId::http(), ListenerId::https()] {
+        for host in ["bad.example.com", "good.example.com", "bare.example.com"] {
+            assert!(unit.hosts.contains(&(listener.clone(), Host::parse(host).unwrap())), "{listener} {host}");
+        }
+    }
+    let routes: Vec<_> = unit.routes.iter().map(|piece| (piece.listener.clone(), piece.host.to_string())).collect();
+    assert_eq!(routes, [(ListenerId::https(), "good.example.com".to_owned())]);
+}
+
+#[test]
+fn a_path_that_cannot_be_served_still_answers() {
+    let unit = Objects::usual()
+        .unit(&Settings::default(), &paths(&json!([{ "path": "/a", "pathType": "Exact", "backend": backend("no") }])))
+        .unwrap();
+    let route = &unit.routes[0].route;
+    assert!(matches!(&route.path, PathMatch::Exact(path) if path.as_str() == "/a"));
+    assert!(matches!(&route.action, Action::Respond(respond) if respond.status == 503));
+    assert_eq!(route.origin.to_string(), "Ingress shop/a spec.rules[0].http.paths[0]");
+}
