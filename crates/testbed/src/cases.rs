@@ -44,10 +44,12 @@ use std::time::Instant;
 
 use pipeline::{Pipeline, settings::Packing};
 
+use self::settings::Print;
 use crate::certs::Ca;
 
 pub use backends::Backends;
 pub use file::Case;
+pub use objects::object;
 pub use proxy::{Error, Proxy};
 
 /// The runs of one process take turns: all of them listen on the same ports.
@@ -123,11 +125,11 @@ impl Runner {
         output.xds.upserts.extend(pipeline.settle().xds.upserts);
         let mut wrong = Vec::new();
         let golden = golden::render(&output, &problems, &self.backends, case.settings.print);
-        if case.settings.print == settings::Print::Everything && self.packing != Packing::default() {
-            // All of it is shown as it is by default.
-        } else if update {
+        // What a case prints in full shows the packing too.
+        let usual = self.packing == Packing::default();
+        if update && usual {
             case.rewrite(&golden).unwrap_or_else(|error| wrong.push(error));
-        } else if golden != case.golden {
+        } else if !update && (usual || case.settings.print == Print::Brief) && golden != case.golden {
             wrong.push(diff::lines(&case.golden, &golden));
         }
         if let Err(error) = pipeline.self_check() {

@@ -52,7 +52,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
             ("scopes", Kind::ScopedRoute),
             ("clusters", Kind::Cluster),
         ];
-        for (title, kind) in kinds {
+        for (title, kind) in kinds.into_iter().filter(|(_, kind)| !of(*kind).is_empty()) {
             let all: Value = of(kind).into_iter().collect::<serde_json::Map<_, _>>().into();
             out.push_str(&format!("{title}:{}", yaml::below(&all, 0)));
         }

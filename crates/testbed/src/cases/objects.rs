@@ -21,6 +21,19 @@ const CERTIFICATE: &str = "projectsesame.io/test-certificate";
 const AUTHORITY: &str = "projectsesame.io/test-ca";
 const FORM: &str = "projectsesame.io/test-certificate-form";
 
+/// An object from JSON, by its `apiVersion` and `kind`: for tests that make objects by the thousand.
+///
+/// # Panics
+/// When it is none; the message says why.
+pub fn object(value: &serde_json::Value) -> Object {
+    let text = |field: &str| value[field].as_str().unwrap_or_default();
+    let kind = kinds::Kind::of(text("apiVersion"), text("kind")).unwrap_or_else(|| panic!("no kind of ours: {value}"));
+    match kinds::decode_json(kind, value.to_string().as_bytes()) {
+        Ok(decoded) => decoded.object,
+        Err(error) => panic!("{error}: {value}"),
+    }
+}
+
 /// Reads the objects, starts what they need, and gives what could not be read.
 pub(super) async fn read(
     case: &Case,
@@ -126,6 +139,8 @@ async fn slice(
         .map(|port| json!({ "name": port.name, "port": if port.protocol.is_tls() { 443 } else { 80 } }))
         .collect();
     let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
         "metadata": {
             "namespace": meta.namespace,
             "name": format!("{}-test", meta.name),
@@ -135,6 +150,5 @@ async fn slice(
         "ports": ports,
         "endpoints": [{ "addresses": [address] }],
     });
-    let decoded = kinds::decode_json(kinds::Kind::EndpointSlice, slice.to_string().as_bytes());
-    decoded.map(|decoded| Some(decoded.object)).map_err(|error| error.to_string())
+    Ok(Some(object(&slice)))
 }
