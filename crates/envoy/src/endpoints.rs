@@ -3,7 +3,10 @@
 use crate::name;
 use envoy_api::envoy::config::{
     core::v3::{Address, Locality, SocketAddress, address, socket_address::PortSpecifier},
-    endpoint::v3::{ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint::HostIdentifier},
+    endpoint::v3::{
+        ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, endpoint::HealthCheckConfig,
+        lb_endpoint::HostIdentifier,
+    },
 };
 use model::{ClusterId, Endpoints};
 
@@ -30,6 +33,9 @@ fn endpoint(endpoint: &model::Endpoint) -> LbEndpoint {
     LbEndpoint {
         host_identifier: Some(HostIdentifier::Endpoint(Endpoint {
             address: Some(socket(&endpoint.address.to_string(), endpoint.port)),
+            health_check_config: endpoint
+                .health_port
+                .map(|port| HealthCheckConfig { port_value: port.into(), ..Default::default() }),
             ..Default::default()
         })),
         load_balancing_weight: (endpoint.weight != 1).then(|| endpoint.weight.max(1).into()),

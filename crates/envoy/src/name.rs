@@ -63,6 +63,11 @@ pub fn secret(id: &SecretId) -> String {
     id.to_string()
 }
 
+/// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.
+pub fn ca(id: &SecretId) -> String {
+    format!("ca/{id}")
+}
+
 /// "Ask for it on the stream that you have."
 pub fn on_this_stream() -> ConfigSource {
     ConfigSource {

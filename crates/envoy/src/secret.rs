@@ -1,9 +1,9 @@
-//! A certificate with its key, as it travels by SDS.
+//! Certificates with their keys, and whom to trust, as they travel by SDS.
 
 use crate::name;
 use envoy_api::envoy::{
     config::core::v3::{DataSource, data_source::Specifier},
-    extensions::transport_sockets::tls::v3::{Secret, TlsCertificate, secret},
+    extensions::transport_sockets::tls::v3::{CertificateValidationContext, Secret, TlsCertificate, secret},
 };
 use model::{SecretId, tls::KeyPair};
 
@@ -14,6 +14,17 @@ pub fn certificate(id: &SecretId, pair: &KeyPair) -> Secret {
         r#type: Some(secret::Type::TlsCertificate(TlsCertificate {
             certificate_chain: Some(inline(&pair.chain)),
             private_key: Some(inline(&pair.key)),
+            ..Default::default()
+        })),
+    }
+}
+
+/// The CA bundle under its name.
+pub fn authority(id: &SecretId, bundle: &str) -> Secret {
+    Secret {
+        name: name::ca(id),
+        r#type: Some(secret::Type::ValidationContext(CertificateValidationContext {
+            trusted_ca: Some(inline(bundle)),
             ..Default::default()
         })),
     }

@@ -9,7 +9,7 @@ mod trust;
 mod variant;
 
 pub use health::{Aggression, HealthCheck, SlowStart};
-pub use trust::{Trust, Validation};
+pub use trust::Validation;
 pub use variant::{Balance, Variant};
 
 use crate::{EndpointsId, Timeout};
@@ -130,7 +130,7 @@ pub struct Cluster {
     /// How new endpoints are eased in; only where they are used in turn or by least requests.
     pub slow_start: Option<SlowStart>,
     /// Whom to trust; anybody where nothing is said.
-    pub trust: Option<Trust>,
+    pub validation: Option<Validation>,
 }
 
 impl Cluster {
@@ -138,7 +138,8 @@ impl Cluster {
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
         let Some(variant) = &id.variant else { return self };
-        let Variant { protocol, server_name, idle, balance, health, slow_start, validation: _ } = &**variant;
+        let Variant { protocol, server_name, idle, balance, health, slow_start, validation, health_port: _ } =
+            &**variant;
         Self {
             id: id.clone(),
             protocol: protocol.unwrap_or(self.protocol),
@@ -147,6 +148,7 @@ impl Cluster {
             balance: *balance,
             health: health.clone(),
             slow_start: slow_start.clone(),
+            validation: validation.clone(),
             ..self
         }
     }

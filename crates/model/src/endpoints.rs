@@ -30,6 +30,8 @@ pub struct Endpoint {
     pub zone: Arc<str>,
     /// Its share among the endpoints of its zone.
     pub weight: u32,
+    /// The port that is probed, if it is another.
+    pub health_port: Option<u16>,
 }
 
 /// All endpoints that are to be used now, sorted and each once.

@@ -21,7 +21,7 @@ impl Derived for Certificates {
     }
 }
 
-/// The CA bundle in each Secret, or the reason why there is none. In the lane, because clusters read it.
+/// The CA bundle in each Secret, or the reason why there is none. In the lane, as the clusters are that need it.
 pub struct Bundles;
 
 impl Table for Bundles {

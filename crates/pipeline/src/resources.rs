@@ -3,10 +3,10 @@
 //! Those that carry virtual hosts are made in [`crate::packing`].
 
 use crate::{
-    certificates::{Certificates, SelfSigned},
+    certificates::{Bundles, Certificates, SelfSigned},
     hosts::Chains,
     packing::{self, Arrangements, RouteResources, ScopeResources},
-    services::{Clusters, EndpointSets},
+    services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
 };
 use bytes::Bytes;
@@ -80,6 +80,24 @@ impl Derived for ClusterResources {
             Discovery::Dns(_) => resource.warms = true,
         }
         resource.origin = Some(ObjectRef::new("Service", &id.backend.namespace, &id.backend.service));
+        Some(resource)
+    }
+}
+
+/// CA bundles that clusters trust.
+pub struct AuthorityResources;
+
+impl Table for AuthorityResources {
+    type Key = SecretId;
+    type Value = Resource;
+    const NAME: &'static str = "CA resources";
+}
+
+impl Derived for AuthorityResources {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let bundle = reads.get::<Bundles>(id)?.as_ref().as_ref().ok()?;
+        let mut resource = Resource::new(name::ca(id), &envoy::secret::authority(id, bundle));
+        resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
         Some(resource)
     }
 }
@@ -199,6 +217,7 @@ impl Derived for ListenerResources {
 pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ClusterResources(settings.cluster.clone())).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
+    pipeline.derived(AuthorityResources).per::<ClustersByCa>().lane().output();
 }
 
 /// Declares the others.
@@ -218,6 +237,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
 pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
     take::<ClusterResources>(engine, Kind::Cluster, name::cluster, into);
     take::<EndpointResources>(engine, Kind::Endpoints, name::cluster, into);
+    take::<AuthorityResources>(engine, Kind::Secret, name::ca, into);
 }
 
 /// What changed in all tables.

@@ -1,13 +1,12 @@
 //! Services, and of those that routes use, their clusters and endpoints. All of it is in the lane.
 
 use crate::{
-    certificates::Bundles,
     objects::{EndpointSlices, Named, Services, SlicesByService},
     settings::Settings,
     units::ClustersInUse,
 };
-use engine::{Derived, Reads, Table};
-use model::{Cluster, ClusterId, Endpoints, cluster::Trust};
+use engine::{Derived, Index, Reads, Table};
+use model::{Cluster, ClusterId, Endpoints, SecretId};
 use resolve::Service;
 
 /// What is known about each Service.
@@ -36,13 +35,20 @@ impl Table for Clusters {
 
 impl Derived for Clusters {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-        let cluster = reads.get::<Known>(&service(id))?.cluster(id.backend.port)?.varied(id);
-        let Some(validation) = id.variant.as_ref().and_then(|variant| variant.validation.as_ref()) else {
-            return Some(cluster);
-        };
-        // Without the CA there is nobody to trust, and no cluster: the unit that asked for it knows.
-        let bundle = reads.get::<Bundles>(&validation.ca)?.as_ref().as_ref().ok()?.clone();
-        Some(Cluster { trust: Some(Trust { bundle, names: validation.names.clone() }), ..cluster })
+        Some(reads.get::<Known>(&service(id))?.cluster(id.backend.port)?.varied(id))
+    }
+}
+
+/// Clusters by the CA that they trust.
+pub struct ClustersByCa;
+
+impl Index for ClustersByCa {
+    type Of = Clusters;
+    type Key = SecretId;
+    const NAME: &'static str = "by CA";
+
+    fn keys(_: &ClusterId, cluster: &Cluster) -> impl IntoIterator<Item = SecretId> {
+        cluster.validation.as_ref().map(|validation| validation.ca.clone())
     }
 }
 
@@ -61,7 +67,8 @@ impl Derived for EndpointSets {
         let service = reads.get::<Known>(&name)?;
         let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
         let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
-        Some(resolve::endpoints::endpoints(service, id.backend.port, slices.into_iter().map(|slice| &**slice)))
+        let health = id.variant.as_ref().and_then(|variant| variant.health_port);
+        Some(resolve::endpoints::endpoints(service, id.backend.port, health, slices.into_iter().map(|slice| &**slice)))
     }
 }
 

@@ -8,17 +8,24 @@ use kinds::{EndpointSlice, endpoint_slice::Conditions, service::TransportProtoco
 use model::{Endpoint, Endpoints};
 use std::{net::IpAddr, sync::Arc};
 
-/// The endpoints of one port.
+/// The endpoints of one port, which are probed at another where `health` names one.
 ///
 /// Used are those that are ready; where none is, those that still serve while they end, so that a rollout that goes
 /// wrong serves for as long as anything can. A Service with both address families is reached over IPv4.
-pub fn endpoints<'a>(service: &Service, number: u16, slices: impl Iterator<Item = &'a EndpointSlice>) -> Endpoints {
-    let Some(port) = service.ports.iter().find(|port| port.number == number) else { return Endpoints::default() };
+pub fn endpoints<'a>(
+    service: &Service,
+    number: u16,
+    health: Option<u16>,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+) -> Endpoints {
+    let find = |number: u16| service.ports.iter().find(|port| port.number == number);
+    let Some(port) = find(number) else { return Endpoints::default() };
     match &service.target {
-        Target::Slices => from_slices(port, slices),
+        Target::Slices => from_slices(port, health.and_then(find), slices),
         Target::Listed(list) => {
             let endpoint = |target: &model::cluster::DnsTarget| {
-                Some(Endpoint { address: target.host.parse().ok()?, port: target.port, zone: "".into(), weight: 1 })
+                let address = target.host.parse().ok()?;
+                Some(Endpoint { address, port: target.port, zone: "".into(), weight: 1, health_port: health })
             };
             sorted(list.iter().filter_map(endpoint).collect())
         }
@@ -26,11 +33,12 @@ pub fn endpoints<'a>(service: &Service, number: u16, slices: impl Iterator<Item 
     }
 }
 
-fn from_slices<'a>(port: &Port, slices: impl Iterator<Item = &'a EndpointSlice>) -> Endpoints {
+fn from_slices<'a>(port: &Port, health: Option<&Port>, slices: impl Iterator<Item = &'a EndpointSlice>) -> Endpoints {
     let mut ready = Vec::new();
     let mut ending = Vec::new();
     for slice in slices {
         let numbers: Vec<u16> = slice.ports.good().filter_map(|(_, own)| slice_port(port, own)).collect();
+        let health_port = health.and_then(|port| slice.ports.good().find_map(|(_, own)| slice_port(port, own)));
         for (_, endpoint) in slice.endpoints.good() {
             let into = match state(endpoint.conditions) {
                 State::Ready => &mut ready,
@@ -42,7 +50,8 @@ fn from_slices<'a>(port: &Port, slices: impl Iterator<Item = &'a EndpointSlice>)
             let Some(address) = endpoint.addresses.first().and_then(|text| text.parse::<IpAddr>().ok()) else {
                 continue;
             };
-            into.extend(numbers.iter().map(|&port| Endpoint { address, port, zone: zone.clone(), weight: 1 }));
+            let endpoint = |&port: &u16| Endpoint { address, port, zone: zone.clone(), weight: 1, health_port };
+            into.extend(numbers.iter().map(endpoint));
         }
     }
     sorted(if ready.is_empty() { ending } else { ready })

@@ -144,9 +144,9 @@ impl Service {
             Target::Refused(_) => return None,
         };
         let id = self.endpoints_id(number).into();
-        let (idle, balance, health, slow_start, trust) = Default::default();
+        let (idle, balance, health, slow_start, validation) = Default::default();
         let (protocol, breakers) = (port.protocol, self.breakers);
-        Some(Cluster { id, discovery, protocol, server_name, breakers, idle, balance, health, slow_start, trust })
+        Some(Cluster { id, discovery, protocol, server_name, breakers, idle, balance, health, slow_start, validation })
     }
 
     fn endpoints_id(&self, port: u16) -> EndpointsId {

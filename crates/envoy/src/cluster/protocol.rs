@@ -1,10 +1,10 @@
 //! What a backend speaks: HTTP version and encryption.
 
-use crate::route::action::timeout;
+use crate::{name, route::action::timeout};
 use envoy_api::envoy::{
-    config::core::v3::{DataSource, data_source::Specifier},
     extensions::transport_sockets::tls::v3::{
-        CertificateValidationContext, SubjectAltNameMatcher, common_tls_context::ValidationContextType,
+        CertificateValidationContext, SdsSecretConfig, SubjectAltNameMatcher,
+        common_tls_context::{CombinedCertificateValidationContext, ValidationContextType},
         subject_alt_name_matcher::SanType,
     },
     r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern},
@@ -30,7 +30,7 @@ use envoy_api::{
     },
     google::protobuf::Any,
 };
-use model::{Timeout, cluster::Trust};
+use model::{Timeout, cluster::Validation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,10 +73,7 @@ pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
                 ..Default::default()
             }),
             alpn_protocols: alpn,
-            validation_context_type: cluster
-                .trust
-                .as_ref()
-                .map(|trust| ValidationContextType::ValidationContext(validation(trust))),
+            validation_context_type: cluster.validation.as_ref().map(validation),
             ..Default::default()
         }),
         sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),
@@ -88,9 +85,8 @@ pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
     })
 }
 
-/// Whom to trust: who was signed by the CA and has one of the names.
-fn validation(trust: &Trust) -> CertificateValidationContext {
-    let bundle = Specifier::InlineBytes(trust.bundle.as_bytes().to_vec());
+/// Whom to trust: who was signed by the CA, which comes by SDS, and has one of the names.
+fn validation(validation: &Validation) -> ValidationContextType {
     let name = |name: &Arc<str>| SubjectAltNameMatcher {
         san_type: SanType::Dns.into(),
         matcher: Some(StringMatcher {
@@ -99,9 +95,16 @@ fn validation(trust: &Trust) -> CertificateValidationContext {
         }),
         ..Default::default()
     };
-    CertificateValidationContext {
-        trusted_ca: Some(DataSource { specifier: Some(bundle), ..Default::default() }),
-        match_typed_subject_alt_names: trust.names.iter().map(name).collect(),
+    let names = CertificateValidationContext {
+        match_typed_subject_alt_names: validation.names.iter().map(name).collect(),
         ..Default::default()
-    }
+    };
+    ValidationContextType::CombinedValidationContext(CombinedCertificateValidationContext {
+        default_validation_context: Some(names),
+        validation_context_sds_secret_config: Some(SdsSecretConfig {
+            name: name::ca(&validation.ca),
+            sds_config: Some(name::on_this_stream()),
+        }),
+        ..Default::default()
+    })
 }

@@ -38,6 +38,8 @@ pub struct Variant {
     pub balance: Balance,
     /// How endpoints are probed.
     pub health: Option<HealthCheck>,
+    /// The Service's port at which they are probed, if it is another.
+    pub health_port: Option<u16>,
     /// How new endpoints are eased in.
     pub slow_start: Option<SlowStart>,
     /// Whom to trust.
@@ -52,7 +54,7 @@ impl Variant {
 
     /// All of it as a text; what says nothing leaves nothing.
     pub fn canonical(&self) -> String {
-        let Self { protocol, server_name, idle, balance, health, slow_start, validation } = self;
+        let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port } = self;
         let mut out = String::new();
         let mut put = |name: &str, value: fmt::Arguments<'_>| {
             let _infallible = writeln!(out, "{name}={value}");
@@ -80,6 +82,9 @@ impl Variant {
             put("health-times", format_args!("{}ns {}ns", interval.as_nanos(), timeout.as_nanos()));
             put("health-counts", format_args!("{unhealthy} {healthy}"));
             put("health-statuses", format_args!("{statuses:?}"));
+        }
+        if let Some(port) = health_port {
+            put("health-port", format_args!("{port}"));
         }
         if let Some(SlowStart { window, aggression, least_percent }) = slow_start {
             let aggression = aggression.value();
@@ -142,6 +147,7 @@ mod tests {
             Variant { balance: Balance::RingHash, ..plain.clone() },
             Variant { health: Some(health()), ..plain.clone() },
             Variant { health: Some(HealthCheck { statuses: vec![(200, 300)], ..health() }), ..plain.clone() },
+            Variant { health_port: Some(81), ..plain.clone() },
             Variant { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
             Variant { slow_start: Some(slow("1.0", 10)), ..plain.clone() },
             Variant { slow_start: Some(slow("1.5", 10)), ..plain.clone() },

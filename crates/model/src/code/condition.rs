@@ -34,6 +34,7 @@ conditions! {
     ProxyRootNamespace => RootNamespaceError RootProxyNotAllowedInNamespace;
     ProxyEmpty => SpecError NothingDefined;
     ProxyOrphaned => Orphaned Orphaned;
+    ProxyValue => SpecError FieldNotValid;
     ProxyUnsupported => SpecError FieldNotSupported;
     ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
@@ -81,4 +82,27 @@ conditions! {
     ProxyMirrors => ServiceError OnlyOneMirror;
     RouteConflict => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_httpproxy_has_a_name_of_its_own() {
+        for code in Code::ALL.iter().filter(|code| (5000..6000).contains(&(**code as u16))) {
+            let condition = code.condition();
+            let is_default = condition.reason == "FieldNotValid";
+            assert_eq!(is_default, *code == Code::ProxyValue, "{code}: {condition:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_resolve_is_told_in_the_words_of_httpproxy() {
+        let words = |code: Code| (code.condition().kind, code.condition().reason);
+        assert_eq!(words(Code::ServiceNotFound), ("ServiceError", "ServiceUnresolvedReference"));
+        assert_eq!(words(Code::KeyMismatch), ("TLSError", "SecretNotValid"));
+        assert_eq!(words(Code::DelegationMissing), ("TLSError", "DelegationNotPermitted"));
+        assert_eq!(words(Code::ProxyResponseHeaders), ("RouteError", "ResponseHeaderPolicyInvalid"));
+    }
 }

@@ -27,7 +27,7 @@ fn slice(name: &str, family: &str, endpoints: Value) -> Arc<EndpointSlice> {
 }
 
 fn used(slices: &[Arc<EndpointSlice>]) -> Vec<String> {
-    let endpoints = endpoints(&web(), 80, slices.iter().map(|slice| &**slice));
+    let endpoints = endpoints(&web(), 80, None, slices.iter().map(|slice| &**slice));
     endpoints.list.iter().map(|e| format!("{}:{}{}", e.address, e.port, e.zone)).collect()
 }
 

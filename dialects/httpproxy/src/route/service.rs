@@ -136,6 +136,7 @@ fn backend(
         idle: way.idle,
         balance: way.balance,
         health: way.health.clone(),
+        health_port: health_port(work, place, service, way)?,
         slow_start: slow_start(place, service, way.balance)?,
         validation: validation::policy(work, place, service, spoken)?,
     };
@@ -144,6 +145,29 @@ fn backend(
         share: WeightedCluster { request_headers, response_headers, host: own, ..WeightedCluster::new(cluster, 0) },
         host,
     })
+}
+
+/// The port at which endpoints are probed; one that nobody probes is told.
+fn health_port(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    service: &Service,
+    way: &Way,
+) -> Result<Option<u16>, No> {
+    let Some(number) = service.health_port.filter(|&number| number != service.port) else { return Ok(None) };
+    let field = place.field.field("healthPort");
+    let port = u16::try_from(number).ok().filter(|&port| port != 0);
+    let port =
+        port.ok_or_else(|| No::new(Code::ProxyServicePort, field.clone(), format!("{number} is not a port number")))?;
+    if way.health.is_none() {
+        let why = "it has no effect: the route has no healthCheckPolicy";
+        work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
+        return Ok(None);
+    }
+    let namespace = &place.object.meta.namespace;
+    resolve::backend(work.view, namespace, &service.name, &PortRef::Number(port))
+        .map_err(|no| No::new(no.code, field, no.why))?;
+    Ok(Some(port))
 }
 
 /// How new endpoints are eased in.
@@ -172,6 +196,5 @@ fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<
 /// What no version serves yet. What protects is not left out in silence.
 fn not_yet(place: &Place<'_>, service: &Service) -> Result<(), No> {
     let check = |name: &str, there: bool| if there { Err(No::unsupported(place.field.field(name))) } else { Ok(()) };
-    check("healthPort", service.health_port.is_some())?;
     check("cookieRewritePolicies", service.cookie_rewrite_policies.get()?.as_ref().is_some_and(|list| !list.is_empty()))
 }
