@@ -1,6 +1,6 @@
 //! A virtual host as Envoy's: its domain and its routes.
 
-use crate::route::{self, Names};
+use crate::route::{self, Names, filters};
 use envoy_api::envoy::config::route::v3::{
     DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier,
 };
@@ -14,6 +14,7 @@ pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
         name: host.host.to_string(),
         domains: vec![host.host.to_string()],
         routes: own.chain(deeper).collect(),
+        typed_per_filter_config: filters::of_host(host.limit.as_deref()),
         ..Default::default()
     }
 }

@@ -84,7 +84,7 @@ pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     hide_key(&mut own);
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
     own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
-    own.typed_per_filter_config = found();
+    own.typed_per_filter_config.extend(found());
     exact(table, &host.host, own)
 }
 
