@@ -1,0 +1,303 @@
+//! Every page as whoever asks for it sees it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admin::{BuildInfo, LogFilter, Note, Readiness, Recorder, Router, Views};
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use engine::{Derived, Engine, Input, Pipeline, Reads, Table};
+use envoy_api::Message;
+use envoy_api::envoy::config::core::v3::{DataSource, data_source::Specifier};
+use envoy_api::envoy::config::route::v3::RouteConfiguration;
+use envoy_api::envoy::extensions::transport_sockets::tls::v3::{Secret, TlsCertificate, secret};
+use http_body_util::BodyExt;
+use model::{Code, ObjectRef, Verdict};
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use testbed::xds_client::{Kind as ClientKind, Reply};
+use testbed::{Client, Net, XdsClient};
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+use xds::{Batch, Changes, Fleet, Kind, Resource, Security, Server};
+
+async fn ask(router: &Router, method: &str, path: &str, body: &str) -> (StatusCode, String) {
+    let request = Request::builder().method(method).uri(path).body(Body::from(body.to_owned())).unwrap();
+    let answer = router.clone().oneshot(request).await.unwrap();
+    let status = answer.status();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+async fn json(router: &Router, path: &str) -> Value {
+    let (status, body) = ask(router, "GET", path, "").await;
+    assert_eq!(status, StatusCode::OK, "{path}: {body}");
+    serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
+}
+
+/// A table of words and one of their lengths.
+struct Words;
+impl Table for Words {
+    type Key = u32;
+    type Value = String;
+    const NAME: &'static str = "words";
+}
+impl Input for Words {}
+
+struct Lengths;
+impl Table for Lengths {
+    type Key = u32;
+    type Value = usize;
+    const NAME: &'static str = "lengths";
+}
+impl Derived for Lengths {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<usize> {
+        reads.get::<Words>(key).map(|word| word.len())
+    }
+}
+
+fn engine() -> Engine {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Words>();
+    pipeline.derived(Lengths).each::<Words>();
+    pipeline.build()
+}
+
+fn note(recorder: &mut Recorder, engine: &Engine, verdicts: &[(ObjectRef, Option<Arc<Vec<Verdict>>>)]) {
+    recorder.note(Note {
+        tables: engine.counters(),
+        objects: vec![("words", engine.counters_of::<Words>().rows)],
+        batch: engine.last_batch(),
+        verdicts,
+        took: Duration::from_millis(3),
+        published: true,
+    });
+}
+
+fn debug_of(board: admin::Board, server: Server, log: Option<LogFilter>) -> Router {
+    admin::debug(Views { board, server, log })
+}
+
+#[tokio::test]
+async fn alive_at_once_and_ready_when_everything_is_done() {
+    let readiness = Readiness::default();
+    let (build, listener) = (readiness.task("the first build"), readiness.task("the xDS listener"));
+    let router = admin::health(&readiness);
+    for path in ["/healthz", "/health"] {
+        assert_eq!(ask(&router, "GET", path, "").await, (StatusCode::OK, "ok\n".to_owned()));
+    }
+    let waiting = "waiting for the first build, the xDS listener\n".to_owned();
+    assert_eq!(ask(&router, "GET", "/readyz", "").await, (StatusCode::SERVICE_UNAVAILABLE, waiting));
+    listener.done();
+    let waiting = "waiting for the first build\n".to_owned();
+    assert_eq!(ask(&router, "GET", "/readyz", "").await, (StatusCode::SERVICE_UNAVAILABLE, waiting));
+    build.done();
+    assert_eq!(ask(&router, "GET", "/readyz", "").await, (StatusCode::OK, "ok\n".to_owned()));
+}
+
+#[tokio::test]
+async fn metrics_of_every_part_stand_on_one_page() {
+    let (mut recorder, board) = admin::board();
+    let server = Server::new(xds::Config::default());
+    let mut registry = Registry::default();
+    BuildInfo { version: "1.2.3", revision: "abc" }.register(&mut registry);
+    board.register(&mut registry);
+    server.register(&mut registry);
+    let router = admin::metrics(Arc::new(registry));
+    let (status, empty) = ask(&router, "GET", "/metrics", "").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(empty.contains("sesame_batches_total 0\n") && empty.ends_with("# EOF\n"), "{empty}");
+
+    let mut engine = engine();
+    for (key, word) in [(1, "one"), (2, "two"), (3, "three")] {
+        engine.set::<Words>(&key, word.to_owned());
+    }
+    engine.settle();
+    let subject = ObjectRef::new("Ingress", "shop", "web");
+    let verdict = Verdict::new(Code::ServiceNotFound, subject.at("spec"), "no such Service");
+    note(&mut recorder, &engine, &[(subject.clone(), Some(Arc::new(vec![verdict.clone(), verdict])))]);
+    engine.set::<Words>(&1, "six".to_owned());
+    engine.settle();
+    note(&mut recorder, &engine, &[]);
+    let (_, page) = ask(&router, "GET", "/metrics", "").await;
+    for line in [
+        "sesame_build_info{version=\"1.2.3\",revision=\"abc\"} 1",
+        "sesame_batches_total 2",
+        "sesame_build_seconds_count 2",
+        "sesame_objects{kind=\"words\"} 3",
+        "sesame_table_rows{table=\"lengths\"} 3",
+        "sesame_recomputed_keys_total{table=\"lengths\"} 4",
+        "sesame_unchanged_keys_total{table=\"lengths\"} 1",
+        "sesame_verdicts{severity=\"error\"} 2",
+        "sesame_verdicts{severity=\"note\"} 0",
+        "sesame_xds_connections 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
+    }
+    note(&mut recorder, &engine, &[(subject, None)]);
+    let (_, page) = ask(&router, "GET", "/metrics", "").await;
+    assert!(page.contains("sesame_verdicts{severity=\"error\"} 0\n"), "{page}");
+}
+
+#[tokio::test]
+async fn batches_show_what_was_recomputed_in_each_table() {
+    let (mut recorder, board) = admin::board();
+    let router = debug_of(board, Server::new(xds::Config::default()), None);
+    let mut engine = engine();
+    for round in 0..150_u32 {
+        engine.set::<Words>(&round, "word".to_owned());
+        engine.set::<Words>(&0, format!("{round}"));
+        engine.settle();
+        note(&mut recorder, &engine, &[]);
+    }
+    let batches = json(&router, "/debug/batches").await;
+    let batches = batches.as_array().unwrap();
+    assert_eq!(batches.len(), 100, "no more than the last hundred");
+    assert_eq!((&batches[0]["number"], &batches[0]["changes"]), (&149.into(), &2.into()));
+    assert_eq!(batches[0]["computed"], serde_json::json!({ "lengths": 2, "words": 2 }));
+    let tables = json(&router, "/debug/tables").await;
+    assert_eq!((&tables[1]["table"], &tables[1]["rows"]), (&"lengths".into(), &150.into()));
+}
+
+#[tokio::test]
+async fn verdicts_can_be_looked_for_and_are_cut_off() {
+    let (mut recorder, board) = admin::board();
+    let router = debug_of(board, Server::new(xds::Config::default()), None);
+    let of = |namespace: &str, code: Code| {
+        let subject = ObjectRef::new("Ingress", namespace, "web");
+        let verdict = Verdict::new(code, subject.at("spec.rules[0]"), "as the test says");
+        (subject, Some(Arc::new(vec![verdict])))
+    };
+    let mut verdicts: Vec<_> = (0..1_200).map(|n| of(&format!("ns-{n:04}"), Code::ServiceNotFound)).collect();
+    verdicts.push(of("shop", Code::IngressHost));
+    note(&mut recorder, &engine(), &verdicts);
+    let all = json(&router, "/debug/verdicts").await;
+    assert_eq!((&all["count"], &all["objects"]), (&1_201.into(), &1_201.into()));
+    assert_eq!(all["verdicts"].as_array().unwrap().len(), 1_000);
+    let one = json(&router, "/debug/verdicts?namespace=shop&kind=Ingress&code=SES4001").await;
+    assert_eq!(one["count"], 1);
+    assert_eq!(one["verdicts"][0]["field"], "spec.rules[0]");
+    assert_eq!(one["verdicts"][0]["help"], Code::IngressHost.help());
+    assert_eq!(json(&router, "/debug/verdicts?code=SES3001&limit=3").await["verdicts"].as_array().unwrap().len(), 3);
+    let (_, index) = ask(&router, "GET", "/debug", "").await;
+    for path in ["tables", "batches", "fleets", "verdicts", "config_dump", "log"] {
+        assert!(index.contains(&format!("<a href=\"/debug/{path}\">")), "{index}");
+    }
+    assert_eq!(ask(&router, "GET", "/debug/nothing", "").await.0, StatusCode::NOT_FOUND);
+}
+
+/// A server with a route and a certificate, and where it listens.
+async fn world() -> (Server, std::net::SocketAddr) {
+    let server = Server::new(xds::Config::default());
+    let text = |text: &str| {
+        Some(DataSource { specifier: Some(Specifier::InlineString(text.into())), ..DataSource::default() })
+    };
+    let certificate = TlsCertificate {
+        certificate_chain: text("a certificate"),
+        private_key: text("never to be seen"),
+        ..TlsCertificate::default()
+    };
+    let secret = Secret { name: "shop/cert".into(), r#type: Some(secret::Type::TlsCertificate(certificate)) };
+    let route = RouteConfiguration { name: "http".into(), ..RouteConfiguration::default() };
+    let origin = Arc::new(ObjectRef::new("Secret", "shop", "cert"));
+    let upserts = vec![
+        Resource::new(Kind::Secret, "shop/cert", secret.encode_to_vec()).from_origin(origin),
+        Resource::new(Kind::Route, "http", route.encode_to_vec()),
+        Resource::new(Kind::Route, "broken", vec![0xff]),
+    ];
+    server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } }).unwrap();
+    let listener = TcpListener::bind(Net::here().unwrap().socket(8001)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve(listener, Security::Insecure, std::future::pending()).await.unwrap() });
+    (server, address)
+}
+
+#[tokio::test]
+async fn the_config_dump_shows_everything_but_keys() {
+    let (server, _) = world().await;
+    let router = debug_of(admin::board().1, server, None);
+    let (_, text) = ask(&router, "GET", "/debug/config_dump", "").await;
+    assert!(!text.contains("never to be seen"), "{text}");
+    let dump: Value = serde_json::from_str(&text).unwrap();
+    let resources = dump["fleets"][0]["resources"].as_array().unwrap();
+    assert_eq!((&dump["fleets"][0]["fleet"], resources.len()), (&"shared".into(), 3));
+    let secret = &resources[0];
+    assert_eq!((&secret["type"], &secret["origin"]), (&"sds".into(), &"Secret shop/cert".into()));
+    assert_eq!(secret["resource"]["tls_certificate"]["private_key"], "[redacted]");
+    assert_eq!(secret["resource"]["tls_certificate"]["certificate_chain"]["inline_string"], "a certificate");
+    let broken = resources.iter().find(|resource| resource["name"] == "broken").unwrap();
+    assert!(broken["error"].as_str().unwrap().contains("cannot be decoded"), "{broken}");
+
+    let routes = json(&router, "/debug/config_dump?type=rds&name=ht&fleet=shared").await;
+    assert_eq!(routes["fleets"][0]["resources"].as_array().unwrap().len(), 1);
+    assert_eq!(json(&router, "/debug/config_dump?fleet=no/such").await["fleets"], serde_json::json!([]));
+    assert_eq!(ask(&router, "GET", "/debug/config_dump?type=xyz", "").await.0, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn fleets_show_what_each_client_has_and_refused() {
+    let (server, address) = world().await;
+    let router = debug_of(admin::board().1, server, None);
+    let client = XdsClient::to(Client::new(address))
+        .id("envoy-7")
+        .ask_all(ClientKind::Route)
+        .replies(|_| Reply::Nack("no such thing".into()));
+    let client = client.connect().await.unwrap();
+    client.until("an answer", |state| state.counts(ClientKind::Route).nacked >= 1).await.unwrap();
+    let seen = async || {
+        let fleets = json(&router, "/debug/fleets").await;
+        if fleets[0]["refusal_count"].as_u64() > Some(0) { Ok(fleets) } else { Err(fleets.to_string()) }
+    };
+    let fleets = testbed::eventually("the refusal", Duration::from_secs(20), seen).await.unwrap();
+    let fleet = &fleets[0];
+    assert_eq!((&fleet["fleet"], &fleet["client_count"]), (&"shared".into(), &1.into()));
+    assert_eq!(fleet["resources"]["rds"]["count"], 2);
+    assert_eq!(fleet["clients"][0]["node"], "envoy-7");
+    assert!(fleet["refusals"][0]["text"].as_str().unwrap().contains("no such thing"));
+    let nobody = json(&router, "/debug/fleets?node=another").await;
+    assert_eq!(nobody[0]["client_count"], 0);
+}
+
+#[tokio::test]
+async fn what_is_logged_can_be_changed() {
+    let filter = Arc::new(Mutex::new("info".to_owned()));
+    let (get, set) = (filter.clone(), filter.clone());
+    let log = LogFilter {
+        get: Arc::new(move || get.lock().clone()),
+        set: Arc::new(move |new| match new {
+            "" => Err("no filter".to_owned()),
+            new => {
+                new.clone_into(&mut set.lock());
+                Ok(())
+            }
+        }),
+    };
+    let server = Server::new(xds::Config::default());
+    let router = debug_of(admin::board().1, server.clone(), Some(log));
+    assert_eq!(ask(&router, "GET", "/debug/log", "").await, (StatusCode::OK, "info\n".to_owned()));
+    let changed = (StatusCode::OK, "info,xds=debug\n".to_owned());
+    assert_eq!(ask(&router, "PUT", "/debug/log", "info,xds=debug\n").await, changed);
+    assert_eq!(ask(&router, "PUT", "/debug/log", "").await, (StatusCode::BAD_REQUEST, "no filter\n".to_owned()));
+    assert_eq!(*filter.lock(), "info,xds=debug");
+    let without = debug_of(admin::board().1, server, None);
+    assert_eq!(ask(&without, "GET", "/debug/log", "").await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn pages_are_served_until_told_to_stop() {
+    let listener = TcpListener::bind(Net::here().unwrap().socket(8000)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let router = admin::health(&Readiness::default());
+    let serving = tokio::spawn(admin::serve(listener, router, async { _ = stopped.await }));
+    let stream = TcpStream::connect(address).await.unwrap();
+    let answer = testbed::http::ask(stream, axum::http::Method::GET, "sesame", "/readyz").await.unwrap();
+    assert_eq!((answer.status, &*answer.body), (StatusCode::OK, "ok\n"));
+    // A connection that is open and says nothing does not hold up the end.
+    let _idle = TcpStream::connect(address).await.unwrap();
+    stop.send(()).unwrap();
+    testbed::within("the end", Duration::from_secs(20), serving).await.unwrap().unwrap().unwrap();
+}
