@@ -164,7 +164,7 @@ impl Announcements {
 
 impl Entry {
     fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
-        self.translation.iter().flat_map(|verdicts| Arc::as_ref(verdicts)).chain(&self.reading)
+        self.translation.iter().flat_map(Arc::as_ref).chain(&self.reading)
     }
 
     fn is_done(&self) -> bool {

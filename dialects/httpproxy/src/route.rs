@@ -161,7 +161,7 @@ fn forward(
     if forward.clusters.is_empty() {
         return Ok(Action::Respond(Respond::unavailable()));
     }
-    Ok(Action::Forward(forward))
+    Ok(Action::Forward(Box::new(forward)))
 }
 
 /// What no version serves yet. What protects is not left out in silence.

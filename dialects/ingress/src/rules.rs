@@ -118,13 +118,13 @@ fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) ->
         Timeout::Default if websocket => Timeout::Infinite,
         timeout => timeout,
     };
-    Action::Forward(Forward {
+    Action::Forward(Box::new(Forward {
         clusters: vec![WeightedCluster::new(cluster, 1)],
         timeout,
         retry: annotations.retry.clone(),
         websocket,
         ..Default::default()
-    })
+    }))
 }
 
 fn warn_about_the_whole(context: &mut Context<'_>, pieces: &[RoutePiece], tls: &[TlsPiece]) {

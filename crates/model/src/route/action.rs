@@ -11,7 +11,7 @@ pub const LONGEST_BODY: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// It goes to a backend.
-    Forward(Forward),
+    Forward(Box<Forward>),
     /// The client is sent elsewhere.
     Redirect(Redirect),
     /// The proxy answers by itself.
