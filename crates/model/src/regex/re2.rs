@@ -1,4 +1,7 @@
 //! RE2's language, where it is less than that of the parser we use, and the size of what RE2 makes of a pattern.
+//!
+//! Envoy has RE2 compare bytes, not characters. A character outside ASCII is therefore a sequence: it may stand by itself,
+//! but not in a class or before `*`, and no code above `\\xFF` can be named.
 
 use regex_syntax::ast::{self, Ast, ClassSet, ClassSetItem, GroupKind, LiteralKind, RepetitionKind, RepetitionRange};
 
@@ -42,13 +45,7 @@ impl ast::Visitor for Check {
                 | ast::AssertionKind::NotWordBoundary => Ok(()),
                 _ => Err("a word-start or word-end assertion"),
             },
-            Ast::Repetition(repetition) if matches!(*repetition.ast, Ast::Repetition(_)) => {
-                Err("a repetition of a repetition without parentheses")
-            }
-            Ast::Repetition(repetition) => match &repetition.op.kind {
-                RepetitionKind::Range(range) if times(range) > MOST_REPEATS => Err("a repetition of more than 1000"),
-                _ => Ok(()),
-            },
+            Ast::Repetition(repetition) => repetition_form(repetition),
             Ast::ClassUnicode(class) => property(class),
             _ => Ok(()),
         }
@@ -60,8 +57,8 @@ impl ast::Visitor for Check {
 
     fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Found {
         match item {
-            ClassSetItem::Literal(literal) => literal_form(literal),
-            ClassSetItem::Range(range) => literal_form(&range.start).and_then(|()| literal_form(&range.end)),
+            ClassSetItem::Literal(literal) => class_literal(literal),
+            ClassSetItem::Range(range) => class_literal(&range.start).and_then(|()| class_literal(&range.end)),
             ClassSetItem::Unicode(class) => property(class),
             ClassSetItem::Bracketed(_) => Err("a class inside a class"),
             _ => Ok(()),
@@ -90,12 +87,33 @@ fn group_name(name: &str) -> Found {
     if plain { Ok(()) } else { Err("a group name of other characters than letters, digits and `_`") }
 }
 
+fn repetition_form(repetition: &ast::Repetition) -> Found {
+    match (&*repetition.ast, &repetition.op.kind) {
+        (Ast::Repetition(_), _) => Err("a repetition of a repetition without parentheses"),
+        (Ast::Literal(literal), _) if is_sequence(literal) => {
+            Err("a repetition of a character outside ASCII without parentheses")
+        }
+        (_, RepetitionKind::Range(range)) if times(range) > MOST_REPEATS => Err("a repetition of more than 1000"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a literal is several bytes: written as itself, and not as the number of one byte.
+fn is_sequence(literal: &ast::Literal) -> bool {
+    !literal.c.is_ascii() && matches!(literal.kind, LiteralKind::Verbatim)
+}
+
+fn class_literal(literal: &ast::Literal) -> Found {
+    if is_sequence(literal) { Err("a character outside ASCII in a class") } else { literal_form(literal) }
+}
+
 fn literal_form(literal: &ast::Literal) -> Found {
     match literal.kind {
         LiteralKind::HexFixed(ast::HexLiteralKind::UnicodeShort | ast::HexLiteralKind::UnicodeLong)
         | LiteralKind::HexBrace(ast::HexLiteralKind::UnicodeShort | ast::HexLiteralKind::UnicodeLong) => {
             Err("a \\u escape (write \\x{…})")
         }
+        LiteralKind::HexBrace(_) if u32::from(literal.c) > 0xff => Err("a code above \\xFF"),
         LiteralKind::Superfluous if literal.c == '_' => Err("the escape \\_"),
         _ => Ok(()),
     }

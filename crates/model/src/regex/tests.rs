@@ -15,6 +15,9 @@ fn patterns_that_re2_takes() {
         "",
         r"/\w{63}(\.\w{63})*",
         "/.{1000}",
+        "/é",
+        "/(é)*",
+        r"/\xE9*",
     ] {
         assert!(Regex::parse(right).is_ok(), "{right:?}: {:?}", Regex::parse(right));
     }
@@ -42,6 +45,9 @@ fn patterns_that_it_does_not() {
         r"\_",
         "(?P<a.b>x)",
         r"\b{start}",
+        r"\x{10FFFF}",
+        "[é]",
+        "é*",
     ] {
         assert!(Regex::parse(wrong).is_err(), "{wrong:?}");
     }
