@@ -18,7 +18,7 @@ use bytes::Bytes;
 use model::{Host, RouteTableId};
 use prost::Message;
 
-use crate::virtual_host;
+use crate::virtual_host::{self, tree};
 
 /// Which arrangement the operator wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,11 +64,12 @@ impl Packing {
 }
 
 /// A virtual host that shares a resource with others, encoded once for all of its neighbours' edits.
-pub fn encode(host: &model::VirtualHost, arrangement: Arrangement) -> Bytes {
+pub fn encode(host: &model::VirtualHost, packing: Packing) -> Bytes {
     let mut host = virtual_host::virtual_host(host);
-    if arrangement == Arrangement::Scopes {
+    if packing == Packing::Scoped {
         scoped::hide_key(&mut host);
     }
+    tree::shape(&mut host);
     host.encode_to_vec().into()
 }
 

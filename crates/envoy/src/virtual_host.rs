@@ -1,5 +1,7 @@
 //! A virtual host as Envoy's: its domain and its routes.
 
+pub mod tree;
+
 use crate::route::{self, Names, filters};
 use envoy_api::envoy::config::route::v3::{
     DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier,

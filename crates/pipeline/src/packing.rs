@@ -170,7 +170,7 @@ pub struct HostBytes {
 }
 
 /// The virtual hosts that share a resource with others.
-pub struct EncodedHosts;
+pub struct EncodedHosts(Packing);
 
 impl Table for EncodedHosts {
     type Key = HostKey;
@@ -186,7 +186,7 @@ impl Derived for EncodedHosts {
             return None;
         }
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        Some(HostBytes { bytes: packing::encode(host, arrangement), clusters: clusters(host) })
+        Some(HostBytes { bytes: packing::encode(host, self.0), clusters: clusters(host) })
     }
 }
 
@@ -251,8 +251,9 @@ impl Derived for RouteResources {
     }
 }
 
-/// Scopes.
-pub struct ScopeResources;
+/// Scopes. A chain whose last exact host went is looked up in a table from then on, but its connections of before are still
+/// looked up in scopes while they are let go: so there are scopes of every table.
+pub struct ScopeResources(Packing);
 
 impl Table for ScopeResources {
     type Key = ScopeKey;
@@ -263,7 +264,7 @@ impl Table for ScopeResources {
 impl Derived for ScopeResources {
     fn compute(&self, key: &ScopeKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let (table, host) = key;
-        if **reads.get::<Arrangements>(table)? != Arrangement::Scopes {
+        if self.0 == Packing::Plain {
             return None;
         }
         if *host == Host::Any {
@@ -305,10 +306,10 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.index::<HostsByScope>().index::<StrangersByScope>();
     pipeline.index::<ExactHostsByTable>().index::<ExactStrangersByTable>();
     pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());
-    pipeline.derived(EncodedHosts).each::<Places>();
+    pipeline.derived(EncodedHosts(settings.packing)).each::<Places>();
     pipeline.derived(RouteResources).per::<TablesOfChains>().always(in_the_clear()).output();
     pipeline
-        .derived(ScopeResources)
+        .derived(ScopeResources(settings.packing))
         .per::<HostsByScope>()
         .per::<StrangersByScope>()
         .per::<ScopesOfChains>()

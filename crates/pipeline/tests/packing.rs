@@ -8,5 +8,7 @@ mod changes;
 mod edits;
 #[path = "packing/requests.rs"]
 mod requests;
+#[path = "packing/tree.rs"]
+mod tree;
 #[path = "packing/world.rs"]
 mod world;

@@ -63,7 +63,11 @@ use model::{Host, RouteTableId};
 use prost::Message;
 
 use super::spliced;
-use crate::{listener::filters, name, virtual_host};
+use crate::{
+    listener::filters,
+    name,
+    virtual_host::{self, tree},
+};
 
 /// The header that holds the key.
 pub const KEY: &str = "x-sesame-host";
@@ -85,6 +89,7 @@ pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
     own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
     own.typed_per_filter_config.extend(found());
+    tree::shape(&mut own);
     exact(table, &host.host, own)
 }
 

@@ -43,7 +43,7 @@ impl Backends {
 }
 
 /// The process has one port 8080.
-static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+pub static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 async fn every_form_of_host(packing: Packing) {
     let _turn = TURN.lock().await;

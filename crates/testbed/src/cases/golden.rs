@@ -137,7 +137,16 @@ fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
         for host in &mut hosts {
             let Some(routes) = host["routes"].as_array_mut() else { continue };
             routes.retain(|route| route["name"] != scoped::NO_PATH);
-            routes.iter_mut().for_each(|route| strip(route, &["request_headers_to_remove"]));
+            for route in routes {
+                let Some(removed) = route["request_headers_to_remove"].as_array_mut() else {
+                    strip(route, &["request_headers_to_remove"]);
+                    continue;
+                };
+                removed.retain(|name| name != scoped::KEY);
+                if removed.is_empty() {
+                    strip(route, &["request_headers_to_remove"]);
+                }
+            }
         }
         if host == "*" { others } else { exact }.append(&mut hosts);
     }
