@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
+#[allow(dead_code, reason = "the tests use the rest of it")]
 #[path = "../tests/packing/world.rs"]
 mod world;
 
