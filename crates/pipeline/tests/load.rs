@@ -1,0 +1,189 @@
+//! Edits under a steady load: whatever changes, no request is lost.
+//!
+//! 200 requests a second go through a real Envoy while objects change under them. A change is whatever a test does to the
+//! pipeline; it is published and awaited as in earnest.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::Object;
+use pipeline::{Pipeline, Settings, settings::Bind};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use testbed::{
+    Client, Load, Net,
+    cases::{Backends, Proxy, object},
+    certs::{Ca, Leaf},
+};
+
+/// Requests per second.
+const RATE: u32 = 200;
+
+/// A pipeline, the Envoy that it feeds, and clients.
+struct Bed {
+    pipeline: Pipeline,
+    proxy: Proxy,
+    backends: Backends,
+    http: Client,
+    https: Client,
+}
+
+impl Bed {
+    async fn start(name: &str) -> Self {
+        let address = Net::here().unwrap().address();
+        let bind = |port| Bind { address: address.into(), port };
+        let settings =
+            Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
+        let client = |port| Client::new(SocketAddr::new(address.into(), port));
+        Self {
+            pipeline: Pipeline::new(&settings),
+            proxy: Proxy::start(name).await.unwrap(),
+            backends: Backends::new(),
+            http: client(8080),
+            https: client(8443).https(),
+        }
+    }
+
+    /// Puts objects, and waits until Envoy has what they come to.
+    async fn apply(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), Some(object));
+        }
+        self.publish().await;
+    }
+
+    async fn remove(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), None);
+        }
+        self.publish().await;
+    }
+
+    async fn publish(&mut self) {
+        let output = self.pipeline.settle();
+        self.proxy.publish(output.xds).await.unwrap();
+    }
+
+    /// A Service with a backend of that name.
+    async fn service(&mut self, name: &str) -> [Object; 2] {
+        let address = self.backends.named(name).await.unwrap();
+        [service(name), slice(name, &[address])]
+    }
+
+    fn load(&self, client: &Client, host: &str, path: &str) -> testbed::load::Plan {
+        Load::of(client.clone().host(host).get(path)).per_second(RATE)
+    }
+}
+
+fn service(name: &str) -> Object {
+    object(
+        &json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } }),
+    )
+}
+
+fn slice(service: &str, addresses: &[Ipv4Addr]) -> Object {
+    let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
+    object(&json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": { "name": service, "labels": { "kubernetes.io/service-name": service } },
+        "addressType": "IPv4", "ports": [{ "port": 80 }], "endpoints": endpoints }))
+}
+
+/// An Ingress of one host with these paths and Services.
+fn ingress(name: &str, host: &str, paths: &[(&str, &str)], secret: Option<&str>) -> Object {
+    let path = |(path, service): &(&str, &str)| json!({ "path": path, "pathType": "Prefix", "backend": { "service": { "name": service, "port": { "number": 80 } } } });
+    let paths: Vec<Value> = paths.iter().map(path).collect();
+    let tls: Vec<Value> = secret.iter().map(|secret| json!({ "hosts": [host], "secretName": secret })).collect();
+    object(&json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": name },
+        "spec": { "tls": tls, "rules": [{ "host": host, "http": { "paths": paths } }] } }))
+}
+
+fn secret(name: &str, leaf: &Leaf) -> Object {
+    object(&json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_hosts_come_one_by_one() {
+    let mut bed = Bed::start("hosts").await;
+    let steady = bed.service("steady").await;
+    bed.apply(steady).await;
+    bed.apply([ingress("steady", "steady.example.com", &[("/", "steady")], None)]).await;
+    let load = bed.load(&bed.http, "steady.example.com", "/").start();
+    for number in 0..500 {
+        let (name, host) = (format!("host-{number}"), format!("host-{number}.example.com"));
+        let client = bed.http.clone().host(&host);
+        let before = client.get("/").await.unwrap();
+        assert_eq!(before.status, 404, "{host} before it is there");
+        // Watched on a connection of its own, from before the change until it answers: 404, then 200, nothing else.
+        let watch = tokio::spawn(async move {
+            let connection = client.connect().await.unwrap();
+            loop {
+                let answer = connection.get("/").await.unwrap();
+                match answer.status.as_u16() {
+                    404 => {}
+                    200 => return,
+                    other => panic!("{other} while it comes: {:?}", answer.headers),
+                }
+            }
+        });
+        // The Service is new with the host: a route that came before its cluster would answer 503.
+        let address = bed.backends.named("steady").await.unwrap();
+        let new = ingress(&name, &host, &[("/", name.as_str())], None);
+        bed.apply([service(&name), slice(&name, &[address]), new]).await;
+        testbed::within(format!("{host} to answer"), std::time::Duration::from_secs(10), watch).await.unwrap().unwrap();
+    }
+    load.stop().await.assert_nothing_lost();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn routes_backends_and_endpoints_change() {
+    let mut bed = Bed::start("changes").await;
+    let (first, second) = (bed.service("first").await, bed.service("second").await);
+    bed.apply(first.clone()).await;
+    bed.apply([ingress("web", "web.example.com", &[("/", "first"), ("/a", "first")], None)]).await;
+    let load = bed.load(&bed.http, "web.example.com", "/a/b").start();
+    load.answered(50).await;
+    for round in 0..10 {
+        // The backend is renamed: another Service takes over and the old one goes.
+        let (next, old, name) = if round % 2 == 0 { (&second, &first, "second") } else { (&first, &second, "first") };
+        let web = ingress("web", "web.example.com", &[("/", name), ("/a", name)], None);
+        bed.apply(next.iter().cloned().chain([web])).await;
+        bed.remove(old.iter().cloned()).await;
+        load.answered(20).await;
+        // Routes are reordered, and others come between them.
+        bed.apply([ingress("web", "web.example.com", &[("/a", name), ("/z", name), ("/", name)], None)]).await;
+        load.answered(20).await;
+    }
+    // Endpoints are rolled: one more comes, the other goes, and back.
+    let addresses = [bed.backends.named("first").await.unwrap(), bed.backends.named("second").await.unwrap()];
+    for round in 0..20 {
+        bed.apply([slice("first", &addresses)]).await;
+        bed.apply([slice("first", &addresses[round % 2..=round % 2])]).await;
+        load.answered(10).await;
+    }
+    load.stop().await.assert_nothing_lost();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_is_rotated() {
+    let mut bed = Bed::start("rotation").await;
+    let ca = Ca::new("rotation");
+    let web = bed.service("web").await;
+    bed.apply(web).await;
+    bed.apply([secret("cert", &ca.leaf("web.example.com").make())]).await;
+    bed.apply([ingress("web", "web.example.com", &[("/", "web")], Some("cert"))]).await;
+    let client = bed.https.clone().trust(&ca);
+    let load = bed.load(&client, "web.example.com", "/").start();
+    load.answered(50).await;
+    for _ in 0..10 {
+        let leaf = ca.leaf("web.example.com").make();
+        bed.apply([secret("cert", &leaf)]).await;
+        let answer = client.clone().host("web.example.com").get("/").await.unwrap();
+        let expected = echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
+        assert_eq!(answer.certificate().unwrap().sha256, expected, "the new certificate is shown");
+        load.answered(20).await;
+    }
+    let report = load.stop().await;
+    report.assert_nothing_lost();
+    // No listener changed, so no connection was closed on the way.
+    assert_eq!(report.retried, 0, "{report}");
+}
