@@ -5,13 +5,16 @@ use axum::{extract::State, http::StatusCode};
 use std::{fmt, sync::Arc};
 use tracing::info;
 
+/// Changes what is logged; says why it cannot.
+pub type SetFilter = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
 /// What is logged. Two functions, so that whoever sets up the log keeps its types to itself.
 #[derive(Clone)]
 pub struct LogFilter {
     /// The filter as it is, as `info,xds=debug`.
     pub get: Arc<dyn Fn() -> String + Send + Sync>,
     /// Changes it; says why it cannot.
-    pub set: Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
+    pub set: Arc<SetFilter>,
 }
 
 impl fmt::Debug for LogFilter {

@@ -43,9 +43,7 @@ pub fn checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
 pub fn slow_start(cluster: &model::Cluster) -> Option<LbConfig> {
     let slow_start_config = Some(config(cluster.slow_start.as_ref()?));
     match cluster.balance {
-        Balance::RoundRobin => {
-            Some(LbConfig::RoundRobinLbConfig(RoundRobinLbConfig { slow_start_config, ..Default::default() }))
-        }
+        Balance::RoundRobin => Some(LbConfig::RoundRobinLbConfig(RoundRobinLbConfig { slow_start_config })),
         Balance::LeastRequest => {
             Some(LbConfig::LeastRequestLbConfig(LeastRequestLbConfig { slow_start_config, ..Default::default() }))
         }
