@@ -79,7 +79,7 @@ pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
         }
         let list = by_path.of(path);
         left = left.checked_sub(list.len())?;
-        let counts = |at: &&usize| routes.get(**at).is_some_and(|route| counts(route));
+        let counts = |at: &&usize| routes.get(**at).is_some_and(counts);
         if !list.iter().filter(counts).all(|at| counting.insert(*at)) {
             return None;
         }
