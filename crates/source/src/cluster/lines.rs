@@ -1,22 +1,23 @@
 //! The body of a watch, cut into lines: one event each.
 
 use bytes::{Bytes, BytesMut};
+use http_body::Body;
 use http_body_util::BodyExt;
-use kube::client::Body;
+use std::error::Error;
 
 /// Longer than any object: etcd takes a few megabytes at most.
 const LONGEST: usize = 64 << 20;
 
 /// The lines of a body.
-pub struct Lines {
-    body: Body,
+pub struct Lines<B = kube::client::Body> {
+    body: B,
     buffer: BytesMut,
     /// Up to here the buffer is known to hold no end of line.
     searched: usize,
 }
 
-impl Lines {
-    pub fn new(body: Body) -> Self {
+impl<B: Body<Data = Bytes, Error: Error> + Unpin> Lines<B> {
+    pub fn new(body: B) -> Self {
         Self { body, buffer: BytesMut::new(), searched: 0 }
     }
 
@@ -63,8 +64,8 @@ mod tests {
     use http_body_util::StreamBody;
 
     async fn lines(chunks: &'static [&'static str]) -> Vec<String> {
-        let frames = chunks.iter().map(|chunk| Ok::<_, std::io::Error>(hyper::body::Frame::data(Bytes::from(*chunk))));
-        let mut lines = Lines::new(Body::wrap_body(StreamBody::new(stream::iter(frames))));
+        let frames = chunks.iter().map(|chunk| Ok::<_, std::io::Error>(http_body::Frame::data(Bytes::from(*chunk))));
+        let mut lines = Lines::new(StreamBody::new(stream::iter(frames)));
         let mut found = Vec::new();
         while let Some(some) = lines.next().await.unwrap() {
             found.extend(some.iter().map(|line| String::from_utf8(line.to_vec()).unwrap()));
