@@ -40,13 +40,16 @@ pub struct Control {
     fleet: Fleet,
     origins: Origins,
     authority: Option<Authority>,
+    /// Every source has said everything it knows.
     synced: bool,
+    /// Proxies have been given a whole world, so parts of the next one may go out early.
+    complete: bool,
 }
 
 impl Control {
     /// A loop that feeds one fleet of a server.
     pub fn new(pipeline: Pipeline, server: Server, fleet: Fleet) -> Self {
-        Self { pipeline, server, fleet, origins: Origins::default(), authority: None, synced: false }
+        Self { pipeline, server, fleet, origins: Origins::default(), authority: None, synced: false, complete: false }
     }
 
     /// Works until every source has ended; tells what each batch brought.
@@ -55,26 +58,37 @@ impl Control {
             let begun = Instant::now();
             let mut problems = self.take(batch);
             let mut output = Output::default();
-            let mut published = false;
-            loop {
-                let more = self.pipeline.step(&mut output) == engine::Progress::More;
-                if !more && self.sign() {
-                    continue;
-                }
-                if self.synced {
-                    published |= self.publish(&mut output);
-                }
-                if !more {
-                    break;
-                }
-                if let Some(Some(batch)) = feed.next().now_or_never() {
-                    problems.extend(self.take(batch));
-                }
-                tokio::task::yield_now().await;
-            }
+            let published = self.synced && self.work(&mut feed, &mut problems, &mut output).await;
             let took = begun.elapsed();
             debug!(?took, published, "batch done");
             tell(&News { problems: &problems, verdicts: &output.verdicts, origins: &self.origins, published, took });
+        }
+    }
+
+    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published.
+    async fn work(
+        &mut self,
+        feed: &mut Feed,
+        problems: &mut BTreeMap<Subject, Vec<Problem>>,
+        output: &mut Output,
+    ) -> bool {
+        let mut published = false;
+        loop {
+            let more = self.pipeline.step(output) == engine::Progress::More;
+            if !more && self.sign() {
+                continue;
+            }
+            if !more || self.complete {
+                published |= self.publish(output);
+            }
+            if !more {
+                self.complete = true;
+                return published;
+            }
+            if let Some(Some(batch)) = feed.next().now_or_never() {
+                problems.extend(self.take(batch));
+            }
+            tokio::task::yield_now().await;
         }
     }
 
