@@ -43,10 +43,10 @@ fn edit() -> impl Strategy<Value = Edit> {
     let id = 0..4u8;
     let bad = prop::bool::weighted(0.1);
     prop_oneof![
-        3 => (id.clone(), 0..3u8, prop::bool::weighted(0.2), prop::bool::weighted(0.8), bad.clone())
+        3 => (id.clone(), 0..3u8, prop::bool::weighted(0.2), prop::bool::weighted(0.8), bad)
             .prop_map(|(id, body, warms, fed, bad)| Edit::Cluster { id, body, warms, fed, bad }),
         2 => id.clone().prop_map(Edit::DropCluster),
-        3 => (id.clone(), 0..3u8, 0..16u8, bad.clone())
+        3 => (id.clone(), 0..3u8, 0..16u8, bad)
             .prop_map(|(id, body, clusters, bad)| Edit::Route { id, body, clusters, bad }),
         1 => id.clone().prop_map(Edit::DropRoute),
         3 => (id.clone(), 0..3u8, 0..16u8, bad)
