@@ -78,7 +78,10 @@ async fn converse(connection: &Connection, call: Call, body: Incoming, out: &mps
         () = out.closed() => return None,
         () = connection.stop.cancelled() => return Some(going()),
     };
-    let (identity, first) = match greet(connection, call, &first) {
+    let greeting = greet(connection, call, &first);
+    // It may list every name there is, and must not be held on to for the life of the stream.
+    drop(first);
+    let (identity, first) = match greeting {
         Ok(greeting) => greeting,
         Err(end) => return Some(end),
     };
