@@ -132,9 +132,12 @@ impl Refusals {
         clients.push(refusal.clone());
     }
 
-    /// Forgets what a node refused: it has started anew and gets a new chance.
-    pub fn forget(&self, node: &str) {
-        self.by_resource.lock().retain(|_, versions| {
+    /// Forgets what a node refused, of one type or of all: it has started anew and gets a new chance.
+    pub fn forget(&self, node: &str, only: Option<Kind>) {
+        self.by_resource.lock().retain(|(kind, _), versions| {
+            if only.is_some_and(|only| only != *kind) {
+                return true;
+            }
             versions.values_mut().for_each(|clients| clients.retain(|known| &*known.client.node != node));
             versions.retain(|_, clients| !clients.is_empty());
             !versions.is_empty()

@@ -88,11 +88,6 @@ impl Hub {
     pub fn clients(&self) -> Vec<Arc<Client>> {
         self.clients.lock().values().cloned().collect()
     }
-
-    /// Whether nothing would be lost with it.
-    pub fn is_idle(&self) -> bool {
-        self.clients.lock().is_empty() && self.snapshot.borrow().is_none()
-    }
 }
 
 impl fmt::Debug for Hub {

@@ -147,11 +147,14 @@ impl Inner {
         self.hubs.lock().values().cloned().collect()
     }
 
-    /// Lets go of a fleet that was never published once its last client has left.
-    pub fn tidy(&self, fleet: &Fleet) {
+    /// Lets go of a fleet that was never published once nobody else holds on to it. Handles are given out under the same
+    /// lock, so nobody can be left waiting on one that is no longer published to.
+    pub fn tidy(&self, hub: Arc<Hub>) {
         let mut hubs = self.hubs.lock();
-        if hubs.get(fleet).is_some_and(|hub| hub.is_idle()) {
-            hubs.remove(fleet);
+        let fleet = hub.fleet.clone();
+        drop(hub);
+        if hubs.get(&fleet).is_some_and(|hub| Arc::strong_count(hub) == 1 && hub.current().is_none()) {
+            hubs.remove(&fleet);
         }
     }
 

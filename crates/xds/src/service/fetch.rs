@@ -35,10 +35,10 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
         () = hub.gone.cancelled() => None,
         () = connection.stop.cancelled() => None,
     };
-    let view = view.ok_or_else(|| {
-        inner.tidy(&identity.fleet);
-        Status::unavailable("nothing is published yet")
-    })?;
+    let Some(view) = view else {
+        inner.tidy(hub);
+        return Err(Status::unavailable("nothing is published yet"));
+    };
     let now = Instant::now();
     let options = Options {
         style: Style::Sotw,

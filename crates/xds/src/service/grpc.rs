@@ -5,6 +5,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -24,11 +26,44 @@ pub(crate) enum Item {
     End(Status),
 }
 
+/// How much of a message is handed to HTTP/2 at a time: it asks for more when the client has room for it.
+const PIECE: usize = 64 << 10;
+
 /// The body of a response.
 pub(crate) struct Body {
     source: Source,
-    /// The second half of a message whose first was handed out.
-    rest: Option<Bytes>,
+    /// What is left of a message whose beginning was handed out.
+    rest: Bytes,
+    /// Counts what was handed out.
+    progress: Arc<AtomicU64>,
+}
+
+/// Where a stream puts what it sends.
+pub(crate) struct Outlet {
+    items: mpsc::Sender<Item>,
+    progress: Arc<AtomicU64>,
+}
+
+impl Outlet {
+    /// Room for one item, once there is; `None` if the client is gone.
+    pub async fn reserve(&self) -> Option<mpsc::Permit<'_, Item>> {
+        self.items.reserve().await.ok()
+    }
+
+    /// Sends an item when there is room; `false` if the client is gone.
+    pub async fn send(&self, item: Item) -> bool {
+        self.items.send(item).await.is_ok()
+    }
+
+    /// Done when the client is gone.
+    pub async fn closed(&self) {
+        self.items.closed().await;
+    }
+
+    /// Changes whenever the client has taken something.
+    pub fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
 }
 
 enum Source {
@@ -42,7 +77,7 @@ enum Source {
 impl Body {
     /// No body at all.
     pub fn empty() -> Self {
-        Self { source: Source::Ended, rest: None }
+        Self::from(Source::Ended)
     }
 
     /// A response without messages that says why.
@@ -55,17 +90,22 @@ impl Body {
 
     /// A response of one message.
     pub fn single(message: Message) -> Response<Body> {
-        grpc(Body { source: Source::Once(Some(message)), rest: None })
+        grpc(Body::from(Source::Once(Some(message))))
     }
 
     /// A response of as many messages as are sent.
-    pub fn stream() -> (mpsc::Sender<Item>, Response<Body>) {
-        let (sender, receiver) = mpsc::channel(1);
-        (sender, grpc(Body { source: Source::Items(receiver), rest: None }))
+    pub fn stream() -> (Outlet, Response<Body>) {
+        let (items, receiver) = mpsc::channel(1);
+        let body = Body::from(Source::Items(receiver));
+        (Outlet { items, progress: body.progress.clone() }, grpc(body))
+    }
+
+    fn from(source: Source) -> Self {
+        Self { source, rest: Bytes::new(), progress: Arc::default() }
     }
 
     fn hand_out(&mut self, message: Message) -> Frame<Bytes> {
-        self.rest = Some(message.body).filter(|body| !body.is_empty());
+        self.rest = message.body;
         Frame::data(message.head)
     }
 }
@@ -92,8 +132,10 @@ impl hyper::body::Body for Body {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
-        if let Some(rest) = this.rest.take() {
-            return Poll::Ready(Some(Ok(Frame::data(rest))));
+        this.progress.fetch_add(1, Ordering::Relaxed);
+        if !this.rest.is_empty() {
+            let piece = this.rest.split_to(this.rest.len().min(PIECE));
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         let frame = match &mut this.source {
             Source::Items(items) => match ready!(items.poll_recv(cx)) {
@@ -123,7 +165,7 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_none() && matches!(self.source, Source::Ended)
+        self.rest.is_empty() && matches!(self.source, Source::Ended)
     }
 }
 

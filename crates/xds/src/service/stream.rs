@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use hyper::body::Incoming;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{self, sleep_until};
 use tonic::Status;
 use tracing::{debug, info, warn};
 
-use super::grpc::{Item, Messages};
+use super::grpc::{Item, Messages, Outlet};
 use super::pace::Pace;
 use super::{Call, Connection};
 use crate::book::{Event, Refusal};
@@ -24,6 +24,9 @@ use crate::metrics::{Reason, Stream, Type};
 use crate::session::{Ask, Options, Request, Session, Step};
 use crate::table::Snapshot;
 use crate::wire::request::{self, Incoming as Asked};
+
+/// How long a client may take to hear why its stream ends.
+const FAREWELL: time::Duration = time::Duration::from_secs(1);
 
 /// Why a stream ends.
 pub(super) struct End {
@@ -38,7 +41,7 @@ impl End {
 }
 
 /// Runs a stream to its end.
-pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming, out: mpsc::Sender<Item>) {
+pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming, out: Outlet) {
     let metrics = connection.inner.metrics.clone();
     let labels = Stream { service: call.service(), variant: call.variant() };
     metrics.streams.get_or_create(&labels).inc();
@@ -48,7 +51,7 @@ pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming,
         metrics.ended.get_or_create(&Reason { reason }).inc();
         debug!(peer = %connection.peer, reason, "ended a stream");
         // A client that does not read gets no farewell; dropping the sender resets the stream.
-        let _ = out.try_send(Item::End(status));
+        let _ = time::timeout(FAREWELL, out.send(Item::End(status))).await;
     }
 }
 
@@ -56,16 +59,16 @@ pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming,
 struct Talk<'a> {
     connection: &'a Connection,
     call: Call,
-    hub: Arc<Hub>,
+    hub: &'a Hub,
     client: Arc<Client>,
     requests: Messages,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     pace: Pace,
-    out: &'a mpsc::Sender<Item>,
+    out: &'a Outlet,
 }
 
 /// `None` if the client hung up.
-async fn converse(connection: &Connection, call: Call, body: Incoming, out: &mpsc::Sender<Item>) -> Option<End> {
+async fn converse(connection: &Connection, call: Call, body: Incoming, out: &Outlet) -> Option<End> {
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
     let first = tokio::select! {
@@ -85,10 +88,9 @@ async fn converse(connection: &Connection, call: Call, body: Incoming, out: &mps
         Ok(greeting) => greeting,
         Err(end) => return Some(end),
     };
-    let fleet = identity.fleet.clone();
-    let hub = inner.hub(&fleet);
-    let end = serve(connection, call, hub, identity, first, requests, out).await;
-    inner.tidy(&fleet);
+    let hub = inner.hub(&identity.fleet);
+    let end = serve(connection, call, &hub, identity, first, requests, out).await;
+    inner.tidy(hub);
     end
 }
 
@@ -109,11 +111,11 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &[u8]) -> Result
 async fn serve(
     connection: &Connection,
     call: Call,
-    hub: Arc<Hub>,
+    hub: &Hub,
     identity: Arc<Identity>,
     first: Asked,
     requests: Messages,
-    out: &mpsc::Sender<Item>,
+    out: &Outlet,
 ) -> Option<End> {
     let inner = &connection.inner;
     let mut snapshots = hub.watch();
@@ -145,9 +147,14 @@ async fn serve(
         service = call.service(), variant = call.variant(), "client connected");
     let _ = inner.events.send(Event::Joined(identity.clone()));
     let pace = Pace::new(&inner.limits, now);
-    let mut talk = Talk { connection, call, hub: hub.clone(), client, requests, snapshots, pace, out };
+    let mut talk = Talk { connection, call, hub, client, requests, snapshots, pace, out };
     let end = match talk.take(first).await {
-        Ok(()) => talk.run().await,
+        Ok(()) => {
+            if !talk.client.session.lock().is_returning() {
+                hub.refusals.forget(&identity.node, call.only);
+            }
+            talk.run().await
+        }
         Err(end) => Some(end),
     };
     hub.leave(id);
@@ -160,6 +167,8 @@ async fn serve(
 impl Talk<'_> {
     async fn run(&mut self) -> Option<End> {
         let mut expiry = Box::pin(expiry(self.connection));
+        // A client may say all it will ever say and go on listening.
+        let mut listening = true;
         loop {
             let wake = match self.flush().await {
                 Ok(wake) => wake,
@@ -172,7 +181,7 @@ impl Talk<'_> {
                 }
             };
             tokio::select! {
-                request = self.requests.next() => match request {
+                request = self.requests.next(), if listening => match request {
                     Ok(Some(bytes)) => {
                         let limits = &self.connection.inner.limits;
                         let asked = match request::decode(self.call.style, &bytes, limits) {
@@ -184,11 +193,7 @@ impl Talk<'_> {
                             return Some(end);
                         }
                     }
-                    // The client has said all it will; it may still listen, as one-shot clients do.
-                    Ok(None) => {
-                        self.out.closed().await;
-                        return None;
-                    }
+                    Ok(None) => listening = false,
                     Err(status) if status.code() == tonic::Code::Cancelled => return None,
                     Err(status) => return Some(self.cut("garbage", status)),
                 },
@@ -215,12 +220,14 @@ impl Talk<'_> {
         let metrics = &self.connection.inner.metrics;
         loop {
             let stall = self.connection.inner.limits.stall;
+            let read = self.out.progress();
             let permit = match time::timeout(stall, self.out.reserve()).await {
-                Ok(Ok(permit)) => permit,
-                Ok(Err(_)) => return Err(None),
+                Ok(Some(permit)) => permit,
+                Ok(None) => return Err(None),
+                // Slow is not stuck: a large message over a thin line may take its time.
+                Err(_) if self.out.progress() != read => continue,
                 Err(_) => {
-                    warn!(node = %self.client.identity.node, peer = %self.connection.peer, "client does not read");
-                    return Err(Some(End::new("stalled", Status::resource_exhausted("the client does not read"))));
+                    return Err(Some(self.cut("stalled", Status::resource_exhausted("the client does not read"))));
                 }
             };
             // While there was no room, the world may have moved on.
@@ -256,11 +263,7 @@ impl Talk<'_> {
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
         let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
-        let (answer, fresh) = {
-            let mut session = self.client.session.lock();
-            let answer = session.on_request(request, now);
-            (answer, !session.is_returning())
-        };
+        let answer = self.client.session.lock().on_request(request, now);
         let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
         if !answer.earned && !self.pace.pay(&inner.limits, now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
@@ -271,9 +274,6 @@ impl Talk<'_> {
         }
         if answer.nacked {
             inner.metrics.nacks.get_or_create(&labels).inc();
-        }
-        if answer.refused.is_empty() && fresh && answer.acked.is_none() && !answer.nacked {
-            self.hub.refusals.forget(&self.client.identity.node);
         }
         for refused in &answer.refused {
             inner.metrics.refusals.get_or_create(&labels).inc();

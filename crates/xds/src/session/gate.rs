@@ -126,6 +126,9 @@ impl Session {
     /// Notes when a client that is back has told all it has: it has answered everything, and some time has passed since
     /// it last named a new type. Its clusters' answers do not count, Envoy may withhold those.
     pub(super) fn listen(&mut self, now: Instant) {
+        if self.told || !self.returning {
+            return;
+        }
         let answered = |kind: Kind| {
             let Some(flow) = self.flow(kind) else { return true };
             let asked = |name: &Name| flow.marks.get(name).is_some_and(|mark| mark.asked);
@@ -134,7 +137,7 @@ impl Session {
             flow.flights.is_empty() && !owes
         };
         let mut others = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Cluster);
-        self.told |= now >= self.widened + self.options.limits.absence && others.all(answered);
+        self.told = now >= self.widened + self.options.limits.absence && others.all(answered);
     }
 
     /// A client that is back and does not ask for clusters has one that warms. It waits for endpoints in a version that
