@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use testbed::process::{Command, Process};
-use testbed::{Backend, Client, Net, StateDir, eventually};
+use testbed::{Backend, Client, Load, Net, StateDir, eventually};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -111,6 +111,23 @@ async fn a_folder_is_served_and_followed() {
     served.answers("b.example.com", "/", 404).await;
     assert_eq!(served.status("a.example.com", "/").await, 200);
     assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_file_broken_and_mended_loses_no_request() {
+    let backend = Backend::start("web").await.unwrap();
+    let good = ingress("a", "a.example.com", "web");
+    let served = Served::start(&[("web.yaml", service("web", &backend)), ("a.yaml", good.clone())]).await;
+    let load = Load::of(Client::new(served.http).host("a.example.com").get("/")).per_second(200).start();
+    load.answered(100).await;
+    served.write("a.yaml", "spec: [rules");
+    served.process.expect_line("SES2001", LIMIT).await.unwrap();
+    load.answered(100).await;
+    served.write("a.yaml", &format!("{good}---\n{}", ingress("b", "b.example.com", "web")));
+    served.answers("b.example.com", "/", 200).await;
+    load.answered(100).await;
+    let report = load.stop().await;
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
 }
 
 #[tokio::test]
