@@ -7,8 +7,8 @@
 pub mod access_log;
 pub mod admin;
 pub mod compression;
+pub mod connection;
 pub mod filters;
-pub mod manager;
 pub mod sni;
 pub mod tls;
 
@@ -82,7 +82,7 @@ fn encrypted(
 fn http(listener: &model::Listener, table: &RouteTableId, arrangement: Arrangement) -> Filter {
     Filter {
         name: "envoy.filters.network.http_connection_manager".to_owned(),
-        config_type: Some(ConfigType::TypedConfig(any(&manager::connection_manager(listener, table, arrangement)))),
+        config_type: Some(ConfigType::TypedConfig(any(&connection::connection_manager(listener, table, arrangement)))),
     }
 }
 
