@@ -117,12 +117,13 @@ async fn another_fleets_names_lead_nowhere_in_every_way_of_asking() {
             client.until("its own", |state| state.held(kind, &names[0]).is_some()).await.unwrap();
             // What comes next has been asked for after the others' names, and is answered after them.
             client.subscribe(kind, ["a name that nobody has"]);
-            let own = resource(Kind::from_label(label).unwrap(), &names[0], way);
+            let content = format!("<{way}>");
+            let own = resource(Kind::from_label(label).unwrap(), &names[0], &content);
             guarded.replica.publish_to(Fleet::named("team", "a"), vec![own]);
-            let again = |state: &testbed::xds_client::State| state.counts(kind).responses >= 2;
-            client.until("its own again", again).await.unwrap();
-            let all = client.look(|state| format!("{:?}", state.responses));
-            assert!(all.contains(way) && !is_leak(&all), "{way}: {all}");
+            let seen = |state: &testbed::xds_client::State| format!("{:?}", state.responses);
+            client.until("its own again", |state| seen(state).contains(&content)).await.unwrap();
+            let all = client.look(seen);
+            assert!(!is_leak(&all), "{way}: {all}");
         }
         let fetched = XdsClient::to(guarded.client(&leaf)).fetch(kind, names.clone()).await.unwrap();
         let all = format!("{fetched:?}");
