@@ -106,9 +106,11 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        // All tasks end where they are, and their connections with them.
+        // All tasks end where they are, and their sockets with them. That is waited for, on a thread that may wait: the next
+        // replica wants the same address.
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            let ended = std::thread::spawn(move || runtime.shutdown_timeout(PATIENCE)).join();
+            ended.expect("a runtime shuts down without a panic");
         }
     }
 }
