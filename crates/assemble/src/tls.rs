@@ -2,28 +2,28 @@
 
 use model::{
     Code, Host, Verdict,
-    tls::{Chain, Termination},
+    tls::{Chain, Handling, Termination},
     unit::TlsPiece,
 };
 
 /// A TLS host, and who lost on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
-    /// How its connections are terminated.
-    pub termination: Termination,
+    /// What is done with its connections.
+    pub handling: Handling,
     /// A verdict for each piece that asked for something else.
     pub lost: Vec<Verdict>,
 }
 
-/// The host's termination: that of the piece with the least rank. Those that ask for the same agree, and are not told.
+/// What is done for the host: what the piece with the least rank says. Those that ask for the same agree, and are not told.
 pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     pieces.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| a.origin.cmp(&b.origin)));
     let (winner, others) = pieces.split_first()?;
-    let lost = others.iter().filter(|piece| piece.termination != winner.termination).map(|loser| {
+    let lost = others.iter().filter(|piece| piece.handling != winner.handling).map(|loser| {
         let why = format!("TLS of host {host}: the certificate and settings of {} are served", winner.origin);
         Verdict::new(Code::CertificateConflict, loser.origin.clone(), why)
     });
-    Some(Assembled { termination: winner.termination.clone(), lost: lost.collect() })
+    Some(Assembled { handling: winner.handling.clone(), lost: lost.collect() })
 }
 
 /// The chain of hosts that have a termination in common.

@@ -10,9 +10,10 @@ pub mod compression;
 pub mod connection;
 pub mod filters;
 pub mod sni;
+pub mod tcp;
 pub mod tls;
 
-use crate::{endpoints::socket, packing::Arrangement};
+use crate::{endpoints::socket, name, packing::Arrangement};
 use envoy_api::{
     any,
     envoy::{
@@ -23,15 +24,30 @@ use envoy_api::{
         extensions::filters::listener::{proxy_protocol::v3::ProxyProtocol, tls_inspector::v3::TlsInspector},
     },
 };
-use model::{RouteTableId, listener::Security, tls::Chain};
+use model::{
+    ListenerId, RouteTableId,
+    listener::Security,
+    tls::{Chain, TcpChain},
+};
 
 /// What a connection may hold in memory in each direction before its peer is made to wait.
 const BUFFER: u32 = 32 * 1024;
 
+/// The filter chains of a TLS listener.
+#[derive(Clone, Debug, Default)]
+pub struct Chains {
+    /// Those whose requests are looked at.
+    pub http: Vec<Chain>,
+    /// Those whose connections are passed on.
+    pub tcp: Vec<TcpChain>,
+    /// That for clients that name no host, or one that no other chain has.
+    pub fallback: Option<Chain>,
+}
+
 /// The listener in the clear, or under TLS with these chains; how the hosts of each travel is told by its route table.
 pub fn listener(
     listener: &model::Listener,
-    chains: &[Chain],
+    chains: &Chains,
     arrangement: impl Fn(&RouteTableId) -> Arrangement,
 ) -> Listener {
     let mut listener_filters = Vec::new();
@@ -50,10 +66,16 @@ pub fn listener(
         Security::Tls => {
             listener_filters
                 .push(listener_filter("envoy.filters.listener.tls_inspector", any(&TlsInspector::default())));
+            let Chains { http, tcp, fallback } = chains;
+            let named = http.iter().map(|chain| encrypted(listener, &listener.id, chain, &arrangement));
             Listener {
                 listener_filters,
-                filter_chains: chains.iter().map(|chain| encrypted(listener, chain, &arrangement)).collect(),
-                filter_chain_matcher: Some(sni::matcher(chains)),
+                filter_chains: named.chain(tcp.iter().map(tcp::chain)).collect(),
+                filter_chain_matcher: Some(sni::matcher(http, tcp)),
+                default_filter_chain: fallback.as_ref().map(|chain| FilterChain {
+                    name: name::FALLBACK_CHAIN.to_owned(),
+                    ..encrypted(listener, &ListenerId::fallback(), chain, &arrangement)
+                }),
                 ..built
             }
         }
@@ -65,12 +87,14 @@ fn plain(listener: &model::Listener, arrangement: impl Fn(&RouteTableId) -> Arra
     FilterChain { filters: vec![http(listener, &table, arrangement(&table))], ..Default::default() }
 }
 
+/// The chain, whose hosts are looked up in a part of the listener: that of names, or that of the fallback certificate.
 fn encrypted(
     listener: &model::Listener,
+    part: &ListenerId,
     chain: &Chain,
     arrangement: impl Fn(&RouteTableId) -> Arrangement,
 ) -> FilterChain {
-    let table = RouteTableId { listener: listener.id.clone(), termination: Some(chain.termination.clone()) };
+    let table = RouteTableId { listener: part.clone(), termination: Some(chain.termination.clone()) };
     FilterChain {
         name: chain.termination.to_string(),
         filters: vec![http(listener, &table, arrangement(&table))],

@@ -68,6 +68,18 @@ pub fn ca(id: &SecretId) -> String {
     format!("ca/{id}")
 }
 
+/// The filter chain of a host whose connections are passed on, and the extension that says where to. No other chain is
+/// called so: those of certificates have three parts.
+pub fn tcp_chain(host: &Host) -> String {
+    format!("tcp/{host}")
+}
+
+/// The filter chain for clients that name no host, or one that is not known.
+pub const FALLBACK_CHAIN: &str = "fallback-certificate";
+
+/// A cluster that there is not: connections to it are ended.
+pub const NOWHERE: &str = "nowhere";
+
 /// "Ask for it on the stream that you have."
 pub fn on_this_stream() -> ConfigSource {
     ConfigSource {

@@ -8,7 +8,7 @@ mod health;
 mod trust;
 mod variant;
 
-pub use health::{Aggression, HealthCheck, SlowStart};
+pub use health::{Aggression, HealthCheck, Probe, SlowStart};
 pub use trust::Validation;
 pub use variant::{Balance, Variant};
 

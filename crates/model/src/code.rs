@@ -147,6 +147,10 @@ codes! {
     5013 ProxyClients Error "an IP policy cannot be used" "use source Peer or Remote, and an address or range";
     5014 ProxyClientsRange Error "an IP policy has something that is no address and no range" "write an address, or a range such as 10.0.0.0/8";
     5015 ProxyHostLimit Error "rateLimitPolicy of the host cannot be used" "correct the field that is named";
+    5016 ProxyTlsIncompatible Error "two TLS settings cannot be used together" "remove one of the two that are named";
+    5017 ProxyFallbackMissing Error "enableFallbackCertificate is set, but there is no fallback certificate" "ask the operator to set one, or remove the field; clients that name the host are served meanwhile";
+    5018 ProxyFallbackNotDelegated Error "the fallback certificate is not delegated to this namespace" "its owner adds a TLSCertificateDelegation that names the Secret and this namespace";
+    5019 ProxyFallbackNotValid Error "the fallback certificate cannot be used" "ask the operator to mend the Secret that is named";
     5020 ProxyIncludePath Error "the path conditions of an include cannot be used" "an include has at most one path condition: a prefix that begins with `/`";
     5021 ProxyIncludeDuplicate Error "two includes have the same conditions" "change the conditions of one; the first is served";
     5022 ProxyIncludeNotFound Error "the included HTTPProxy does not exist" "create it, or correct its name and namespace; its conditions answer 502 meanwhile";
@@ -170,6 +174,7 @@ codes! {
     5044 ProxyLimit Error "rateLimitPolicy cannot be used" "correct the field that is named";
     5045 ProxyHealthCheck Error "healthCheckPolicy cannot be used" "correct the field that is named";
     5046 ProxyInternalRedirect Error "internalRedirectPolicy cannot be used" "correct the field that is named";
+    5047 ProxyCookies Error "cookieRewritePolicies cannot be used" "name each cookie once, and at least one attribute with a value that a cookie can carry";
     5050 ProxyServicePort Error "the port of the service is no port" "use a number from 1 to 65535";
     5051 ProxyServiceProtocol Error "the protocol of the service is not known" "use h2, h2c or tls";
     5052 ProxyServiceRequestHeaders Error "requestHeadersPolicy of the service cannot be used" "name each header once, with a value that a header can carry";
@@ -179,6 +184,12 @@ codes! {
     5056 ProxySlowStart Error "slowStartPolicy cannot be used" "use a window such as `10s`, an aggression above 0, and RoundRobin or WeightedLeastRequest";
     5057 ProxyUpstreamValidation Error "validation of the service cannot be used" "name a Secret with ca.crt and the names that the backend's certificate has";
     5058 ProxyCaNotDelegated Error "the CA's Secret of another namespace is not delegated to this one" "its owner adds a TLSCertificateDelegation that names the Secret and this namespace";
+    5060 ProxyTcpTls Error "tcpproxy needs a host with TLS" "set tls.secretName or tls.passthrough";
+    5061 ProxyTcpEmpty Error "tcpproxy leads nowhere" "add services or include";
+    5062 ProxyTcpBoth Error "tcpproxy has both services and an include" "use one of the two";
+    5063 ProxyTcpIncludeNotFound Error "the HTTPProxy that tcpproxy includes does not exist" "create it, or correct its name and namespace; connections are ended meanwhile";
+    5064 ProxyTcpIncludesRoot Error "the HTTPProxy that tcpproxy includes is a root" "remove its virtualhost, or the include";
+    5065 ProxyTcpIncludeCycle Error "the includes of tcpproxy form a circle" "remove the include that closes it";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";

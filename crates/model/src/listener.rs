@@ -22,6 +22,12 @@ impl ListenerId {
     pub fn https() -> Self {
         Self("ingress_https".into())
     }
+
+    /// Not a listener of its own, but the part of [`ListenerId::https`] for clients that name no host, or one that it does
+    /// not know.
+    pub fn fallback() -> Self {
+        Self("ingress_fallbackcert".into())
+    }
 }
 
 impl fmt::Display for ListenerId {

@@ -1,6 +1,6 @@
 //! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
 
-use crate::Host;
+use crate::{ClusterId, Host, route::ClientFilter};
 use std::{fmt, sync::Arc};
 
 /// The namespace of certificates that Sesame signs itself, on a machine without a cluster. No namespace can be called so.
@@ -74,6 +74,55 @@ impl fmt::Display for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/tls{}-{}", self.certificate, self.lowest, self.highest)
     }
+}
+
+/// What is done with the connections of a TLS host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Handling {
+    /// They are decrypted, and their requests are looked up in the route table of the chain.
+    Http(Termination),
+    /// They go to a backend as a stream of bytes.
+    Tcp(Arc<TcpProxy>),
+}
+
+impl Handling {
+    /// How the requests of the host are decrypted, where requests are looked at.
+    pub fn http(&self) -> Option<&Termination> {
+        match self {
+            Handling::Http(termination) => Some(termination),
+            Handling::Tcp(_) => None,
+        }
+    }
+
+    /// Where connections go, where they are passed on.
+    pub fn tcp(&self) -> Option<&Arc<TcpProxy>> {
+        match self {
+            Handling::Http(_) => None,
+            Handling::Tcp(proxy) => Some(proxy),
+        }
+    }
+}
+
+/// Where the connections of a host go without being looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TcpProxy {
+    /// How they are decrypted; nothing where the backend has the certificate.
+    pub termination: Option<Termination>,
+    /// Which clients may connect; all where nothing is said.
+    pub clients: Option<ClientFilter>,
+    /// The backends and their shares, none of them zero; connections are ended where there is none.
+    pub clusters: Vec<(ClusterId, u32)>,
+}
+
+/// The connections of one TLS host that are passed on: a filter chain of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TcpChain {
+    /// The host; never [`Host::Any`].
+    pub host: Host,
+    /// How they are decrypted, if at all.
+    pub termination: Option<Termination>,
+    /// Which clients may connect; all where nothing is said.
+    pub clients: Option<ClientFilter>,
 }
 
 /// The hosts of a listener that share a filter chain.

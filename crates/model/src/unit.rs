@@ -1,6 +1,6 @@
 //! A unit: what one object of a dialect asks for, before it meets what others ask for.
 
-use crate::{Host, ListenerId, ObjectRef, Origin, Route, Verdict, route::Rank, tls::Termination};
+use crate::{Host, ListenerId, ObjectRef, Origin, Route, Verdict, route::Rank, tls::Handling};
 use std::sync::Arc;
 
 /// A route for a host of a listener.
@@ -21,8 +21,8 @@ pub struct TlsPiece {
     pub listener: ListenerId,
     /// The host; never [`Host::Any`].
     pub host: Host,
-    /// How its connections are terminated.
-    pub termination: Termination,
+    /// What is done with its connections.
+    pub handling: Handling,
     /// Who wins where two objects ask for one host.
     pub rank: Rank,
     /// Who wrote it.

@@ -5,7 +5,7 @@ use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
 use model::{
     Fqdn, Host, ListenerId, ObjectRef, Route, RouteTableId,
-    tls::{Chain, Termination},
+    tls::{Chain, TcpProxy, Termination},
 };
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Index for HostsByChain {
     const NAME: &'static str = "by chain";
 
     fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = RouteTableId> {
-        [table(listener, Some(host.termination.clone()))]
+        host.handling.http().map(|termination| table(listener, Some(termination.clone())))
     }
 }
 
@@ -87,8 +87,23 @@ impl Derived for Chains {
     }
 }
 
+/// The TLS hosts whose connections are passed on.
+pub struct TcpHosts;
+
+impl Table for TcpHosts {
+    type Key = HostKey;
+    type Value = TcpProxy;
+    const NAME: &'static str = "TCP hosts";
+}
+
+impl Derived for TcpHosts {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<TcpProxy> {
+        reads.get::<TlsHosts>(key)?.handling.tcp().map(|proxy| TcpProxy::clone(proxy))
+    }
+}
+
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
-/// the wildcard above it, and a host without either not at all.
+/// the wildcard above it. A host without either is not looked up at all, nor is one whose connections are passed on.
 pub struct Places;
 
 impl Table for Places {
@@ -105,7 +120,7 @@ impl Derived for Places {
         }
         let own = reads.get::<TlsHosts>(key);
         let found = own.or_else(|| reads.get::<TlsHosts>(&(listener.clone(), Host::Wildcard(above(host)?))))?;
-        Some(table(listener, Some(found.termination.clone())))
+        Some(table(listener, Some(found.handling.http()?.clone())))
     }
 }
 
@@ -149,6 +164,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
     pipeline.derived(TlsHosts).per::<TlsByHost>();
     pipeline.derived(Chains).per::<HostsByChain>();
+    pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Places).each::<VirtualHosts>();
     pipeline.index::<RouteLosers>().index::<TlsLosers>();
 }

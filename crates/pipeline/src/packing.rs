@@ -33,13 +33,18 @@ impl Table for Strangers {
 impl Derived for Strangers {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Vec<RouteTableId>> {
         let (listener, host) = key;
-        let own = reads.get::<Places>(key)?.termination.as_ref()?;
+        let own = match reads.get::<Places>(key) {
+            Some(place) => Some(place.termination.as_ref()?),
+            // Its connections are passed on, so no table has it.
+            None => reads.get::<TlsHosts>(key)?.handling.http(),
+        };
         let mut tables = BTreeSet::new();
         for above in wildcards_above(host) {
             if let Some(other) = reads.get::<TlsHosts>(&(listener.clone(), above))
-                && other.termination != *own
+                && let Some(other) = other.handling.http()
+                && own != Some(other)
             {
-                let termination = Some(other.termination.clone());
+                let termination = Some(other.clone());
                 tables.insert(RouteTableId { listener: listener.clone(), termination });
             }
         }
@@ -302,7 +307,7 @@ pub fn in_the_clear() -> RouteTableId {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(Strangers).each::<Places>();
+    pipeline.derived(Strangers).each::<VirtualHosts>();
     pipeline.index::<HostsByScope>().index::<StrangersByScope>();
     pipeline.index::<ExactHostsByTable>().index::<ExactStrangersByTable>();
     pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());

@@ -4,10 +4,11 @@
 
 use crate::{
     certificates::{Bundles, Certificates, SelfSigned},
-    hosts::Chains,
+    hosts::{Chains, TcpHosts},
     packing::{self, Arrangements, RouteResources, ScopeResources},
     services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
+    units::HostKey,
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
@@ -15,7 +16,7 @@ use envoy::{cluster::ClusterSettings, listener, name, packing::Arrangement};
 use model::{
     ClusterId, ListenerId, ObjectRef, RouteTableId, SecretId,
     cluster::Discovery,
-    tls::{Chain, SELF_SIGNED},
+    tls::{Chain, SELF_SIGNED, TcpChain, TcpProxy},
 };
 use prost::Message;
 use std::{
@@ -134,6 +135,42 @@ impl Index for ChainsByCertificate {
     }
 }
 
+/// TCP hosts by the certificate that they show.
+pub struct TcpHostsByCertificate;
+
+impl Index for TcpHostsByCertificate {
+    type Of = TcpHosts;
+    type Key = SecretId;
+    const NAME: &'static str = "by certificate";
+
+    fn keys(_: &HostKey, proxy: &TcpProxy) -> impl IntoIterator<Item = SecretId> {
+        proxy.termination.as_ref().map(|termination| termination.certificate.clone())
+    }
+}
+
+/// Where the connections of TCP hosts go.
+pub struct TcpResources(Settings);
+
+impl Table for TcpResources {
+    type Key = HostKey;
+    type Value = Resource;
+    const NAME: &'static str = "TCP proxy resources";
+}
+
+impl Derived for TcpResources {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
+        let proxy = reads.get::<TcpHosts>(key)?;
+        let message = listener::tcp::proxy(&key.1, proxy, &self.0.https_settings);
+        let clusters: BTreeSet<String> = proxy.clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
+        let refs = clusters.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
+        Some(Resource { refs, ..Resource::new(tcp_name(key), &message) })
+    }
+}
+
+fn tcp_name((_, host): &HostKey) -> String {
+    name::tcp_chain(host)
+}
+
 /// Certificates that chains show.
 pub struct SecretResources;
 
@@ -187,15 +224,28 @@ impl Derived for ListenerResources {
         if *id == ListenerId::http() {
             let table = packing::in_the_clear();
             let arrangement = **reads.get::<Arrangements>(&table)?;
-            let message = listener::listener(&settings.http_listener(), &[], |_| arrangement);
+            let message = listener::listener(&settings.http_listener(), &Default::default(), |_| arrangement);
             let refs = vec![packing::awaited(&table, arrangement)];
             return Some(Resource { refs, ..Resource::new(id.to_string(), &message) });
         }
+        let parts = [id.clone(), ListenerId::fallback()];
         let tables: Vec<&RouteTableId> =
-            reads.scan::<Chains>().into_iter().filter(|table| table.listener == *id).collect();
-        let chains: Vec<Chain> =
-            tables.iter().filter_map(|table| reads.get::<Chains>(table)).map(|chain| Chain::clone(chain)).collect();
-        if chains.is_empty() {
+            reads.scan::<Chains>().into_iter().filter(|table| parts.contains(&table.listener)).collect();
+        let mut chains = listener::Chains::default();
+        for table in &tables {
+            let Some(chain) = reads.get::<Chains>(table) else { continue };
+            if table.listener == *id {
+                chains.http.push(Chain::clone(chain));
+            } else {
+                chains.fallback = Some(Chain::clone(chain));
+            }
+        }
+        for key in reads.scan::<TcpHosts>() {
+            let Some(proxy) = reads.get::<TcpHosts>(key) else { continue };
+            let TcpProxy { termination, clients, .. } = TcpProxy::clone(proxy);
+            chains.tcp.push(TcpChain { host: key.1.clone(), termination, clients });
+        }
+        if tables.is_empty() && chains.tcp.is_empty() {
             return None;
         }
         let arrangements: HashMap<&RouteTableId, Arrangement> =
@@ -204,10 +254,13 @@ impl Derived for ListenerResources {
             arrangements.get(table).copied().unwrap_or(Arrangement::Table)
         });
         let mut resource = Resource::new(id.to_string(), &message);
-        resource
-            .refs
-            .extend(tables.iter().filter_map(|table| Some(packing::awaited(table, *arrangements.get(table)?))));
-        let certificates: BTreeSet<&SecretId> = chains.iter().map(|chain| &chain.termination.certificate).collect();
+        let awaited = tables.iter().filter_map(|table| Some(packing::awaited(table, *arrangements.get(table)?)));
+        resource.refs.extend(awaited);
+        let names = chains.tcp.iter().map(|chain| name::tcp_chain(&chain.host));
+        resource.refs.extend(names.map(|name| Ref::To(Kind::Extension, name.into())));
+        let http = chains.http.iter().chain(&chains.fallback).map(|chain| &chain.termination);
+        let tcp = chains.tcp.iter().filter_map(|chain| chain.termination.as_ref());
+        let certificates: BTreeSet<&SecretId> = http.chain(tcp).map(|termination| &termination.certificate).collect();
         resource.refs.extend(certificates.into_iter().map(|id| Ref::To(Kind::Secret, name::secret(id).into())));
         Some(resource)
     }
@@ -222,7 +275,8 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
 
 /// Declares the others.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(SecretResources).per::<ChainsByCertificate>().output();
+    pipeline.derived(SecretResources).per::<ChainsByCertificate>().per::<TcpHostsByCertificate>().output();
+    pipeline.derived(TcpResources(settings.clone())).each::<TcpHosts>().output();
     let [stats, admin] = own_pages();
     pipeline
         .derived(ListenerResources(settings.clone()))
@@ -244,6 +298,7 @@ pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
 pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
     take::<SecretResources>(engine, Kind::Secret, name::secret, into);
+    take::<TcpResources>(engine, Kind::Extension, tcp_name, into);
     take::<RouteResources>(engine, Kind::Route, name::route_table, into);
     take::<ScopeResources>(engine, Kind::ScopedRoute, packing::scope_name, into);
     take::<ListenerResources>(engine, Kind::Listener, ToString::to_string, into);

@@ -2,7 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned},
-    hosts::{self, Chains},
+    hosts::{self, Chains, TcpHosts},
     objects, packing, resources, services,
     settings::Settings,
     units,
@@ -104,11 +104,15 @@ impl Pipeline {
 
     /// The self-signed certificates that chains wait for. Whoever makes one hands it in by [`Self::sign`].
     pub fn unsigned(&self) -> Vec<SecretId> {
-        let chains = self.engine.rows::<Chains>().map(|(_, chain)| &chain.termination.certificate);
+        let chains = self.engine.rows::<Chains>().map(|(_, chain)| &chain.termination);
+        let hosts = self.engine.rows::<TcpHosts>().filter_map(|(_, proxy)| proxy.termination.as_ref());
         let mut wanted: Vec<SecretId> = chains
+            .chain(hosts)
+            .map(|termination| &termination.certificate)
             .filter(|id| *id.namespace == *SELF_SIGNED && self.engine.get::<SelfSigned>(id).is_none())
             .cloned()
             .collect();
+        wanted.sort();
         wanted.dedup();
         wanted
     }

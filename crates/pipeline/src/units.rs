@@ -116,7 +116,9 @@ impl Index for ClustersInUse {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::Respond(_) => None,
         });
-        forwards.flat_map(|forward| forward.targets().cloned()).collect::<Vec<_>>()
+        let streams = unit.tls.iter().filter_map(|piece| piece.handling.tcp());
+        let streams = streams.flat_map(|proxy| proxy.clusters.iter().map(|(cluster, _)| cluster.clone()));
+        forwards.flat_map(|forward| forward.targets().cloned()).chain(streams).collect::<Vec<_>>()
     }
 }
 

@@ -25,6 +25,7 @@ struct Spec {
     secret: Option<(u8, u8)>,
     includes: Vec<(u8, u8, u8)>,
     routes: Vec<(u8, u8, u8)>,
+    tcp: Option<(bool, u8, u8)>,
     class: bool,
     created: u8,
 }
@@ -41,14 +42,16 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::option::weighted(0.3, (0..2_u8, 0..2_u8)),
         vec((0..2_u8, 0..5_u8, 0..4_u8), 0..3),
         vec((0..6_u8, 0..3_u8, 0..6_u8), 0..3),
+        proptest::option::weighted(0.3, (any::<bool>(), 0..2_u8, 0..5_u8)),
         prop::bool::weighted(0.9),
         0..3_u8,
     )
-        .prop_map(|(fqdn, secret, includes, routes, class, created)| Spec {
+        .prop_map(|(fqdn, secret, includes, routes, tcp, class, created)| Spec {
             fqdn,
             secret,
             includes,
             routes,
+            tcp,
             class,
             created,
         })
@@ -123,8 +126,20 @@ fn change(edit: &Edit) -> (ObjectKey, Option<Object>) {
             if let Some(fqdn) = spec.fqdn {
                 body["virtualhost"] = json!({ "fqdn": format!("f{fqdn}.example.com") });
                 if let Some((n, name)) = spec.secret {
-                    body["virtualhost"]["tls"] = json!({ "secretName": format!("{}/t{name}", space(n)) });
+                    let fallback = name == 0;
+                    let tls =
+                        json!({ "secretName": format!("{}/t{name}", space(n)), "enableFallbackCertificate": fallback });
+                    body["virtualhost"]["tls"] = tls;
+                } else if spec.tcp.is_some() {
+                    body["virtualhost"]["tls"] = json!({ "passthrough": true });
                 }
+            }
+            if let Some((include, n, name)) = spec.tcp {
+                body["tcpproxy"] = if include {
+                    json!({ "include": { "namespace": space(n), "name": format!("p{name}") } })
+                } else {
+                    json!({ "services": [{ "name": format!("s{name}"), "port": 80 }, { "name": "s0", "port": 80, "weight": n }] })
+                };
             }
             if !spec.class {
                 body["ingressClassName"] = "another".into();
@@ -183,6 +198,7 @@ proptest! {
         let mut settings = Settings::default();
         if limited {
             settings.http_proxy.root_namespaces = vec!["a".into()];
+            settings.http_proxy.fallback_certificate = Some(model::SecretId::new("a", "t1"));
         }
         let mut pipeline = Pipeline::new(&settings);
         let mut objects = BTreeMap::new();

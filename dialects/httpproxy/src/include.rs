@@ -110,9 +110,7 @@ fn look_at_whole<V>(work: &mut Work<'_, V>, visit: &Visit) {
                 No::new(Code::ProxyEmpty, "spec".into(), "there are neither routes nor includes"),
             );
         }
-        Ok(None) => {}
-        // A root with one never gets here.
-        Ok(Some(_)) => work.tell(&visit.subject, No::unsupported("spec.tcpproxy".into())),
+        Ok(_) => {}
         Err(fault) => work.tell(&visit.subject, fault.into()),
     }
 }

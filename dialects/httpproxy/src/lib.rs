@@ -6,7 +6,8 @@
 //! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
 //!
 //! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
-//! tree of children), [`condition`] (which requests), [`route`] (what is done with them).
+//! tree of children), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
+//! passed on).
 
 pub mod class;
 pub mod condition;
@@ -14,13 +15,14 @@ pub mod cors;
 pub mod include;
 pub mod root;
 pub mod route;
+pub mod tcp;
 #[cfg(test)]
 mod tests;
 pub mod tls;
 
 use kinds::{Fault, HttpProxy, Vendor};
 use model::{
-    Code, FieldPath, ObjectRef, Unit, Verdict,
+    Code, FieldPath, ObjectRef, SecretId, Unit, Verdict,
     route::{ClientFilter, Cors, LocalLimit},
 };
 use resolve::View;
@@ -39,6 +41,8 @@ pub struct Settings {
     pub self_signed: bool,
     /// Whether `permitInsecure` has no effect.
     pub disable_permit_insecure: bool,
+    /// The certificate for clients that name no host, for roots that ask for it.
+    pub fallback_certificate: Option<SecretId>,
 }
 
 /// Where the dialect looks things up.

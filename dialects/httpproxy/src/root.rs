@@ -2,17 +2,14 @@
 
 use crate::{
     HttpProxyView, No, Work, class, cors, include,
-    route::{Made, clients, limit},
-    subject, tls,
+    route::{Made, clients, limit, said},
+    subject, tcp, tls,
 };
-use kinds::{
-    HttpProxy, Vendor,
-    http_proxy::{VirtualHost, virtual_host::Tls},
-};
+use kinds::{HttpProxy, Vendor, http_proxy::VirtualHost};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
     route::{Action, Conditions, Depth, Dialect, Path, PathMatch, Rank, Redirect, Respond},
-    tls::Termination,
+    tls::{Handling, TcpProxy, Termination},
     unit::{RoutePiece, TlsPiece},
 };
 use std::sync::Arc;
@@ -35,18 +32,72 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             return Pieces::default();
         }
     };
-    let checked = termination(work, object, virtual_host, &host);
-    let (termination, whole) = match checked {
-        Ok(termination) => (termination, host_policies(work, object, virtual_host)),
-        Err(nos) => (None, nos),
+    let secured = match secured(work, object, virtual_host, &host) {
+        Ok(secured) => Ok(secured),
+        Err(nos) => {
+            nos.into_iter().for_each(|no| work.tell(root, no));
+            Err(())
+        }
     };
-    let made = if whole.is_empty() {
-        include::routes(work, object)
-    } else {
-        whole.into_iter().for_each(|no| work.tell(root, no));
-        vec![unavailable(root)]
+    let nos = host_policies(work, virtual_host);
+    let whole = secured.is_ok() && nos.is_empty();
+    nos.into_iter().for_each(|no| work.tell(root, no));
+    let doors = match secured {
+        Err(()) => Doors { tls: true, ..Doors::default() },
+        Ok(None) => {
+            if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
+                let why = "connections are told apart by the name in their TLS handshake: the host needs TLS";
+                work.tell(root, No::new(Code::ProxyTcpTls, "spec.tcpproxy".into(), why));
+            }
+            Doors::default()
+        }
+        Ok(Some(secured)) => doors(work, object, root, secured, whole),
     };
-    place(work, object, root, &host, termination, made)
+    let made = if whole { include::routes(work, object) } else { vec![unavailable(root)] };
+    place(work, object, root, &host, doors, made)
+}
+
+/// How the host is reached besides in the clear.
+#[derive(Default)]
+struct Doors {
+    /// Whether it asks for TLS at all.
+    tls: bool,
+    /// What is done with TLS connections that name it.
+    handling: Option<Handling>,
+    /// How those are decrypted that name no host.
+    fallback: Option<Termination>,
+}
+
+fn doors(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+    secured: tls::Secured,
+    whole: bool,
+) -> Doors {
+    let tls::Secured { termination, mut fallback } = secured;
+    let tell = |work: &mut Work<'_, _>, name: &str, why: &str| {
+        let field = FieldPath::from("spec.virtualhost.tls").field(name);
+        work.tell(root, No::new(Code::ProxyIgnored, field, why));
+    };
+    let passed_on = !matches!(object.spec.tcp_proxy.get(), Ok(None));
+    let handling = match termination {
+        Some(termination) if !passed_on => Handling::Http(termination),
+        termination => {
+            if fallback.take().is_some() {
+                let why = "it has no effect: connections are passed on by the name in their TLS handshake";
+                tell(work, "enableFallbackCertificate", why);
+            }
+            if !passed_on {
+                tell(work, "passthrough", "TLS connections are ended: there is no tcpproxy that says where they go");
+            }
+            let clusters = if passed_on { tcp::clusters(work, object, root) } else { Vec::new() };
+            // A host that is out of order as a whole may be so because of what protects it.
+            let clusters = if whole { clusters } else { Vec::new() };
+            Handling::Tcp(Arc::new(TcpProxy { termination, clients: work.host.clients.clone(), clusters }))
+        }
+    };
+    Doors { tls: true, handling: Some(handling), fallback }
 }
 
 /// The host, if the root may have it.
@@ -98,24 +149,21 @@ fn age(object: &HttpProxy) -> i64 {
     object.meta.created.map_or(0, |time| time.as_second())
 }
 
-/// How connections to the host are terminated, if it has TLS at all.
-fn termination(
+/// What the host says about TLS, if it has it at all.
+fn secured(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,
     virtual_host: &VirtualHost,
     host: &Host,
-) -> Result<Option<Termination>, Vec<No>> {
-    match virtual_host.tls.get().map_err(|fault| vec![fault.into()])? {
+) -> Result<Option<tls::Secured>, Vec<No>> {
+    match said(&virtual_host.tls).map_err(|fault| vec![fault.into()])? {
         None => Ok(None),
-        Some(settings) => {
-            let settings: &Tls = settings;
-            tls::termination(work, object, host, settings).map(Some)
-        }
+        Some(settings) => tls::secured(work, object, host, settings).map(Some),
     }
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies<V>(work: &mut Work<'_, V>, object: &HttpProxy, host: &VirtualHost) -> Vec<No> {
+fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<No> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let mut gather = |found: Result<(), No>| nos.extend(found.err());
@@ -131,11 +179,6 @@ fn host_policies<V>(work: &mut Work<'_, V>, object: &HttpProxy, host: &VirtualHo
     };
     check("authorization", host.authorization.get().map(Option::is_some));
     check("jwtProviders", host.jwt_providers.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
-    match object.spec.tcp_proxy.get() {
-        Ok(None) => {}
-        Ok(Some(_)) => nos.push(No::unsupported("spec.tcpproxy".into())),
-        Err(fault) => nos.push(fault.into()),
-    }
     nos
 }
 
@@ -151,13 +194,14 @@ fn unavailable(root: &ObjectRef) -> Made {
     }
 }
 
-/// The routes on their listeners. Under TLS, what is not permitted in the clear is sent to HTTPS.
+/// The routes on their listeners. Under TLS, what is not permitted in the clear is sent to HTTPS. A host whose TLS cannot
+/// be had stands on the TLS listener all the same: a wildcard's certificate may cover it, but not its requests.
 fn place<V>(
     work: &Work<'_, V>,
     object: &HttpProxy,
     root: &ObjectRef,
     host: &Host,
-    termination: Option<Termination>,
+    doors: Doors,
     made: Vec<Made>,
 ) -> Pieces {
     let rank = |index: usize| Rank {
@@ -169,34 +213,37 @@ fn place<V>(
         // The last of two that match alike wins: children come first, a parent's own routes after them.
         index: u32::MAX - u32::try_from(index).unwrap_or(u32::MAX),
     };
+    let Doors { tls, handling, fallback } = doors;
+    let mut secure = Vec::new();
+    if tls && !matches!(handling, Some(Handling::Tcp(_))) {
+        secure.push(ListenerId::https());
+        secure.extend(fallback.is_some().then(ListenerId::fallback));
+    }
     let mut pieces = Pieces::default();
-    let secure = termination.is_some();
     for (index, made) in made.into_iter().enumerate() {
         let Made { path, conditions, action, policy, insecure, origin } = made;
         let route = Route { path, conditions, depth: Depth::OneLabel, action, policy, rank: rank(index), origin };
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
         let permitted = insecure && !work.settings.disable_permit_insecure;
-        if secure && !permitted {
+        let route = Arc::new(route);
+        let plain = if tls && !permitted {
             let redirect = Action::Redirect(Redirect::to_https(work.settings.https_port));
-            let upgraded = Route { action: redirect, policy: Default::default(), ..route.clone() };
-            pieces.routes.push(piece(ListenerId::http(), Arc::new(upgraded)));
-            pieces.routes.push(piece(ListenerId::https(), Arc::new(route)));
+            Arc::new(Route { action: redirect, policy: Default::default(), ..Route::clone(&route) })
         } else {
-            let route = Arc::new(route);
-            pieces.routes.push(piece(ListenerId::http(), route.clone()));
-            pieces.routes.extend(secure.then(|| piece(ListenerId::https(), route)));
-        }
+            route.clone()
+        };
+        pieces.routes.push(piece(ListenerId::http(), plain));
+        pieces.routes.extend(secure.iter().map(|listener| piece(listener.clone(), route.clone())));
     }
-    pieces.hosts.push((ListenerId::http(), host.clone()));
-    if let Some(termination) = termination {
-        pieces.hosts.push((ListenerId::https(), host.clone()));
-        pieces.tls.push(TlsPiece {
-            listener: ListenerId::https(),
-            host: host.clone(),
-            termination,
-            rank: rank(0),
-            origin: root.at("spec.virtualhost.tls"),
-        });
-    }
+    pieces.hosts = [ListenerId::http()].into_iter().chain(secure).map(|listener| (listener, host.clone())).collect();
+    let piece = |listener, handling| TlsPiece {
+        listener,
+        host: host.clone(),
+        handling,
+        rank: rank(0),
+        origin: root.at("spec.virtualhost.tls"),
+    };
+    pieces.tls.extend(handling.map(|handling| piece(ListenerId::https(), handling)));
+    pieces.tls.extend(fallback.map(|fallback| piece(ListenerId::fallback(), Handling::Http(fallback))));
     pieces
 }

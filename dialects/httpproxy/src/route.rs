@@ -144,7 +144,10 @@ fn forward(
     let redirect = internal_redirect::policy(&route.internal_redirect_policy, &place.field);
     gather(redirect.map(|found| forward.internal_redirect = found));
     let mut balance = Default::default();
-    gather(balance::policy(work, place, route).map(|(way, hash)| (balance, forward.hash) = (way, hash)));
+    gather(
+        balance::policy(work, place, &route.load_balancer_policy)
+            .map(|(way, hash)| (balance, forward.hash) = (way, hash)),
+    );
     let way = service::Way { idle: idle_connection, host: forward.host.clone(), balance, health };
     let backends = service::backends(work, place, route, way);
     notes.into_iter().for_each(|note| work.tell(place.subject, note));

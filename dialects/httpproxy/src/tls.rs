@@ -1,4 +1,4 @@
-//! The certificate of a root, and the protocol versions.
+//! TLS of a root: whose certificate, the protocol versions, and what clients see that name no host.
 
 use crate::{HttpProxyView, No, Work, subject};
 use kinds::{HttpProxy, http_proxy::virtual_host::Tls};
@@ -7,14 +7,25 @@ use model::{
     tls::{SELF_SIGNED, Termination, TlsVersion},
 };
 
-/// How connections are terminated, or everything that is in the way.
-pub(crate) fn termination(
+/// What a root says about TLS.
+pub(crate) struct Secured {
+    /// How connections are decrypted; nothing where the backend has the certificate.
+    pub termination: Option<Termination>,
+    /// How those of clients that name no host are.
+    pub fallback: Option<Termination>,
+}
+
+fn at(name: &str) -> FieldPath {
+    FieldPath::from("spec.virtualhost.tls").field(name)
+}
+
+/// What the root says, or everything that is in the way.
+pub(crate) fn secured(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,
     host: &Host,
     tls: &Tls,
-) -> Result<Termination, Vec<No>> {
-    let at = |name: &str| FieldPath::from("spec.virtualhost.tls").field(name);
+) -> Result<Secured, Vec<No>> {
     let mut nos = Vec::new();
     let secret = tls.secret_name.as_deref().filter(|name| !name.is_empty());
     match (secret, tls.passthrough) {
@@ -22,37 +33,72 @@ pub(crate) fn termination(
             let why = "both secretName and passthrough are set";
             nos.push(No::new(Code::ProxyTlsConfig, at("passthrough"), why));
         }
-        (None, true) => nos.push(No::unsupported(at("passthrough"))),
         (None, false) => {
             let why = "neither secretName nor passthrough is set";
             nos.push(No::new(Code::ProxyTlsConfig, FieldPath::from("spec.virtualhost.tls"), why));
         }
-        (Some(_), false) => {}
+        (Some(_), false) | (None, true) => {}
     }
-    if tls.enable_fallback_certificate {
-        nos.push(No::unsupported(at("enableFallbackCertificate")));
-    }
+    let without = |name: &str, other: &str| {
+        No::new(Code::ProxyTlsIncompatible, at(name), format!("it cannot be used together with {other}"))
+    };
     if tls.client_validation.is_some() {
+        if tls.passthrough {
+            nos.push(without("clientValidation", "passthrough: the backend sees the client's certificate"));
+        } else if tls.enable_fallback_certificate {
+            nos.push(without("clientValidation", "enableFallbackCertificate"));
+        }
         nos.push(No::unsupported(at("clientValidation")));
     }
-    let lowest = version(work, object, tls.minimum_protocol_version.as_deref(), &at("minimumProtocolVersion"));
-    let highest = version(work, object, tls.maximum_protocol_version.as_deref(), &at("maximumProtocolVersion"));
-    let (lowest, highest) = (lowest.unwrap_or(TlsVersion::V1_2), highest.unwrap_or(TlsVersion::V1_3));
-    if lowest > highest {
-        let why = format!("the minimum version {lowest} is above the maximum version {highest}");
-        nos.push(No::new(Code::ProxyTlsConfig, at("minimumProtocolVersion"), why));
+    if tls.passthrough && tls.enable_fallback_certificate {
+        nos.push(without("enableFallbackCertificate", "passthrough"));
     }
-    let mut certificate = secret_id(&object.meta.namespace, secret.unwrap_or_default());
-    if secret.is_some()
-        && let Err(no) = resolve::certificate(work.view, &object.meta.namespace, &certificate)
-    {
-        if work.settings.self_signed && no.code == Code::SecretNotFound {
-            certificate = SecretId::new(SELF_SIGNED, &host.to_string());
-        } else {
-            nos.push(No::new(no.code, at("secretName"), no.why));
+    let versions = versions(work, object, tls).map_err(|no| nos.push(no));
+    let termination = secret.map(|secret| certificate(work, object, host, secret).map_err(|no| nos.push(no)));
+    let termination = match (termination.transpose(), versions) {
+        (Ok(certificate), Ok((lowest, highest))) if nos.is_empty() => {
+            certificate.map(|certificate| Termination { certificate, lowest, highest })
+        }
+        _ => return Err(nos),
+    };
+    let fallback = if tls.enable_fallback_certificate { fallback(work, object) } else { None };
+    Ok(Secured { termination, fallback })
+}
+
+fn certificate(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    host: &Host,
+    secret: &str,
+) -> Result<SecretId, No> {
+    let certificate = secret_id(&object.meta.namespace, secret);
+    match resolve::certificate(work.view, &object.meta.namespace, &certificate) {
+        Ok(()) => Ok(certificate),
+        Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
+            Ok(SecretId::new(SELF_SIGNED, &host.to_string()))
+        }
+        Err(no) => Err(No::new(no.code, at("secretName"), no.why)),
+    }
+}
+
+/// How clients are served that name no host. Without the certificate those are refused, and no others.
+fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Option<Termination> {
+    let found = match &work.settings.fallback_certificate {
+        None => Err((Code::ProxyFallbackMissing, "no fallback certificate is set".into())),
+        Some(id) => match resolve::certificate(work.view, &object.meta.namespace, id) {
+            Ok(()) => Ok(id.clone()),
+            Err(no) if no.code == Code::DelegationMissing => Err((Code::ProxyFallbackNotDelegated, no.why)),
+            Err(no) => Err((Code::ProxyFallbackNotValid, no.why)),
+        },
+    };
+    match found {
+        Ok(certificate) => Some(Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 }),
+        Err((code, why)) => {
+            let subject = subject(work.vendor, object);
+            work.tell(&subject, No::new(code, at("enableFallbackCertificate"), why));
+            None
         }
     }
-    if nos.is_empty() { Ok(Termination { certificate, lowest, highest }) } else { Err(nos) }
 }
 
 /// A Secret as it is written: `name`, or `namespace/name` for one of another namespace.
@@ -63,14 +109,34 @@ pub(crate) fn secret_id(own: &str, text: &str) -> SecretId {
     }
 }
 
+/// The lowest and the highest version.
+fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<(TlsVersion, TlsVersion), No> {
+    let lowest = version(work, object, tls.minimum_protocol_version.as_deref(), "minimumProtocolVersion", tls);
+    let highest = version(work, object, tls.maximum_protocol_version.as_deref(), "maximumProtocolVersion", tls);
+    let (lowest, highest) = (lowest.unwrap_or(TlsVersion::V1_2), highest.unwrap_or(TlsVersion::V1_3));
+    if lowest > highest {
+        let why = format!("the minimum version {lowest} is above the maximum version {highest}");
+        return Err(No::new(Code::ProxyTlsConfig, at("minimumProtocolVersion"), why));
+    }
+    Ok((lowest, highest))
+}
+
 /// A version. One that is not known is as if it was not there: what is left is no weaker than the default.
-fn version<V>(work: &mut Work<'_, V>, object: &HttpProxy, text: Option<&str>, field: &FieldPath) -> Option<TlsVersion> {
+fn version<V>(
+    work: &mut Work<'_, V>,
+    object: &HttpProxy,
+    text: Option<&str>,
+    name: &str,
+    tls: &Tls,
+) -> Option<TlsVersion> {
     let text = text.filter(|text| !text.is_empty())?;
     let found = TlsVersion::parse(text);
-    if found.is_none() {
-        let why = format!("`{text}` is neither `1.2` nor `1.3`: the default is in force");
-        let subject = subject(work.vendor, object);
-        work.tell(&subject, No::new(Code::ProxyIgnored, field.clone(), why));
-    }
+    let why = match found {
+        Some(_) if tls.passthrough => "it has no effect: the backend decides about versions".to_owned(),
+        Some(_) => return found,
+        None => format!("`{text}` is neither `1.2` nor `1.3`: the default is in force"),
+    };
+    let subject = subject(work.vendor, object);
+    work.tell(&subject, No::new(Code::ProxyIgnored, at(name), why));
     found
 }

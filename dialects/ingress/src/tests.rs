@@ -248,7 +248,7 @@ fn a_secret_of_another_namespace_needs_its_owners_word() {
     objects.delegated.push((SecretId::new("certs", "cert"), "shop".into()));
     assert_eq!(objects.findings(&object), []);
     let unit = objects.unit(&Settings::default(), &object).unwrap();
-    assert_eq!(unit.tls[0].termination.certificate, SecretId::new("certs", "cert"));
+    assert_eq!(unit.tls[0].handling.http().unwrap().certificate, SecretId::new("certs", "cert"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::Context;
 use kinds::ingress::Tls;
 use model::{
     Code, FieldPath, Host, ListenerId, SecretId, Verdict,
-    tls::{SELF_SIGNED, Termination},
+    tls::{Handling, SELF_SIGNED, Termination},
     unit::TlsPiece,
 };
 use resolve::View;
@@ -26,7 +26,7 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
             };
             pieces.push(TlsPiece {
                 listener: ListenerId::https(),
-                termination: Termination { certificate, lowest, highest },
+                handling: Handling::Http(Termination { certificate, lowest, highest }),
                 rank: context.rank(index, false),
                 origin: context.subject.at(at),
                 host,

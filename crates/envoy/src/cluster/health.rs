@@ -5,38 +5,39 @@ use envoy_api::envoy::{
         cluster::v3::cluster::{LbConfig, LeastRequestLbConfig, RoundRobinLbConfig, SlowStartConfig},
         core::v3::{
             HealthCheck, RuntimeDouble,
-            health_check::{HealthChecker, HttpHealthCheck},
+            health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck},
         },
     },
     r#type::v3::{CodecClientType, Int64Range, Percent},
 };
-use model::cluster::{Balance, SlowStart};
+use model::cluster::{Balance, Probe, SlowStart};
 
 /// The probes of a cluster.
 pub fn checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
-    let checks = cluster.health.iter().map(|check| {
-        let codec = if cluster.protocol.is_h2() { CodecClientType::Http2 } else { CodecClientType::Http1 };
-        let http = HttpHealthCheck {
-            host: check.host.as_str().to_owned(),
-            path: check.path.to_string(),
-            expected_statuses: check
-                .statuses
-                .iter()
-                .map(|&(start, end)| Int64Range { start: start.into(), end: end.into() })
-                .collect(),
-            codec_client_type: codec.into(),
-            ..Default::default()
-        };
-        HealthCheck {
-            timeout: Some(check.timeout.into()),
-            interval: Some(check.interval.into()),
-            unhealthy_threshold: Some(check.unhealthy.into()),
-            healthy_threshold: Some(check.healthy.into()),
-            health_checker: Some(HealthChecker::HttpHealthCheck(http)),
-            ..Default::default()
-        }
+    let checks = cluster.health.iter().map(|check| HealthCheck {
+        timeout: Some(check.timeout.into()),
+        interval: Some(check.interval.into()),
+        unhealthy_threshold: Some(check.unhealthy.into()),
+        healthy_threshold: Some(check.healthy.into()),
+        health_checker: Some(probe(&check.probe, cluster.protocol.is_h2())),
+        ..Default::default()
     });
     checks.collect()
+}
+
+fn probe(probe: &Probe, h2: bool) -> HealthChecker {
+    let Probe::Http { path, host, statuses } = probe else {
+        return HealthChecker::TcpHealthCheck(TcpHealthCheck::default());
+    };
+    let codec = if h2 { CodecClientType::Http2 } else { CodecClientType::Http1 };
+    let ranges = statuses.iter().map(|&(start, end)| Int64Range { start: start.into(), end: end.into() });
+    HealthChecker::HttpHealthCheck(HttpHealthCheck {
+        host: host.as_str().to_owned(),
+        path: path.to_string(),
+        expected_statuses: ranges.collect(),
+        codec_client_type: codec.into(),
+        ..Default::default()
+    })
 }
 
 /// How new endpoints are eased in.

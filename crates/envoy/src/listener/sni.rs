@@ -1,8 +1,10 @@
 //! Which filter chain a TLS connection takes: by the server name that the client asks for.
 //!
 //! The names stand beside the chains, not in them: `server_names` would be part of a chain's identity, and every host that
-//! joins would cut the connections of all others. A name that is not listed ends the connection.
+//! joins would cut the connections of all others. A name that is not listed leads to the chain of the fallback certificate,
+//! or ends the connection where there is none.
 
+use crate::name;
 use envoy_api::{
     any,
     envoy::extensions::matching::common_inputs::network::v3::ServerNameInput,
@@ -16,11 +18,16 @@ use envoy_api::{
         },
     },
 };
-use model::tls::Chain;
+use model::{
+    Host,
+    tls::{Chain, TcpChain},
+};
 
 /// The map from server names to the names of chains.
-pub fn matcher(chains: &[Chain]) -> Matcher {
-    let names = ServerNameMatcher { domain_matchers: chains.iter().map(names_of).collect() };
+pub fn matcher(chains: &[Chain], tcp: &[TcpChain]) -> Matcher {
+    let http = chains.iter().map(|chain| names_of(chain.termination.to_string(), &chain.hosts));
+    let tcp = tcp.iter().map(|chain| names_of(name::tcp_chain(&chain.host), std::slice::from_ref(&chain.host)));
+    let names = ServerNameMatcher { domain_matchers: http.chain(tcp).collect() };
     Matcher {
         matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
             input: Some(extension("server-name", any(&ServerNameInput {}))),
@@ -30,10 +37,10 @@ pub fn matcher(chains: &[Chain]) -> Matcher {
     }
 }
 
-fn names_of(chain: &Chain) -> DomainMatcher {
-    let action = any(&StringValue { value: chain.termination.to_string() });
+fn names_of(chain: String, hosts: &[Host]) -> DomainMatcher {
+    let action = any(&StringValue { value: chain });
     DomainMatcher {
-        domains: chain.hosts.iter().map(ToString::to_string).collect(),
+        domains: hosts.iter().map(ToString::to_string).collect(),
         on_match: Some(OnMatch {
             on_match: Some(on_match::OnMatch::Action(extension("filter-chain", action))),
             ..Default::default()

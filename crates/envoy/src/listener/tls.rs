@@ -23,9 +23,13 @@ const CIPHERS: [&str; 4] = [
     "ECDHE-RSA-AES256-GCM-SHA384",
 ];
 
-/// The transport socket of a chain.
+/// The transport socket of a chain whose requests are looked at.
 pub fn transport_socket(termination: &Termination, http: &HttpSettings) -> TransportSocket {
-    let alpn: &[&str] = if http.http2 { &["h2", "http/1.1"] } else { &["http/1.1"] };
+    terminated(termination, if http.http2 { &["h2", "http/1.1"] } else { &["http/1.1"] })
+}
+
+/// The transport socket of a chain that agrees on these protocols.
+pub(crate) fn terminated(termination: &Termination, alpn: &[&str]) -> TransportSocket {
     let context = DownstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             tls_params: Some(TlsParameters {

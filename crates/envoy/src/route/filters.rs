@@ -38,7 +38,7 @@ pub const CLIENTS: &str = "envoy.filters.http.rbac";
 pub fn of_route(policy: &Policy) -> BTreeMap<String, Any> {
     let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
     let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
-    let clients = policy.clients.as_ref().map(|clients| (CLIENTS, any(&rules(clients))));
+    let clients = policy.clients.as_ref().map(|clients| (CLIENTS, any(&per_route(clients))));
     [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config)).collect()
 }
 
@@ -47,7 +47,12 @@ pub fn of_host(limit: Option<&LocalLimit>) -> BTreeMap<String, Any> {
     limit.map(|limit| (LOCAL_LIMIT.to_owned(), any(&local_limit(limit)))).into_iter().collect()
 }
 
-fn rules(clients: &ClientFilter) -> RbacPerRoute {
+fn per_route(clients: &ClientFilter) -> RbacPerRoute {
+    RbacPerRoute { rbac: Some(Rbac { rules: Some(rules(clients)), ..Default::default() }) }
+}
+
+/// Who may, as rules for requests and for connections alike.
+pub(crate) fn rules(clients: &ClientFilter) -> Rules {
     let principals = clients.ranges.iter().map(|(of, cidr)| {
         let range =
             CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
@@ -59,12 +64,11 @@ fn rules(clients: &ClientFilter) -> RbacPerRoute {
     });
     let everything = Permission { rule: Some(permission::Rule::Any(true)) };
     let rule = Rule { permissions: vec![everything], principals: principals.collect(), ..Default::default() };
-    let rules = Rules {
+    Rules {
         action: if clients.allow { Action::Allow } else { Action::Deny }.into(),
         policies: BTreeMap::from([("ip-rules".to_owned(), rule)]),
         ..Default::default()
-    };
-    RbacPerRoute { rbac: Some(Rbac { rules: Some(rules), ..Default::default() }) }
+    }
 }
 
 fn local_limit(limit: &LocalLimit) -> LocalRateLimit {

@@ -6,10 +6,8 @@ use std::time::Duration;
 /// How backends are probed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HealthCheck {
-    /// The path that is asked for.
-    pub path: Path,
-    /// The host that is asked for.
-    pub host: HeaderValue,
+    /// What is tried.
+    pub probe: Probe,
     /// The time between probes; not zero.
     pub interval: Duration,
     /// How long an answer may take; not zero.
@@ -18,8 +16,22 @@ pub struct HealthCheck {
     pub unhealthy: u32,
     /// Successes after which it is used again; not zero.
     pub healthy: u32,
-    /// The statuses that are good, each from the first to before the second; 200 alone where there is none.
-    pub statuses: Vec<(u16, u16)>,
+}
+
+/// What is tried to see whether a backend lives.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Probe {
+    /// A request.
+    Http {
+        /// The path that is asked for.
+        path: Path,
+        /// The host that is asked for.
+        host: HeaderValue,
+        /// The statuses that are good, each from the first to before the second; 200 alone where there is none.
+        statuses: Vec<(u16, u16)>,
+    },
+    /// A connection.
+    Tcp,
 }
 
 /// How new endpoints are eased in.

@@ -4,7 +4,7 @@
 //! one. The name is a hash of a text in which every setting stands by name, so that it is equal on every replica, and a
 //! setting that a later version adds changes no name of today.
 
-use super::{HealthCheck, Protocol, SlowStart, Validation};
+use super::{HealthCheck, Probe, Protocol, SlowStart, Validation};
 use crate::Timeout;
 use std::{
     fmt::{self, Write},
@@ -76,12 +76,19 @@ impl Variant {
             Balance::LeastRequest => put("balance", format_args!("least-request")),
             Balance::RingHash => put("balance", format_args!("ring-hash")),
         }
-        if let Some(HealthCheck { path, host, interval, timeout, unhealthy, healthy, statuses }) = health {
-            put("health-path", format_args!("{path}"));
-            put("health-host", format_args!("{}", host.as_str()));
+        if let Some(HealthCheck { probe, interval, timeout, unhealthy, healthy }) = health {
+            match probe {
+                Probe::Http { path, host, .. } => {
+                    put("health-path", format_args!("{path}"));
+                    put("health-host", format_args!("{}", host.as_str()));
+                }
+                Probe::Tcp => put("health", format_args!("tcp")),
+            }
             put("health-times", format_args!("{}ns {}ns", interval.as_nanos(), timeout.as_nanos()));
             put("health-counts", format_args!("{unhealthy} {healthy}"));
-            put("health-statuses", format_args!("{statuses:?}"));
+            if let Probe::Http { statuses, .. } = probe {
+                put("health-statuses", format_args!("{statuses:?}"));
+            }
         }
         if let Some(port) = health_port {
             put("health-port", format_args!("{port}"));
@@ -111,15 +118,17 @@ mod tests {
     use crate::{HeaderValue, cluster::Aggression, route::Path};
     use std::time::Duration;
 
+    fn http(statuses: Vec<(u16, u16)>) -> Probe {
+        Probe::Http { path: Path::root(), host: HeaderValue::parse("a").expect("a value"), statuses }
+    }
+
     fn health() -> HealthCheck {
         HealthCheck {
-            path: Path::root(),
-            host: HeaderValue::parse("a").expect("a value"),
+            probe: http(Vec::new()),
             interval: Duration::from_secs(1),
             timeout: Duration::from_secs(1),
             unhealthy: 2,
             healthy: 2,
-            statuses: Vec::new(),
         }
     }
 
@@ -146,7 +155,8 @@ mod tests {
             Variant { balance: Balance::LeastRequest, ..plain.clone() },
             Variant { balance: Balance::RingHash, ..plain.clone() },
             Variant { health: Some(health()), ..plain.clone() },
-            Variant { health: Some(HealthCheck { statuses: vec![(200, 300)], ..health() }), ..plain.clone() },
+            Variant { health: Some(HealthCheck { probe: http(vec![(200, 300)]), ..health() }), ..plain.clone() },
+            Variant { health: Some(HealthCheck { probe: Probe::Tcp, ..health() }), ..plain.clone() },
             Variant { health_port: Some(81), ..plain.clone() },
             Variant { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
             Variant { slow_start: Some(slow("1.0", 10)), ..plain.clone() },

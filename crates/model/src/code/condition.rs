@@ -4,6 +4,7 @@
 //! lets pass, the words are ours in the same manner.
 
 use super::Code;
+use crate::Verdict;
 
 /// A type and a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,10 @@ conditions! {
     ProxyUnsupported => SpecError FieldNotSupported;
     ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
+    ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
+    ProxyFallbackMissing => TLSError FallbackNotPresent;
+    ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
+    ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
         | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
     DelegationMissing => TLSError DelegationNotPermitted;
@@ -80,8 +85,28 @@ conditions! {
     ProxyUpstreamValidation => ServiceError TLSUpstreamValidation;
     ProxyCaNotDelegated => TLSError CACertificateNotDelegated;
     ProxyMirrors => ServiceError OnlyOneMirror;
+    ProxyCookies => RouteError CookieRewritePoliciesInvalid;
+    ProxyTcpTls => TCPProxyError TLSMustBeConfigured;
+    ProxyTcpEmpty => TCPProxyError NothingDefined;
+    ProxyTcpBoth => TCPProxyError NoServicesAndInclude;
+    ProxyTcpIncludeNotFound => TCPProxyIncludeError IncludeNotFound;
+    ProxyTcpIncludesRoot => TCPProxyIncludeError RootIncludesRoot;
+    ProxyTcpIncludeCycle => TCPProxyIncludeError IncludeCreatesCycle;
     RouteConflict => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
+}
+
+impl Verdict {
+    /// What it is called in the status of an HTTPProxy: what lies below `tcpproxy` is told as an error of that.
+    pub fn condition(&self) -> Condition {
+        let condition = self.code.condition();
+        let below = self.origin.field.as_str().starts_with("spec.tcpproxy");
+        let kind = match condition.kind {
+            "ServiceError" | "RouteError" | "SpecError" if below => "TCPProxyError",
+            kind => kind,
+        };
+        Condition { kind, ..condition }
+    }
 }
 
 #[cfg(test)]
@@ -104,5 +129,13 @@ mod tests {
         assert_eq!(words(Code::KeyMismatch), ("TLSError", "SecretNotValid"));
         assert_eq!(words(Code::DelegationMissing), ("TLSError", "DelegationNotPermitted"));
         assert_eq!(words(Code::ProxyResponseHeaders), ("RouteError", "ResponseHeaderPolicyInvalid"));
+    }
+
+    #[test]
+    fn what_lies_below_tcpproxy_is_an_error_of_it() {
+        let object = crate::ObjectRef::new("HTTPProxy", "a", "b");
+        let kind = |field: &str| Verdict::new(Code::ServiceNotFound, object.at(field), "").condition().kind;
+        assert_eq!(kind("spec.tcpproxy.services[0].name"), "TCPProxyError");
+        assert_eq!(kind("spec.routes[0].services[0].name"), "ServiceError");
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
             ("listeners", Kind::Listener),
             ("routes", Kind::Route),
             ("scopes", Kind::ScopedRoute),
+            ("extensions", Kind::Extension),
             ("clusters", Kind::Cluster),
         ];
         for (title, kind) in kinds.into_iter().filter(|(_, kind)| !of(*kind).is_empty()) {
@@ -61,6 +62,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         let mut tables = of(Kind::Route);
         tables.extend(unpacked(of(Kind::ScopedRoute)));
         out.push_str(&routes(&tables));
+        out.push_str(&streams(&of(Kind::Extension)));
         out.push_str(&clusters(&of(Kind::Cluster)));
     }
     out.push_str(&endpoints(&of(Kind::Endpoints), backends));
@@ -121,6 +123,18 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
                 yaml::key(chain.as_str().unwrap_or("?")),
                 yaml::flow(&entry["domains"])
             ));
+        }
+        let chains = listener["filter_chains"].as_array().into_iter().flatten();
+        for chain in chains.chain([&listener["default_filter_chain"]]) {
+            let filters = chain["filters"].as_array().into_iter().flatten();
+            let clients = filters.map(|filter| &filter["typed_config"]["rules"]).find(|rules| !rules.is_null());
+            let name = yaml::key(chain["name"].as_str().unwrap_or("?"));
+            if let Some(rules) = clients {
+                out.push_str(&format!("  clients of {name}: {}\n", yaml::flow(rules)));
+            }
+            if chain["name"] == envoy::name::FALLBACK_CHAIN {
+                out.push_str(&format!("  {name}: every other name\n"));
+            }
         }
     }
     out
@@ -189,6 +203,20 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
                 out.push_str(&format!("  - {}: {}\n", yaml::key(&origin), yaml::flow(&route)));
             }
         }
+    }
+    out
+}
+
+/// Where the connections of each host go.
+fn streams(extensions: &BTreeMap<String, Value>) -> String {
+    let mut out = String::new();
+    for (name, value) in extensions {
+        let mut proxy = value["typed_config"].clone();
+        strip(&mut proxy, &["@type", "stat_prefix", "idle_timeout", "access_log"]);
+        if out.is_empty() {
+            out.push_str("connections:\n");
+        }
+        out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&proxy)));
     }
     out
 }

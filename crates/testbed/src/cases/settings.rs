@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::SecretId;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression};
 use serde::Deserialize;
 
@@ -22,6 +23,8 @@ pub(super) struct Settings {
     root_namespaces: Vec<String>,
     /// `permitInsecure` has no effect.
     disable_permit_insecure: bool,
+    /// The certificate for clients that name no host: `namespace/name`.
+    fallback_certificate: Option<String>,
     /// The port of HTTPS that clients know.
     https_port: Option<u16>,
     /// TLS hosts without a Secret get a certificate.
@@ -95,6 +98,8 @@ impl Settings {
         settings.http_proxy.https_port = self.https_port;
         settings.http_proxy.self_signed = self.self_signed;
         settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
+        let fallback = self.fallback_certificate.as_deref().and_then(|name| name.split_once('/'));
+        settings.http_proxy.fallback_certificate = fallback.map(|(namespace, name)| SecretId::new(namespace, name));
         settings.ingress.https_port = self.https_port;
         settings.ingress.self_signed = self.self_signed;
         settings.resolve.external_names = self.external_names;

@@ -4,9 +4,9 @@ use crate::{
     No, Work,
     route::{Place, said},
 };
-use kinds::http_proxy::{
-    Route,
-    route::{RequestHashPolicy, Strategy},
+use kinds::{
+    Checked,
+    http_proxy::route::{LoadBalancerPolicy, RequestHashPolicy, Strategy},
 };
 use model::{
     Code, FieldPath, HeaderName,
@@ -18,8 +18,12 @@ use model::{
 const COOKIE: &str = "X-Contour-Session-Affinity";
 
 /// Reads the policy. What is not known, or has nothing to hash, is in turn, as Contour has it, and told.
-pub(super) fn policy<V>(work: &mut Work<'_, V>, place: &Place<'_>, route: &Route) -> Result<(Balance, Vec<Hash>), No> {
-    let Some(policy) = said(&route.load_balancer_policy)? else { return Ok(Default::default()) };
+pub(crate) fn policy<V>(
+    work: &mut Work<'_, V>,
+    place: &Place<'_>,
+    policy: &Checked<Option<Box<LoadBalancerPolicy>>>,
+) -> Result<(Balance, Vec<Hash>), No> {
+    let Some(policy) = said(policy)? else { return Ok(Default::default()) };
     let field = place.field.field("loadBalancerPolicy");
     let mut ignored = |name: FieldPath, why: String| work.tell(place.subject, No::new(Code::ProxyIgnored, name, why));
     let hashed = matches!(policy.strategy, Some(Strategy::RequestHash));

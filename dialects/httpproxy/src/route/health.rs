@@ -1,8 +1,15 @@
 //! How backends are probed.
 
 use crate::{No, route::said};
-use kinds::{Checked, http_proxy::route::HttpHealthCheckPolicy};
-use model::{Code, FieldPath, HeaderValue, cluster::HealthCheck, route::Path};
+use kinds::{
+    Checked,
+    http_proxy::{route::HttpHealthCheckPolicy, tcp_proxy::TcpHealthCheckPolicy},
+};
+use model::{
+    Code, FieldPath, HeaderValue,
+    cluster::{HealthCheck, Probe},
+    route::Path,
+};
 use std::time::Duration;
 
 /// The host that Contour asks for where nothing is said; backends may know it.
@@ -16,14 +23,6 @@ pub(crate) fn policy(
     let Some(policy) = said(policy)? else { return Ok(None) };
     let field = field.field("healthCheckPolicy");
     let no = |name: &str, why: String| No::new(Code::ProxyHealthCheck, field.field(name), why);
-    let number = |name: &str, value: Option<i64>, default: u32| match value {
-        None | Some(0) => Ok(default),
-        Some(value) => u32::try_from(value)
-            .ok()
-            .filter(|&value| value <= 60 * 60 * 24)
-            .ok_or_else(|| no(name, format!("{value} is not a number from 0 to 86400"))),
-    };
-    let seconds = |name: &str, value, default| number(name, value, default).map(|n| Duration::from_secs(n.into()));
     let mut statuses = Vec::new();
     for range in &policy.expected_statuses {
         let bound = |value: i64| u16::try_from(value).ok().filter(|value| (100..=600).contains(value));
@@ -36,13 +35,45 @@ pub(crate) fn policy(
         }
     }
     let host = policy.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
-    Ok(Some(HealthCheck {
+    let probe = Probe::Http {
         path: Path::parse(&policy.path).map_err(|error| no("path", error.to_string()))?,
         host: HeaderValue::parse(host).map_err(|error| no("host", error.to_string()))?,
-        interval: seconds("intervalSeconds", policy.interval_seconds, 10)?,
-        timeout: seconds("timeoutSeconds", policy.timeout_seconds, 2)?,
-        unhealthy: number("unhealthyThresholdCount", policy.unhealthy_threshold_count, 3)?,
-        healthy: number("healthyThresholdCount", policy.healthy_threshold_count, 2)?,
         statuses,
-    }))
+    };
+    let numbers = [policy.interval_seconds, policy.timeout_seconds];
+    let counts = [policy.unhealthy_threshold_count, policy.healthy_threshold_count];
+    check(&field, probe, numbers, counts).map(Some)
+}
+
+/// Reads the policy of a TCP proxy.
+pub(crate) fn tcp(
+    policy: &Checked<Option<Box<TcpHealthCheckPolicy>>>,
+    field: &FieldPath,
+) -> Result<Option<HealthCheck>, No> {
+    let Some(policy) = said(policy)? else { return Ok(None) };
+    let numbers = [policy.interval_seconds, policy.timeout_seconds];
+    let counts = [policy.unhealthy_threshold_count, policy.healthy_threshold_count];
+    check(&field.field("healthCheckPolicy"), Probe::Tcp, numbers, counts).map(Some)
+}
+
+fn check(
+    field: &FieldPath,
+    probe: Probe,
+    [interval, timeout]: [Option<i64>; 2],
+    [unhealthy, healthy]: [Option<i64>; 2],
+) -> Result<HealthCheck, No> {
+    let number = |name: &str, value: Option<i64>, default: u32| match value {
+        None | Some(0) => Ok(default),
+        Some(value) => u32::try_from(value).ok().filter(|&value| value <= 60 * 60 * 24).ok_or_else(|| {
+            No::new(Code::ProxyHealthCheck, field.field(name), format!("{value} is not a number from 0 to 86400"))
+        }),
+    };
+    let seconds = |name: &str, value, default| number(name, value, default).map(|n| Duration::from_secs(n.into()));
+    Ok(HealthCheck {
+        probe,
+        interval: seconds("intervalSeconds", interval, 10)?,
+        timeout: seconds("timeoutSeconds", timeout, 2)?,
+        unhealthy: number("unhealthyThresholdCount", unhealthy, 3)?,
+        healthy: number("healthyThresholdCount", healthy, 2)?,
+    })
 }

@@ -17,7 +17,7 @@ use model::{
 use resolve::PortRef;
 
 /// What the route says about the way to all its backends.
-pub(super) struct Way {
+pub(crate) struct Way {
     pub idle: Timeout,
     pub host: Option<HostRewrite>,
     pub balance: Balance,
@@ -89,12 +89,14 @@ pub(super) fn backends(
     Ok(backends)
 }
 
-struct Found {
-    share: WeightedCluster,
-    host: Option<HostRewrite>,
+/// A backend that can be used.
+pub(crate) struct Found {
+    pub share: WeightedCluster,
+    pub host: Option<HostRewrite>,
 }
 
-fn backend(
+/// One backend, or what is in its way.
+pub(crate) fn backend(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     service: &Service,

@@ -1,0 +1,176 @@
+//! Connections that are passed on without being read: where those of a root go.
+//!
+//! In: a root with `tcpproxy`. Out: backends and their shares, found in the root itself or at the end of a chain of
+//! children. Whatever is wrong on the way is told on the object that has the field, and leaves a root without backends: its
+//! connections are ended rather than taken by another host.
+
+use crate::{
+    HttpProxyView, No, Work, class,
+    include::DEEPEST,
+    reference,
+    route::{
+        Place, balance, health, said,
+        service::{self, Way},
+    },
+};
+use kinds::{
+    HttpProxy,
+    http_proxy::{
+        Service,
+        tcp_proxy::{TcpProxy, TcpProxyInclude},
+    },
+};
+use model::{ClusterId, Code, FieldPath, ObjectRef, Timeout, cluster::Balance};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// The backends of a root with a `tcpproxy`, and their shares; none of them zero.
+pub(crate) fn clusters(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+) -> Vec<(ClusterId, u32)> {
+    let mut object = Arc::new(object.clone());
+    let mut subject = root.clone();
+    let mut visited = BTreeSet::from([root.clone()]);
+    loop {
+        let next = match step(work, &object, &subject, &mut visited) {
+            Ok(Step::Here(clusters)) => return clusters,
+            Ok(Step::Child(child)) => child,
+            Err(no) => {
+                work.tell(&subject, no);
+                return Vec::new();
+            }
+        };
+        (object, subject) = next;
+        work.members.push(subject.clone());
+    }
+}
+
+/// How it goes on from an object.
+enum Step {
+    Here(Vec<(ClusterId, u32)>),
+    Child((Arc<HttpProxy>, ObjectRef)),
+}
+
+fn step(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &Arc<HttpProxy>,
+    subject: &ObjectRef,
+    visited: &mut BTreeSet<ObjectRef>,
+) -> Result<Step, No> {
+    let field = FieldPath::from("spec.tcpproxy");
+    let nothing = |why: &str| No::new(Code::ProxyTcpEmpty, field.clone(), why);
+    let Some(proxy) = said(&object.spec.tcp_proxy)? else {
+        return Err(nothing("it is included by a tcpproxy, and has none itself"));
+    };
+    let (include, old) = (said(&proxy.include)?, said(&proxy.includes)?);
+    if include.is_some() && old.is_some() {
+        let why = "it has no effect: `include` is there, too";
+        work.tell(subject, No::new(Code::ProxyIgnored, field.field("includes"), why));
+    }
+    let name = if include.is_some() { "include" } else { "includes" };
+    match (include.or(old), proxy.services.is_empty()) {
+        (None, true) => Err(nothing("there are neither services nor an include")),
+        (Some(_), false) => {
+            let why = "there are both services and an include";
+            Err(No::new(Code::ProxyTcpBoth, field.field(name), why))
+        }
+        (None, false) => {
+            let place = Place { object, subject, field };
+            services(work, &place, proxy).map(Step::Here)
+        }
+        (Some(include), true) => child(work, object, include, field.field(name), visited).map(Step::Child),
+    }
+}
+
+/// The child, if it is there and may be included.
+fn child(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    include: &TcpProxyInclude,
+    field: FieldPath,
+    visited: &mut BTreeSet<ObjectRef>,
+) -> Result<(Arc<HttpProxy>, ObjectRef), No> {
+    let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    let namespace = namespace.unwrap_or(&object.meta.namespace);
+    let subject = reference(work.vendor, namespace, &include.name);
+    let no = |code, why: String| No::new(code, field, why);
+    if visited.len() > DEEPEST {
+        return Err(no(Code::ProxyIncludeLimit, format!("{subject} is not followed: at most {DEEPEST} deep")));
+    }
+    if !visited.insert(subject.clone()) {
+        return Err(no(Code::ProxyTcpIncludeCycle, format!("{subject} was passed on the way here")));
+    }
+    let found = work.view.proxy(work.vendor, namespace, &include.name);
+    let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
+        return Err(no(Code::ProxyTcpIncludeNotFound, format!("there is no {subject}")));
+    };
+    if !matches!(object.spec.virtual_host.get(), Ok(None)) {
+        return Err(no(Code::ProxyTcpIncludesRoot, format!("{subject} is a root")));
+    }
+    Ok((object, subject))
+}
+
+/// The services of an object. One that cannot be used loses its share; one with no share is left out, unless none has one.
+fn services(
+    work: &mut Work<'_, impl HttpProxyView>,
+    place: &Place<'_>,
+    proxy: &TcpProxy,
+) -> Result<Vec<(ClusterId, u32)>, No> {
+    let (mut balance, hash) = balance::policy(work, place, &proxy.load_balancer_policy)?;
+    if !hash.is_empty() {
+        let why = "a connection has no requests to hash: endpoints are used in turn";
+        let field = place.field.field("loadBalancerPolicy").field("strategy");
+        work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
+        balance = Balance::RoundRobin;
+    }
+    let health = health::tcp(&proxy.health_check_policy, &place.field)?;
+    let way = Way { idle: Timeout::Default, host: None, balance, health };
+    for fault in proxy.services.faults() {
+        work.tell(place.subject, fault.into());
+    }
+    let (mut clusters, mut total) = (Vec::new(), 0_u64);
+    for (index, entry) in proxy.services.good() {
+        let field = place.field.field("services").index(index);
+        let here = Place { object: place.object, subject: place.subject, field };
+        let weight = u32::try_from(entry.weight.unwrap_or_default()).map_err(|_| {
+            let why = format!("a weight is from 0 to {}", u32::MAX);
+            No::new(Code::ProxyServiceWeight, here.field.field("weight"), why)
+        })?;
+        total += u64::from(weight);
+        if !ignored(work, &here, entry) {
+            continue;
+        }
+        match service::backend(work, &here, entry, &way) {
+            Ok(found) => clusters.push((found.share.cluster, weight)),
+            Err(no) => work.tell(place.subject, no),
+        }
+    }
+    if total > u64::from(u32::MAX) {
+        let why = format!("the weights are {total} together; {} is the limit", u32::MAX);
+        return Err(No::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+    }
+    if clusters.iter().all(|(_, weight)| *weight == 0) {
+        clusters.iter_mut().for_each(|(_, weight)| *weight = 1);
+    }
+    clusters.retain(|(_, weight)| *weight > 0);
+    Ok(clusters)
+}
+
+/// Tells what a service says about requests; whether it is one that takes connections.
+fn ignored<V>(work: &mut Work<'_, V>, place: &Place<'_>, service: &Service) -> bool {
+    let said = [
+        ("requestHeadersPolicy", service.request_headers_policy.ok().is_some_and(Option::is_some)),
+        ("responseHeadersPolicy", service.response_headers_policy.ok().is_some_and(Option::is_some)),
+        ("cookieRewritePolicies", service.cookie_rewrite_policies.ok().is_some_and(Option::is_some)),
+    ];
+    for (name, _) in said.into_iter().filter(|(_, said)| *said) {
+        let why = "it has no effect: requests are not looked at";
+        work.tell(place.subject, No::new(Code::ProxyIgnored, place.field.field(name), why));
+    }
+    if service.mirror {
+        let why = "it has no effect: there are no copies of connections, and this service gets none";
+        work.tell(place.subject, No::new(Code::ProxyIgnored, place.field.field("mirror"), why));
+    }
+    !service.mirror
+}
