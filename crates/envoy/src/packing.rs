@@ -78,5 +78,10 @@ pub fn stranger(host: &Host) -> Bytes {
     virtual_host::misdirected(host).encode_to_vec().into()
 }
 
+/// What stands in for a host that shares a resource with others, while proxies refuse it.
+pub fn refused(host: &Host) -> Bytes {
+    virtual_host::refused(host).encode_to_vec().into()
+}
+
 #[cfg(test)]
 mod tests;

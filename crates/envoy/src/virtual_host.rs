@@ -3,10 +3,11 @@
 pub mod tree;
 
 use crate::route::{self, Names, filters};
-use envoy_api::envoy::config::route::v3::{
-    DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier,
+use envoy_api::envoy::config::{
+    core::v3::{DataSource, data_source},
+    route::v3::{DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier},
 };
-use model::Host;
+use model::{Code, Host};
 
 /// The virtual host. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
 pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
@@ -24,14 +25,29 @@ pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
 /// The answer to requests for a host that does not belong to the certificate that their connection was made with: the
 /// client is told to ask again on a connection of its own.
 pub fn misdirected(host: &Host) -> VirtualHost {
+    let name = if *host == Host::Any { "misdirected".to_owned() } else { host.to_string() };
+    VirtualHost { name, ..always(host, "misdirected", answer(421)) }
+}
+
+/// The answer to every request for a host while proxies refuse what was made for it: 503, with a reason that is the same on
+/// every replica and says nothing of what is inside.
+pub fn refused(host: &Host) -> VirtualHost {
+    let code = Code::EnvoyRefused;
+    let text = format!("{code}: {}\n", code.title());
+    let body = DataSource { specifier: Some(data_source::Specifier::InlineString(text)), ..Default::default() };
+    let answer = DirectResponseAction { status: 503, body: Some(body), ..Default::default() };
+    always(host, "refused", Action::DirectResponse(answer))
+}
+
+/// A host that has one answer for everybody.
+fn always(host: &Host, name: &str, action: Action) -> VirtualHost {
     let route = Route {
-        name: "misdirected".to_owned(),
+        name: name.to_owned(),
         r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),
-        action: Some(answer(421)),
+        action: Some(action),
         ..Default::default()
     };
-    let name = if *host == Host::Any { "misdirected".to_owned() } else { host.to_string() };
-    VirtualHost { name, domains: vec![host.to_string()], routes: vec![route], ..Default::default() }
+    VirtualHost { name: host.to_string(), domains: vec![host.to_string()], routes: vec![route], ..Default::default() }
 }
 
 /// An answer of the proxy's own, without a text.

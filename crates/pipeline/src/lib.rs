@@ -15,16 +15,20 @@
 
 pub mod certificates;
 pub mod door;
+pub mod holds;
 pub mod hosts;
 pub mod objects;
 pub mod packing;
+mod quarantine;
 pub mod resources;
 pub mod run;
 pub mod services;
 pub mod settings;
+pub mod spoil;
 pub mod units;
 pub mod verdicts;
 pub mod wants;
 
+pub use holds::{Hold, Target};
 pub use run::{Output, Pipeline, Wants};
 pub use settings::Settings;

@@ -3,11 +3,16 @@
 //! In: hosts and where each is looked up. Out: route configurations and scopes, in the arrangement that the operator wants
 //! (see [`envoy::packing`]). With scopes, what one host's edit reaches here is one row, whatever the number of hosts: every
 //! probe on its way is about wildcards, which are few, or stops at the first answer.
+//!
+//! What proxies refused is replaced here: a host that has a resource of its own by a stand-in, a host that shares one with
+//! others by a substitute inside of it, so that the others move on.
 
 use crate::{
+    holds::{self, Blamed, Holdable, InForce, Refused, Target, Why},
     hosts::{Chains, Places, TlsHosts, VirtualHosts},
     resources::Resource,
     settings::Settings,
+    spoil,
     units::HostKey,
 };
 use bytes::Bytes;
@@ -16,7 +21,7 @@ use envoy::{
     name,
     packing::{self, Arrangement, Contents, Packing, plain, scoped},
 };
-use model::{Fqdn, Host, ListenerId, RouteTableId, route::Action, tls::Chain};
+use model::{Fqdn, Host, ListenerId, ObjectRef, RouteTableId, route::Action, tls::Chain};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -170,12 +175,26 @@ impl Derived for Arrangements {
 /// A virtual host, encoded, and the clusters it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostBytes {
-    bytes: Bytes,
-    clusters: Vec<Arc<str>>,
+    /// It, or what is sent in its place.
+    pub bytes: Bytes,
+    /// The clusters that this uses.
+    pub clusters: Vec<Arc<str>>,
+    /// The hash of what was made of the objects, sent or not.
+    pub hash: u64,
+    /// It waits until others have been tried.
+    pub waits: bool,
+    /// What is said while it is not sent, because proxies refused it.
+    pub refused: Option<Arc<Refused>>,
+}
+
+impl Holdable for HostBytes {
+    fn refused(&self) -> Option<&Refused> {
+        self.refused.as_deref()
+    }
 }
 
 /// The virtual hosts that share a resource with others.
-pub struct EncodedHosts(Packing);
+pub struct EncodedHosts(Packing, Option<Box<str>>);
 
 impl Table for EncodedHosts {
     type Key = HostKey;
@@ -191,8 +210,30 @@ impl Derived for EncodedHosts {
             return None;
         }
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        Some(HostBytes { bytes: packing::encode(host, self.0), clusters: clusters(host) })
+        let bytes = spoil::host(packing::encode(host, self.0), self.1.as_deref());
+        let hash = xds::content_version(&bytes);
+        let target = Target::host(key);
+        let substitute =
+            || HostBytes { bytes: packing::refused(&key.1), clusters: Vec::new(), hash, waits: false, refused: None };
+        Some(match holds::why(&target, hash, reads) {
+            None => HostBytes { bytes, clusters: clusters(host), ..substitute() },
+            Some(Why::Waits(None)) => HostBytes { waits: true, ..substitute() },
+            Some(Why::Waits(Some(before))) => {
+                let (bytes, clusters) = (before.bytes.clone(), before.clusters.clone());
+                HostBytes { bytes, clusters, waits: true, ..substitute() }
+            }
+            Some(Why::Refused(text)) => {
+                let refused = Refused::new(target, format!("host {}", key.1), text, authors(host));
+                HostBytes { refused: Some(Arc::new(refused)), ..substitute() }
+            }
+        })
     }
+}
+
+/// Whose routes a host has.
+fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
+    let authors: BTreeSet<_> = host.routes.iter().map(|route| &route.origin.object).collect();
+    authors.into_iter().cloned().collect()
 }
 
 fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
@@ -231,6 +272,11 @@ impl Shared {
     fn iter(&self) -> impl Iterator<Item = (&Host, &Bytes)> {
         self.hosts.iter().map(|(host, bytes)| (host, bytes))
     }
+
+    /// The same hosts, all of which answer that they are refused.
+    fn refused(&self) -> Vec<(Host, Bytes)> {
+        self.hosts.iter().map(|(host, _)| (host.clone(), packing::refused(host))).collect()
+    }
 }
 
 /// Route configurations.
@@ -252,13 +298,15 @@ impl Derived for RouteResources {
         let strangers = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
         let shared = Shared::gather(hosts, strangers, reads);
         let body = plain::route_table(table, shared.iter());
-        Some(Resource { refs: shared.refs, ..Resource::of(name::route_table(table), body) })
+        let resource = Resource { refs: shared.refs.clone(), ..Resource::of(name::route_table(table), body) };
+        let stand_in = || plain::route_table(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
+        Some(resource.or_stand_in(Kind::Route, Vec::new(), Some(&stand_in), reads))
     }
 }
 
 /// Scopes. A chain whose last exact host went is looked up in a table from then on, but its connections of before are still
 /// looked up in scopes while they are let go: so there are scopes of every table.
-pub struct ScopeResources(Packing);
+pub struct ScopeResources(Packing, Option<Box<str>>);
 
 impl Table for ScopeResources {
     type Key = ScopeKey;
@@ -276,14 +324,19 @@ impl Derived for ScopeResources {
             let hosts = reads.probe::<HostsByScope>(key);
             let shared = Shared::gather(hosts, reads.probe::<StrangersByScope>(key), reads);
             let body = scoped::everyone(table, shared.iter());
-            return Some(Resource { refs: shared.refs, ..Resource::of(scope_name(key), body) });
+            let resource = Resource { refs: shared.refs.clone(), ..Resource::of(scope_name(key), body) };
+            let stand_in = || scoped::everyone(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
+            return Some(resource.or_stand_in(Kind::ScopedRoute, Vec::new(), Some(&stand_in), reads));
         }
         let Some(own) = reads.probe::<HostsByScope>(key).next() else {
             return Some(Resource::of(scope_name(key), scoped::stranger(table, host)));
         };
         let host = &reads.get::<VirtualHosts>(own)?.host;
         let refs = clusters(host).into_iter().map(|name| Ref::To(Kind::Cluster, name)).collect();
-        Some(Resource { refs, ..Resource::of(scope_name(key), scoped::host(table, host)) })
+        let body = spoil::scope(scoped::host(table, host), self.1.as_deref());
+        let resource = Resource { refs, ..Resource::of(scope_name(key), body) };
+        let stand_in = || scoped::refused(table, &host.host);
+        Some(resource.or_stand_in(Kind::ScopedRoute, authors(host), Some(&stand_in), reads))
     }
 }
 
@@ -311,13 +364,16 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.index::<HostsByScope>().index::<StrangersByScope>();
     pipeline.index::<ExactHostsByTable>().index::<ExactStrangersByTable>();
     pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());
-    pipeline.derived(EncodedHosts(settings.packing)).each::<Places>();
+    pipeline.derived(EncodedHosts(settings.packing, settings.spoil.clone())).each::<Places>();
     pipeline.derived(RouteResources).per::<TablesOfChains>().always(in_the_clear()).output();
     pipeline
-        .derived(ScopeResources(settings.packing))
+        .derived(ScopeResources(settings.packing, settings.spoil.clone()))
         .per::<HostsByScope>()
         .per::<StrangersByScope>()
         .per::<ScopesOfChains>()
         .always((in_the_clear(), Host::Any))
         .output();
+    pipeline.index::<InForce<EncodedHosts>>().index::<Blamed<EncodedHosts>>();
+    pipeline.index::<InForce<RouteResources>>();
+    pipeline.index::<InForce<ScopeResources>>().index::<Blamed<ScopeResources>>();
 }

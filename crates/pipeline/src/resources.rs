@@ -4,11 +4,12 @@
 
 use crate::{
     certificates::{Bundles, Certificates, SelfSigned},
+    holds::{self, Blamed, Holdable, InForce, Refused, Target, Why},
     hosts::{Chains, TcpHosts},
     packing::{self, Arrangements, RouteResources, ScopeResources},
     services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
-    units::HostKey,
+    units::{HostKey, TlsByHost, Units},
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
@@ -23,7 +24,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
 };
-use xds::{Kind, Ref};
+use xds::{Kind, Ref, Role};
 
 /// One resource as it goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,12 @@ pub struct Resource {
     pub warms: bool,
     /// Whose it is, where it is one object's.
     pub origin: Option<ObjectRef>,
+    /// Whether it is what every proxy is to have.
+    pub role: Role,
+    /// The hash of what was made of the objects, sent or not.
+    pub hash: u64,
+    /// What is said while that is not sent, because proxies refused it.
+    pub refused: Option<Arc<Refused>>,
 }
 
 impl Resource {
@@ -47,12 +54,38 @@ impl Resource {
 
     /// A resource that refers to nothing.
     pub(crate) fn of(name: String, body: Bytes) -> Self {
-        Self { name: name.into(), body, refs: Vec::new(), warms: false, origin: None }
+        let (hash, role) = (xds::content_version(&body), Role::Own);
+        Self { name: name.into(), body, refs: Vec::new(), warms: false, origin: None, role, hash, refused: None }
+    }
+
+    /// The same, or nothing in its place if proxies refused it.
+    fn unless_held(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
+        let objects = self.origin.iter().cloned().collect();
+        self.or_stand_in(kind, objects, None, reads)
+    }
+
+    /// The same, or what stands in for it if proxies refused it.
+    pub(crate) fn or_stand_in(
+        self,
+        kind: Kind,
+        objects: Vec<ObjectRef>,
+        stand_in: Option<&dyn Fn() -> Bytes>,
+        reads: &mut Reads<'_>,
+    ) -> Self {
+        let target = Target::resource(kind, self.name.clone());
+        let Some(Why::Refused(text)) = holds::why(&target, self.hash, reads) else { return self };
+        let what = format!("{} {}", kind.label(), self.name);
+        let refused = Some(Arc::new(Refused::new(target, what, text, objects)));
+        let (role, body) = match stand_in {
+            Some(make) => (Role::StandIn, make()),
+            None => (Role::Withheld, Bytes::new()),
+        };
+        Self { body, role, refused, refs: Vec::new(), warms: false, ..self }
     }
 
     fn into_xds(self, kind: Kind) -> xds::Resource {
         let mut resource = xds::Resource::new(kind, self.name, self.body);
-        resource.refs = self.refs;
+        (resource.refs, resource.role) = (self.refs, self.role);
         if self.warms {
             resource = resource.warming();
         }
@@ -61,6 +94,39 @@ impl Resource {
             None => resource,
         }
     }
+}
+
+impl Holdable for Resource {
+    fn refused(&self) -> Option<&Refused> {
+        self.refused.as_deref()
+    }
+}
+
+/// A table of resources of one type.
+pub trait Resources: Table<Value = Resource> {
+    /// The type.
+    const KIND: Kind;
+}
+
+macro_rules! kinds_of {
+    ($($table:ty => $kind:ident,)*) => {
+        $(
+            impl Resources for $table {
+                const KIND: Kind = Kind::$kind;
+            }
+        )*
+    };
+}
+
+kinds_of! {
+    ClusterResources => Cluster,
+    EndpointResources => Endpoints,
+    AuthorityResources => Secret,
+    SecretResources => Secret,
+    TcpResources => Extension,
+    RouteResources => Route,
+    ScopeResources => ScopedRoute,
+    ListenerResources => Listener,
 }
 
 /// Clusters.
@@ -81,7 +147,7 @@ impl Derived for ClusterResources {
             Discovery::Dns(_) => resource.warms = true,
         }
         resource.origin = Some(ObjectRef::new("Service", &id.backend.namespace, &id.backend.service));
-        Some(resource)
+        Some(resource.unless_held(Kind::Cluster, reads))
     }
 }
 
@@ -99,7 +165,7 @@ impl Derived for AuthorityResources {
         let bundle = reads.get::<Bundles>(id)?.as_ref().as_ref().ok()?;
         let mut resource = Resource::new(name::ca(id), &envoy::secret::authority(id, bundle));
         resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
-        Some(resource)
+        Some(resource.unless_held(Kind::Secret, reads))
     }
 }
 
@@ -118,7 +184,8 @@ impl Derived for EndpointResources {
             return None;
         }
         let endpoints = reads.get::<EndpointSets>(id)?;
-        Some(Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints)))
+        let resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints));
+        Some(resource.unless_held(Kind::Endpoints, reads))
     }
 }
 
@@ -163,7 +230,11 @@ impl Derived for TcpResources {
         let message = listener::tcp::proxy(&key.1, proxy, &self.0.https_settings);
         let clusters: BTreeSet<String> = proxy.clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
         let refs = clusters.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
-        Some(Resource { refs, ..Resource::new(tcp_name(key), &message) })
+        let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
+        let units = units.into_iter().filter_map(|unit| reads.get::<Units>(unit));
+        let authors = units.map(|unit| unit.subject.clone()).collect();
+        let resource = Resource { refs, ..Resource::new(tcp_name(key), &message) };
+        Some(resource.or_stand_in(Kind::Extension, authors, None, reads))
     }
 }
 
@@ -189,7 +260,7 @@ impl Derived for SecretResources {
         let certificate = reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?;
         let mut resource = Resource::new(name::secret(id), &envoy::secret::certificate(id, &certificate.pair));
         resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
-        Some(resource)
+        Some(resource.unless_held(Kind::Secret, reads))
     }
 }
 
@@ -226,7 +297,8 @@ impl Derived for ListenerResources {
             let arrangement = **reads.get::<Arrangements>(&table)?;
             let message = listener::listener(&settings.http_listener(), &Default::default(), |_| arrangement);
             let refs = vec![packing::awaited(&table, arrangement)];
-            return Some(Resource { refs, ..Resource::new(id.to_string(), &message) });
+            let resource = Resource { refs, ..Resource::new(id.to_string(), &message) };
+            return Some(resource.unless_held(Kind::Listener, reads));
         }
         let parts = [id.clone(), ListenerId::fallback()];
         let tables: Vec<&RouteTableId> =
@@ -262,7 +334,7 @@ impl Derived for ListenerResources {
         let tcp = chains.tcp.iter().filter_map(|chain| chain.termination.as_ref());
         let certificates: BTreeSet<&SecretId> = http.chain(tcp).map(|termination| &termination.certificate).collect();
         resource.refs.extend(certificates.into_iter().map(|id| Ref::To(Kind::Secret, name::secret(id).into())));
-        Some(resource)
+        Some(resource.unless_held(Kind::Listener, reads))
     }
 }
 
@@ -271,6 +343,9 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ClusterResources(settings.cluster.clone())).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
     pipeline.derived(AuthorityResources).per::<ClustersByCa>().lane().output();
+    pipeline.index::<InForce<ClusterResources>>().index::<Blamed<ClusterResources>>();
+    pipeline.index::<InForce<EndpointResources>>();
+    pipeline.index::<InForce<AuthorityResources>>().index::<Blamed<AuthorityResources>>();
 }
 
 /// Declares the others.
@@ -285,32 +360,30 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         .always(stats)
         .always(admin)
         .output();
+    pipeline.index::<InForce<SecretResources>>().index::<Blamed<SecretResources>>();
+    pipeline.index::<InForce<TcpResources>>().index::<Blamed<TcpResources>>();
+    pipeline.index::<InForce<ListenerResources>>();
 }
 
 /// What changed in the tables of the lane.
 pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
-    take::<ClusterResources>(engine, Kind::Cluster, name::cluster, into);
-    take::<EndpointResources>(engine, Kind::Endpoints, name::cluster, into);
-    take::<AuthorityResources>(engine, Kind::Secret, name::ca, into);
+    take::<ClusterResources>(engine, name::cluster, into);
+    take::<EndpointResources>(engine, name::cluster, into);
+    take::<AuthorityResources>(engine, name::ca, into);
 }
 
 /// What changed in all tables.
 pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
-    take::<SecretResources>(engine, Kind::Secret, name::secret, into);
-    take::<TcpResources>(engine, Kind::Extension, tcp_name, into);
-    take::<RouteResources>(engine, Kind::Route, name::route_table, into);
-    take::<ScopeResources>(engine, Kind::ScopedRoute, packing::scope_name, into);
-    take::<ListenerResources>(engine, Kind::Listener, ToString::to_string, into);
+    take::<SecretResources>(engine, name::secret, into);
+    take::<TcpResources>(engine, tcp_name, into);
+    take::<RouteResources>(engine, name::route_table, into);
+    take::<ScopeResources>(engine, packing::scope_name, into);
+    take::<ListenerResources>(engine, ToString::to_string, into);
 }
 
-fn take<T: Table<Value = Resource>>(
-    engine: &mut Engine,
-    kind: Kind,
-    name: impl Fn(&T::Key) -> String,
-    into: &mut xds::Changes,
-) {
+fn take<T: Resources>(engine: &mut Engine, name: impl Fn(&T::Key) -> String, into: &mut xds::Changes) {
     let changes = engine.changes::<T>();
-    into.upserts.extend(changes.set.into_iter().map(|(_, resource)| Resource::clone(&resource).into_xds(kind)));
-    into.removes.extend(changes.gone.iter().map(|key| (kind, name(key).into())));
+    into.upserts.extend(changes.set.into_iter().map(|(_, resource)| Resource::clone(&resource).into_xds(T::KIND)));
+    into.removes.extend(changes.gone.iter().map(|key| (T::KIND, name(key).into())));
 }

@@ -2,8 +2,11 @@
 
 use crate::{
     certificates::{self, SelfSigned},
+    holds::{self, Hold},
     hosts::{self, Chains, TcpHosts},
-    objects, packing, resources, services,
+    objects, packing,
+    quarantine::Quarantine,
+    resources, services,
     settings::Settings,
     units,
     verdicts::{self, Verdicts},
@@ -29,6 +32,11 @@ pub struct Output {
     pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
     /// The Secrets that are asked for and were not before, and those that no longer are.
     pub wants: Wants,
+    /// All that this replica withholds because proxies refused it, if that has changed: for other replicas.
+    pub holds: Option<Vec<Hold>>,
+    /// Resources of which the pipeline wants to hear whether they are taken or refused: for [`xds::Court::expect`], after
+    /// they have been published.
+    pub probes: Vec<(xds::Kind, xds::Name)>,
 }
 
 /// How the set of wanted Secrets changed.
@@ -43,12 +51,14 @@ pub struct Wants {
 /// Every station in one engine.
 pub struct Pipeline {
     engine: Engine,
+    quarantine: Quarantine,
 }
 
 impl Pipeline {
     /// A pipeline with no objects in it.
     pub fn new(settings: &Settings) -> Self {
         let mut declaration = engine::Pipeline::new();
+        holds::declare(&mut declaration);
         objects::declare(&mut declaration);
         services::declare_known(&mut declaration, settings);
         certificates::declare(&mut declaration);
@@ -60,7 +70,7 @@ impl Pipeline {
         packing::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
-        Self { engine: declaration.build() }
+        Self { engine: declaration.build(), quarantine: Quarantine::default() }
     }
 
     /// Takes a change of one object: its new form, or nothing when it is gone.
@@ -69,6 +79,17 @@ impl Pipeline {
             Some(object) => objects::set(&mut self.engine, key, object),
             None => objects::remove(&mut self.engine, key),
         }
+    }
+
+    /// Takes what proxies made of a resource. What they refused is withheld until its objects change: proxies that have an
+    /// earlier version keep it, others get a 503 with a reason in its place, and the objects get a verdict.
+    pub fn hear(&mut self, ruling: &xds::Ruling) {
+        self.quarantine.hear(&mut self.engine, ruling);
+    }
+
+    /// Takes all that other replicas withhold, in place of what they did before.
+    pub fn withhold(&mut self, others: Vec<Hold>) {
+        self.quarantine.share(&mut self.engine, others);
     }
 
     /// Works for one slice. While more waits, only endpoints and clusters come out, so that a long batch holds up no
@@ -93,6 +114,11 @@ impl Pipeline {
     }
 
     fn finish(&mut self, output: &mut Output) {
+        if self.quarantine.tidy(&mut self.engine) {
+            self.engine.settle();
+        }
+        output.holds = self.quarantine.news().or(output.holds.take());
+        output.probes.extend(self.quarantine.probes());
         resources::all_changes(&mut self.engine, &mut output.xds);
         let verdicts = self.engine.changes::<Verdicts>();
         output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));

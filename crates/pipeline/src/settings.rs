@@ -49,6 +49,8 @@ pub struct Settings {
     pub ingress: dialect_ingress::Settings,
     /// What holds for HTTPProxies.
     pub http_proxy: dialect_httpproxy::Settings,
+    /// Routes of exactly this path are made such that proxies refuse them; for tests only (see [`crate::spoil`]).
+    pub spoil: Option<Box<str>>,
 }
 
 impl Default for Settings {
@@ -65,6 +67,7 @@ impl Default for Settings {
             resolve: resolve::Settings::default(),
             ingress: dialect_ingress::Settings::default(),
             http_proxy: dialect_httpproxy::Settings::default(),
+            spoil: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::identity::Identity;
 use crate::kind::Kind;
-use crate::resource::{Name, Origin};
+use crate::resource::{Entry, Name, Origin};
 use crate::session::Refused;
 use crate::table::Snapshot;
 
@@ -49,8 +49,12 @@ pub struct Refusal {
     pub kind: Kind,
     /// Its name.
     pub name: Name,
-    /// The hash of its content.
+    /// Its version.
     pub version: u64,
+    /// The hash of its message alone: the version, save for endpoints.
+    pub content: u64,
+    /// What the client goes on with, where that is known.
+    pub held: Option<Arc<Entry>>,
     /// The client's words.
     pub text: Arc<str>,
     /// Whose problem it is.
@@ -68,6 +72,8 @@ impl Refusal {
             kind: refused.kind,
             name: refused.entry.name.clone(),
             version: refused.entry.version,
+            content: refused.entry.content(),
+            held: refused.held.clone(),
             text: refused.text.clone(),
             blame: Blame::of(&refused.text),
             origin: refused.entry.origin.clone(),

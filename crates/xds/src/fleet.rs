@@ -19,6 +19,7 @@ use crate::publish::{Changes, Writer};
 use crate::resource::Name;
 use crate::session::Session;
 use crate::table::Snapshot;
+use crate::tally::{STUCK, Tallies};
 use crate::view::ClientView;
 use crate::wire::response::Press;
 
@@ -115,6 +116,31 @@ impl Book {
             }
         }
         holding
+    }
+
+    /// How many clients of each version of Envoy stand how to that version of a resource, and when the next of those that
+    /// are behind will count as stuck.
+    pub fn tally(&self, kind: Kind, name: &str, version: u64) -> (Tallies, Option<Instant>) {
+        let (mut tallies, mut next) = (Tallies::new(), None::<Instant>);
+        let now = Instant::now();
+        for client in self.0.clients() {
+            let holds = client.session.lock().holds(kind, name, version);
+            if holds == Holds::Stranger {
+                continue;
+            }
+            let tally = tallies.entry(client.identity.version.clone()).or_default();
+            match holds {
+                Holds::Yes => tally.have += 1,
+                Holds::Refused => tally.refused += 1,
+                Holds::No(since) if now.saturating_duration_since(since) >= STUCK => tally.stuck += 1,
+                Holds::No(since) => {
+                    tally.behind += 1;
+                    next = Some(next.map_or(since + STUCK, |next| next.min(since + STUCK)));
+                }
+                Holds::Stranger => {}
+            }
+        }
+        (tallies, next)
     }
 
     /// Who has not had everything that it should for longer than that, of which type, since when.

@@ -20,9 +20,10 @@
 //!
 //! The rooms, in the order of the data: [`Resource`] and what it becomes (`resource`), tables and their snapshots
 //! (`table`, `publish`), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
-//! their clients (`fleet`, `book`, `view`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
+//! their clients (`fleet`, `book`, `view`), what their answers say about a resource (`tally`, `court`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
 
 mod book;
+mod court;
 mod fleet;
 mod identity;
 mod kind;
@@ -35,20 +36,23 @@ mod server;
 mod service;
 pub mod session;
 mod table;
+mod tally;
 mod tls;
 mod view;
 mod wire;
 
 pub use book::{Blame, Event, Holding, Holds, Refusal, by_envoy_version};
+pub use court::{Court, Outcome, Ruling};
 pub use fleet::Book;
 pub use identity::{FLEET_METADATA, Fleet, Identity, Proof, Stranger};
 pub use kind::Kind;
 pub use limits::Limits;
 pub use publish::Changes;
 pub use resolve::Resolver;
-pub use resource::{Entry, Name, Origin, Ref, Resource, content_version};
+pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};
 pub use table::{Change, Snapshot, Table};
+pub use tally::{STUCK, Tallies, Tally, add, judge};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use view::{ClientView, TypeView};
 pub use wire::request::{Incoming, Malformed, decode};

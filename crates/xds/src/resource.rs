@@ -30,6 +30,18 @@ pub enum Ref {
     Under(Kind, Name),
 }
 
+/// What a resource is to a client that has, under the same name, something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// What everybody is to have.
+    #[default]
+    Own,
+    /// For those who have nothing: whoever has something of its own goes on with that, and counts as in step.
+    StandIn,
+    /// For nobody: whoever has something goes on with that, and nobody else waits for it.
+    Withheld,
+}
+
 /// A resource as the caller publishes it.
 #[derive(Clone, Debug)]
 pub struct Resource {
@@ -43,6 +55,8 @@ pub struct Resource {
     pub refs: Vec<Ref>,
     /// Whether an Envoy warms it by something that this server cannot see: health checks or DNS.
     pub warms: bool,
+    /// Whether it is what everybody is to have.
+    pub role: Role,
     /// Where it came from.
     pub origin: Option<Arc<dyn Origin>>,
 }
@@ -50,7 +64,20 @@ pub struct Resource {
 impl Resource {
     /// A resource that points at nothing.
     pub fn new(kind: Kind, name: impl Into<Name>, body: impl Into<Bytes>) -> Self {
-        Self { kind, name: name.into(), body: body.into(), refs: Vec::new(), warms: false, origin: None }
+        let (name, body) = (name.into(), body.into());
+        Self { kind, name, body, refs: Vec::new(), warms: false, role: Role::Own, origin: None }
+    }
+
+    /// A resource that is withheld: who has it in some version keeps that, nobody is sent one.
+    pub fn withheld(kind: Kind, name: impl Into<Name>) -> Self {
+        Self { role: Role::Withheld, ..Self::new(kind, name, Bytes::new()) }
+    }
+
+    /// Says that it only stands in for another that is withheld.
+    #[must_use]
+    pub fn standing_in(mut self) -> Self {
+        self.role = Role::StandIn;
+        self
     }
 
     /// Adds something it points at.
@@ -96,6 +123,8 @@ pub struct Entry {
     pub refs: Box<[Ref]>,
     /// Whether Envoy warms it by health checks or DNS.
     pub warms: bool,
+    /// Whether it is what everybody is to have.
+    pub role: Role,
     /// Where it came from.
     pub origin: Option<Arc<dyn Origin>>,
     wire: Bytes,
@@ -111,6 +140,7 @@ impl Entry {
             version,
             refs: resource.refs.clone().into_boxed_slice(),
             warms: resource.warms,
+            role: resource.role,
             origin: resource.origin.clone(),
             wire,
             any_at,
@@ -126,6 +156,7 @@ impl Entry {
             version,
             refs: self.refs.clone(),
             warms: self.warms,
+            role: self.role,
             origin: self.origin.clone(),
             wire,
             any_at,
@@ -148,6 +179,7 @@ impl Entry {
             version,
             refs: self.refs.clone(),
             warms: self.warms,
+            role: self.role,
             origin: self.origin.clone(),
             wire,
             any_at,
@@ -161,7 +193,8 @@ impl Entry {
         let mut body = BytesMut::new();
         put_field(&mut body, 1, name.as_bytes());
         let (wire, any_at, body_at) = encode(Kind::Endpoints, name, 0, &[&body]);
-        Self { name: name.clone(), version: 0, refs: Box::default(), warms: false, origin: None, wire, any_at, body_at }
+        let (refs, warms, role, origin) = Default::default();
+        Self { name: name.clone(), version: 0, refs, warms, role, origin, wire, any_at, body_at }
     }
 
     /// The entry of a delta response, field tag included.
@@ -179,9 +212,14 @@ impl Entry {
         self.wire.slice(self.body_at as usize..)
     }
 
-    /// What this entry adds to the version of a whole table; sums do not depend on order.
+    /// The hash of the message alone.
+    pub fn content(&self) -> u64 {
+        content_version(&self.body())
+    }
+
+    /// What this entry adds to the version of a whole table; sums do not depend on order. What is withheld adds nothing.
     pub fn weight(&self) -> u64 {
-        weight(&self.name, self.version)
+        if self.role == Role::Withheld { 0 } else { weight(&self.name, self.version) }
     }
 }
 

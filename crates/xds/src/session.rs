@@ -122,6 +122,8 @@ pub struct Refused {
     pub kind: Kind,
     /// The resource as it was refused.
     pub entry: Arc<Entry>,
+    /// What the client goes on with, where that is known.
+    pub held: Option<Arc<Entry>>,
     /// The client's words.
     pub text: Arc<str>,
 }

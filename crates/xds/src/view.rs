@@ -116,5 +116,5 @@ impl Session {
 }
 
 fn is_pending(mark: &Mark) -> bool {
-    !mark.offers.is_empty() || mark.owed || mark.refused.is_none() && !mark.stranded
+    !mark.offers.is_empty() || mark.owed || mark.refused.is_none() && !mark.stranded && !mark.kept
 }

@@ -14,6 +14,11 @@ pub fn route_table<'a>(id: &RouteTableId, hosts: impl Iterator<Item = (&'a Host,
     spliced::routes(name::route_table(id), id, hosts).freeze()
 }
 
+/// The hosts of a route configuration that was made here, by name, as they were put in.
+pub fn hosts(table: &Bytes) -> Vec<(String, Bytes)> {
+    spliced::hosts(table)
+}
+
 /// Where a connection manager finds it.
 pub(crate) fn specifier(table: &RouteTableId) -> RouteSpecifier {
     RouteSpecifier::Rds(Rds {

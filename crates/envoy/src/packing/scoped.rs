@@ -99,6 +99,12 @@ pub fn stranger(table: &RouteTableId, host: &Host) -> Bytes {
     exact(table, host, misdirected)
 }
 
+/// What stands in for the scope of an exact host, while proxies refuse it.
+pub fn refused(table: &RouteTableId, host: &Host) -> Bytes {
+    let refused = VirtualHost { typed_per_filter_config: found(), ..virtual_host::refused(host) };
+    exact(table, host, refused)
+}
+
 fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
     let name = name::scope(table, host);
     let routes = RouteConfiguration { virtual_hosts: vec![own, again()], ..spliced::head(name.clone()) };
@@ -111,6 +117,11 @@ pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host,
     let mut bytes = BytesMut::from(&head(name.clone()).encode_to_vec()[..]);
     spliced::append(&mut bytes, ROUTES, &spliced::routes(name, table, hosts));
     bytes.freeze()
+}
+
+/// The hosts of a scope that was made by [`everyone`], by name, as they were put in.
+pub fn hosts(scope: &Bytes) -> Vec<(String, Bytes)> {
+    spliced::parts(scope, ROUTES).iter().flat_map(spliced::hosts).collect()
 }
 
 /// A scope's name is its key: Envoy loses scopes whose keys are exchanged.

@@ -3,7 +3,7 @@
 //! A message of many equal parts is the parts' bytes one after another, each behind its tag and length; so hosts are encoded
 //! once, when they change, and only copied here (measured on 3 MB: 2 ms instead of 49 ms, the bytes are the same).
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use envoy_api::envoy::config::{
     core::v3::{HeaderValue, HeaderValueOption, header_value_option::HeaderAppendAction},
     route::v3::RouteConfiguration,
@@ -11,13 +11,15 @@ use envoy_api::envoy::config::{
 use model::{Host, RouteTableId};
 use prost::{
     Message,
-    encoding::{WireType, encode_key, encode_varint},
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field},
 };
 
 use crate::virtual_host;
 
 /// The number of `RouteConfiguration.virtual_hosts`.
 const VIRTUAL_HOSTS: u32 = 2;
+/// The number of `VirtualHost.name`.
+const NAME: u32 = 1;
 
 /// A route configuration, from its hosts' bytes in the order of the hosts. Under TLS, a host that the chain does not have is
 /// another chain's or nobody's.
@@ -43,6 +45,34 @@ pub(super) fn append(bytes: &mut BytesMut, field: u32, message: &[u8]) {
     encode_key(field, WireType::LengthDelimited, bytes);
     encode_varint(message.len() as u64, bytes);
     bytes.extend_from_slice(message);
+}
+
+/// The hosts of a route configuration, by name, as they were put in.
+pub(super) fn hosts(routes: &Bytes) -> Vec<(String, Bytes)> {
+    let name = |host: &Bytes| {
+        let name = parts(host, NAME).into_iter().next().unwrap_or_default();
+        String::from_utf8_lossy(&name).into_owned()
+    };
+    parts(routes, VIRTUAL_HOSTS).into_iter().map(|host| (name(&host), host)).collect()
+}
+
+/// The contents of all fields of that number, which have a length. What cannot be read ends the message.
+pub(super) fn parts(message: &Bytes, number: u32) -> Vec<Bytes> {
+    let (mut rest, mut found) = (message.clone(), Vec::new());
+    while rest.has_remaining() {
+        let Ok((field, wire_type)) = decode_key(&mut rest) else { break };
+        if wire_type == WireType::LengthDelimited {
+            let length = decode_varint(&mut rest).ok().and_then(|length| usize::try_from(length).ok());
+            let Some(length) = length.filter(|length| *length <= rest.len()) else { break };
+            let part = rest.split_to(length);
+            if field == number {
+                found.push(part);
+            }
+        } else if skip_field(wire_type, field, &mut rest, DecodeContext::default()).is_err() {
+            break;
+        }
+    }
+    found
 }
 
 /// All of a route configuration but its hosts: the port in a Host never matters, and backends learn when a request came.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::alias::Aliases;
-use crate::resource::{Entry, Name};
+use crate::resource::{Entry, Name, Role};
 use crate::table::Table;
 
 /// The state of every subscribed name that has no mark.
@@ -60,6 +60,8 @@ pub(crate) struct Mark {
     pub asked: bool,
     /// It is gone, which cannot be said in this wording of the protocol: the client goes on using it.
     pub stranded: bool,
+    /// The table has only a stand-in or withholds it: the client goes on with what it has, which may be nothing.
+    pub kept: bool,
     /// Since when it has been out of step.
     pub since: Instant,
 }
@@ -75,6 +77,7 @@ impl Mark {
             owed: false,
             asked: false,
             stranded: false,
+            kept: false,
             since,
         }
     }
@@ -86,6 +89,18 @@ impl Mark {
             (None, Have::Known(entry)) => Some(entry.version),
             (None, Have::Listed(version)) => Some(*version),
             (None, Have::Nothing) => None,
+        }
+    }
+
+    /// Whether the client has something of its own, or will once all that was sent is taken: then no stand-in is for it.
+    pub fn keeps(&self) -> bool {
+        let own = |entry: &Entry| entry.role == Role::Own && entry.version != 0;
+        match (self.offers.last(), &self.have) {
+            (Some(offer), _) => offer.to.as_ref().is_some_and(|entry| own(entry)),
+            (None, _) if self.leaving => false,
+            (None, Have::Known(entry)) => own(entry),
+            (None, Have::Listed(_)) => true,
+            (None, Have::Nothing) => false,
         }
     }
 
@@ -225,8 +240,10 @@ impl Flow {
             }
             return;
         }
-        let in_step = self.marks.get(name).is_none_or(|mark| mark.refused.is_some() && mark.offers.is_empty());
+        let settled = |mark: &Mark| mark.kept || mark.refused.is_some() && mark.offers.is_empty();
+        let in_step = self.marks.get(name).is_none_or(settled);
         let mark = self.mark(name, old, now);
+        mark.kept = false;
         if in_step {
             mark.since = now;
         }

@@ -10,8 +10,8 @@
 //!   stream in a version that is gone may point anywhere.
 //! - Endpoints and secrets wait for nothing, and so does any answer to a question.
 //!
-//! What does not exist, what the client did not subscribe to and what it refused holds nothing up (the last after the
-//! same patience), so nothing waits for what never comes.
+//! What does not exist or is withheld, what the client did not subscribe to and what it refused holds nothing up (the
+//! last after the same patience), so nothing waits for what never comes.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use std::time::Instant;
 use super::Session;
 use super::flow::{Flow, Have, Rest, Standing};
 use crate::kind::Kind;
-use crate::resource::{Entry, Name, Ref};
+use crate::resource::{Entry, Name, Ref, Role};
 
 /// How many times longer a route waits for a cluster that the client gives no sign of having.
 const UNSEEN: u32 = 5;
@@ -68,9 +68,7 @@ impl Session {
     fn cluster_gate(&self, name: &str, now: Instant) -> Gate {
         let patience = self.options.limits.patience;
         let table = self.view.table(Kind::Cluster);
-        if table.get(name).is_none() {
-            return Gate::Open;
-        }
+        let Some(published) = table.get(name) else { return Gate::Open };
         let Some(flow) = self.flow(Kind::Cluster) else { return self.absence_gate(now) };
         if !flow.covers(name) {
             return Gate::Open;
@@ -89,6 +87,7 @@ impl Session {
                     (false, false) => Gate::until(at + UNSEEN * patience, now),
                 }
             }
+            Standing::Unsent(_) if published.role == Role::Withheld => Gate::Open,
             Standing::Unsent(Some(refused)) => Gate::until(refused + patience, now),
             Standing::Unsent(None) => Gate::Shut(None),
         }
@@ -101,7 +100,12 @@ impl Session {
         let Some(flow) = self.flow(*kind) else { return false };
         match flow.standing(table, name) {
             Standing::Held => true,
-            _ => table.get(name).is_none() && flow.covers(name) && !flow.marks.contains_key(name),
+            _ if !flow.covers(name) => false,
+            _ => match table.get(name).map(|entry| entry.role) {
+                None => !flow.marks.contains_key(name),
+                Some(Role::Withheld) => flow.marks.get(name).is_some_and(|mark| mark.kept),
+                Some(_) => false,
+            },
         }
     }
 
@@ -115,7 +119,8 @@ impl Session {
         let concerned = |candidate: &str| if prefix { candidate.starts_with(&**name) } else { *candidate == **name };
         let marks = flow.marks.range(name.clone()..).take_while(|(candidate, _)| concerned(candidate));
         for (candidate, mark) in marks {
-            let missing = table.get(candidate).is_some() && !matches!(flow.standing(table, candidate), Standing::Held);
+            let sent = table.get(candidate).is_some_and(|entry| entry.role != Role::Withheld);
+            let missing = sent && !matches!(flow.standing(table, candidate), Standing::Held);
             if missing && now < mark.since + patience {
                 return Gate::Shut(Some(mark.since + patience));
             }

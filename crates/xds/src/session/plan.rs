@@ -10,7 +10,7 @@ use super::flow::{Flight, Flow, Have, Mark, Offer, Rest};
 use super::gate::{Gate, Pins};
 use super::{Response, Session, Style};
 use crate::kind::Kind;
-use crate::resource::{Entry, Name, Ref};
+use crate::resource::{Entry, Name, Ref, Role};
 
 /// What is to become of one due name.
 enum Fate {
@@ -29,6 +29,8 @@ struct Plan {
     rest: Option<Vec<Arc<Entry>>>,
     /// Of those, the ones that have to wait.
     held_back: Vec<Name>,
+    /// Of those, the ones that nobody is sent.
+    withheld: Vec<Name>,
     sends: Vec<(Name, Option<Arc<Entry>>)>,
     done: Vec<Name>,
     probing: bool,
@@ -53,7 +55,7 @@ impl Session {
                 return Some(self.send(kind, plan, now));
             }
             // A probe whose names all changed or have to wait makes room for the next one.
-            let again = plan.probing;
+            let again = plan.probing || !plan.withheld.is_empty();
             self.put_down(kind, plan, now);
             if !again {
                 return None;
@@ -75,6 +77,10 @@ impl Session {
             let mut entries = Vec::new();
             let mut look = |entry: &Arc<Entry>| -> bool {
                 if flow.marks.contains_key(&entry.name) {
+                    return true;
+                }
+                if entry.role == Role::Withheld {
+                    plan.withheld.push(entry.name.clone());
                     return true;
                 }
                 match self.gate(kind, entry, now) {
@@ -123,6 +129,9 @@ impl Session {
             return Fate::Rest;
         }
         let gate = match target {
+            Some(entry) if entry.role != Role::Own && (mark.keeps() || entry.role == Role::Withheld) => {
+                return self.fate_of_kept(kind, mark, entry);
+            }
             Some(entry) => {
                 if mark.refused.is_some_and(|(version, _)| version == entry.version) && !mark.asked {
                     return Fate::Rest;
@@ -143,6 +152,29 @@ impl Session {
         }
     }
 
+    /// What becomes of a name of which the client has something of its own while the table only has a stand-in, or of which
+    /// there is nothing to send. A question is answered all the same, or the client might wait for ever.
+    fn fate_of_kept(&self, kind: Kind, mark: &Mark, entry: &Arc<Entry>) -> Fate {
+        if !mark.asked {
+            return Fate::Rest;
+        }
+        if !mark.offers.is_empty() {
+            return Fate::Wait(None);
+        }
+        let nothing = match self.options.style {
+            Style::Delta => Fate::Send(None),
+            Style::Sotw if kind == Kind::Endpoints => Fate::Send(Some(Arc::new(Entry::no_endpoints(&entry.name)))),
+            Style::Sotw => Fate::Rest,
+        };
+        match &mark.have {
+            Have::Known(held) if !mark.leaving => Fate::Send(Some(held.clone())),
+            // It has them, but a cluster that was sent again waits until it hears of them.
+            Have::Listed(_) if kind == Kind::Endpoints => nothing,
+            Have::Listed(_) => Fate::Rest,
+            Have::Known(_) | Have::Nothing => nothing,
+        }
+    }
+
     /// Writes down that nothing is sent.
     fn put_down(&mut self, kind: Kind, plan: Plan, now: Instant) {
         let style = self.options.style;
@@ -151,15 +183,21 @@ impl Session {
         if plan.rest.is_some() {
             flow.rest = Rest::InStep;
             hold_back(flow, plan.held_back, now);
+            withhold(flow, plan.withheld, now);
         }
         if plan.probing && plan.sends.is_empty() {
             flow.probes.pop_front();
         }
         for name in plan.done {
-            let gone = flow.target(table, &name).is_none();
+            let role = flow.target(table, &name).map(|entry| entry.role);
             if let Some(mark) = flow.marks.get_mut(&name) {
-                mark.stranded = gone && style == Style::Sotw && !kind.is_full_state();
-                if mark.stranded {
+                mark.stranded = role.is_none() && style == Style::Sotw && !kind.is_full_state();
+                mark.kept = match role {
+                    Some(Role::StandIn) => mark.keeps() && mark.offers.is_empty(),
+                    Some(Role::Withheld) => mark.offers.is_empty(),
+                    Some(Role::Own) | None => false,
+                };
+                if mark.stranded || mark.kept {
                     (mark.owed, mark.asked) = (false, false);
                 }
             }
@@ -172,7 +210,7 @@ impl Session {
         self.nonce += 1;
         let nonce = self.nonce;
         let style = self.options.style;
-        let Plan { rest, held_back, mut sends, done, probing, strikes } = plan;
+        let Plan { rest, held_back, withheld, mut sends, done, probing, strikes } = plan;
         let mut response = Response {
             kind,
             style,
@@ -205,6 +243,7 @@ impl Session {
             flow.sum = entries.iter().fold(flow.sum, |sum, entry| sum.wrapping_add(entry.weight()));
             flow.rest = Rest::Offered { nonce, at: now };
             hold_back(flow, held_back, now);
+            withhold(flow, withheld, now);
             response.upserts = entries;
         }
         for (name, to) in &sends {
@@ -212,7 +251,7 @@ impl Session {
             let Some(mark) = flow.marks.get_mut(name) else { continue };
             mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
-            (mark.owed, mark.asked) = (false, false);
+            (mark.owed, mark.asked, mark.kept) = (false, false, false);
             if mark.refused.is_some_and(|(version, _)| to.as_ref().is_none_or(|entry| entry.version != version)) {
                 mark.refused = None;
             }
@@ -271,6 +310,15 @@ impl Session {
 fn hold_back(flow: &mut Flow, names: Vec<Name>, now: Instant) {
     for name in names {
         flow.marks.insert(name.clone(), Mark::new(Have::Nothing, now));
+        flow.due.insert(name);
+    }
+}
+
+/// Who asked for one of these names is told that there is nothing; the others are not told anything.
+fn withhold(flow: &mut Flow, names: Vec<Name>, now: Instant) {
+    for name in names {
+        let asked = flow.names.contains(&name);
+        flow.marks.insert(name.clone(), Mark { asked, owed: asked, ..Mark::new(Have::Nothing, now) });
         flow.due.insert(name);
     }
 }

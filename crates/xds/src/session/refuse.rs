@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flow::{Flow, Probe, Rest};
+use super::flow::{Flow, Have, Probe, Rest};
 use super::{Answer, Refused, Session};
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
@@ -58,7 +58,11 @@ impl Session {
             mark.unsure = to.clone();
             if let (Some(entry), true) = (to, blamed.binary_search(name).is_ok()) {
                 mark.refused = Some((entry.version, now));
-                answer.refused.push(Refused { kind, entry: entry.clone(), text: words.clone() });
+                let held = match &mark.have {
+                    Have::Known(held) if !mark.leaving => Some(held.clone()),
+                    _ => None,
+                };
+                answer.refused.push(Refused { kind, entry: entry.clone(), held, text: words.clone() });
                 flow.due.insert(name.clone());
             } else {
                 mark.owed = true;

@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::flow::{Flow, Have, Mark, Rest};
 use super::{Cut, Session};
 use crate::kind::Kind;
-use crate::resource::Name;
+use crate::resource::{Name, Role};
 use crate::table::Table;
 
 const EVERY: &str = "*";
@@ -100,11 +100,14 @@ impl Session {
             flow.due.extend(marks.iter().map(|(name, _)| name.clone()));
             flow.marks.extend(marks);
         }
-        // A name is waited for, whatever becomes of it. A cluster that the client still has is not: see the gate.
+        // A name is waited for, whatever becomes of it. A cluster that the client still has is not: see the gate. Nor is
+        // what it has for as long as there is only a stand-in.
         for name in flow.names.clone() {
+            let target = flow.target(table, &name);
+            let own = target.is_none_or(|entry| entry.role == Role::Own);
             let waits = match flow.marks.get(&name) {
-                Some(mark) => kind != Kind::Cluster || matches!(mark.have, Have::Nothing),
-                None => flow.target(table, &name).is_none(),
+                Some(mark) => kind != Kind::Cluster && own || matches!(mark.have, Have::Nothing),
+                None => target.is_none(),
             };
             if waits {
                 flow.ask(&name, None, now);
@@ -169,6 +172,10 @@ impl Session {
         self.returning |= version.is_some();
         if version == Some(sum) {
             (flow.rest, flow.sum) = (Rest::InStep, sum);
+            let withheld = table.iter().filter(|entry| entry.role == Role::Withheld && flow.covers(&entry.name));
+            let mark = || Mark { kept: true, ..Mark::new(Have::Nothing, now) };
+            let marks: Vec<_> = withheld.map(|entry| (entry.name.clone(), mark())).collect();
+            flow.marks.extend(marks);
         } else {
             flow.owes_answer = kind.is_full_state() || flow.wildcard;
             for name in flow.names.clone() {

@@ -3,13 +3,13 @@
 //! It asks for endpoints once it has clusters, for routes once it has listeners, for scopes once a listener wants them.
 //! It withholds its answer about clusters while one of them warms, and after a cut does not even ask for them. It refuses
 //! what is marked as bad, sometimes taking the good ones of the same response, sometimes not saying which was bad. And
-//! it checks what the server owes it: a route whose clusters it was not given, or a cluster taken away under a route
-//! that it still has, is a panic.
+//! it checks what the server owes it: a route whose clusters it was not given, a cluster taken away under a route that it
+//! still has, or a stand-in in place of something of its own is a panic.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
-use crate::resource::{Entry, Ref};
+use crate::resource::{Entry, Ref, Role};
 
 const REFERRERS: [Kind; 4] = [Kind::Extension, Kind::Route, Kind::ScopedRoute, Kind::Listener];
 
@@ -35,6 +35,8 @@ pub(super) struct Envoy {
     withheld: Vec<u64>,
     /// Clusters of which the latest was refused.
     refused: BTreeSet<Name>,
+    /// Clusters that were withheld at some time since it was last given them.
+    pub spared: BTreeSet<Name>,
     /// Makes the choices that Envoy would make for reasons of its own.
     pub whim: u64,
 }
@@ -52,6 +54,7 @@ impl Envoy {
             unhealthy: BTreeSet::new(),
             withheld: Vec::new(),
             refused: BTreeSet::new(),
+            spared: BTreeSet::new(),
             whim,
         };
         for kind in [Kind::Cluster, Kind::Listener] {
@@ -230,11 +233,15 @@ impl Envoy {
         if !wanted {
             return;
         }
+        assert_ne!(entry.role, Role::Withheld, "{kind} {entry:?} is for nobody");
+        let own = self.held.get(&(kind, entry.name.clone())).is_some_and(|held| held.role == Role::Own);
+        assert!(entry.role == Role::Own || !own, "{kind} {entry:?} came in place of something of its own");
         let same = self.held.get(&(kind, entry.name.clone())).is_some_and(|held| held.version == entry.version);
         match kind {
             Kind::Cluster if same => {}
             Kind::Cluster => {
                 self.refused.remove(&entry.name);
+                self.spared.remove(&entry.name);
                 self.unfed.insert(entry.name.clone());
                 if entry.warms && self.coin() {
                     self.unhealthy.insert(entry.name.clone());
@@ -253,7 +260,8 @@ impl Envoy {
     fn check_clusters(&self, kind: Kind, entry: &Arc<Entry>) {
         for to in &entry.refs {
             if let Ref::To(Kind::Cluster, name) = to {
-                let has = self.held.contains_key(&(Kind::Cluster, name.clone())) || self.refused.contains(name);
+                let excused = self.refused.contains(name) || self.spared.contains(name);
+                let has = self.held.contains_key(&(Kind::Cluster, name.clone())) || excused;
                 assert!(has, "{kind} {entry:?} came before its cluster {name}");
             }
         }

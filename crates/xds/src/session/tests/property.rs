@@ -1,9 +1,9 @@
-//! No interleaving of publishes, answers, refusals, cuts and slow clients ever lets a client have a route whose cluster
-//! it was not given, or wait for something that never comes.
+//! No interleaving of publishes, answers, refusals, stand-ins, cuts and slow clients ever lets a client have a route whose
+//! cluster it was not given, take a stand-in in place of something of its own, or wait for something that never comes.
 //!
 //! A world of a few clusters, routes, scopes and listeners is edited at random; server and client take turns at random;
 //! the client checks the order as it goes (see [`super::envoy`]). In the end everything bad is mended, everybody gets
-//! time, and the client must have exactly what is published.
+//! time, and the client must have exactly what is published; or, where that only stands in or is withheld, that or anything older.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,51 @@ use proptest::prelude::*;
 
 use super::envoy::Envoy;
 use super::*;
+use crate::resource::Role;
 
 #[derive(Clone, Debug)]
 enum Edit {
-    Cluster { id: u8, body: u8, warms: bool, fed: bool, bad: bool },
+    Cluster {
+        id: u8,
+        body: u8,
+        warms: bool,
+        fed: bool,
+        bad: bool,
+    },
     DropCluster(u8),
-    Route { id: u8, body: u8, clusters: u8, bad: bool },
+    Route {
+        id: u8,
+        body: u8,
+        clusters: u8,
+        bad: bool,
+    },
     DropRoute(u8),
-    Scope { id: u8, body: u8, clusters: u8, bad: bool },
+    Scope {
+        id: u8,
+        body: u8,
+        clusters: u8,
+        bad: bool,
+    },
     DropScope(u8),
-    Listener { id: u8, body: u8, routes: u8, clusters: u8, scoped: bool },
+    Listener {
+        id: u8,
+        body: u8,
+        routes: u8,
+        clusters: u8,
+        scoped: bool,
+    },
     DropListener(u8),
+    /// From now on a cluster is withheld, or no longer.
+    Withhold {
+        id: u8,
+        on: bool,
+    },
+    /// From now on something stands in for a route or a scope, or no longer.
+    StandIn {
+        scope: bool,
+        id: u8,
+        body: Option<u8>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +89,9 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (0..2u8, 0..3u8, 0..16u8, 0..16u8, any::<bool>())
             .prop_map(|(id, body, routes, clusters, scoped)| Edit::Listener { id, body, routes, clusters, scoped }),
         1 => (0..2u8).prop_map(Edit::DropListener),
+        1 => (id.clone(), any::<bool>()).prop_map(|(id, on)| Edit::Withhold { id, on }),
+        2 => (any::<bool>(), id, prop::option::of(0..2u8))
+            .prop_map(|(scope, id, body)| Edit::StandIn { scope, id, body }),
     ]
 }
 
@@ -79,6 +116,8 @@ struct World {
     routes: BTreeMap<u8, Piece>,
     scopes: BTreeMap<u8, Piece>,
     listeners: BTreeMap<u8, (u8, u8, u8, bool)>,
+    withheld: BTreeSet<u8>,
+    stand_ins: BTreeMap<(bool, u8), u8>,
 }
 
 impl World {
@@ -108,6 +147,18 @@ impl World {
             Edit::DropListener(id) => {
                 self.listeners.remove(&id);
             }
+            Edit::Withhold { id, on: true } => {
+                self.withheld.insert(id);
+            }
+            Edit::Withhold { id, on: false } => {
+                self.withheld.remove(&id);
+            }
+            Edit::StandIn { scope, id, body: Some(body) } => {
+                self.stand_ins.insert((scope, id), body);
+            }
+            Edit::StandIn { scope, id, body: None } => {
+                self.stand_ins.remove(&(scope, id));
+            }
         }
     }
 
@@ -124,6 +175,9 @@ impl World {
         for (id, (version, warms, fed, bad)) in &self.clusters {
             let mut resource = cluster(&format!("c{id}"), &body(*bad, &(version, warms)));
             resource.warms = *warms;
+            if self.withheld.contains(id) {
+                resource = Resource::withheld(Kind::Cluster, resource.name);
+            }
             all.push(resource);
             if *fed {
                 all.push(endpoints(&format!("c{id}"), "e"));
@@ -131,6 +185,10 @@ impl World {
         }
         for (kind, prefix, pieces) in [(Kind::Route, "r", &self.routes), (Kind::ScopedRoute, "g|s", &self.scopes)] {
             for (id, (version, mask, bad)) in pieces {
+                if let Some(body) = self.stand_ins.get(&(kind == Kind::ScopedRoute, *id)) {
+                    all.push(resource(kind, &format!("{prefix}{id}"), &format!("stand-in {body}")).standing_in());
+                    continue;
+                }
                 let clusters: Vec<String> = there(*mask).collect();
                 let piece = resource(kind, &format!("{prefix}{id}"), &body(*bad, &(version, &clusters)));
                 all.push(clusters.iter().fold(piece, |piece, to| piece.refers_to(Kind::Cluster, to.as_str())));
@@ -158,6 +216,7 @@ struct Game {
     world: World,
     published: BTreeSet<(Kind, Name)>,
     waited: Duration,
+    cut: bool,
 }
 
 impl Game {
@@ -168,6 +227,7 @@ impl Game {
             world: World::default(),
             published: BTreeSet::new(),
             waited: Duration::ZERO,
+            cut: false,
         }
     }
 
@@ -205,6 +265,7 @@ impl Game {
                 }
             }
             Turn::Cut => {
+                self.cut = true;
                 self.desk.reconnect();
                 self.envoy.connect();
                 // Envoy asks for all it wants at once, and waits with clusters only.
@@ -216,6 +277,8 @@ impl Game {
     fn publish(&mut self) {
         let resources = self.world.resources();
         let now: BTreeSet<(Kind, Name)> = resources.keys().cloned().collect();
+        let withheld = resources.values().filter(|resource| resource.role == Role::Withheld);
+        self.envoy.spared.extend(withheld.map(|resource| resource.name.clone()));
         let gone: Vec<(Kind, &str)> = self.published.difference(&now).map(|(kind, name)| (*kind, &**name)).collect();
         self.desk.publish(resources.into_values().collect(), &gone);
         self.published = now;
@@ -251,15 +314,26 @@ impl Game {
         }
         assert!(!self.rest(), "still busy");
         let resources = self.world.resources();
-        for (kind, name) in resources.keys().filter(|(kind, name)| self.envoy.wants(*kind, name)) {
+        let wanted = resources.iter().filter(|((kind, name), _)| self.envoy.wants(*kind, name));
+        for ((kind, name), resource) in wanted {
             let published = self.desk.session.table(*kind).get(name).map(|entry| entry.version);
-            let held = self.envoy.held.get(&(*kind, name.clone())).map(|entry| entry.version);
-            assert_eq!(held, published, "{kind} {name}");
+            let held = self.envoy.held.get(&(*kind, name.clone()));
+            match resource.role {
+                Role::Own => assert_eq!(held.map(|entry| entry.version), published, "{kind} {name}"),
+                Role::StandIn => {
+                    let own = held.is_some_and(|entry| entry.role == Role::Own);
+                    assert!(own || held.map(|entry| entry.version) == published, "{kind} {name}: {held:?}");
+                }
+                Role::Withheld => assert!(held.is_none_or(|entry| entry.role == Role::Own), "{kind} {name}"),
+            }
         }
         for (kind, name) in self.envoy.held.keys() {
-            // What is used by something whose absence cannot be said stays, too.
+            // What is used by something whose absence cannot be said stays, too, and by something that is kept: after a cut
+            // it is not known what that uses.
+            let kept = !self.world.stand_ins.is_empty() && matches!(kind, Kind::Cluster | Kind::Endpoints);
             let partial = self.desk.style == Style::Sotw && (!kind.is_full_state() || self.envoy.uses(name));
-            assert!(partial || resources.contains_key(&(*kind, name.clone())), "{kind} {name} was never removed");
+            let stays = partial || kept && (self.cut || self.envoy.uses(name));
+            assert!(stays || resources.contains_key(&(*kind, name.clone())), "{kind} {name} was never removed");
         }
         let stays = self.envoy.held.keys().any(|(kind, name)| !resources.contains_key(&(*kind, name.clone())));
         for kind in Kind::ALL.into_iter().filter(|_| !stays) {

@@ -1,0 +1,146 @@
+//! One bad object hurts only itself: an object whose resource a real Envoy refuses, among a hundred others.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "quarantine/bed.rs"]
+mod bed;
+#[path = "packing/world.rs"]
+#[allow(dead_code, reason = "shared with the tests of packings")]
+mod world;
+
+use bed::{Bed, PATIENCE};
+use model::{Code, ObjectRef};
+use pipeline::settings::Packing;
+use std::{collections::BTreeSet, time::Instant};
+use testbed::{Backend, Client, Load, eventually};
+use world::{ingress, service};
+
+const MANY: usize = 100;
+/// The path of which routes are made such that Envoy refuses them.
+const SPOILED: &str = "/spoiled";
+
+fn host(number: usize) -> String {
+    format!("h{number}.example.com")
+}
+
+fn others(path: &str) -> impl Iterator<Item = kinds::Object> {
+    (0..MANY).map(move |number| ingress(&format!("h{number}"), &host(number), path, "web"))
+}
+
+fn bad(path: &str) -> kinds::Object {
+    ingress("bad", "bad.example.com", path, "web")
+}
+
+async fn served(client: &Client, host: &str, path: &str) {
+    let look = async || match client.clone().host(host).get(path).await.unwrap().status.as_u16() {
+        200 => Ok(()),
+        other => Err(other),
+    };
+    eventually(format!("{host}{path} to be served"), PATIENCE, look).await.unwrap();
+}
+
+/// The object that was refused, and nobody else.
+fn culprit() -> BTreeSet<ObjectRef> {
+    [ObjectRef::new("Ingress", "default", "bad")].into()
+}
+
+async fn edit_and_mend(packing: Packing) {
+    let backend = Backend::start("web").await.unwrap();
+    let mut bed = Bed::start(packing, SPOILED).await;
+    bed.put([service("web", backend.ip()), bad("/good")]);
+    bed.put(others("/"));
+    bed.publish();
+    let envoy = bed.envoy("first").await;
+    let client = Client::new(bed.http());
+    for number in 0..MANY {
+        served(&client, &host(number), "/").await;
+    }
+    served(&client, "bad.example.com", "/good").await;
+    let load = Load::of(client.clone().host("h0.example.com").get("/new")).per_second(100).start();
+    load.answered(5).await;
+
+    // The bad one and half of the others change at the same time.
+    let begun = Instant::now();
+    bed.put([bad(SPOILED)]);
+    bed.put(others("/new").take(MANY / 2));
+    bed.publish();
+    bed.until("the object is blamed", |bed| bed.refused() == culprit()).await;
+    let blamed = begun.elapsed();
+    bed.settled().await;
+    for number in 0..MANY / 2 {
+        served(&client, &host(number), "/new").await;
+    }
+    let told = bed.verdicts[&ObjectRef::new("Ingress", "default", "bad")].clone();
+    println!("{packing:?}: blamed after {blamed:?}, all others updated after {:?}: {told:?}", begun.elapsed());
+    assert!(told.iter().any(|verdict| verdict.code == Code::EnvoyRefused && verdict.message.contains("missing )")));
+
+    // A proxy that had something of the host's own keeps it; in a table that all hosts share that cannot be said.
+    let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();
+    match packing {
+        Packing::Scoped => assert_eq!(answer.status, 200),
+        Packing::Plain => assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true)),
+    }
+    load.stop().await.assert_nothing_lost();
+
+    // One that comes meanwhile is told why, and has everybody else.
+    envoy.kill().await.unwrap();
+    let _fresh = bed.envoy("second").await;
+    bed.settled().await;
+    let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true));
+    served(&client, "h0.example.com", "/new").await;
+    bed.pipeline.self_check().unwrap();
+
+    // An edit that leaves the fault leaves the hold; one that mends it ends it.
+    let begun = Instant::now();
+    bed.put([bad("/mended")]);
+    bed.publish();
+    served(&client, "bad.example.com", "/mended").await;
+    println!("{packing:?}: healed after {:?}", begun.elapsed());
+    assert!(bed.refused().is_empty());
+    assert!(bed.holds.is_empty());
+    bed.pipeline.self_check().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_scopes_an_edit_that_is_refused_hurts_only_itself() {
+    edit_and_mend(Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_table_an_edit_that_is_refused_hurts_only_itself() {
+    edit_and_mend(Packing::Plain).await;
+}
+
+async fn refused_from_the_start(packing: Packing) {
+    let backend = Backend::start("web").await.unwrap();
+    let mut bed = Bed::start(packing, SPOILED).await;
+    bed.put([service("web", backend.ip()), bad(SPOILED), ingress("wild", "*.example.org", SPOILED, "web")]);
+    bed.put(others("/"));
+    bed.publish();
+    let begun = Instant::now();
+    let envoy = bed.envoy("first");
+    let blamed: BTreeSet<_> = ["bad", "wild"].map(|name| ObjectRef::new("Ingress", "default", name)).into();
+    let _envoy = envoy.await;
+    bed.until("both are blamed", |bed| bed.refused() == blamed).await;
+    bed.settled().await;
+    let client = Client::new(bed.http());
+    for number in 0..MANY {
+        served(&client, &host(number), "/").await;
+    }
+    println!("{packing:?}: two found, all others served after {:?}, with the start of Envoy", begun.elapsed());
+    for host in ["bad.example.com", "x.example.org"] {
+        assert_eq!(client.clone().host(host).get("/").await.unwrap().status, 503, "{host}");
+    }
+    bed.pipeline.self_check().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_scopes_what_is_refused_from_the_start_is_found() {
+    refused_from_the_start(Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_table_what_is_refused_from_the_start_is_found() {
+    refused_from_the_start(Packing::Plain).await;
+}

@@ -1,0 +1,154 @@
+//! A pipeline, its server and its court, driven by hand; and Envoys that come and go.
+
+use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
+use kinds::Object;
+use model::{Code, ObjectRef, Verdict};
+use pipeline::{Hold, Pipeline, Settings, settings::Packing};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+use testbed::{Envoy, Net, StateDir, within};
+use tokio::net::TcpListener;
+use xds::{Batch, Court, Fleet, Security, Server};
+
+/// Long enough for a busy machine, short enough to notice.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Bed {
+    pub pipeline: Pipeline,
+    pub server: Server,
+    pub court: Court,
+    pub verdicts: BTreeMap<ObjectRef, Arc<Vec<Verdict>>>,
+    pub holds: Vec<Hold>,
+    address: SocketAddr,
+    probing: bool,
+    state: StateDir,
+}
+
+impl Bed {
+    /// A server without objects; routes of one path are made such that proxies refuse them.
+    pub async fn start(packing: Packing, spoil: &str) -> Bed {
+        let mut settings = Settings { packing, spoil: Some(spoil.into()), ..Settings::default() };
+        settings.resolve.listed_endpoints = true;
+        settings.http_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
+        let listener = TcpListener::bind(Net::here().unwrap().socket(8001)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Server::new(xds::Config::default());
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve(listener, Security::Insecure, std::future::pending()).await });
+        Bed {
+            pipeline: Pipeline::new(&settings),
+            court: Court::new(&server, Fleet::Shared),
+            server,
+            verdicts: BTreeMap::new(),
+            holds: Vec::new(),
+            address,
+            probing: false,
+            state: StateDir::new("quarantine").unwrap(),
+        }
+    }
+
+    pub fn put(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), Some(object));
+        }
+    }
+
+    /// What the control loop does with what comes out.
+    pub fn publish(&mut self) {
+        let output = self.pipeline.settle();
+        self.server.publish(Batch { fleet: Fleet::Shared, changes: output.xds }).unwrap();
+        self.probing = !output.probes.is_empty();
+        self.court.expect(output.probes);
+        for (object, list) in output.verdicts {
+            match list {
+                Some(list) => _ = self.verdicts.insert(object, list),
+                None => _ = self.verdicts.remove(&object),
+            }
+        }
+        if let Some(holds) = output.holds {
+            self.holds = holds;
+        }
+    }
+
+    /// Works as the control loop does until something is so.
+    pub async fn until(&mut self, what: &str, done: impl Fn(&Bed) -> bool) {
+        let work = async {
+            while !done(self) {
+                let ruling = self.court.next().await;
+                self.pipeline.hear(&ruling);
+                self.publish();
+            }
+        };
+        within(what, PATIENCE, work).await.unwrap();
+    }
+
+    /// Works until nothing is tried any more and the clients have all that they should.
+    pub async fn settled(&mut self) {
+        self.until("nothing to be tried", |bed| !bed.probing).await;
+        let book = self.server.book(&Fleet::Shared).unwrap();
+        let mut answers = book.answers();
+        let work = async {
+            loop {
+                answers.borrow_and_update();
+                let clients = book.clients();
+                if !clients.is_empty() && clients.iter().all(|client| client.types.iter().all(|of| of.in_step)) {
+                    return;
+                }
+                tokio::select! {
+                    ruling = self.court.next() => {
+                        self.pipeline.hear(&ruling);
+                        self.publish();
+                    }
+                    changed = answers.changed() => changed.unwrap(),
+                }
+            }
+        };
+        within("clients in step", PATIENCE, work).await.unwrap();
+    }
+
+    /// The objects that are blamed for a refusal.
+    pub fn refused(&self) -> BTreeSet<ObjectRef> {
+        let blamed = |list: &Vec<Verdict>| list.iter().any(|verdict| verdict.code == Code::EnvoyRefused);
+        self.verdicts.iter().filter(|(_, list)| blamed(list)).map(|(object, _)| object.clone()).collect()
+    }
+
+    /// Where proxies listen.
+    pub fn http(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, 8080).into()
+    }
+
+    /// Starts an Envoy and works until it is ready.
+    pub async fn envoy(&mut self, name: &str) -> Envoy {
+        let bootstrap = Bootstrap {
+            node: Node { id: Some(name.to_owned()), ..Node::default() },
+            server: XdsServer {
+                host: self.address.ip().to_string(),
+                port: self.address.port(),
+                dns_family: DnsFamily::V4,
+                namespace: None,
+            },
+            tls: None,
+            admin_socket: self.state.path().join(format!("{name}.sock")),
+            overload: Overload::default(),
+            stats: Stats::Lean,
+        };
+        let bootstrap = envoy_api::json::to_json(&bootstrap.render().bootstrap).unwrap();
+        let envoy = Envoy::config().name(name).launch(bootstrap).await.unwrap();
+        loop {
+            tokio::select! {
+                ready = envoy.ready() => {
+                    ready.unwrap();
+                    return envoy;
+                }
+                ruling = self.court.next() => {
+                    self.pipeline.hear(&ruling);
+                    self.publish();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What the answers of a fleet's clients say about a resource: refused by all of a kind, or taken.
+//!
+//! In: refusals as they happen, and resources that somebody wants to hear about ([`Court::expect`]). Out: a [`Ruling`]
+//! for each, once the clients of this replica have answered (see [`judge`]). A case whose resource has changed meanwhile is
+//! dropped: the new version is another case. Nothing runs while there is no case.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{broadcast, watch};
+use tokio::time;
+
+use crate::book::{Blame, Event, Refusal};
+use crate::fleet::Book;
+use crate::identity::Fleet;
+use crate::kind::Kind;
+use crate::resource::{Entry, Name};
+use crate::server::Server;
+use crate::tally::judge;
+
+/// What became of one version of one resource.
+#[derive(Clone, Debug)]
+pub struct Ruling {
+    /// The type of the resource.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Name,
+    /// The hash of its message.
+    pub content: u64,
+    /// What the clients made of it.
+    pub outcome: Outcome,
+}
+
+/// What clients made of a resource.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Everybody who is not stuck has it, or it is one of many who refused it.
+    Taken,
+    /// All clients of one version of Envoy refused it.
+    Refused {
+        /// The words of one of them.
+        text: Arc<str>,
+        /// What that one goes on with, where that is known.
+        held: Option<Arc<Entry>>,
+    },
+}
+
+struct Case {
+    version: u64,
+    refusal: Option<Refusal>,
+}
+
+/// The court of one fleet.
+pub struct Court {
+    fleet: Fleet,
+    book: Book,
+    events: broadcast::Receiver<Event>,
+    answers: watch::Receiver<u64>,
+    cases: BTreeMap<(Kind, Name), Case>,
+}
+
+impl Court {
+    /// The court of a fleet, from now on.
+    pub fn new(server: &Server, fleet: Fleet) -> Self {
+        let events = server.events();
+        let book = Book(server.0.hub(&fleet));
+        let answers = book.answers();
+        Self { fleet, book, events, answers, cases: BTreeMap::new() }
+    }
+
+    /// Asks for a ruling on what is published under these names, refused or not.
+    pub fn expect(&mut self, names: impl IntoIterator<Item = (Kind, Name)>) {
+        let Some(snapshot) = self.book.snapshot() else { return };
+        for (kind, name) in names {
+            let Some(entry) = snapshot.get(kind, &name) else { continue };
+            let version = entry.version;
+            let case = self.cases.entry((kind, name)).or_insert(Case { version, refusal: None });
+            if case.version != version {
+                *case = Case { version, refusal: None };
+            }
+        }
+    }
+
+    /// The next ruling. May be dropped and called again at any time: nothing is lost.
+    pub async fn next(&mut self) -> Ruling {
+        loop {
+            let wake = match self.rule() {
+                Ok(ruling) => return ruling,
+                Err(wake) => wake,
+            };
+            let stuck = async {
+                match wake {
+                    Some(at) => time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Ok(Event::Refused(refusal)) => self.open(refusal),
+                    Ok(Event::Joined(_) | Event::Left(_)) => {}
+                    Err(broadcast::error::RecvError::Lagged(_)) => {
+                        self.book.refusals().into_iter().for_each(|refusal| self.open(refusal));
+                    }
+                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                },
+                changed = self.answers.changed(), if !self.cases.is_empty() => {
+                    if changed.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                }
+                () = stuck => {}
+            }
+        }
+    }
+
+    fn open(&mut self, refusal: Refusal) {
+        if refusal.client.fleet == self.fleet && refusal.blame == Blame::Resource {
+            let (key, version) = ((refusal.kind, refusal.name.clone()), refusal.version);
+            self.cases.insert(key, Case { version, refusal: Some(refusal) });
+        }
+    }
+
+    /// The first case that can be decided, or when the next may be without anybody answering.
+    fn rule(&mut self) -> Result<Ruling, Option<Instant>> {
+        self.answers.borrow_and_update();
+        let Some(snapshot) = self.book.snapshot().filter(|_| !self.cases.is_empty()) else { return Err(None) };
+        self.cases
+            .retain(|(kind, name), case| snapshot.get(*kind, name).is_some_and(|entry| entry.version == case.version));
+        let mut wake = None::<Instant>;
+        let mut decided = None;
+        for ((kind, name), case) in &self.cases {
+            let (tallies, next) = self.book.tally(*kind, name, case.version);
+            if let Some(good) = judge(&tallies) {
+                decided = Some((*kind, name.clone(), good));
+                break;
+            }
+            wake = wake.into_iter().chain(next).min();
+        }
+        let Some((kind, name, good)) = decided else { return Err(wake) };
+        let case = self.cases.remove(&(kind, name.clone())).ok_or(None)?;
+        let content = snapshot.get(kind, &name).map_or(case.version, |entry| entry.content());
+        // A refusal may be known from its count before its event has come.
+        let refusal = case.refusal.or_else(|| self.book.refusals_of(kind, &name).into_iter().next());
+        let outcome = match refusal.filter(|_| !good) {
+            Some(refusal) => Outcome::Refused { text: refusal.text, held: refusal.held },
+            None if good => Outcome::Taken,
+            None => Outcome::Refused { text: "no reason was given".into(), held: None },
+        };
+        Ok(Ruling { kind, name, content, outcome })
+    }
+}

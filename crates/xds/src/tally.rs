@@ -1,0 +1,96 @@
+//! How many clients stand how to one version of one resource, and what that says about the resource.
+//!
+//! In: counts per version of Envoy, of this replica or added up over several. Out: whether the resource is good, bad, or
+//! whether it is too early to tell. A version of Envoy may be too old for what another takes, so each is counted by itself;
+//! and a single client that refuses what its like take has a problem of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// For how long a client may not have what it should before it counts as stuck and nobody waits for it.
+pub const STUCK: Duration = Duration::from_secs(10);
+
+/// How many clients stand how to one version of one resource. Those that did not ask for it are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// They have it.
+    pub have: u32,
+    /// They do not have it yet.
+    pub behind: u32,
+    /// They have not had it for [`STUCK`].
+    pub stuck: u32,
+    /// They refused it.
+    pub refused: u32,
+}
+
+impl Tally {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Tally) -> Tally {
+        Tally {
+            have: self.have.saturating_add(other.have),
+            behind: self.behind.saturating_add(other.behind),
+            stuck: self.stuck.saturating_add(other.stuck),
+            refused: self.refused.saturating_add(other.refused),
+        }
+    }
+
+    /// How many were counted.
+    pub fn clients(self) -> u32 {
+        let sum = self.have.saturating_add(self.behind).saturating_add(self.stuck);
+        sum.saturating_add(self.refused)
+    }
+}
+
+/// Tallies by the version of Envoy.
+pub type Tallies = BTreeMap<Arc<str>, Tally>;
+
+/// Adds another replica's counts.
+pub fn add(tallies: &mut Tallies, others: &Tallies) {
+    for (version, tally) in others {
+        let sum = tallies.entry(version.clone()).or_default();
+        *sum = sum.plus(*tally);
+    }
+}
+
+/// What the counts say: `Some(false)` if all clients of some version of Envoy refused it, `Some(true)` if everybody has
+/// answered otherwise, `None` while somebody has yet to answer, or nobody was asked.
+pub fn judge(tallies: &Tallies) -> Option<bool> {
+    let refused = |tally: &Tally| tally.refused > 0 && tally.have == 0 && tally.behind == 0;
+    if tallies.values().any(refused) {
+        return Some(false);
+    }
+    let answered = tallies.values().all(|tally| tally.behind == 0) && tallies.values().any(|tally| tally.have > 0);
+    answered.then_some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tallies(counts: &[(&str, u32, u32, u32)]) -> Tallies {
+        let tally = |(version, have, behind, refused): &(&str, u32, u32, u32)| {
+            (Arc::from(*version), Tally { have: *have, behind: *behind, stuck: 0, refused: *refused })
+        };
+        counts.iter().map(tally).collect()
+    }
+
+    #[test]
+    fn all_of_one_version_of_envoy_make_a_verdict() {
+        assert_eq!(judge(&tallies(&[("1.40", 0, 0, 1)])), Some(false), "the only client counts");
+        assert_eq!(judge(&tallies(&[("1.40", 0, 0, 3), ("1.41", 7, 0, 0)])), Some(false));
+        assert_eq!(judge(&tallies(&[("1.40", 2, 0, 1)])), Some(true), "one of many is reported only");
+        assert_eq!(judge(&tallies(&[("1.40", 0, 1, 1)])), None, "somebody has yet to answer");
+        assert_eq!(judge(&tallies(&[("1.40", 1, 1, 0)])), None);
+        assert_eq!(judge(&tallies(&[])), None, "nobody was asked");
+    }
+
+    #[test]
+    fn who_is_stuck_is_not_waited_for() {
+        let stuck = Tally { refused: 1, stuck: 1, ..Tally::default() };
+        assert_eq!(judge(&[("1.40".into(), stuck)].into()), Some(false));
+    }
+}
