@@ -1,8 +1,8 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
-//! [`resources`], [`verdicts`], [`wants`]. A table's computation only gathers what a pure function of the station needs;
+//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`],
+//! [`hosts`], [`resources`], [`verdicts`], [`wants`]. A table's computation only gathers what a pure function of the station needs;
 //! what the data means is decided there.
 //!
 //! ```text
@@ -12,6 +12,23 @@
 //!
 //! Services, clusters and endpoints are in the engine's lane: an endpoint that comes or goes is published in the middle of
 //! the longest batch.
+//!
+//! What proxies make of it comes back as rulings, and what they refused is withheld ([`holds`]):
+//!
+//! ```no_run
+//! # use pipeline::{Output, Pipeline};
+//! # async fn example(mut pipeline: Pipeline, server: xds::Server) -> Result<(), xds::PublishError> {
+//! let fleet = xds::Fleet::Shared;
+//! let mut court = xds::Court::new(&server, fleet.clone());
+//! loop {
+//!     let Output { xds: changes, probes, .. } = pipeline.settle();
+//!     server.publish(xds::Batch { fleet: fleet.clone(), changes })?;
+//!     court.expect(probes); // after they are published
+//!     let ruling = court.next().await; // or a change of an object
+//!     pipeline.hear(&ruling);
+//! }
+//! # }
+//! ```
 
 pub mod certificates;
 pub mod door;

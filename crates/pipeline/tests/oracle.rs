@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use kinds::{Object, ObjectKey};
-use pipeline::{Output, Pipeline, Settings, settings::Packing};
+use pipeline::{Hold, Output, Pipeline, Settings, settings::Packing};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 use testbed::{cases::object, certs::Ca};
-use xds::{Kind, Name};
+use xds::{Kind, Name, Outcome, Ruling};
 
 const NAMESPACES: [&str; 2] = ["one", "two"];
 const SERVICES: [&str; 3] = ["web", "api", "admin"];
@@ -33,6 +33,10 @@ enum Edit {
     Step,
     Settle,
     Check,
+    /// Proxies refuse one of the resources that they were told of.
+    Refuse(u16),
+    /// Other replicas hold nothing, or what this one would.
+    Share(bool),
 }
 
 fn meta(namespace: &str, name: &str) -> Value {
@@ -185,11 +189,13 @@ fn edit() -> impl Strategy<Value = Edit> {
         4 => Just(Edit::Step),
         3 => Just(Edit::Settle),
         1 => Just(Edit::Check),
+        4 => any::<u16>().prop_map(Edit::Refuse),
+        1 => any::<bool>().prop_map(Edit::Share),
     ]
 }
 
 /// A resource in a form that can be compared.
-type Told = (Vec<u8>, Vec<xds::Ref>, bool, Option<String>);
+type Told = (Vec<u8>, Vec<xds::Ref>, xds::Role, bool, Option<String>);
 
 /// What an outside that hears only of changes knows.
 #[derive(Default, PartialEq, Debug)]
@@ -205,7 +211,7 @@ impl Known {
         }
         for resource in output.xds.upserts {
             let origin = resource.origin.map(|origin| origin.to_string());
-            let told = (resource.body.to_vec(), resource.refs, resource.warms, origin);
+            let told = (resource.body.to_vec(), resource.refs, resource.role, resource.warms, origin);
             self.resources.insert((resource.kind, resource.name), told);
         }
         for (object, list) in output.verdicts {
@@ -219,6 +225,14 @@ impl Known {
         }
     }
 
+    /// A refusal of one of the resources by a proxy that has nothing else.
+    fn refusal(&self, which: u16) -> Option<Ruling> {
+        let which = usize::from(which).checked_rem(self.resources.len())?;
+        let ((kind, name), (body, ..)) = self.resources.iter().nth(which)?;
+        let outcome = Outcome::Refused { text: "no".into(), held: None };
+        Some(Ruling { kind: *kind, name: name.clone(), content: xds::content_version(body), outcome })
+    }
+
     /// Everything that is pointed at and ours to send is there: nobody is sent to a name that nobody has.
     fn assert_whole(&self) {
         for ((kind, name), (_, refs, ..)) in &self.resources {
@@ -230,8 +244,9 @@ impl Known {
     }
 }
 
-fn built<'a>(settings: &Settings, objects: impl Iterator<Item = (&'a ObjectKey, &'a Object)>) -> Known {
+fn built<'a>(settings: &Settings, holds: &[Hold], objects: impl Iterator<Item = (&'a ObjectKey, &'a Object)>) -> Known {
     let mut pipeline = Pipeline::new(settings);
+    pipeline.withhold(holds.to_vec());
     for (key, object) in objects {
         pipeline.put(key, Some(object.clone()));
     }
@@ -244,6 +259,7 @@ fn run(settings: &Settings, script: Vec<Edit>) {
     let mut pipeline = Pipeline::new(settings);
     let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
     let mut known = Known::default();
+    let (mut holds, mut others): (Vec<Hold>, Vec<Hold>) = Default::default();
     for edit in script {
         match edit {
             Edit::Put(value) => {
@@ -269,13 +285,33 @@ fn run(settings: &Settings, script: Vec<Edit>) {
                 pipeline.self_check().unwrap();
                 known.hear(pipeline.settle());
             }
+            Edit::Refuse(which) => {
+                let Some(ruling) = known.refusal(which) else { continue };
+                pipeline.hear(&ruling);
+                let output = pipeline.settle();
+                holds = output.holds.clone().unwrap_or(holds);
+                known.hear(output);
+            }
+            Edit::Share(some) => {
+                others = if some { holds.clone() } else { Vec::new() };
+                pipeline.withhold(others.clone());
+            }
         }
     }
-    known.hear(pipeline.settle());
+    // What waits for others to be tried is taken, at last.
+    loop {
+        let output = pipeline.settle();
+        holds = output.holds.clone().unwrap_or(holds);
+        let probes = output.probes.clone();
+        known.hear(output);
+        let Some((kind, name)) = probes.into_iter().next() else { break };
+        pipeline.hear(&Ruling { kind, name, content: 0, outcome: Outcome::Taken });
+    }
+    holds.extend(others);
     known.assert_whole();
     pipeline.self_check().unwrap();
-    assert_eq!(known, built(settings, objects.iter()), "a build from nothing differs");
-    assert_eq!(known, built(settings, objects.iter().rev()), "the order of the objects matters");
+    assert_eq!(known, built(settings, &holds, objects.iter()), "a build from nothing differs");
+    assert_eq!(known, built(settings, &holds, objects.iter().rev()), "the order of the objects matters");
 }
 
 proptest! {

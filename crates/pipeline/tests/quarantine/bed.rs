@@ -6,7 +6,7 @@ use model::{Code, ObjectRef, Verdict};
 use pipeline::{Hold, Pipeline, Settings, settings::Packing};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     time::Duration,
 };
@@ -34,7 +34,13 @@ impl Bed {
         let mut settings = Settings { packing, spoil: Some(spoil.into()), ..Settings::default() };
         settings.resolve.listed_endpoints = true;
         settings.http_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
-        let listener = TcpListener::bind(Net::here().unwrap().socket(8001)).await.unwrap();
+        // Tests run side by side, each at an address of its own.
+        let ip = Net::here().unwrap().address();
+        for bind in [&mut settings.http, &mut settings.https, &mut settings.stats] {
+            bind.address = ip.into();
+        }
+        settings.admin_port = 0;
+        let listener = TcpListener::bind((ip, 8001)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = Server::new(xds::Config::default());
         let serving = server.clone();
@@ -118,13 +124,13 @@ impl Bed {
 
     /// Where proxies listen.
     pub fn http(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, 8080).into()
+        (self.address.ip(), 8080).into()
     }
 
     /// Starts an Envoy and works until it is ready.
     pub async fn envoy(&mut self, name: &str) -> Envoy {
         let bootstrap = Bootstrap {
-            node: Node { id: Some(name.to_owned()), ..Node::default() },
+            node: Node { id: Some(name.to_owned()), cluster: Some("test".to_owned()), fleet: None },
             server: XdsServer {
                 host: self.address.ip().to_string(),
                 port: self.address.port(),
