@@ -255,6 +255,14 @@ fn built<'a>(settings: &Settings, holds: &[Hold], objects: impl Iterator<Item = 
     known
 }
 
+/// Takes note of what comes out.
+fn told(mut output: Output, known: &mut Known, holds: &mut Vec<Hold>) {
+    if let Some(new) = output.holds.take() {
+        *holds = new;
+    }
+    known.hear(output);
+}
+
 fn run(settings: &Settings, script: Vec<Edit>) {
     let mut pipeline = Pipeline::new(settings);
     let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
@@ -275,22 +283,20 @@ fn run(settings: &Settings, script: Vec<Edit>) {
             Edit::Step => {
                 let mut output = Output::default();
                 let _more = pipeline.step(&mut output);
-                known.hear(output);
+                told(output, &mut known, &mut holds);
             }
             Edit::Settle => {
-                known.hear(pipeline.settle());
+                told(pipeline.settle(), &mut known, &mut holds);
                 known.assert_whole();
             }
             Edit::Check => {
                 pipeline.self_check().unwrap();
-                known.hear(pipeline.settle());
+                told(pipeline.settle(), &mut known, &mut holds);
             }
             Edit::Refuse(which) => {
                 let Some(ruling) = known.refusal(which) else { continue };
                 pipeline.hear(&ruling);
-                let output = pipeline.settle();
-                holds = output.holds.clone().unwrap_or(holds);
-                known.hear(output);
+                told(pipeline.settle(), &mut known, &mut holds);
             }
             Edit::Share(some) => {
                 others = if some { holds.clone() } else { Vec::new() };
@@ -301,9 +307,8 @@ fn run(settings: &Settings, script: Vec<Edit>) {
     // What waits for others to be tried is taken, at last.
     loop {
         let output = pipeline.settle();
-        holds = output.holds.clone().unwrap_or(holds);
         let probes = output.probes.clone();
-        known.hear(output);
+        told(output, &mut known, &mut holds);
         let Some((kind, name)) = probes.into_iter().next() else { break };
         pipeline.hear(&Ruling { kind, name, content: 0, outcome: Outcome::Taken });
     }
