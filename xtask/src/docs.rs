@@ -1,11 +1,12 @@
-//! The pages that are written from the program itself: today the table of error codes.
+//! The pages that are written from the program itself: the table of error codes, and every flag and key of `serve`.
 //!
-//! In: `model::Code`. Out: `docs/errors.md`. A test compares the two, so the page cannot fall behind.
+//! In: `model::Code`. Out: `docs/errors.md`. A test compares the two, so the page cannot fall behind. The other page,
+//! `docs/configuration.md`, is written by a test of the crate that has the flags.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use model::Code;
 
 /// The sections of the page, by the thousands of the codes.
@@ -23,7 +24,12 @@ const SECTIONS: [(u16, &str); 8] = [
 /// Writes the pages.
 pub fn write() -> Result<()> {
     let page = page();
-    std::fs::write(&page, errors()).with_context(|| format!("cannot write {}", page.display()))
+    std::fs::write(&page, errors()).with_context(|| format!("cannot write {}", page.display()))?;
+    let test = ["test", "-q", "-p", "sesame", "--bin", "sesame", "the_page_of_settings"];
+    let status = crate::cargo().args(test).env("UPDATE_DOCS", "1").current_dir(crate::root()).status();
+    let status = status.context("cannot run cargo")?;
+    ensure!(status.success(), "docs/configuration.md cannot be written");
+    Ok(())
 }
 
 fn page() -> PathBuf {

@@ -4,7 +4,7 @@ pub mod breakers;
 pub mod health;
 pub mod protocol;
 
-use crate::{endpoints::socket, name};
+use crate::{bootstrap::DnsFamily, endpoints::socket, name};
 use envoy_api::envoy::{
     config::{
         cluster::v3::{
@@ -16,19 +16,45 @@ use envoy_api::envoy::{
     },
     r#type::v3::Percent,
 };
-use model::cluster::{Balance, Discovery, DnsTarget};
-use std::time::Duration;
+use model::{
+    cluster::{Balance, CircuitBreakers, Discovery, DnsTarget},
+    tls::TlsVersions,
+};
+use std::{sync::Arc, time::Duration};
 
 /// What holds for every cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClusterSettings {
     /// How long a connection may take to stand.
     pub connect_timeout: Duration,
+    /// Which addresses of a name in DNS are used.
+    pub dns_family: DnsFamily,
+    /// After how many requests a connection is closed.
+    pub max_requests: Option<u32>,
+    /// What a connection may hold in memory, in bytes; Envoy's default if not set.
+    pub buffer: Option<u32>,
+    /// What holds for Services that set no limits of their own.
+    pub breakers: CircuitBreakers,
+    /// Which TLS versions are spoken with backends.
+    pub tls: TlsVersions,
+    /// What TLS 1.2 may use with backends; Envoy's own if none is named.
+    pub ciphers: Vec<Arc<str>>,
+    /// The curves of key exchange with backends; Envoy's own if none is named.
+    pub curves: Vec<Arc<str>>,
 }
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(2) }
+        Self {
+            connect_timeout: Duration::from_secs(2),
+            dns_family: DnsFamily::default(),
+            max_requests: None,
+            buffer: None,
+            breakers: CircuitBreakers::default(),
+            tls: TlsVersions::default(),
+            ciphers: Vec::new(),
+            curves: Vec::new(),
+        }
     }
 }
 
@@ -38,6 +64,7 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         name: name::cluster(&cluster.id),
         alt_stat_name: name::cluster_in_stats(&cluster.id),
         connect_timeout: Some(settings.connect_timeout.into()),
+        per_connection_buffer_limit_bytes: settings.buffer.map(Into::into),
         lb_policy: balance(cluster.balance).into(),
         common_lb_config: Some(CommonLbConfig {
             healthy_panic_threshold: Some(Percent { value: 0.0 }),
@@ -46,9 +73,9 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         health_checks: health::checks(cluster),
         ignore_health_on_host_removal: cluster.health.is_some(),
         lb_config: health::slow_start(cluster),
-        circuit_breakers: breakers::thresholds(&cluster.breakers),
-        transport_socket: protocol::transport_socket(cluster),
-        typed_extension_protocol_options: protocol::options(cluster),
+        circuit_breakers: breakers::thresholds(&cluster.breakers.or(&settings.breakers)),
+        transport_socket: protocol::transport_socket(cluster, settings),
+        typed_extension_protocol_options: protocol::options(cluster, settings),
         upstream_connection_options: Some(UpstreamConnectionOptions {
             tcp_keepalive: Some(TcpKeepalive::default()),
             ..Default::default()
@@ -66,6 +93,7 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         },
         Discovery::Dns(targets) => Cluster {
             cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::StrictDns.into())),
+            dns_lookup_family: settings.dns_family.lookup().into(),
             load_assignment: Some(ClusterLoadAssignment {
                 cluster_name: name::cluster(&cluster.id),
                 endpoints: vec![LocalityLbEndpoints {

@@ -19,19 +19,21 @@ use envoy_api::{
     envoy::{
         config::{
             core::v3::{SocketOption, socket_option},
-            listener::v3::{Filter, FilterChain, Listener, ListenerFilter, filter::ConfigType, listener_filter},
+            listener::v3::{
+                Filter, FilterChain, Listener, ListenerFilter,
+                filter::ConfigType,
+                listener::{ConnectionBalanceConfig, connection_balance_config},
+                listener_filter,
+            },
         },
         extensions::filters::listener::{proxy_protocol::v3::ProxyProtocol, tls_inspector::v3::TlsInspector},
     },
 };
 use model::{
     ListenerId, RouteTableId,
-    listener::Security,
+    listener::{ConnectionSettings, Security},
     tls::{Chain, TcpChain},
 };
-
-/// What a connection may hold in memory in each direction before its peer is made to wait.
-const BUFFER: u32 = 32 * 1024;
 
 /// The filter chains of a TLS listener.
 #[derive(Clone, Debug, Default)]
@@ -57,20 +59,26 @@ pub fn listener(
     let built = Listener {
         name: listener.id.to_string(),
         address: Some(socket(&listener.address.to_string(), listener.port)),
-        per_connection_buffer_limit_bytes: Some(BUFFER.into()),
-        socket_options: keepalive(),
+        per_connection_buffer_limit_bytes: Some(listener.connections.buffer.into()),
+        socket_options: keepalive().into_iter().chain(marks(&listener.connections)).collect(),
+        connection_balance_config: listener.connections.even_balance.then(evenly),
+        max_connections_to_accept_per_socket_event: listener.connections.accepted_at_once.map(Into::into),
         ..Default::default()
     };
     match listener.security {
         Security::Plain => Listener { listener_filters, filter_chains: vec![plain(listener, arrangement)], ..built },
         Security::Tls => {
-            listener_filters
-                .push(listener_filter("envoy.filters.listener.tls_inspector", any(&TlsInspector::default())));
+            let inspector = TlsInspector {
+                enable_ja3_fingerprinting: listener.connections.ja3.then(|| true.into()),
+                enable_ja4_fingerprinting: listener.connections.ja4.then(|| true.into()),
+                ..Default::default()
+            };
+            listener_filters.push(listener_filter("envoy.filters.listener.tls_inspector", any(&inspector)));
             let Chains { http, tcp, fallback } = chains;
             let named = http.iter().map(|chain| encrypted(listener, &listener.id, chain, &arrangement));
             Listener {
                 listener_filters,
-                filter_chains: named.chain(tcp.iter().map(tcp::chain)).collect(),
+                filter_chains: named.chain(tcp.iter().map(|chain| tcp::chain(chain, &listener.connections))).collect(),
                 filter_chain_matcher: Some(sni::matcher(http, tcp)),
                 default_filter_chain: fallback.as_ref().map(|chain| FilterChain {
                     name: name::FALLBACK_CHAIN.to_owned(),
@@ -98,7 +106,7 @@ fn encrypted(
     FilterChain {
         name: chain.termination.to_string(),
         filters: vec![http(listener, &table, arrangement(&table))],
-        transport_socket: Some(tls::transport_socket(&chain.termination, &listener.http)),
+        transport_socket: Some(tls::transport_socket(&chain.termination, listener)),
         ..Default::default()
     }
 }
@@ -118,6 +126,12 @@ fn listener_filter(name: &str, config: envoy_api::Any) -> ListenerFilter {
     }
 }
 
+/// Every thread gets as many connections as the others.
+fn evenly() -> ConnectionBalanceConfig {
+    let exact = connection_balance_config::ExactBalance {};
+    ConnectionBalanceConfig { balance_type: Some(connection_balance_config::BalanceType::ExactBalance(exact)) }
+}
+
 /// Idle connections are probed after 45 s, every 5 s, nine times: load balancers forget them sooner than Linux asks.
 fn keepalive() -> Vec<SocketOption> {
     const SOCKET: i64 = 1;
@@ -128,13 +142,28 @@ fn keepalive() -> Vec<SocketOption> {
         ("seconds between probes", TCP, 5, 5),
         ("probes before giving up", TCP, 6, 9),
     ]
-    .map(|(description, level, name, value)| SocketOption {
+    .map(socket_option)
+    .to_vec()
+}
+
+/// How packets are marked for the network.
+fn marks(connections: &ConnectionSettings) -> impl Iterator<Item = SocketOption> {
+    const IP: i64 = 0;
+    const IPV6: i64 = 41;
+    let marks = [
+        ("type of service", IP, 1, i64::from(connections.type_of_service)),
+        ("traffic class", IPV6, 67, i64::from(connections.traffic_class)),
+    ];
+    marks.into_iter().filter(|(_, _, _, value)| *value != 0).map(socket_option)
+}
+
+fn socket_option((description, level, name, value): (&str, i64, i64, i64)) -> SocketOption {
+    SocketOption {
         description: description.to_owned(),
         level,
         name,
         value: Some(socket_option::Value::IntValue(value)),
         state: socket_option::SocketState::StateListening.into(),
         ..Default::default()
-    })
-    .to_vec()
+    }
 }

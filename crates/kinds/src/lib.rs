@@ -31,7 +31,7 @@ pub mod object;
 pub mod open_enum;
 pub mod secret;
 pub mod service;
-mod suggest;
+pub mod suggest;
 pub mod text_map;
 pub mod tls_certificate_delegation;
 pub mod uid;

@@ -1,7 +1,7 @@
 //! "Did you mean": the name nearest to one that was misspelt.
 
 /// The candidate that is near enough to `word` to be what was meant, if there is one.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // Two slips in a word of six letters are a likely misspelling, in one of three they are another word.
     let most = (word.chars().count() / 3).clamp(1, 3);
     candidates

@@ -108,6 +108,20 @@ pub struct CircuitBreakers {
     pub per_host_max_connections: Option<u32>,
 }
 
+impl CircuitBreakers {
+    /// These, and others where these say nothing.
+    #[must_use]
+    pub fn or(&self, others: &Self) -> Self {
+        Self {
+            max_connections: self.max_connections.or(others.max_connections),
+            max_pending_requests: self.max_pending_requests.or(others.max_pending_requests),
+            max_requests: self.max_requests.or(others.max_requests),
+            max_retries: self.max_retries.or(others.max_retries),
+            per_host_max_connections: self.per_host_max_connections.or(others.per_host_max_connections),
+        }
+    }
+}
+
 /// One Service port as a proxy reaches it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cluster {

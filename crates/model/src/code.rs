@@ -87,6 +87,13 @@ codes! {
     1011 ApiServerFailed Error "the API server cannot be reached or refuses" "check the kubeconfig, the namespace and the rights of its user";
     1012 StreamEnded Error "the xDS server ended the stream" "its answer says why; a fleet must match the client certificate";
     1013 CertificatesNotMade Error "the certificates cannot be made" "use a namespace and a fleet whose names are DNS labels";
+    1020 ConfigNotYaml Error "the configuration file cannot be read as YAML" "mend the syntax at the place shown";
+    1021 ConfigUnknown Error "the configuration file has a key that does not exist" "correct its name or remove it; docs/configuration.md lists every key";
+    1022 ConfigValue Error "a value in the configuration file cannot be used" "write a value of the form in the message; docs/configuration.md has the form of every key";
+    1023 ConfigUnsupported Error "a key of the configuration file is not supported yet" "remove it, or wait for a version that has it";
+    1024 SettingNoEffect Warning "a flag or a key of the configuration file has no effect" "remove it";
+    1025 FlagUnsupported Warning "a flag is not supported yet" "remove it, or wait for a version that has it; everything else works without it";
+    1026 NamespaceNotWatched Warning "something is looked for in a namespace that is not read" "add the namespace to --watch-namespaces";
 
     2001 NotYaml Error "the text is not YAML" "mend the syntax at the place shown; the last good objects of the file stay in force";
     2002 NotDecodable Error "the object does not have the shape of its kind" "correct the field that is named";

@@ -1,10 +1,12 @@
 //! A listener: an address that clients connect to, and what holds for every connection and request on it.
 
 pub mod access_log;
+pub mod connections;
 pub mod settings;
 
 pub use access_log::{AccessLog, AccessLogFormat, AccessLogLevel};
-pub use settings::{Compression, HttpSettings, ServerHeader};
+pub use connections::ConnectionSettings;
+pub use settings::{Compression, HttpSettings, HttpVersions, ServerHeader};
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -56,6 +58,8 @@ pub struct Listener {
     pub port: u16,
     /// In the clear or TLS.
     pub security: Security,
+    /// What holds for all connections.
+    pub connections: ConnectionSettings,
     /// What holds for all requests.
     pub http: HttpSettings,
 }

@@ -57,6 +57,34 @@ impl fmt::Display for TlsVersion {
     }
 }
 
+/// The versions that may be spoken, from the lowest to the highest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TlsVersions {
+    /// The lowest.
+    pub lowest: TlsVersion,
+    /// The highest.
+    pub highest: TlsVersion,
+}
+
+impl Default for TlsVersions {
+    fn default() -> Self {
+        Self { lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 }
+    }
+}
+
+impl TlsVersions {
+    /// What is left of these within others. It may be nothing: see [`TlsVersions::is_empty`].
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        Self { lowest: self.lowest.max(other.lowest), highest: self.highest.min(other.highest) }
+    }
+
+    /// Whether there is no version in it.
+    pub fn is_empty(self) -> bool {
+        self.lowest > self.highest
+    }
+}
+
 /// Everything that is settled before a request is read. Hosts for which all of it is equal share one filter chain, so
 /// that a connection made for one may carry requests for the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

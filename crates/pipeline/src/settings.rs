@@ -4,7 +4,7 @@ use envoy::cluster::ClusterSettings;
 pub use envoy::packing::Packing;
 use model::{
     Listener, ListenerId,
-    listener::{HttpSettings, Security},
+    listener::{ConnectionSettings, HttpSettings, Security},
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -35,6 +35,8 @@ pub struct Settings {
     pub stats: Bind,
     /// The port on loopback at which proxies show their read-only admin pages; 0 for none.
     pub admin_port: u16,
+    /// What holds for connections of clients.
+    pub connections: ConnectionSettings,
     /// What holds for requests of HTTP.
     pub http_settings: HttpSettings,
     /// What holds for requests of HTTPS.
@@ -60,6 +62,7 @@ impl Default for Settings {
             https: Bind::any(8443),
             stats: Bind::any(8002),
             admin_port: 9001,
+            connections: ConnectionSettings::default(),
             http_settings: HttpSettings::default(),
             https_settings: HttpSettings::default(),
             packing: Packing::default(),
@@ -80,6 +83,7 @@ impl Settings {
             address: self.http.address,
             port: self.http.port,
             security: Security::Plain,
+            connections: self.connections.clone(),
             http: self.http_settings.clone(),
         }
     }
@@ -91,6 +95,7 @@ impl Settings {
             address: self.https.address,
             port: self.https.port,
             security: Security::Tls,
+            connections: self.connections.clone(),
             http: self.https_settings.clone(),
         }
     }

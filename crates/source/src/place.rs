@@ -59,6 +59,23 @@ impl Spot {
         Self { file, position: Position::default(), excerpt: None }
     }
 
+    /// A point in a text that is no secret.
+    pub fn at(file: Arc<Path>, text: &str, position: Position) -> Self {
+        Self::in_text(file, text, position, Part::Point, Hide::Nothing)
+    }
+
+    /// A field of a text that is no secret (`a.b[0]`), or the nearest thing around it that is there.
+    pub fn of_value(file: Arc<Path>, text: &str, root: &Node<'_>, field: &str) -> Self {
+        let (position, part) = locate(root, field);
+        Self::in_text(file, text, position, part, Hide::Nothing)
+    }
+
+    /// The key of such a field: for fields that should not be there.
+    pub fn of_key(file: Arc<Path>, text: &str, root: &Node<'_>, field: &str) -> Self {
+        let (position, part) = locate_key(root, field);
+        Self::in_text(file, text, position, part, Hide::Nothing)
+    }
+
     /// A place in a text that is at hand.
     pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, hide: Hide) -> Self {
         let excerpt = match hide {

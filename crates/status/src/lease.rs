@@ -51,7 +51,8 @@ impl Settings {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+    /// Whether the times go together.
+    pub fn check(&self) -> Result<(), SettingsError> {
         if self.retry_period.is_zero() {
             return Err(SettingsError::NoRetry);
         }

@@ -24,6 +24,7 @@ use kinds::{Fault, HttpProxy, Vendor};
 use model::{
     Code, FieldPath, ObjectRef, SecretId, Unit, Verdict,
     route::{ClientFilter, Cors, LocalLimit},
+    tls::TlsVersions,
 };
 use resolve::View;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub class_names: Vec<Box<str>>,
     /// The namespaces that may have roots; all of them where none is named.
     pub root_namespaces: Vec<Box<str>>,
+    /// The TLS versions that any host may speak.
+    pub tls: TlsVersions,
     /// The port that clients reach HTTPS at, where it is not the usual one.
     pub https_port: Option<u16>,
     /// Whether a host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own machine.

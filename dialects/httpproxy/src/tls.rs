@@ -4,7 +4,7 @@ use crate::{HttpProxyView, No, Work, subject};
 use kinds::{HttpProxy, http_proxy::virtual_host::Tls};
 use model::{
     Code, FieldPath, Host, SecretId,
-    tls::{SELF_SIGNED, Termination, TlsVersion},
+    tls::{SELF_SIGNED, Termination, TlsVersion, TlsVersions},
 };
 
 /// What a root says about TLS.
@@ -56,7 +56,7 @@ pub(crate) fn secured(
     let versions = versions(work, object, tls).map_err(|no| nos.push(no));
     let termination = secret.map(|secret| certificate(work, object, host, secret).map_err(|no| nos.push(no)));
     let termination = match (termination.transpose(), versions) {
-        (Ok(certificate), Ok((lowest, highest))) if nos.is_empty() => {
+        (Ok(certificate), Ok(TlsVersions { lowest, highest })) if nos.is_empty() => {
             certificate.map(|certificate| Termination { certificate, lowest, highest })
         }
         _ => return Err(nos),
@@ -92,7 +92,10 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
         },
     };
     match found {
-        Ok(certificate) => Some(Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 }),
+        Ok(certificate) => {
+            let TlsVersions { lowest, highest } = work.settings.tls;
+            Some(Termination { certificate, lowest, highest })
+        }
         Err((code, why)) => {
             let subject = subject(work.vendor, object);
             work.tell(&subject, No::new(code, at("enableFallbackCertificate"), why));
@@ -110,15 +113,18 @@ pub(crate) fn secret_id(own: &str, text: &str) -> SecretId {
 }
 
 /// The lowest and the highest version.
-fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<(TlsVersion, TlsVersion), No> {
+fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<TlsVersions, No> {
     let lowest = version(work, object, tls.minimum_protocol_version.as_deref(), "minimumProtocolVersion", tls);
     let highest = version(work, object, tls.maximum_protocol_version.as_deref(), "maximumProtocolVersion", tls);
-    let (lowest, highest) = (lowest.unwrap_or(TlsVersion::V1_2), highest.unwrap_or(TlsVersion::V1_3));
-    if lowest > highest {
+    let allowed = work.settings.tls;
+    let asked = TlsVersions { lowest: lowest.unwrap_or(allowed.lowest), highest: highest.unwrap_or(allowed.highest) };
+    let versions = asked.within(allowed);
+    let TlsVersions { lowest, highest } = versions;
+    if versions.is_empty() {
         let why = format!("the minimum version {lowest} is above the maximum version {highest}");
         return Err(No::new(Code::ProxyTlsConfig, at("minimumProtocolVersion"), why));
     }
-    Ok((lowest, highest))
+    Ok(versions)
 }
 
 /// A version. One that is not known is as if it was not there: what is left is no weaker than the default.

@@ -5,8 +5,13 @@
 
 mod retry;
 
+use crate::Settings;
 use kinds::{Fault, Meta};
-use model::{Code, FieldPath, ObjectRef, Timeout, Verdict, route::RetryPolicy, tls::TlsVersion};
+use model::{
+    Code, FieldPath, ObjectRef, Timeout, Verdict,
+    route::RetryPolicy,
+    tls::{TlsVersion, TlsVersions},
+};
 use resolve::annotation::{self, Found};
 
 /// Sends clients of HTTP to HTTPS.
@@ -39,8 +44,8 @@ pub struct Annotations {
     pub response_timeout: Timeout,
     /// Whether requests are tried again.
     pub retry: Option<RetryPolicy>,
-    /// The lowest and the highest TLS version; nothing if they leave none.
-    pub tls_versions: Option<(TlsVersion, TlsVersion)>,
+    /// The TLS versions; nothing if none is left.
+    pub tls_versions: Option<TlsVersions>,
     /// The namespace of the Secrets, if it is another one.
     pub tls_cert_namespace: Option<Box<str>>,
     /// The paths that may become WebSockets.
@@ -49,7 +54,7 @@ pub struct Annotations {
 
 impl Annotations {
     /// Reads them.
-    pub fn read(meta: &Meta, subject: &ObjectRef, verdicts: &mut Vec<Verdict>) -> Self {
+    pub fn read(meta: &Meta, subject: &ObjectRef, settings: &Settings, verdicts: &mut Vec<Verdict>) -> Self {
         let mut reader = Reader { meta, subject, verdicts };
         reader.tell_unknown();
         Self {
@@ -60,7 +65,7 @@ impl Annotations {
                 .or_else(|| reader.timeout("request-timeout"))
                 .unwrap_or_default(),
             retry: retry::policy(&mut reader),
-            tls_versions: reader.tls_versions(),
+            tls_versions: reader.tls_versions(settings.tls),
             tls_cert_namespace: reader.get("tls-cert-namespace").map(|found| found.value.into()),
             websocket_paths: reader.get("websocket-routes").map_or_else(Vec::new, |found| {
                 found.value.split(',').map(str::trim).filter(|path| !path.is_empty()).map(Into::into).collect()
@@ -124,15 +129,17 @@ impl<'a> Reader<'a> {
         Timeout::parse(found.value).map_err(|error| self.wrong(&found.name, error.to_string())).ok()
     }
 
-    fn tls_versions(&mut self) -> Option<(TlsVersion, TlsVersion)> {
-        let lowest = self.tls_version("tls-minimum-protocol-version").unwrap_or(TlsVersion::V1_2);
-        let highest = self.tls_version("tls-maximum-protocol-version").unwrap_or(TlsVersion::V1_3);
-        if lowest > highest {
-            let why = format!("no version lies between {lowest} and {highest}");
+    fn tls_versions(&mut self, allowed: TlsVersions) -> Option<TlsVersions> {
+        let lowest = self.tls_version("tls-minimum-protocol-version").unwrap_or(allowed.lowest);
+        let highest = self.tls_version("tls-maximum-protocol-version").unwrap_or(allowed.highest);
+        let versions = TlsVersions { lowest, highest }.within(allowed);
+        if versions.is_empty() {
+            let TlsVersions { lowest, highest } = versions;
+            let why = format!("no version that is allowed lies between {lowest} and {highest}");
             self.verdicts.push(Verdict::new(Code::TlsVersions, self.subject.at("metadata.annotations"), why));
             return None;
         }
-        Some((lowest, highest))
+        Some(versions)
     }
 
     /// A version that cannot be read counts as the highest: stricter than was asked for, never laxer.

@@ -21,6 +21,7 @@ use kinds::{Ingress, IngressClass};
 use model::{
     ObjectRef, Unit, Verdict,
     route::{Dialect, Rank},
+    tls::TlsVersions,
 };
 use resolve::View;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
 pub struct Settings {
     /// The classes that are ours; where none is named, the rules of [`class`] hold.
     pub class_names: Vec<Box<str>>,
+    /// The TLS versions that any host may speak.
+    pub tls: TlsVersions,
     /// The port that clients reach HTTPS at, where it is not the usual one.
     pub https_port: Option<u16>,
     /// Whether a TLS host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own
@@ -56,7 +59,7 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     }
     let subject = ObjectRef::new("Ingress", &object.meta.namespace, &object.meta.name);
     let mut verdicts = Vec::new();
-    let annotations = Annotations::read(&object.meta, &subject, &mut verdicts);
+    let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
     let mut context = Context { object, subject, annotations, settings, verdicts };
     let tls = tls::pieces(&mut context, view);
     let rules::Pieces { hosts, routes } = rules::pieces(&mut context, view, &tls);

@@ -4,7 +4,7 @@ use crate::Context;
 use kinds::ingress::Tls;
 use model::{
     Code, FieldPath, Host, ListenerId, SecretId, Verdict,
-    tls::{Handling, SELF_SIGNED, Termination},
+    tls::{Handling, SELF_SIGNED, Termination, TlsVersions},
     unit::TlsPiece,
 };
 use resolve::View;
@@ -13,7 +13,7 @@ use resolve::View;
 pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<TlsPiece> {
     let object = context.object;
     let mut pieces = Vec::new();
-    let Some((lowest, highest)) = context.annotations.tls_versions else { return pieces };
+    let Some(TlsVersions { lowest, highest }) = context.annotations.tls_versions else { return pieces };
     for (index, entry) in object.spec.tls.good() {
         let field = FieldPath::from("spec.tls").index(index);
         let hosts = hosts(context, entry, &field);

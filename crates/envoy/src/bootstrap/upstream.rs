@@ -34,7 +34,7 @@ pub struct XdsServer {
 }
 
 /// Which addresses of a DNS name are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DnsFamily {
     /// IPv6, or IPv4 if there are none.
     #[default]
@@ -45,6 +45,18 @@ pub enum DnsFamily {
     V6,
     /// Both, tried one after the other.
     All,
+}
+
+impl DnsFamily {
+    /// The same in Envoy's words.
+    pub(crate) fn lookup(self) -> cluster::cluster::DnsLookupFamily {
+        match self {
+            DnsFamily::Auto => cluster::cluster::DnsLookupFamily::Auto,
+            DnsFamily::V4 => cluster::cluster::DnsLookupFamily::V4Only,
+            DnsFamily::V6 => cluster::cluster::DnsLookupFamily::V6Only,
+            DnsFamily::All => cluster::cluster::DnsLookupFamily::All,
+        }
+    }
 }
 
 /// The stream that everything comes over.
@@ -82,7 +94,7 @@ pub(super) fn xds(server: &XdsServer, tls: Option<core::TransportSocket>) -> clu
             .unwrap_or_default(),
         cluster_discovery_type: Some(cluster::cluster::ClusterDiscoveryType::Type(kind.into())),
         connect_timeout: Some(seconds(5)),
-        dns_lookup_family: dns_family(server.dns_family).into(),
+        dns_lookup_family: server.dns_family.lookup().into(),
         load_assignment: Some(assignment(name::XDS_CLUSTER, socket(&server.host, server.port))),
         circuit_breakers: Some(unlimited()),
         // A peer that vanished without a word (a node that lost power) is noticed below and above TCP.
@@ -150,15 +162,6 @@ fn unlimited() -> cluster::CircuitBreakers {
     cluster::CircuitBreakers {
         thresholds: vec![at(core::RoutingPriority::High), at(core::RoutingPriority::Default)],
         ..Default::default()
-    }
-}
-
-fn dns_family(family: DnsFamily) -> cluster::cluster::DnsLookupFamily {
-    match family {
-        DnsFamily::Auto => cluster::cluster::DnsLookupFamily::Auto,
-        DnsFamily::V4 => cluster::cluster::DnsLookupFamily::V4Only,
-        DnsFamily::V6 => cluster::cluster::DnsLookupFamily::V6Only,
-        DnsFamily::All => cluster::cluster::DnsLookupFamily::All,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a backend speaks: HTTP version and encryption.
 
-use crate::{name, route::action::timeout};
+use super::ClusterSettings;
+use crate::{listener::tls::version, name, route::action::timeout};
 use envoy_api::envoy::{
     extensions::transport_sockets::tls::v3::{
         CertificateValidationContext, SdsSecretConfig, SubjectAltNameMatcher,
@@ -17,9 +18,7 @@ use envoy_api::{
             transport_socket::ConfigType,
         },
         extensions::{
-            transport_sockets::tls::v3::{
-                CommonTlsContext, TlsParameters, UpstreamTlsContext, tls_parameters::TlsProtocol,
-            },
+            transport_sockets::tls::v3::{CommonTlsContext, TlsParameters, UpstreamTlsContext},
             upstreams::http::v3::{
                 HttpProtocolOptions,
                 http_protocol_options::{
@@ -37,8 +36,9 @@ use std::sync::Arc;
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /// The HTTP options; HTTP/1.1 with nothing said about its connections needs none.
-pub fn options(cluster: &model::Cluster) -> BTreeMap<String, Any> {
-    if !cluster.protocol.is_h2() && cluster.idle == Timeout::Default {
+pub fn options(cluster: &model::Cluster, settings: &ClusterSettings) -> BTreeMap<String, Any> {
+    let (idle_timeout, max_requests) = (timeout(cluster.idle), settings.max_requests);
+    if !cluster.protocol.is_h2() && cluster.idle == Timeout::Default && max_requests.is_none() {
         return BTreeMap::new();
     }
     let protocol_config = if cluster.protocol.is_h2() {
@@ -47,8 +47,11 @@ pub fn options(cluster: &model::Cluster) -> BTreeMap<String, Any> {
         ProtocolConfig::HttpProtocolOptions(Http1ProtocolOptions::default())
     };
     let options = HttpProtocolOptions {
-        common_http_protocol_options: timeout(cluster.idle)
-            .map(|idle| Connections { idle_timeout: Some(idle), ..Default::default() }),
+        common_http_protocol_options: (idle_timeout.is_some() || max_requests.is_some()).then(|| Connections {
+            idle_timeout,
+            max_requests_per_connection: max_requests.map(Into::into),
+            ..Default::default()
+        }),
         upstream_protocol_options: Some(UpstreamProtocolOptions::ExplicitHttpConfig(ExplicitHttpConfig {
             protocol_config: Some(protocol_config),
         })),
@@ -59,17 +62,20 @@ pub fn options(cluster: &model::Cluster) -> BTreeMap<String, Any> {
 
 /// TLS to the backend. Where nothing was said about whom to trust, nobody is verified: the connection is private, not
 /// proven.
-pub fn transport_socket(cluster: &model::Cluster) -> Option<TransportSocket> {
+pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) -> Option<TransportSocket> {
     if !cluster.protocol.is_tls() {
         return None;
     }
+    let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
     let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
     let context = UpstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             // Left alone, Envoy speaks no more than 1.2 to its upstreams.
             tls_params: Some(TlsParameters {
-                tls_minimum_protocol_version: TlsProtocol::TlSv12.into(),
-                tls_maximum_protocol_version: TlsProtocol::TlSv13.into(),
+                tls_minimum_protocol_version: version(settings.tls.lowest).into(),
+                tls_maximum_protocol_version: version(settings.tls.highest).into(),
+                cipher_suites: words(&settings.ciphers),
+                ecdh_curves: words(&settings.curves),
                 ..Default::default()
             }),
             alpn_protocols: alpn,

@@ -1,4 +1,6 @@
-//! Where requests are written down: Envoy's own line, or JSON with chosen fields.
+//! Where requests are written down: Envoy's own line, another one, or JSON with chosen fields.
+
+pub mod format;
 
 use crate::route::ORIGIN;
 use envoy_api::{
@@ -9,7 +11,10 @@ use envoy_api::{
                 AccessLog, AccessLogFilter, ComparisonFilter, OrFilter, ResponseFlagFilter, StatusCodeFilter,
                 access_log, access_log_filter::FilterSpecifier, comparison_filter::Op,
             },
-            core::v3::{RuntimeUInt32, SubstitutionFormatString, substitution_format_string::Format},
+            core::v3::{
+                DataSource, RuntimeUInt32, SubstitutionFormatString, data_source::Specifier,
+                substitution_format_string::Format,
+            },
         },
         extensions::access_loggers::file::v3::{FileAccessLog, file_access_log},
     },
@@ -56,6 +61,7 @@ pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
         path: log.path.to_string(),
         access_log_format: match &log.format {
             AccessLogFormat::Envoy => None,
+            AccessLogFormat::Text(line) => Some(file_access_log::AccessLogFormat::LogFormat(text(line))),
             AccessLogFormat::Json(fields) => Some(file_access_log::AccessLogFormat::LogFormat(json(fields))),
         },
     };
@@ -64,6 +70,11 @@ pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
         filter: filter(log.level),
         config_type: Some(access_log::ConfigType::TypedConfig(any(&file))),
     }]
+}
+
+fn text(line: &str) -> SubstitutionFormatString {
+    let source = DataSource { specifier: Some(Specifier::InlineString(line.to_owned())), ..Default::default() };
+    SubstitutionFormatString { format: Some(Format::TextFormatSource(source)), ..Default::default() }
 }
 
 fn json(chosen: &[std::sync::Arc<str>]) -> SubstitutionFormatString {

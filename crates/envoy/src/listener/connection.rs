@@ -20,11 +20,9 @@ use envoy_api::{
 };
 use model::{
     RouteTableId, Timeout,
-    listener::{HttpSettings, ServerHeader},
+    listener::{HttpSettings, HttpVersions, ServerHeader},
 };
 
-/// Requests that one HTTP/2 connection may have in flight.
-const STREAMS: u32 = 100;
 /// What one HTTP/2 stream may send ahead.
 const STREAM_WINDOW: u32 = 64 * 1024;
 /// What one HTTP/2 connection may send ahead.
@@ -50,7 +48,7 @@ pub fn connection_manager(
     };
     HttpConnectionManager {
         stat_prefix: listener.id.to_string(),
-        codec_type: if http.http2 { CodecType::Auto } else { CodecType::Http1 }.into(),
+        codec_type: codec(http.versions).into(),
         route_specifier: Some(specifier),
         early_header_mutation_extensions: early,
         upgrade_configs,
@@ -61,11 +59,11 @@ pub fn connection_manager(
         http_protocol_options: Some(Http1ProtocolOptions {
             accept_http_10: true,
             default_host_for_http_10: NO_HOST.to_owned(),
-            allow_chunked_length: true,
+            allow_chunked_length: http.chunked_length,
             ..Default::default()
         }),
         http2_protocol_options: Some(Http2ProtocolOptions {
-            max_concurrent_streams: Some(STREAMS.into()),
+            max_concurrent_streams: Some(http.max_streams.into()),
             initial_stream_window_size: Some(STREAM_WINDOW.into()),
             initial_connection_window_size: Some(CONNECTION_WINDOW.into()),
             ..Default::default()
@@ -85,11 +83,20 @@ pub fn connection_manager(
     }
 }
 
+fn codec(versions: HttpVersions) -> CodecType {
+    match versions {
+        HttpVersions::Both => CodecType::Auto,
+        HttpVersions::Http1 => CodecType::Http1,
+        HttpVersions::Http2 => CodecType::Http2,
+    }
+}
+
 /// A header whose name differs from another's only by `_` for `-` may slip past whoever checks the other: refused.
 fn connections(http: &HttpSettings) -> HttpProtocolOptions {
     HttpProtocolOptions {
         idle_timeout: timeout(http.connection_idle),
         max_connection_duration: longest(http.max_connection),
+        max_requests_per_connection: http.max_requests.map(Into::into),
         headers_with_underscores_action: HeadersWithUnderscoresAction::RejectRequest.into(),
         ..Default::default()
     }

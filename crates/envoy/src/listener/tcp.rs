@@ -23,7 +23,7 @@ use envoy_api::{
 };
 use model::{
     Host,
-    listener::HttpSettings,
+    listener::{ConnectionSettings, HttpSettings},
     tls::{self as model_tls, TcpChain},
 };
 use std::time::Duration;
@@ -32,7 +32,7 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_secs(9001);
 
 /// The chain of a host. Nothing is said about protocols: what client and backend agree on is theirs.
-pub fn chain(chain: &TcpChain) -> FilterChain {
+pub fn chain(chain: &TcpChain, settings: &ConnectionSettings) -> FilterChain {
     let source = ExtensionConfigSource {
         config_source: Some(name::on_this_stream()),
         type_urls: vec![any(&TcpProxy::default()).type_url],
@@ -50,7 +50,7 @@ pub fn chain(chain: &TcpChain) -> FilterChain {
     FilterChain {
         name: name::tcp_chain(&chain.host),
         filters: clients.into_iter().chain([proxy]).collect(),
-        transport_socket: chain.termination.as_ref().map(|termination| tls::terminated(termination, &[])),
+        transport_socket: chain.termination.as_ref().map(|termination| tls::terminated(termination, settings, &[])),
         ..Default::default()
     }
 }

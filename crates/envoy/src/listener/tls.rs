@@ -11,31 +11,31 @@ use envoy_api::{
     },
 };
 use model::{
-    listener::HttpSettings,
+    listener::{ConnectionSettings, HttpVersions},
     tls::{Termination, TlsVersion},
 };
-
-/// What TLS 1.2 may use, as Contour has it: forward secrecy and authenticated encryption only.
-const CIPHERS: [&str; 4] = [
-    "[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]",
-    "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]",
-    "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "ECDHE-RSA-AES256-GCM-SHA384",
-];
+use std::sync::Arc;
 
 /// The transport socket of a chain whose requests are looked at.
-pub fn transport_socket(termination: &Termination, http: &HttpSettings) -> TransportSocket {
-    terminated(termination, if http.http2 { &["h2", "http/1.1"] } else { &["http/1.1"] })
+pub fn transport_socket(termination: &Termination, listener: &model::Listener) -> TransportSocket {
+    let alpn: &[&str] = match listener.http.versions {
+        HttpVersions::Both => &["h2", "http/1.1"],
+        HttpVersions::Http1 => &["http/1.1"],
+        HttpVersions::Http2 => &["h2"],
+    };
+    terminated(termination, &listener.connections, alpn)
 }
 
 /// The transport socket of a chain that agrees on these protocols.
-pub(crate) fn terminated(termination: &Termination, alpn: &[&str]) -> TransportSocket {
+pub(crate) fn terminated(termination: &Termination, settings: &ConnectionSettings, alpn: &[&str]) -> TransportSocket {
+    let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
     let context = DownstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             tls_params: Some(TlsParameters {
                 tls_minimum_protocol_version: version(termination.lowest).into(),
                 tls_maximum_protocol_version: version(termination.highest).into(),
-                cipher_suites: CIPHERS.map(str::to_owned).to_vec(),
+                cipher_suites: words(&settings.ciphers),
+                ecdh_curves: words(&settings.curves),
                 ..Default::default()
             }),
             tls_certificate_sds_secret_configs: vec![SdsSecretConfig {
@@ -53,7 +53,8 @@ pub(crate) fn terminated(termination: &Termination, alpn: &[&str]) -> TransportS
     }
 }
 
-fn version(version: TlsVersion) -> TlsProtocol {
+/// A version in the words of Envoy.
+pub(crate) fn version(version: TlsVersion) -> TlsProtocol {
     match version {
         TlsVersion::V1_2 => TlsProtocol::TlSv12,
         TlsVersion::V1_3 => TlsProtocol::TlSv13,

@@ -22,6 +22,8 @@ pub enum AccessLogFormat {
     /// Envoy's own line.
     #[default]
     Envoy,
+    /// A line of this form.
+    Text(Arc<str>),
     /// One JSON object a line, with these fields: a name from the list of known ones, or `name=FORMAT`. None named means
     /// the usual ones.
     Json(Vec<Arc<str>>),

@@ -30,6 +30,18 @@ pub enum ServerHeader {
     PassThrough,
 }
 
+/// Which versions of HTTP clients may speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HttpVersions {
+    /// HTTP/1.1 and HTTP/2.
+    #[default]
+    Both,
+    /// HTTP/1.1 alone.
+    Http1,
+    /// HTTP/2 alone.
+    Http2,
+}
+
 /// What holds for all requests of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpSettings {
@@ -59,8 +71,14 @@ pub struct HttpSettings {
     pub drain: Timeout,
     /// Whether `//` in a path is one `/`.
     pub merge_slashes: bool,
-    /// Whether HTTP/2 is spoken.
-    pub http2: bool,
+    /// Whether a request may say both how long it is and that it comes in chunks; the chunks count.
+    pub chunked_length: bool,
+    /// Which versions are spoken.
+    pub versions: HttpVersions,
+    /// After how many requests a connection is closed.
+    pub max_requests: Option<u32>,
+    /// How many requests one HTTP/2 connection may have in flight.
+    pub max_streams: u32,
 }
 
 impl Default for HttpSettings {
@@ -79,7 +97,10 @@ impl Default for HttpSettings {
             delayed_close: Timeout::Default,
             drain: Timeout::Default,
             merge_slashes: true,
-            http2: true,
+            chunked_length: true,
+            versions: HttpVersions::default(),
+            max_requests: None,
+            max_streams: 100,
         }
     }
 }

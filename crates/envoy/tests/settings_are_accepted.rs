@@ -1,0 +1,118 @@
+//! Whatever the operator may set, the real Envoy takes it: one value that it refuses would take every listener with it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
+use envoy::cluster::{ClusterSettings, cluster};
+use envoy::listener::access_log::format;
+use envoy::listener::{Chains, listener};
+use envoy::packing::Arrangement;
+use envoy_api::json;
+use model::cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol};
+use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions, Security};
+use model::tls::{Chain, Termination, TlsVersion, TlsVersions};
+use model::{Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, SecretId};
+
+fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: HttpSettings) -> Listener {
+    Listener {
+        id: ListenerId(name.into()),
+        address: Ipv4Addr::LOCALHOST.into(),
+        port,
+        security: Security::Tls,
+        connections,
+        http,
+    }
+}
+
+fn chain() -> Chain {
+    let certificate = SecretId::new("shop", "web");
+    let termination = Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
+    Chain { termination, hosts: vec![Host::parse("shop.example").unwrap()] }
+}
+
+fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {
+    let backend = EndpointsId { namespace: "shop".into(), service: "web".into(), port };
+    let (breakers, idle, balance, health, slow_start, validation, server_name) = Default::default();
+    let discovery = Discovery::Dns(vec![DnsTarget { host: "web.example".into(), port }]);
+    let id = ClusterId::from(backend);
+    Cluster { id, discovery, protocol, server_name, breakers, idle, balance, health, slow_start, validation }
+}
+
+#[test]
+fn envoy_takes_every_setting() {
+    let connections = ConnectionSettings {
+        buffer: 4096,
+        even_balance: true,
+        accepted_at_once: Some(3),
+        type_of_service: 64,
+        traffic_class: 32,
+        ciphers: ["ECDHE-RSA-CHACHA20-POLY1305", "AES128-SHA", "AES256-GCM-SHA384"].map(Into::into).to_vec(),
+        curves: ["X25519", "P-256", "P-384", "P-521", "X25519MLKEM768"].map(Into::into).to_vec(),
+        ja3: true,
+        ja4: true,
+    };
+    let text = AccessLog { format: AccessLogFormat::Text(format::everything().into()), ..AccessLog::default() };
+    let fields =
+        format::everything().split_whitespace().zip(0..).map(|(form, n)| format!("f{n}={form}").into()).collect();
+    let json_log = AccessLog { format: AccessLogFormat::Json(fields), ..AccessLog::default() };
+    let http = HttpSettings { max_requests: Some(7), max_streams: 5, chunked_length: false, ..HttpSettings::default() };
+    let listeners = [
+        tls_listener("a", 18443, connections.clone(), HttpSettings { access_log: text, ..http.clone() }),
+        tls_listener(
+            "b",
+            18444,
+            connections,
+            HttpSettings { access_log: json_log, versions: HttpVersions::Http1, ..http },
+        ),
+        tls_listener(
+            "c",
+            18445,
+            ConnectionSettings::default(),
+            HttpSettings { versions: HttpVersions::Http2, ..HttpSettings::default() },
+        ),
+    ];
+    let one = Some(1);
+    let settings = ClusterSettings {
+        dns_family: DnsFamily::All,
+        max_requests: Some(9),
+        buffer: Some(8192),
+        breakers: CircuitBreakers {
+            max_connections: one,
+            max_pending_requests: one,
+            max_requests: one,
+            max_retries: one,
+            per_host_max_connections: one,
+        },
+        tls: TlsVersions { lowest: TlsVersion::V1_3, highest: TlsVersion::V1_3 },
+        ciphers: vec!["AES256-SHA".into()],
+        curves: vec!["P-384".into()],
+        ..ClusterSettings::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let bootstrap = Bootstrap {
+        node: Node { id: Some("envoy-1".to_owned()), cluster: Some("gateways".to_owned()), fleet: None },
+        server: XdsServer { host: "127.0.0.1".to_owned(), port: 8001, dns_family: DnsFamily::Auto, namespace: None },
+        tls: None,
+        admin_socket: folder.path().join("admin.sock"),
+        overload: Overload::default(),
+        stats: Stats::Lean,
+    };
+    let chains = Chains { http: vec![chain()], ..Chains::default() };
+    let mut bootstrap = bootstrap.render().bootstrap;
+    let statics = bootstrap.static_resources.as_mut().unwrap();
+    statics.listeners.extend(listeners.iter().map(|it| listener(it, &chains, |_| Arrangement::Table)));
+    let protocols = [Protocol::Http1, Protocol::H2c, Protocol::Tls, Protocol::H2];
+    statics.clusters.extend(protocols.iter().zip(80..).map(|(&it, port)| cluster(&dns_cluster(it, port), &settings)));
+    let path = folder.path().join("bootstrap.json");
+    fs::write(&path, json::to_json(&bootstrap).unwrap().to_string()).unwrap();
+    let output = Command::new(parts::program("envoy").unwrap())
+        .args(["--mode", "validate", "--log-level", "warning", "--config-path"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}

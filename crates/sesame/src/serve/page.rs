@@ -1,0 +1,103 @@
+//! The page `docs/configuration.md`: every flag and every key, written from the tables that the program itself uses.
+//!
+//! A test, because only this crate knows its flags. It compares the page; with `UPDATE_DOCS=1` it writes it, which is what
+//! `cargo xtask docs` does.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use clap::{Arg, Args, Command};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::config::SECTIONS;
+use super::config::row::{Effect, Row};
+use crate::{cmd, flags, logging};
+
+const HEAD: &str = "# Configuration of `sesame serve`
+
+`sesame serve` takes Contour's flags, environment variables and configuration file. This page is written by `cargo xtask
+docs` from the tables that the program uses.
+
+- A flag stands above the file, for every setting: `--http-address` and `--http-port` too, which Contour lets the file
+  override. A flag stands above its environment variable.
+- Every flag that begins with `--sesame` is also known by Contour's name, `--contour…`, and every variable `SESAME_…` as
+  `CONTOUR_…` where only that is set.
+- A flag whose feature is not there yet is taken, and a warning says so. In the file it is otherwise: a key that is unknown
+  or not supported yet is an error with its file, line and column, because a setting that is ignored in silence is found
+  out at the worst time.
+- All of it is read once, at the start.
+";
+
+const DIFFERENCES: &str = "
+## Differences from Contour
+
+- The namespace of Sesame is `projectsesame` unless `SESAME_NAMESPACE` or `CONTOUR_NAMESPACE` says otherwise.
+- JSON access logs have three more fields by default, `origin_kind`, `origin_namespace` and `origin_name`: the object whose
+  route it was.
+- `accesslog-format-string` need not end with a line break.
+- A host whose own TLS versions leave none within `tls.minimum-protocol-version` and `tls.maximum-protocol-version` is told
+  so and not served; Contour serves what no client can use.
+- Limits are set where Contour leaves Envoy's: 32 KiB of buffer for each connection, 100 requests in flight for each
+  HTTP/2 connection.
+- No limit on questions to the API server holds unless one is set.
+- `--watch-namespaces`: an Envoy Service outside of them is a warning, since its addresses cannot be read.
+";
+
+fn page() -> String {
+    let mut text = HEAD.to_owned();
+    let command = cmd::serve::Args::augment_args(logging::Args::augment_args(Command::new("serve")));
+    let command = flags::with_contour_names(command, |_| false);
+    text += "\n## Flags\n\n| flag | variable | default | what it does |\n|---|---|---|---|\n";
+    for arg in command.get_arguments().filter(|arg| arg.get_long().is_some() && !arg.is_hide_set()) {
+        text += &flag(arg);
+    }
+    text +=
+        "\n## The file\n\nGiven by `-c`. `timeouts.request-timeout` is the key `request-timeout` inside `timeouts`.\n";
+    for (title, rows) in SECTIONS {
+        let _infallible =
+            write!(text, "\n### {title}\n\n| key | value | default | what it is | |\n|---|---|---|---|---|\n");
+        for row in *rows {
+            text += &key(row);
+        }
+    }
+    text + DIFFERENCES
+}
+
+fn flag(arg: &Arg) -> String {
+    let names = arg.get_long().into_iter().chain(arg.get_visible_aliases().into_iter().flatten());
+    let names: Vec<String> = names.map(|name| format!("`--{name}`")).collect();
+    let short = arg.get_short().map(|short| format!(", `-{short}`")).unwrap_or_default();
+    let variable = arg.get_env().map(|name| format!("`{}`", name.to_string_lossy())).unwrap_or_default();
+    let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+    let default = defaults.filter(|value| value != "false").map(|value| format!("`{value}`")).collect::<String>();
+    let help = arg.get_help().unwrap().to_string();
+    format!("| {}{short} | {variable} | {default} | {} |\n", names.join(", "), cell(&help))
+}
+
+fn key(row: &Row) -> String {
+    let works = match row.effect {
+        Effect::Works(_) => "works",
+        Effect::NotYet => "not yet",
+        Effect::Nothing(_) => "no effect",
+    };
+    let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };
+    let says = match row.effect {
+        Effect::Nothing(why) => format!("{}: {why}", row.says),
+        _ => row.says.to_owned(),
+    };
+    format!("| `{}` | {} | {default} | {} | {works} |\n", row.path, cell(row.form), cell(&says))
+}
+
+/// A bar would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[test]
+fn the_page_of_settings_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, page()).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == page(), "docs/configuration.md is out of date: run `cargo xtask docs`");
+}

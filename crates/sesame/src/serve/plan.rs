@@ -1,0 +1,242 @@
+//! What is to be served and how: the command line over the configuration file, as the parts of Sesame take it.
+//!
+//! In: [`Args`], [`Config`], the environment. Out: a [`Plan`], or what contradicts itself. Nothing is looked up and
+//! nothing is opened here, so a test can ask what any command line means.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use kinds::Kind;
+use model::listener::{AccessLog, AccessLogFormat};
+use model::{Code, SecretId};
+use pipeline::settings::{Bind, Packing};
+use source::cluster::{Access, Options, Rate};
+use status::{Addresses, lease};
+use xds::TlsFiles;
+
+use super::config::Config;
+use crate::cmd::serve::{self, Args, LogFormat};
+use crate::flags;
+use crate::problem::{Coded, Problem};
+
+/// What client-go has where only one of the two limits is set.
+const RATE: Rate = Rate { per_second: 5.0, burst: 10 };
+
+/// What is to be served and how.
+#[derive(Debug)]
+pub struct Plan {
+    /// How the API server is reached.
+    pub access: Access,
+    /// What is read from it.
+    pub source: Options,
+    /// What proxies are told.
+    pub pipeline: pipeline::Settings,
+    /// The address of the xDS server.
+    pub xds: SocketAddr,
+    /// The TLS files of the xDS server; none for no TLS at all.
+    pub security: Option<TlsFiles>,
+    /// The address of `/healthz` and `/readyz`.
+    pub health: SocketAddr,
+    /// The address of `/metrics`.
+    pub metrics: SocketAddr,
+    /// The address of `/debug`.
+    pub debug: SocketAddr,
+    /// The lease that decides who writes; none if this replica always does.
+    pub lease: Option<lease::Settings>,
+    /// What is written on objects.
+    pub status: status::Settings,
+    /// Whether every table is compared with a build from nothing.
+    pub self_check: bool,
+    /// Whether the file wants everything logged down to debug.
+    pub verbose: bool,
+    /// What was asked for and will not be.
+    pub warnings: Vec<(Code, String)>,
+}
+
+impl Plan {
+    /// What a command line, a file and an environment mean together. A flag stands above the file.
+    pub fn new(args: &Args, config: Config, env: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let replica = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env(name).filter(|value| !value.is_empty()));
+        let replica = replica.unwrap_or_else(|| "sesame".to_owned());
+        let mut warnings = config.warnings.clone();
+        warnings.extend(ineffective(args));
+        let addresses = addresses(args, &config);
+        warnings.extend(unread(args, &config, &addresses));
+        roots_are_read(args)?;
+        let metrics = Bind {
+            address: args.http_address.unwrap_or(config.metrics.address),
+            port: args.http_port.unwrap_or(config.metrics.port),
+        };
+        Ok(Self {
+            access: access(args, &config),
+            source: Options {
+                kinds: Kind::ALL.iter().copied().filter(|kind| is_read(*kind)).collect(),
+                namespaces: args.watch_namespaces.iter().map(|name| name.as_str().into()).collect(),
+                ..Options::default()
+            },
+            xds: SocketAddr::new(args.xds_address, args.xds_port),
+            security: security(args)?,
+            health: SocketAddr::new(args.health_address, args.health_port),
+            metrics: SocketAddr::new(metrics.address, metrics.port),
+            debug: SocketAddr::new(args.debug_http_address, args.debug_http_port),
+            lease: if args.disable_leader_election { None } else { Some(lease(args, &replica)?) },
+            status: status::Settings {
+                manager: manager(&args.namespace),
+                ..status::Settings::new(&replica, addresses)
+            },
+            self_check: args.self_check,
+            verbose: config.debug,
+            pipeline: pipeline(args, config),
+            warnings,
+        })
+    }
+}
+
+/// Whether any dialect reads objects of the kind: what nobody reads is not asked for.
+fn is_read(kind: Kind) -> bool {
+    !matches!(kind, Kind::Namespace | Kind::ConfigMap)
+}
+
+fn access(args: &Args, config: &Config) -> Access {
+    let (queries, burst) =
+        (args.kubernetes_client_qps.or(config.queries), args.kubernetes_client_burst.or(config.burst));
+    let rate = match (queries, burst) {
+        (None, None) => None,
+        // As client-go has it: below zero is no limit, zero is as if nothing was said.
+        (Some(queries), _) if queries < 0.0 => None,
+        (queries, burst) => {
+            let per_second = queries.filter(|&queries| queries > 0.0).unwrap_or(RATE.per_second);
+            let burst = burst.unwrap_or(RATE.burst).max(per_second.ceil() as u32);
+            Some(Rate { per_second, burst })
+        }
+    };
+    // A kubeconfig that is named on the command line stands above a file that says to be in a cluster.
+    let in_cluster = args.incluster || (config.in_cluster && args.kubeconfig.is_none());
+    Access { in_cluster, kubeconfig: args.kubeconfig.clone().or_else(|| config.kubeconfig.clone()), rate }
+}
+
+/// All three files, or the word that there are to be none.
+fn security(args: &Args) -> Result<Option<TlsFiles>> {
+    if args.insecure {
+        return Ok(None);
+    }
+    match (&args.sesame_cafile, &args.sesame_cert_file, &args.sesame_key_file) {
+        (Some(ca), Some(certificate), Some(key)) => {
+            Ok(Some(TlsFiles { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() }))
+        }
+        _ => Err(Problem::of(
+            Code::CommandLine,
+            "--sesame-cafile, --sesame-cert-file and --sesame-key-file are all needed, or --insecure for development",
+        )),
+    }
+}
+
+fn lease(args: &Args, replica: &str) -> Result<lease::Settings> {
+    let namespace = args.leader_election_resource_namespace.as_ref().unwrap_or(&args.namespace);
+    let settings = lease::Settings {
+        name: args.leader_election_resource_name.clone(),
+        lease_duration: args.leader_election_lease_duration,
+        renew_deadline: args.leader_election_renew_deadline,
+        retry_period: args.leader_election_retry_period,
+        ..lease::Settings::new(namespace, replica)
+    };
+    settings.check().coded(Code::CommandLine, || "the times of --leader-election-… do not go together".to_owned())?;
+    Ok(settings)
+}
+
+/// The name under which the API server keeps what we say: another for every installation in a cluster.
+fn manager(namespace: &str) -> String {
+    if namespace == flags::NAMESPACE { "sesame".to_owned() } else { format!("sesame-{namespace}") }
+}
+
+fn addresses(args: &Args, config: &Config) -> Addresses {
+    let fixed = args.ingress_status_address.as_ref().or(config.addresses.as_ref());
+    fixed.cloned().unwrap_or_else(|| {
+        let namespace = args.envoy_service_namespace.as_ref().or(config.envoy_service_namespace.as_ref());
+        let name = args.envoy_service_name.as_ref().unwrap_or(&config.envoy_service_name);
+        Addresses::of_service(namespace.unwrap_or(&args.namespace), name)
+    })
+}
+
+/// What proxies are told: the file, and over it the flags.
+fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
+    let json = args.accesslog_format.map_or(config.json_log, |format| format == LogFormat::Json);
+    let format = config.log_format(json);
+    let mut settings = config.pipeline;
+    if let (Some(namespace), Some(name)) = &config.fallback {
+        settings.http_proxy.fallback_certificate = Some(SecretId::new(namespace, name));
+    }
+    settings.http = Bind { address: args.envoy_service_http_address, port: args.envoy_service_http_port };
+    settings.https = Bind { address: args.envoy_service_https_address, port: args.envoy_service_https_port };
+    settings.stats = Bind { address: args.stats_address, port: args.stats_port };
+    let log = |log: &mut AccessLog, path: &str, format: AccessLogFormat| {
+        log.path = path.into();
+        log.format = format;
+    };
+    log(&mut settings.http_settings.access_log, &args.envoy_http_access_log, format.clone());
+    log(&mut settings.https_settings.access_log, &args.envoy_https_access_log, format);
+    for http in [&mut settings.http_settings, &mut settings.https_settings] {
+        http.proxy_protocol = args.use_proxy_protocol;
+    }
+    if let Some(packing) = args.packing {
+        settings.packing = match packing {
+            serve::Packing::Plain => Packing::Plain,
+            serve::Packing::Scoped => Packing::Scoped,
+        };
+    }
+    settings.ingress.class_names = args.ingress_class_name.iter().map(|name| name.as_str().into()).collect();
+    settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
+    settings.http_proxy.root_namespaces = args.root_namespaces.iter().map(|name| name.as_str().into()).collect();
+    settings
+}
+
+/// Flags that are taken for the sake of habit.
+fn ineffective(args: &Args) -> Vec<(Code, String)> {
+    let mut warnings = Vec::new();
+    if let Some(name) = &args.sesame_config_name {
+        let why = format!("--sesame-config-name: the ContourConfiguration {name} is not read; use a file with -c");
+        warnings.push((Code::FlagUnsupported, why));
+    }
+    if args.kubernetes_debug.is_some_and(|level| level > 0) {
+        let why = "--kubernetes-debug has no effect: --log kube=debug says what is asked of the API server";
+        warnings.push((Code::SettingNoEffect, why.to_owned()));
+    }
+    warnings
+}
+
+/// What would be looked for where nothing is read.
+fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, String)> {
+    let is_read = |namespace: &str| {
+        args.watch_namespaces.is_empty() || args.watch_namespaces.iter().any(|watched| watched == namespace)
+    };
+    let mut warnings = Vec::new();
+    if let Addresses::Service(service) = addresses
+        && !is_read(&service.namespace)
+    {
+        warnings.push(format!(
+            "Service {}/{} has the addresses of Ingresses, and its namespace is not read: they get none",
+            service.namespace, service.name
+        ));
+    }
+    if let (Some(namespace), Some(name)) = &config.fallback
+        && !is_read(namespace)
+    {
+        warnings.push(format!("Secret {namespace}/{name} has the fallback certificate, and its namespace is not read"));
+    }
+    warnings.into_iter().map(|why| (Code::NamespaceNotWatched, why)).collect()
+}
+
+/// A root namespace that is not read could have no roots.
+fn roots_are_read(args: &Args) -> Result<()> {
+    let watched = &args.watch_namespaces;
+    match args.root_namespaces.iter().find(|root| !watched.is_empty() && !watched.contains(root)) {
+        None => Ok(()),
+        Some(root) => Err(Problem::of(
+            Code::CommandLine,
+            format!("--root-namespaces has {root}, and --watch-namespaces does not: it would have no roots"),
+        )),
+    }
+}

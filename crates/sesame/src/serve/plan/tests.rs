@@ -1,0 +1,343 @@
+//! Every flag and every key, and what it does to the plan.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::serve::config::row::Effect;
+use crate::serve::config::rows;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use envoy::bootstrap::DnsFamily;
+use model::Timeout;
+use model::listener::{AccessLogLevel, Compression, HttpVersions, ServerHeader};
+use model::tls::TlsVersion;
+use std::path::Path;
+use std::time::Duration;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn args(line: &[&str]) -> Args {
+    let command = flags::with_contour_names(Line::command(), |_| false);
+    let line = ["serve"].iter().chain(line);
+    Line::from_arg_matches(&command.try_get_matches_from(line).unwrap()).unwrap().args
+}
+
+/// The plan of a command line and a file, for a pod.
+fn attempt(line: &[&str], file: &str) -> Result<Plan> {
+    let config = Config::parse(Path::new("sesame.yaml"), file).unwrap();
+    Plan::new(&args(line), config, |name| (name == "POD_NAME").then(|| "sesame-0".to_owned()))
+}
+
+fn plan(line: &[&str], file: &str) -> Plan {
+    let line: Vec<&str> = ["--insecure"].iter().chain(line).copied().collect();
+    attempt(&line, file).unwrap()
+}
+
+fn refusal(line: &[&str]) -> String {
+    attempt(line, "").map(drop).unwrap_err().to_string()
+}
+
+type Check = fn(&Plan) -> bool;
+
+/// Whether something holds for both listeners.
+macro_rules! both {
+    (|$http:ident| $holds:expr) => {
+        |p| [&p.pipeline.http_settings, &p.pipeline.https_settings].iter().all(|$http| $holds)
+    };
+}
+
+/// Every key that takes effect: a value, and what it does.
+const KEYS: &[(&str, &str, Check)] = &[
+    ("debug", "true", |p| p.verbose),
+    ("incluster", "true", |p| p.access.in_cluster),
+    ("kubeconfig", "/k", |p| p.access.kubeconfig.as_deref() == Some(Path::new("/k"))),
+    ("kubernetesClientQPS", "12.5", |p| p.access.rate == Some(Rate { per_second: 12.5, burst: 13 })),
+    ("kubernetesClientBurst", "40", |p| p.access.rate == Some(Rate { per_second: 5.0, burst: 40 })),
+    (
+        "ingress-status-address",
+        "10.0.0.1,a.example",
+        |p| matches!(&p.status.addresses, Addresses::Fixed(two) if two.len() == 2),
+    ),
+    ("envoy-service-namespace", "edge", |p| p.status.addresses == Addresses::of_service("edge", "envoy")),
+    ("envoy-service-name", "proxies", |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
+    ("enableExternalNameService", "true", |p| p.pipeline.resolve.external_names),
+    ("disablePermitInsecure", "true", |p| p.pipeline.http_proxy.disable_permit_insecure),
+    ("accesslog-format", "json", both!(|http| http.access_log.format == AccessLogFormat::Json(Vec::new()))),
+    (
+        "accesslog-format-string",
+        "'%DURATION%'",
+        both!(|http| http.access_log.format == AccessLogFormat::Text("%DURATION%\n".into())),
+    ),
+    ("accesslog-level", "error", both!(|http| http.access_log.level == AccessLogLevel::Error)),
+    ("tls.minimum-protocol-version", "1.3", |p| {
+        p.pipeline.ingress.tls.lowest == TlsVersion::V1_3 && p.pipeline.http_proxy.tls == p.pipeline.ingress.tls
+    }),
+    ("tls.maximum-protocol-version", "'1.2'", |p| {
+        p.pipeline.ingress.tls.highest == TlsVersion::V1_2 && p.pipeline.http_proxy.tls == p.pipeline.ingress.tls
+    }),
+    ("tls.cipher-suites", "[AES128-SHA, AES128-SHA]", |p| p.pipeline.connections.ciphers == ["AES128-SHA".into()]),
+    ("tls.ecdh-curves", "[P-256]", |p| p.pipeline.connections.curves == ["P-256".into()]),
+    ("tls.fingerprint.ja3", "true", |p| p.pipeline.connections.ja3),
+    ("tls.fingerprint.ja4", "true", |p| p.pipeline.connections.ja4),
+    ("timeouts.request-timeout", "1m", both!(|http| http.request == after(60))),
+    ("timeouts.connection-idle-timeout", "infinity", both!(|http| http.connection_idle == Timeout::Infinite)),
+    ("timeouts.stream-idle-timeout", "30s", both!(|http| http.stream_idle == after(30))),
+    ("timeouts.max-connection-duration", "1h", both!(|http| http.max_connection == after(3600))),
+    ("timeouts.delayed-close-timeout", "3s", both!(|http| http.delayed_close == after(3))),
+    ("timeouts.connection-shutdown-grace-period", "9s", both!(|http| http.drain == after(9))),
+    ("timeouts.connect-timeout", "250ms", |p| p.pipeline.cluster.connect_timeout == Duration::from_millis(250)),
+    ("compression.algorithm", "zstd", both!(|http| http.compression == Compression::Zstd)),
+    ("serverHeaderTransformation", "pass_through", both!(|http| http.server_header == ServerHeader::PassThrough)),
+    ("disableMergeSlashes", "true", both!(|http| !http.merge_slashes)),
+    ("disableAllowChunkedLength", "true", both!(|http| !http.chunked_length)),
+    ("network.num-trusted-hops", "2", both!(|http| http.trusted_hops == 2)),
+    ("network.admin-port", "0", |p| p.pipeline.admin_port == 0),
+    ("default-http-versions", "[HTTP/2]", both!(|http| http.versions == HttpVersions::Http2)),
+    ("listener.connection-balancer", "exact", |p| p.pipeline.connections.even_balance),
+    ("listener.max-requests-per-connection", "7", both!(|http| http.max_requests == Some(7))),
+    ("listener.per-connection-buffer-limit-bytes", "4096", |p| p.pipeline.connections.buffer == 4096),
+    ("listener.socket-options.tos", "64", |p| p.pipeline.connections.type_of_service == 64),
+    ("listener.socket-options.traffic-class", "32", |p| p.pipeline.connections.traffic_class == 32),
+    ("listener.http2-max-concurrent-streams", "5", both!(|http| http.max_streams == 5)),
+    ("listener.max-connections-to-accept-per-socket-event", "3", |p| {
+        p.pipeline.connections.accepted_at_once == Some(3)
+    }),
+    ("cluster.dns-lookup-family", "all", |p| p.pipeline.cluster.dns_family == DnsFamily::All),
+    ("cluster.max-requests-per-connection", "8", |p| p.pipeline.cluster.max_requests == Some(8)),
+    ("cluster.per-connection-buffer-limit-bytes", "8192", |p| p.pipeline.cluster.buffer == Some(8192)),
+    ("cluster.circuit-breakers.max-connections", "1", |p| p.pipeline.cluster.breakers.max_connections == Some(1)),
+    ("cluster.circuit-breakers.max-pending-requests", "2", |p| {
+        p.pipeline.cluster.breakers.max_pending_requests == Some(2)
+    }),
+    ("cluster.circuit-breakers.max-requests", "3", |p| p.pipeline.cluster.breakers.max_requests == Some(3)),
+    ("cluster.circuit-breakers.max-retries", "4", |p| p.pipeline.cluster.breakers.max_retries == Some(4)),
+    ("cluster.circuit-breakers.per-host-max-connections", "5", |p| {
+        p.pipeline.cluster.breakers.per_host_max_connections == Some(5)
+    }),
+    ("cluster.upstream-tls.minimum-protocol-version", "1.3", |p| p.pipeline.cluster.tls.lowest == TlsVersion::V1_3),
+    ("cluster.upstream-tls.maximum-protocol-version", "1.2", |p| p.pipeline.cluster.tls.highest == TlsVersion::V1_2),
+    ("cluster.upstream-tls.cipher-suites", "[AES256-SHA]", |p| p.pipeline.cluster.ciphers == ["AES256-SHA".into()]),
+    ("cluster.upstream-tls.ecdh-curves", "[X25519]", |p| p.pipeline.cluster.curves == ["X25519".into()]),
+    ("metrics.contour.address", "127.0.0.1", |p| p.metrics == "127.0.0.1:8000".parse().unwrap()),
+    ("metrics.contour.port", "9000", |p| p.metrics == "0.0.0.0:9000".parse().unwrap()),
+];
+
+/// Keys whose effect is seen only together with others, or not at all.
+const QUIET: [&str; 4] =
+    ["json-fields", "featureFlags", "tls.fallback-certificate.namespace", "tls.fallback-certificate.name"];
+
+fn after(seconds: u64) -> Timeout {
+    Timeout::After(Duration::from_secs(seconds))
+}
+
+#[test]
+fn every_key_takes_effect() {
+    let usual = plan(&[], "");
+    for (path, value, check) in KEYS {
+        let file = crate::serve::config::tests::file_with(path, value);
+        assert!(!check(&usual), "{path} is so without being written");
+        assert!(check(&plan(&[], &file)), "{file}");
+    }
+    let working = rows().filter(|row| matches!(row.effect, Effect::Works(_))).map(|row| row.path);
+    for path in working.filter(|path| !QUIET.contains(path)) {
+        assert!(KEYS.iter().any(|(key, ..)| *key == path), "nothing shows that {path} takes effect");
+    }
+    let fields = plan(&[], "accesslog-format: json\njson-fields: [method, 'took=%DURATION%']");
+    let format = &fields.pipeline.http_settings.access_log.format;
+    assert_eq!(*format, AccessLogFormat::Json(vec!["method".into(), "took=%DURATION%".into()]));
+    let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
+    let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
+    assert_eq!(fallback, Some(SecretId::new("a", "b")));
+    let narrow = plan(&["--watch-namespaces=projectsesame"], file);
+    assert_eq!(narrow.warnings[0].0, Code::NamespaceNotWatched);
+    assert!(plan(&[], "featureFlags: [useEndpointSlices]").warnings.is_empty());
+    let ours = plan(&[], "metrics: {sesame: {address: '::1', port: 9001}}");
+    assert_eq!(ours.metrics, "[::1]:9001".parse().unwrap());
+}
+
+/// Every flag: how it is written, and what it does.
+const FLAGS: &[(&[&str], Check)] = &[
+    (&["--namespace=edge"], |p| {
+        p.status.addresses == Addresses::of_service("edge", "envoy")
+            && p.lease.as_ref().unwrap().namespace == "edge"
+            && p.status.manager == "sesame-edge"
+    }),
+    (&["--incluster"], |p| p.access.in_cluster),
+    (&["--kubeconfig=/k"], |p| p.access.kubeconfig.as_deref() == Some(Path::new("/k"))),
+    (&["--kubernetes-client-qps=50"], |p| p.access.rate == Some(Rate { per_second: 50.0, burst: 50 })),
+    (&["--kubernetes-client-burst=3"], |p| p.access.rate == Some(Rate { per_second: 5.0, burst: 5 })),
+    (&["--kubernetes-debug=8"], |p| p.warnings[0].0 == Code::SettingNoEffect),
+    (&["--watch-namespaces=projectsesame,shop"], |p| {
+        p.source.namespaces == ["projectsesame".into(), "shop".into()] && p.warnings.is_empty()
+    }),
+    (&["--xds-address=0.0.0.0"], |p| p.xds == "0.0.0.0:8001".parse().unwrap()),
+    (&["--xds-port=9"], |p| p.xds == "127.0.0.1:9".parse().unwrap()),
+    (&["--health-address=127.0.0.1"], |p| p.health == "127.0.0.1:8000".parse().unwrap()),
+    (&["--health-port=9"], |p| p.health == "0.0.0.0:9".parse().unwrap()),
+    (&["--http-address=127.0.0.1"], |p| p.metrics == "127.0.0.1:8000".parse().unwrap()),
+    (&["--http-port=9"], |p| p.metrics == "0.0.0.0:9".parse().unwrap()),
+    (&["--debug-http-address=::1"], |p| p.debug == "[::1]:6060".parse().unwrap()),
+    (&["--debug-http-port=9"], |p| p.debug == "127.0.0.1:9".parse().unwrap()),
+    (&["--disable-leader-election"], |p| p.lease.is_none()),
+    (&["--leader-election-lease-duration=1m"], |p| p.lease.as_ref().unwrap().lease_duration == Duration::from_secs(60)),
+    (&["--leader-election-renew-deadline=9s"], |p| p.lease.as_ref().unwrap().renew_deadline == Duration::from_secs(9)),
+    (&["--leader-election-retry-period=3s"], |p| p.lease.as_ref().unwrap().retry_period == Duration::from_secs(3)),
+    (&["--leader-election-resource-name=a"], |p| p.lease.as_ref().unwrap().name == "a"),
+    (&["--leader-election-resource-namespace=b"], |p| p.lease.as_ref().unwrap().namespace == "b"),
+    (&["--ingress-class-name=a,b"], |p| {
+        p.pipeline.ingress.class_names.len() == 2 && p.pipeline.http_proxy.class_names.len() == 2
+    }),
+    (
+        &["--ingress-status-address=10.0.0.1"],
+        |p| matches!(&p.status.addresses, Addresses::Fixed(one) if one.len() == 1),
+    ),
+    (&["--root-namespaces=a,b"], |p| p.pipeline.http_proxy.root_namespaces == ["a".into(), "b".into()]),
+    (&["--envoy-service-name=proxies"], |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
+    (&["--envoy-service-namespace=edge"], |p| p.status.addresses == Addresses::of_service("edge", "envoy")),
+    (&["--envoy-service-http-address=::"], |p| p.pipeline.http.address == "::".parse::<std::net::IpAddr>().unwrap()),
+    (&["--envoy-service-http-port=80"], |p| p.pipeline.http == Bind::any(80)),
+    (&["--envoy-service-https-address=::"], |p| p.pipeline.https.address == "::".parse::<std::net::IpAddr>().unwrap()),
+    (&["--envoy-service-https-port=443"], |p| p.pipeline.https == Bind::any(443)),
+    (&["--stats-address=::"], |p| p.pipeline.stats.address == "::".parse::<std::net::IpAddr>().unwrap()),
+    (&["--stats-port=9"], |p| p.pipeline.stats == Bind::any(9)),
+    (&["--use-proxy-protocol"], both!(|http| http.proxy_protocol)),
+    (&["--envoy-http-access-log=/a"], |p| &*p.pipeline.http_settings.access_log.path == "/a"),
+    (&["--envoy-https-access-log=/b"], |p| &*p.pipeline.https_settings.access_log.path == "/b"),
+    (&["--accesslog-format=json"], both!(|http| matches!(http.access_log.format, AccessLogFormat::Json(_)))),
+    (&["--sesame-config-name=c"], |p| p.warnings[0].0 == Code::FlagUnsupported),
+    (&["--contour-config-name=c"], |p| p.warnings[0].0 == Code::FlagUnsupported),
+    (&["--packing=scoped"], |p| p.pipeline.packing == Packing::Scoped),
+    (&["--packing=plain"], |p| p.pipeline.packing == Packing::Plain),
+    (&["--self-check"], |p| p.self_check),
+];
+
+/// Flags whose effect other tests show.
+const ELSEWHERE: [&str; 6] =
+    ["config-path", "insecure", "disable-feature", "sesame-cafile", "sesame-cert-file", "sesame-key-file"];
+
+/// Contour's flags of `serve`, beside those that every subcommand has.
+const CONTOUR: &str = "accesslog-format config-path contour-cafile contour-cert-file contour-config-name contour-key-file \
+    debug-http-address debug-http-port disable-feature disable-leader-election envoy-http-access-log \
+    envoy-https-access-log envoy-service-http-address envoy-service-http-port envoy-service-https-address \
+    envoy-service-https-port envoy-service-name envoy-service-namespace health-address health-port http-address http-port \
+    incluster ingress-class-name ingress-status-address insecure kubeconfig kubernetes-client-burst kubernetes-client-qps \
+    kubernetes-debug leader-election-lease-duration leader-election-renew-deadline leader-election-retry-period \
+    leader-election-resource-name leader-election-resource-namespace root-namespaces stats-address stats-port \
+    use-proxy-protocol watch-namespaces xds-address xds-port";
+
+#[test]
+fn every_flag_takes_effect() {
+    let usual = Plan { warnings: vec![(Code::CommandLine, String::new())], ..plan(&[], "") };
+    let default_packing = usual.pipeline.packing;
+    for (line, check) in FLAGS {
+        let is_default = *line == ["--packing=plain"] && default_packing == Packing::Plain
+            || *line == ["--packing=scoped"] && default_packing == Packing::Scoped;
+        assert!(is_default || !check(&usual), "{line:?} is so without being written");
+        assert!(check(&plan(line, "")), "{line:?}");
+    }
+    for arg in Line::command().get_arguments() {
+        let Some(name) = arg.get_long().filter(|name| !["help", "version"].contains(name)) else { continue };
+        let shown = FLAGS.iter().any(|(line, _)| line[0].split('=').next() == Some(&format!("--{name}")));
+        assert!(shown || ELSEWHERE.contains(&name), "nothing shows that --{name} takes effect");
+    }
+}
+
+#[test]
+fn every_flag_of_contour_is_there() {
+    let command = flags::with_contour_names(Line::command(), |_| false);
+    let mut known: Vec<&str> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+    known.extend(command.get_arguments().filter_map(|arg| arg.get_visible_aliases()).flatten());
+    for name in CONTOUR.split_whitespace() {
+        assert!(known.contains(&name), "--{name}");
+    }
+    assert!(command.get_arguments().any(|arg| arg.get_short() == Some('c')));
+    let features = "extensionservices tlsroutes grpcroutes tcproutes backendtlspolicies";
+    let line: Vec<String> = features.split(' ').map(|name| format!("--disable-feature={name}")).collect();
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    assert_eq!(args(&line).disable_feature.len(), 5);
+    assert!(plan(&line, "").warnings.is_empty());
+}
+
+#[test]
+fn the_defaults_are_contours() {
+    let plan = plan(&[], "");
+    let addresses = [plan.xds, plan.health, plan.metrics, plan.debug].map(|address| address.to_string());
+    assert_eq!(addresses, ["127.0.0.1:8001", "0.0.0.0:8000", "0.0.0.0:8000", "127.0.0.1:6060"]);
+    let lease = plan.lease.unwrap();
+    assert_eq!((&*lease.namespace, &*lease.name), ("projectsesame", "leader-elect"));
+    assert!(lease.identity.starts_with("sesame-0_"), "{}", lease.identity);
+    let times = [lease.lease_duration, lease.renew_deadline, lease.retry_period].map(|time| time.as_secs());
+    assert_eq!(times, [15, 10, 2]);
+    assert_eq!(plan.status.addresses, Addresses::of_service("projectsesame", "envoy"));
+    assert_eq!((&*plan.status.instance, &*plan.status.manager), ("sesame-0", "sesame"));
+    assert_eq!(plan.pipeline, pipeline::Settings::default());
+    assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
+    assert!(plan.source.namespaces.is_empty());
+    assert!(!plan.source.kinds.contains(&Kind::ConfigMap) && plan.source.kinds.contains(&Kind::Secret));
+    assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
+}
+
+#[test]
+fn a_flag_stands_above_the_file() {
+    let file = "incluster: true\nkubeconfig: /file\nkubernetesClientQPS: 1\nkubernetesClientBurst: 1\n\
+                ingress-status-address: 10.0.0.1\nenvoy-service-name: file\nenvoy-service-namespace: file\n\
+                accesslog-format: json\nmetrics: {contour: {address: 127.0.0.1, port: 1}}\n";
+    let by_file = plan(&[], file);
+    assert!(by_file.access.in_cluster);
+    assert_eq!(by_file.metrics, "127.0.0.1:1".parse().unwrap());
+    let line = [
+        "--kubeconfig=/flag",
+        "--kubernetes-client-qps=9",
+        "--kubernetes-client-burst=9",
+        "--ingress-status-address=a.example",
+        "--accesslog-format=envoy",
+        "--http-address=0.0.0.0",
+        "--http-port=2",
+    ];
+    let both = plan(&line, file);
+    assert_eq!((both.access.in_cluster, both.access.kubeconfig.as_deref()), (false, Some(Path::new("/flag"))));
+    assert_eq!(both.access.rate, Some(Rate { per_second: 9.0, burst: 9 }));
+    assert_eq!(both.status.addresses, "a.example".parse().unwrap());
+    assert_eq!(both.pipeline.http_settings.access_log.format, AccessLogFormat::Envoy);
+    assert_eq!(both.metrics, "0.0.0.0:2".parse().unwrap());
+    let service = plan(&["--envoy-service-name=flag", "--envoy-service-namespace=flag"], "envoy-service-name: file");
+    assert_eq!(service.status.addresses, Addresses::of_service("flag", "flag"));
+    assert_eq!(plan(&["--kubernetes-client-qps=-1"], file).access.rate, None);
+}
+
+#[test]
+fn xds_has_all_three_files_or_the_word_insecure() {
+    let files = ["--sesame-cafile=ca", "--contour-cert-file=cert", "--sesame-key-file=key"];
+    let security = attempt(&files, "").unwrap().security.unwrap();
+    let paths = [security.ca, security.certificate, security.key];
+    assert_eq!(paths.map(|path| path.display().to_string()), ["ca", "cert", "key"]);
+    assert!(plan(&[], "").security.is_none());
+    for line in [&files[..2], &files[1..], &[]] {
+        assert!(refusal(line).contains("--sesame-cafile"), "{line:?}");
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_or_told() {
+    let roots = refusal(&["--insecure", "--root-namespaces=a,b", "--watch-namespaces=a"]);
+    assert!(roots.contains("has b"), "{roots}");
+    let times = refusal(&["--insecure", "--leader-election-lease-duration=5s"]);
+    assert!(times.contains("--leader-election"), "{times}");
+    let [(code, why)] = &plan(&["--watch-namespaces=shop"], "").warnings[..] else { panic!("one warning") };
+    assert_eq!(*code, Code::NamespaceNotWatched);
+    assert!(why.contains("projectsesame/envoy"), "{why}");
+    assert!(plan(&["--watch-namespaces=shop", "--ingress-status-address=10.0.0.1"], "").warnings.is_empty());
+}
+
+#[test]
+fn a_replica_is_called_by_its_pod_or_its_host() {
+    let named = |vars: &[(&str, &str)]| {
+        let env = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Plan::new(&args(&["--insecure"]), Config::default(), env).unwrap().status.instance
+    };
+    assert_eq!(named(&[("POD_NAME", "pod"), ("HOSTNAME", "host")]), "pod");
+    assert_eq!(named(&[("POD_NAME", ""), ("HOSTNAME", "host")]), "host");
+    assert_eq!(named(&[]), "sesame");
+}
