@@ -78,7 +78,7 @@ const ALONE: [&str; 73] = [
 ];
 
 /// Operators that write a header; `(name)`, `(name?other)`, and a length behind that.
-const HEADERS: [&str; 4] = ["REQ", "REQ_WITHOUT_QUERY", "RESP", "TRAILER"];
+const HEADERS: [&str; 3] = ["REQ", "RESP", "TRAILER"];
 
 /// Why Envoy would refuse a form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -155,7 +155,7 @@ fn is_time(format: &str) -> bool {
     while let Some(at) = rest.find('%') {
         let word = rest[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit());
         match word.chars().next() {
-            Some(c) if "aAbBdDeFhHIjmMnpSstTuUwWyYzZ%f".contains(c) => rest = &word[c.len_utf8()..],
+            Some(c) if "aAbBdDeFhHIjmMpSsTuUwWyYzZ%f".contains(c) => rest = &word[c.len_utf8()..],
             _ => return false,
         }
     }
