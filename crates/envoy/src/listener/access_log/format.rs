@@ -176,7 +176,7 @@ fn is_header(name: &str) -> bool {
 pub fn everything() -> String {
     let alone = ALONE.iter().map(|name| format!("%{name}%"));
     let headers = HEADERS.iter().flat_map(|name| [format!("%{name}(X-A)%"), format!("%{name}(X-A?:AUTHORITY):7%")]);
-    let times = ["%START_TIME(%s.%3f)%", "%START_TIME(%Y/%m/%dT%H:%M:%S%z %s)%"].map(str::to_owned);
+    let times = ["%START_TIME(%s.%3f)%", "%START_TIME(%Y/%m/%dT%H:%M:%S%z_%s)%"].map(str::to_owned);
     alone.chain(headers).chain(times).chain(["100%%".to_owned()]).collect::<Vec<_>>().join(" ") + "\n"
 }
 
