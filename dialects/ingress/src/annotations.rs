@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         let versions = TlsVersions { lowest, highest }.within(allowed);
         if versions.is_empty() {
             let TlsVersions { lowest, highest } = versions;
-            let why = format!("no version that is allowed lies between {lowest} and {highest}");
+            let why = format!("no version lies between {lowest} and {highest}");
             self.verdicts.push(Verdict::new(Code::TlsVersions, self.subject.at("metadata.annotations"), why));
             return None;
         }
