@@ -5,7 +5,6 @@ mod certgen;
 mod cli;
 mod echo;
 mod run;
-#[cfg_attr(not(test), expect(dead_code, reason = "the server that takes these flags is yet to come"))]
 pub mod serve;
 mod supervised;
 mod version;
