@@ -94,6 +94,7 @@ codes! {
     1024 SettingNoEffect Warning "a flag or a key of the configuration file has no effect" "remove it";
     1025 FlagUnsupported Warning "a flag is not supported yet" "remove it, or wait for a version that has it; everything else works without it";
     1026 NamespaceNotWatched Warning "something is looked for in a namespace that is not read" "add the namespace to --watch-namespaces";
+    1029 StateDiverged Error "a table is not what a build from nothing would make it" "report it with the names in the message; a restart builds everything anew, and proxies serve on meanwhile";
 
     2001 NotYaml Error "the text is not YAML" "mend the syntax at the place shown; the last good objects of the file stay in force";
     2002 NotDecodable Error "the object does not have the shape of its kind" "correct the field that is named";

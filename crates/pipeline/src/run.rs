@@ -30,8 +30,6 @@ pub struct Output {
     pub xds: xds::Changes,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
-    /// The Secrets that are asked for and were not before, and those that no longer are.
-    pub wants: Wants,
     /// All that this replica withholds because proxies refused it, if that has changed: for other replicas.
     pub holds: Option<Vec<Hold>>,
     /// Resources of which the pipeline wants to hear whether they are taken or refused: for [`xds::Court::expect`], after
@@ -92,17 +90,24 @@ impl Pipeline {
         self.quarantine.share(&mut self.engine, others);
     }
 
-    /// Works for one slice. While more waits, only endpoints and clusters come out, so that a long batch holds up no
-    /// endpoint; the rest comes out together at the end, and removals with it.
+    /// Works for one slice. While more waits, endpoints and clusters come out, so that a long batch holds up no endpoint;
+    /// the rest comes out together, and removals with it, when nothing waits and [`Self::finish`] is asked.
     pub fn step(&mut self, output: &mut Output) -> Progress {
         let progress = self.engine.run(SLICE);
-        if self.engine.is_settled() {
-            self.finish(output);
-        } else {
+        if !self.engine.is_settled() {
             let _drained = self.engine.drain_lane(SLICE);
             resources::lane_changes(&mut self.engine, &mut output.xds);
         }
         progress
+    }
+
+    /// How the set of wanted Secrets has changed since the last time.
+    ///
+    /// A Secret that is under way is not one that is missing: whoever brings Secrets only when they are wanted brings the
+    /// new ones, there or not, and steps on, before it asks for what came out.
+    pub fn wants(&mut self) -> Wants {
+        let wanted = self.engine.changes::<Wanted>();
+        Wants { new: wanted.set.into_iter().map(|(id, _)| id).collect(), gone: wanted.gone }
     }
 
     /// Works until nothing waits.
@@ -113,7 +118,8 @@ impl Pipeline {
         output
     }
 
-    fn finish(&mut self, output: &mut Output) {
+    /// Everything that has come out since the last time, once nothing waits.
+    pub fn finish(&mut self, output: &mut Output) {
         if self.quarantine.tidy(&mut self.engine) {
             self.engine.settle();
         }
@@ -123,9 +129,6 @@ impl Pipeline {
         let verdicts = self.engine.changes::<Verdicts>();
         output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
-        let wanted = self.engine.changes::<Wanted>();
-        output.wants.new.extend(wanted.set.into_iter().map(|(id, _)| id));
-        output.wants.gone.extend(wanted.gone);
     }
 
     /// The self-signed certificates that chains wait for. Whoever makes one hands it in by [`Self::sign`].

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use engine::Progress;
 use kinds::{Object, ObjectKey};
 use pipeline::{Hold, Output, Pipeline, Settings, settings::Packing};
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -282,7 +283,9 @@ fn run(settings: &Settings, script: Vec<Edit>) {
             }
             Edit::Step => {
                 let mut output = Output::default();
-                let _more = pipeline.step(&mut output);
+                if pipeline.step(&mut output) == Progress::Settled {
+                    pipeline.finish(&mut output);
+                }
                 told(output, &mut known, &mut holds);
             }
             Edit::Settle => {

@@ -9,6 +9,7 @@ pub mod serve;
 mod supervised;
 mod version;
 
+use admin::LogFilter;
 use anyhow::Result;
 use clap::Subcommand;
 
@@ -20,20 +21,22 @@ pub enum Command {
     Cli(cli::Args),
     Echo(echo::Args),
     Run(run::Args),
+    Serve(serve::Args),
     Supervised(supervised::Args),
     /// Print what this program is
     Version,
 }
 
 impl Command {
-    /// Does it.
-    pub async fn run(self) -> Result<()> {
+    /// Does it. What is logged can be changed by `log`.
+    pub async fn run(self, log: LogFilter) -> Result<()> {
         match self {
             Command::Bootstrap(args) => bootstrap::run(args),
             Command::Certgen(args) => certgen::run(args).await,
             Command::Cli(args) => cli::run(args).await,
             Command::Echo(args) => echo::run(args).await,
             Command::Run(args) => run::run(args).await,
+            Command::Serve(args) => serve::run(args, log).await,
             Command::Supervised(args) => supervised::run(args),
             Command::Version => version::run(),
         }

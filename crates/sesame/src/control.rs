@@ -1,23 +1,27 @@
 //! The control loop: what sources say goes into the pipeline, what comes out goes to the xDS server and to whoever listens.
 //!
 //! There are no timers. A batch is taken as soon as anything has changed; while it is worked on, further changes gather.
-//! Nothing is published before every source has said everything it knows: a proxy never sees half a world.
+//! Nothing is published before every source has said everything it knows, and every Secret that is referred to has been
+//! looked for: a proxy never sees half a world. What proxies refuse comes back as a change like any other.
+
+mod secrets;
+mod signing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use certgen::Authority;
+use engine::{Divergence, Progress};
 use futures::FutureExt;
-use model::tls::KeyPair;
-use model::{ObjectRef, SecretId, Verdict};
+use kinds::{Kind, Object, ObjectKey};
+use model::{ObjectRef, Verdict};
 use pipeline::{Output, Pipeline};
 use source::{Batch, Feed, Origins, Problem, Subject};
-use tracing::{debug, error, warn};
-use xds::{Fleet, Server};
+use tracing::{debug, error};
+use xds::{Court, Fleet, Ruling, Server};
 
-/// How long a certificate that we sign ourselves is valid: longer than anybody works on one thing.
-const SELF_SIGNED_FOR: Duration = Duration::from_secs(60 * 60 * 24 * 30);
+pub use secrets::Secrets;
+use signing::Signer;
 
 /// What a batch brought, for people.
 pub struct News<'a> {
@@ -25,12 +29,33 @@ pub struct News<'a> {
     pub problems: &'a BTreeMap<Subject, Vec<Problem>>,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: &'a [(ObjectRef, Option<Arc<Vec<Verdict>>>)],
+    /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
+    pub objects: Vec<(ObjectKey, Option<Object>)>,
     /// Where objects stand in files.
     pub origins: &'a Origins,
+    /// The pipeline as it is now.
+    pub pipeline: &'a Pipeline,
+    /// Whether every source has said everything it knows.
+    pub is_synced: bool,
     /// Whether anything was sent to proxies.
     pub published: bool,
     /// How long it took from the change to the bytes.
     pub took: Duration,
+}
+
+/// What there is to work on.
+enum Input {
+    /// Something of a source.
+    Batch(Batch),
+    /// What proxies made of a resource.
+    Ruling(Ruling),
+}
+
+/// What sources brought, while a batch is worked on.
+#[derive(Default)]
+struct Brought {
+    problems: BTreeMap<Subject, Vec<Problem>>,
+    objects: Vec<(ObjectKey, Option<Object>)>,
 }
 
 /// The loop and what it holds.
@@ -38,67 +63,148 @@ pub struct Control {
     pipeline: Pipeline,
     server: Server,
     fleet: Fleet,
+    court: Court,
     origins: Origins,
-    authority: Option<Authority>,
+    signer: Signer,
+    secrets: Option<Secrets>,
+    tells: fn(Kind) -> bool,
+    checks: bool,
     /// Every source has said everything it knows.
-    synced: bool,
+    is_synced: bool,
     /// Proxies have been given a whole world, so parts of the next one may go out early.
-    complete: bool,
+    is_complete: bool,
 }
 
 impl Control {
     /// A loop that feeds one fleet of a server.
     pub fn new(pipeline: Pipeline, server: Server, fleet: Fleet) -> Self {
-        Self { pipeline, server, fleet, origins: Origins::default(), authority: None, synced: false, complete: false }
+        Self {
+            pipeline,
+            court: Court::new(&server, fleet.clone()),
+            server,
+            fleet,
+            origins: Origins::default(),
+            signer: Signer::default(),
+            secrets: None,
+            tells: |_| false,
+            checks: false,
+            is_synced: false,
+            is_complete: false,
+        }
+    }
+
+    /// The same, with Secrets that the source brings only when it is asked for them.
+    pub fn fetching(self, secrets: Secrets) -> Self {
+        Self { secrets: Some(secrets), ..self }
+    }
+
+    /// The same, with news of the objects of some kinds.
+    pub fn telling(self, tells: fn(Kind) -> bool) -> Self {
+        Self { tells, ..self }
+    }
+
+    /// The same, comparing every table with a build from nothing after each batch.
+    pub fn checking(self, checks: bool) -> Self {
+        Self { checks, ..self }
     }
 
     /// Works until every source has ended; tells what each batch brought.
-    pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(&News<'_>)) {
-        while let Some(batch) = feed.next().await {
+    ///
+    /// # Errors
+    /// That the check found a table to be other than a build from nothing.
+    pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(News<'_>)) -> Result<(), Divergence> {
+        while let Some(input) = self.next(&mut feed).await {
             let begun = Instant::now();
-            let mut problems = self.take(batch);
+            let mut brought = Brought::default();
+            match input {
+                Input::Batch(batch) => self.take(batch, &mut brought),
+                Input::Ruling(ruling) => self.pipeline.hear(&ruling),
+            }
             let mut output = Output::default();
-            let published = self.synced && self.work(&mut feed, &mut problems, &mut output).await;
+            let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
             let took = begun.elapsed();
             debug!(?took, published, "batch done");
-            tell(&News { problems: &problems, verdicts: &output.verdicts, origins: &self.origins, published, took });
+            if self.checks && self.is_synced {
+                self.pipeline.self_check()?;
+            }
+            tell(News {
+                problems: &brought.problems,
+                verdicts: &output.verdicts,
+                objects: brought.objects,
+                origins: &self.origins,
+                pipeline: &self.pipeline,
+                is_synced: self.is_synced,
+                published,
+                took,
+            });
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self, feed: &mut Feed) -> Option<Input> {
+        let answers = async {
+            match &mut self.secrets {
+                Some(secrets) => secrets.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            batch = feed.next() => batch.map(Input::Batch),
+            batch = answers => batch.map(Input::Batch),
+            ruling = self.court.next() => Some(Input::Ruling(ruling)),
         }
     }
 
     /// Works off everything that waits, and what comes in meanwhile; says whether anything was published.
-    async fn work(
-        &mut self,
-        feed: &mut Feed,
-        problems: &mut BTreeMap<Subject, Vec<Problem>>,
-        output: &mut Output,
-    ) -> bool {
+    async fn work(&mut self, feed: &mut Feed, brought: &mut Brought, output: &mut Output) -> bool {
         let mut published = false;
         loop {
-            let more = self.pipeline.step(output) == engine::Progress::More;
-            if !more && self.sign() {
+            if self.pipeline.step(output) == Progress::More {
+                if self.is_complete {
+                    published |= self.publish(output);
+                }
+                if let Some(Some(batch)) = feed.next().now_or_never() {
+                    self.take(batch, brought);
+                }
+                tokio::task::yield_now().await;
                 continue;
             }
-            if !more || self.complete {
-                published |= self.publish(output);
+            if self.signer.sign(&mut self.pipeline) {
+                continue;
             }
-            if !more {
-                self.complete = true;
-                return published;
+            if let Some(secrets) = &mut self.secrets {
+                let settled = secrets.ask(&mut self.pipeline);
+                if secrets.is_waiting() {
+                    // Nothing else is taken meanwhile: while new ones are asked for all the time, old ones must come out.
+                    let Some(answers) = secrets.next().await else { return published };
+                    self.take(answers, brought);
+                    continue;
+                }
+                if !settled {
+                    continue;
+                }
             }
-            if let Some(Some(batch)) = feed.next().now_or_never() {
-                problems.extend(self.take(batch));
-            }
-            tokio::task::yield_now().await;
+            self.pipeline.finish(output);
+            published |= self.publish(output);
+            self.court.expect(std::mem::take(&mut output.probes));
+            self.is_complete = true;
+            return published;
         }
     }
 
-    fn take(&mut self, batch: Batch) -> BTreeMap<Subject, Vec<Problem>> {
+    fn take(&mut self, batch: Batch, brought: &mut Brought) {
         self.origins.apply(&batch);
-        self.synced |= batch.synced;
+        self.is_synced |= batch.synced;
         for change in batch.changes {
+            if self.secrets.as_mut().is_some_and(|secrets| !secrets.admits(&change.key)) {
+                continue;
+            }
+            if (self.tells)(change.key.kind) {
+                brought.objects.push((change.key.clone(), change.object.clone()));
+            }
             self.pipeline.put(&change.key, change.object);
         }
-        batch.problems
+        brought.problems.extend(batch.problems);
     }
 
     fn publish(&mut self, output: &mut Output) -> bool {
@@ -111,30 +217,5 @@ impl Control {
             error!(%error, "nothing of the batch was sent to proxies");
         }
         published.is_ok()
-    }
-
-    /// Makes the certificates of hosts without a Secret; says whether there were any.
-    fn sign(&mut self) -> bool {
-        let wanted = self.pipeline.unsigned();
-        let mut any = false;
-        for id in wanted {
-            match self.signed(&id) {
-                Ok(pair) => {
-                    self.pipeline.sign(&id, pair);
-                    any = true;
-                }
-                Err(error) => warn!(host = %id.name, %error, "no certificate could be made"),
-            }
-        }
-        any
-    }
-
-    fn signed(&mut self, id: &SecretId) -> Result<KeyPair, certgen::IssueError> {
-        let authority = match self.authority.take() {
-            Some(authority) => authority,
-            None => Authority::new(SystemTime::now(), SELF_SIGNED_FOR)?,
-        };
-        let pair = self.authority.insert(authority).host(&id.name)?;
-        Ok(KeyPair { chain: pair.certificate.into(), key: pair.key.into() })
     }
 }

@@ -1,16 +1,20 @@
 //! What is logged, and in which form.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
+use admin::LogFilter;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::reload::Handle;
 
 /// Flags that every subcommand has.
 #[derive(Debug, clap::Args)]
 #[group(id = "logging")]
 pub struct Args {
     /// What to log: off, error, warn, info, debug or trace, also per module (`info,echo=debug`)
-    #[arg(long, global = true, env = "SESAME_LOG", default_value = "info", value_name = "FILTER")]
+    // The library of the API server calls every failed connection an error; what comes of it is said by those who ask.
+    #[arg(long, global = true, env = "SESAME_LOG", default_value = "info,kube_client=off", value_name = "FILTER")]
     log: EnvFilter,
     /// How to log it
     #[arg(long, global = true, env = "SESAME_LOG_FORMAT", value_enum, default_value = "text", value_name = "FORMAT")]
@@ -29,15 +33,36 @@ enum Format {
     Json,
 }
 
-/// Sets up the log of the process, on standard error.
-pub fn start(args: Args) {
+/// Sets up the log of the process, on standard error; gives the way to change what is logged.
+pub fn start(args: Args) -> LogFilter {
     let filter = if args.debug { EnvFilter::new("debug") } else { args.log };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match args.log_format {
-        Format::Text => log.init(),
-        Format::Json => log.json().init(),
+        Format::Text => {
+            let log = log.with_filter_reloading();
+            let filter = changeable(log.reload_handle());
+            log.init();
+            filter
+        }
+        Format::Json => {
+            let log = log.json().with_filter_reloading();
+            let filter = changeable(log.reload_handle());
+            log.init();
+            filter
+        }
+    }
+}
+
+fn changeable<S: 'static>(handle: Handle<EnvFilter, S>) -> LogFilter {
+    let reading = handle.clone();
+    LogFilter {
+        get: Arc::new(move || reading.with_current(ToString::to_string).unwrap_or_default()),
+        set: Arc::new(move |text| {
+            let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+            handle.reload(filter).map_err(|error| error.to_string())
+        }),
     }
 }

@@ -7,8 +7,8 @@ mod logging;
 mod output;
 mod problem;
 mod run;
-#[cfg_attr(not(test), expect(dead_code, reason = "the server that takes a plan is yet to come"))]
 mod serve;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -28,10 +28,10 @@ struct Args {
 async fn main() -> ExitCode {
     let matches = flags::with_contour_names(Args::command(), |name| std::env::var_os(name).is_some()).get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    logging::start(args.logging);
+    let log = logging::start(args.logging);
     // One provider for every TLS connection of the process; whoever was first is the same.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    match args.command.run().await {
+    match args.command.run(log).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,6 +1,123 @@
-//! `sesame serve`: the command line and the configuration file, and what they mean.
+//! `sesame serve`, wired: a Kubernetes API server in, an xDS server for fleets of Envoy out, and what became of every
+//! object written on the object.
+//!
+//! ```text
+//! source::Cluster ──objects, answers──→ Control ──resources──→ xds::Server ⇄ Envoys
+//!                                          ├──→ status (events, addresses; the lease holder writes)
+//!                                          └──→ admin (health, metrics, debug pages)
+//! ```
+//!
+//! Every part is a task of its own under one roof ([`tasks`]): one that fails ends the program, which a supervisor starts
+//! anew, and proxies meanwhile serve on with what they have. An API server that is away is no failure.
 
 pub mod config;
+mod listen;
 #[cfg(test)]
 mod page;
 pub mod plan;
+mod report;
+mod tasks;
+
+use std::sync::Arc;
+
+use admin::{BuildInfo, LogFilter, Readiness, Views};
+use anyhow::{Context, Result};
+use model::Code;
+use pipeline::Pipeline;
+use prometheus_client::registry::Registry;
+use source::Cluster;
+use source::feed::CAPACITY;
+use status::{Election, Leadership};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use xds::{Fleet, Security, Server, Tls};
+
+use crate::control::{Control, Secrets};
+use crate::problem::Coded;
+use crate::signals;
+use listen::Listeners;
+use plan::Plan;
+use report::Desk;
+use tasks::Tasks;
+
+/// Serves until SIGTERM or Ctrl-C.
+pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
+    let stop_signal = signals::stop()?;
+    for (code, warning) in &plan.warnings {
+        warn!("{code}: {warning} ({})", code.help());
+    }
+    // What cannot be had is said at once, before anything is asked of the API server.
+    let security = security(&plan)?;
+    let listeners = Listeners::bind(&plan).await?;
+    let client = plan.access.connect().await;
+    let client = client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
+    let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
+    let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
+    let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
+
+    let server = Server::new(xds::Config { identifier: plan.status.instance.clone(), ..xds::Config::default() });
+    let (cluster, wants) = Cluster::new(client.clone(), plan.source.clone());
+    let ((objects, feed), (answers, answered)) = (source::feed(CAPACITY), source::feed(CAPACITY));
+    let control = Control::new(Pipeline::new(&plan.pipeline), server.clone(), Fleet::Shared)
+        .fetching(Secrets::new(wants, answered))
+        .telling(status::report::wants)
+        .checking(plan.self_check);
+    let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
+    let (recorder, board) = admin::board();
+    let readiness = Readiness::default();
+    let mut desk = Desk::new(reporter, recorder, readiness.task("the first build"));
+
+    let mut registry = Registry::default();
+    BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
+        .register(&mut registry);
+    board.register(&mut registry);
+    server.register(&mut registry);
+    writer.register(&mut registry);
+    leadership.register(&mut registry);
+    let health = admin::health(&readiness);
+    let metrics = admin::metrics(Arc::new(registry));
+    let debug = admin::debug(Views { board, server: server.clone(), log: Some(log) });
+
+    let stop = CancellationToken::new();
+    let mut tasks = Tasks::new(stop.clone());
+    let xds_address = listeners.xds.local_addr().context("cannot tell the address of the xDS server")?;
+    let (xds, pages) = listeners.pages(health, metrics, debug);
+    for (listener, router) in pages {
+        let served = admin::serve(listener, router, stop.clone().cancelled_owned());
+        tasks.spawn("pages for operators", async { served.await.context("pages for operators cannot be served") });
+    }
+    tasks.spawn("reports of refusals", {
+        let events = server.events();
+        async move { report::refusals(events).await }
+    });
+    if let Some(election) = election {
+        tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()));
+    }
+    tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()));
+    tasks.spawn("the xDS server", {
+        let stop = stop.clone();
+        async move { server.serve(xds, security, stop.cancelled_owned()).await.context("the xDS server failed") }
+    });
+    tasks.spawn("the control loop", async move {
+        let ended = control.run(feed, move |news| desk.tell(news)).await;
+        ended.coded(Code::StateDiverged, || "a table is not what a build from nothing would make it".to_owned())
+    });
+    tasks.spawn("the source", async move {
+        let _nobody_listens = cluster.run(objects, answers).await;
+        Ok(())
+    });
+    info!(xds = %xds_address, leases = plan.lease.is_some(), "serving");
+
+    tasks.run(stop_signal).await
+}
+
+fn security(plan: &Plan) -> Result<Security> {
+    let Some(files) = plan.security.clone() else {
+        warn!("--insecure: whoever reaches the xDS server gets the keys of every host; this is for development only");
+        return Ok(Security::Insecure);
+    };
+    let loaded = Tls::load(files);
+    let tls =
+        loaded.coded(Code::CertificateFiles, || "the certificates of the xDS server cannot be used".to_owned())?;
+    Ok(Security::Tls(Arc::new(tls)))
+}

@@ -17,7 +17,8 @@
 //! * **Lean.** Objects are decoded straight from their bytes into the lean types of [`kinds`]. Of Secrets and ConfigMaps
 //!   only names are watched, and their contents are fetched for those that [`Wants`] asks for.
 //! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
-//!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time.
+//!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time. A kind that is there
+//!   and that we may not read is another matter: nothing is served without it.
 //! * **An API server that is away changes nothing.** Every task tries again with growing pauses; the first that gets
 //!   through wakes the others, so that all kinds catch up together.
 
@@ -83,19 +84,21 @@ impl Cluster {
         (Self { api, targets, wants: wants.clone(), fetcher }, wants)
     }
 
-    /// Reads everything, says so, and then tells of every change until nobody listens any more.
+    /// Reads everything, says so, and then tells of every change until nobody listens any more. What [`Wants`] asked for
+    /// goes another way than the rest, so that whoever waits for an answer is not told other things meanwhile.
     ///
     /// # Panics
     /// With a task of its own that panicked: half a source is none.
-    pub async fn run(self, mut feeder: Feeder) -> Closed {
+    pub async fn run(self, mut objects: Feeder, mut answers: Feeder) -> Closed {
         let Self { api, targets, wants, fetcher } = self;
         let mut tasks = JoinSet::new();
         for target in targets {
-            tasks.spawn(Follower::new(target, api.clone(), feeder.another(), wants.clone()).run());
+            tasks.spawn(Follower::new(target, api.clone(), objects.another(), wants.clone()).run());
         }
-        // What is fetched is asked for by whoever has read the rest.
-        feeder.synced();
-        tasks.spawn(fetcher.run(feeder));
+        objects.synced();
+        // Nobody has asked for anything yet.
+        answers.synced();
+        tasks.spawn(fetcher.run(answers));
         match tasks.join_next().await {
             Some(Ok(Closed)) | None => Closed,
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),

@@ -20,6 +20,7 @@ pub mod net;
 pub mod probe;
 pub mod process;
 pub mod state;
+pub mod wire;
 pub mod xds_client;
 
 mod report;
@@ -35,4 +36,5 @@ pub use load::Load;
 pub use net::Net;
 pub use process::{Command, Process};
 pub use state::StateDir;
+pub use wire::Wire;
 pub use xds_client::XdsClient;

@@ -14,7 +14,6 @@ use pipeline::{Output, Pipeline};
 use source::Folder;
 use source::folder::Limits;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use xds::{Event, Fleet, Security, Server, Tls};
@@ -24,6 +23,7 @@ use crate::problem::Coded;
 use crate::run::premises::Premises;
 use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, say};
+use crate::signals;
 
 /// Serve a folder of YAML with an Envoy on this machine
 ///
@@ -85,14 +85,14 @@ pub async fn run(args: Args) -> Result<()> {
     if args.once {
         return check_once(&args, &settings);
     }
-    let stop = stop_signal()?;
+    let stop = signals::stop()?;
     let opened = Folder::open(&args.folder, Limits::default());
     let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
     let server = Server::new(xds::Config::default());
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared);
     let mut terminal = Terminal::new();
-    let control = control.run(feed, move |news| terminal.tell(news));
+    let control = control.run(feed, move |news| terminal.tell(&news));
     let reading = async {
         let _nobody_listens = folder.run(feeder).await;
     };
@@ -177,23 +177,21 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     let Output { verdicts, .. } = pipeline.settle();
     let mut terminal = Terminal::new();
     let took = begun.elapsed();
-    terminal.tell(&News { problems: &batch.problems, verdicts: &verdicts, origins: &origins, published: false, took });
+    terminal.tell(&News {
+        problems: &batch.problems,
+        verdicts: &verdicts,
+        objects: Vec::new(),
+        origins: &origins,
+        pipeline: &pipeline,
+        is_synced: true,
+        published: false,
+        took,
+    });
     match terminal.errors() {
         0 => Ok(()),
         1 => bail!("there is 1 error"),
         errors => bail!("there are {errors} errors"),
     }
-}
-
-fn stop_signal() -> Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 impl Args {

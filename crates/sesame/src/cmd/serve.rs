@@ -1,14 +1,20 @@
 //! `sesame serve`: the controller of a cluster. Contour's flags and variables, and a few of our own.
 
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use admin::LogFilter;
+use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use model::timeout::parse_duration;
+use source::snippet::{self, Style};
 use status::Addresses;
 
 use crate::flags;
+use crate::serve::config::Config;
+use crate::serve::plan::Plan;
 
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -194,6 +200,32 @@ pub enum Packing {
     Plain,
     /// Each host in one of its own
     Scoped,
+}
+
+/// Serves until SIGTERM or Ctrl-C.
+pub async fn run(args: Args, log: LogFilter) -> Result<()> {
+    let config = args.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
+    let plan = Plan::new(&args, config, |name| std::env::var(name).ok())?;
+    if plan.verbose {
+        (log.set)("debug").map_err(|why| anyhow!("the log cannot be set to debug: {why}"))?;
+    }
+    crate::serve::run(plan, log).await
+}
+
+/// Reads the configuration file; everything that is wrong with it is shown at its place.
+fn read(path: &Path) -> Result<Config> {
+    let problems = match Config::read(path) {
+        Ok(config) => return Ok(config),
+        Err(problems) => problems,
+    };
+    let style = if std::io::stderr().is_terminal() { Style::Colour } else { Style::Plain };
+    for problem in &problems {
+        eprintln!("{}\n", snippet::problem(problem, style));
+    }
+    match problems.len() {
+        1 => bail!("there is 1 error in {}", path.display()),
+        errors => bail!("there are {errors} errors in {}", path.display()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

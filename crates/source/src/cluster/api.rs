@@ -5,7 +5,7 @@
 
 use crate::cluster::{
     Timing,
-    head::Status,
+    head::{Kinds, Status},
     lines::Lines,
     patience::{Link, jittered},
     target::{Target, object_url},
@@ -108,6 +108,18 @@ impl Api {
     /// says "not found" and "forbidden" of what is there.
     pub async fn is_ready(&self) -> bool {
         self.bytes("/readyz", "*/*").await.is_ok()
+    }
+
+    /// Whether the API server has the kind at all; it tells this even those who may not read it.
+    pub async fn has(&self, target: &Target) -> bool {
+        let (path, name) = target.discovery();
+        match self.bytes(&path, "application/json").await {
+            Ok(body) => match serde_json::from_slice::<Kinds<'_>>(&body) {
+                Ok(Kinds { resources }) => resources.iter().any(|kind| kind.name == name),
+                Err(_) => true,
+            },
+            Err(failure) => !matches!(failure, Failure::Missing(_)),
+        }
     }
 
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {

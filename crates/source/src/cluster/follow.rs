@@ -142,7 +142,12 @@ impl Follower {
                 let is_old =
                     matches!(self.presence, Presence::Doubtful(since) if since.elapsed() > self.api.timing.doubt);
                 if is_old || self.api.is_ready().await {
-                    return self.absent(why.clone(), matches!(failure, Failure::Missing(_))).await;
+                    let is_missing = match failure {
+                        Failure::Missing(_) => true,
+                        // Nobody has rights to what is not there.
+                        _ => self.target.is_custom() && !self.api.has(&self.target).await,
+                    };
+                    return self.absent(why.clone(), is_missing).await;
                 }
                 self.doubt();
             }
@@ -161,8 +166,9 @@ impl Follower {
 
     /// The API server is in good order and says that the kind is not there, or not for us.
     async fn absent(&mut self, why: String, is_missing: bool) -> Result<Pause, Closed> {
+        let is_harmless = if is_missing { self.target.is_custom() } else { self.target.is_optional() };
         match self.presence {
-            _ if self.target.is_required => {
+            _ if !is_harmless => {
                 let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);
                 if self.trouble.as_ref() != Some(&trouble) {
                     warn!("{trouble}");

@@ -80,3 +80,17 @@ pub struct Status {
     #[serde(default)]
     pub code: u16,
 }
+
+/// The kinds of a group.
+#[derive(Debug, Deserialize)]
+pub struct Kinds<'a> {
+    #[serde(borrow, default)]
+    pub resources: Vec<KindName<'a>>,
+}
+
+/// See [`Kinds`].
+#[derive(Debug, Deserialize)]
+pub struct KindName<'a> {
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+}

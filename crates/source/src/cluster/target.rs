@@ -32,8 +32,6 @@ pub struct Target {
     /// None for all namespaces, and for kinds that stand in none.
     pub namespace: Option<Arc<str>>,
     pub content: Content,
-    /// Whether nothing may be served without it. Others may be missing, or forbidden to us, and count as empty then.
-    pub is_required: bool,
 }
 
 impl Target {
@@ -55,8 +53,23 @@ impl Target {
             Kind::Secret | Kind::ConfigMap => Content::Names,
             _ => Content::Whole,
         };
-        let is_required = matches!(kind, Kind::Ingress | Kind::Service | Kind::EndpointSlice | Kind::Secret);
-        Target { kind, namespace, content, is_required }
+        Target { kind, namespace, content }
+    }
+
+    /// Whether the kind is made by a CRD, and so may not be there.
+    pub fn is_custom(&self) -> bool {
+        !["", "networking.k8s.io", "discovery.k8s.io"].contains(&self.kind.group())
+    }
+
+    /// Whether we can do without the right to read it: it then counts as empty. What holds hosts, or decides about them,
+    /// is not among these: a right that got lost must not take hosts away.
+    pub fn is_optional(&self) -> bool {
+        matches!(self.kind, Kind::Namespace | Kind::IngressClass | Kind::ConfigMap)
+    }
+
+    /// The path of the list of kinds in its group, and its name there.
+    pub fn discovery(&self) -> (String, &'static str) {
+        (group(self.kind), self.kind.plural())
     }
 
     /// The path and query of one page of the list; all of it at once if not `paged`.
@@ -137,10 +150,7 @@ pub fn object_url(kind: Kind, namespace: &str, name: &str) -> String {
 }
 
 fn collection(kind: Kind, namespace: Option<&str>) -> String {
-    let mut url = match kind.group() {
-        "" => format!("/api/{}", kind.version()),
-        group => format!("/apis/{group}/{}", kind.version()),
-    };
+    let mut url = group(kind);
     if let Some(namespace) = namespace {
         url.push_str("/namespaces/");
         push_escaped(&mut url, namespace);
@@ -148,6 +158,13 @@ fn collection(kind: Kind, namespace: Option<&str>) -> String {
     url.push('/');
     url.push_str(kind.plural());
     url
+}
+
+fn group(kind: Kind) -> String {
+    match kind.group() {
+        "" => format!("/api/{}", kind.version()),
+        group => format!("/apis/{group}/{}", kind.version()),
+    }
 }
 
 struct Query<'u> {

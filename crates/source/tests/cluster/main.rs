@@ -9,4 +9,3 @@ mod real;
 mod rights;
 mod trouble;
 mod wants;
-mod wire;

@@ -20,23 +20,24 @@ pub struct Mirror {
     pub is_synced: bool,
     pub wants: Wants,
     feed: Feed,
+    answers: Feed,
     task: JoinHandle<source::Closed>,
 }
 
 impl Mirror {
     pub fn start(client: kube::Client, options: Options) -> Mirror {
         let (cluster, wants) = Cluster::new(client, options);
-        let (feeder, feed) = feed(feed::CAPACITY);
-        let task = tokio::spawn(cluster.run(feeder));
+        let ((feeder, feed), (answerer, answers)) = (feed(feed::CAPACITY), feed(feed::CAPACITY));
+        let task = tokio::spawn(cluster.run(feeder, answerer));
         let (objects, problems) = (BTreeMap::new(), BTreeMap::new());
-        Mirror { objects, problems, told: Vec::new(), is_synced: false, wants, feed, task }
+        Mirror { objects, problems, told: Vec::new(), is_synced: false, wants, feed, answers, task }
     }
 
     /// Listens until the state is as wished.
     pub async fn until(&mut self, what: &str, wish: impl Fn(&Mirror) -> bool) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         while !wish(self) {
-            match tokio::time::timeout_at(deadline, self.feed.next()).await {
+            match tokio::time::timeout_at(deadline, self.next()).await {
                 Ok(Some(batch)) => self.apply(batch),
                 Ok(None) => panic!("the source ended before {what}"),
                 Err(_) => panic!("waited for {what}; there is {:#?} and {:#?}", self.names(), self.problems),
@@ -53,7 +54,7 @@ impl Mirror {
     pub async fn listen(&mut self, time: Duration) -> usize {
         let before = self.told.len();
         let deadline = tokio::time::Instant::now() + time;
-        while let Ok(Some(batch)) = tokio::time::timeout_at(deadline, self.feed.next()).await {
+        while let Ok(Some(batch)) = tokio::time::timeout_at(deadline, self.next()).await {
             self.apply(batch);
         }
         self.told.len() - before
@@ -76,8 +77,15 @@ impl Mirror {
         all.map(|(subject, problem)| format!("{subject:?}: {problem}\n")).collect()
     }
 
+    /// What the source says next, of its own accord or because it was asked.
+    async fn next(&mut self) -> Option<Batch> {
+        tokio::select! {
+            batch = self.feed.next() => batch.inspect(|batch| self.is_synced |= batch.synced),
+            batch = self.answers.next() => batch,
+        }
+    }
+
     fn apply(&mut self, batch: Batch) {
-        self.is_synced |= batch.synced;
         for change in batch.changes {
             self.told.push(change.key.clone());
             match change.object {

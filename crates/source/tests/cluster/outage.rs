@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::Service;
 use kinds::{Kind, Vendor};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use testbed::ApiServer;
+use testbed::{ApiServer, Net, Wire};
 
 use crate::mirror::{Mirror, options};
 use crate::real::{CRD, service};
-use crate::wire::Wire;
 
 const DELEGATION: Kind = Kind::TlsCertificateDelegation(Vendor::Contour);
 
@@ -28,6 +28,22 @@ async fn compact(api: &ApiServer) {
     assert_eq!(answer.status, 200, "{:?}", answer.body);
 }
 
+/// A client with all rights at the other end of a wire.
+fn over(wire: &Wire, api: &ApiServer) -> kube::Client {
+    let text = std::fs::read_to_string(api.kubeconfig().unwrap()).unwrap();
+    let mut kubeconfig: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cluster = &mut kubeconfig["clusters"][0]["cluster"];
+    cluster["server"] = format!("https://{}", wire.address()).into();
+    cluster["tls-server-name"] = "kubernetes".into();
+    let kubeconfig: kube::config::Kubeconfig = serde_json::from_value(kubeconfig).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
+    // It names no file and no program, so there is nothing to wait for.
+    let mut config = config.now_or_never().unwrap().unwrap();
+    config.default_retry = false;
+    config.try_into().unwrap()
+}
+
 #[tokio::test]
 async fn what_happened_meanwhile_is_told_once_and_nothing_else() {
     let api = ApiServer::start().await.unwrap();
@@ -37,9 +53,9 @@ async fn what_happened_meanwhile_is_told_once_and_nothing_else() {
     for name in ["kept", "edited", "deleted", "remade"] {
         services.create(&PostParams::default(), &service(name, 80)).await.unwrap();
     }
-    let wire = Wire::to(&api).await;
+    let wire = Wire::new(Net::here().unwrap().socket(6443), api.address()).await.unwrap();
     let kinds = [Kind::Namespace, Kind::Ingress, Kind::Service, Kind::EndpointSlice, DELEGATION];
-    let mut mirror = Mirror::start(wire.client(&api), options(&kinds));
+    let mut mirror = Mirror::start(over(&wire, &api), options(&kinds));
     mirror.synced().await;
     assert_eq!(mirror.of(Kind::Service, &namespace).len(), 4);
     let was = |mirror: &Mirror, name: &str| {
@@ -65,7 +81,7 @@ async fn what_happened_meanwhile_is_told_once_and_nothing_else() {
             compact(&api).await;
             api.restart().await.unwrap();
         }
-        wire.mend();
+        wire.lead_to(api.address());
         let back = Instant::now();
         mirror.until("the new one", |mirror| mirror.of(Kind::Service, &namespace).contains(new)).await;
         mirror.until("the old one to be gone", |mirror| !mirror.of(Kind::Service, &namespace).contains(gone)).await;

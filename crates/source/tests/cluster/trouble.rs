@@ -212,6 +212,29 @@ async fn without_the_right_to_what_matters_nothing_is_synced_and_without_other_r
 }
 
 #[tokio::test]
+async fn a_kind_that_is_forbidden_is_not_one_that_is_missing() {
+    let stage = Arc::new(AtomicUsize::new(0));
+    let now = stage.clone();
+    let fake = Fake::start(move |url| match (url, now.load(Ordering::SeqCst)) {
+        ("/readyz", _) => Answer::Text(200, "ok".to_owned()),
+        ("/apis/projectcontour.io/v1", 0) => {
+            Answer::Text(200, r#"{"resources": [{"name": "tlscertificatedelegations"}]}"#.to_owned())
+        }
+        ("/apis/projectcontour.io/v1", _) => {
+            Answer::Text(200, r#"{"resources": [{"name": "httpproxies"}]}"#.to_owned())
+        }
+        _ => status(403, "forbidden"),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
+    mirror.until("the complaint", |mirror| mirror.complaints().contains("nothing is served without")).await;
+    mirror.listen(Duration::from_millis(300)).await;
+    assert!(!mirror.is_synced, "a right that is missing took hosts away");
+    stage.store(1, Ordering::SeqCst);
+    mirror.synced().await;
+}
+
+#[tokio::test]
 async fn the_first_that_gets_through_wakes_all() {
     let watches = Watches::default();
     let open = watches.clone();

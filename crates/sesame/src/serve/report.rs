@@ -1,0 +1,92 @@
+//! Where the news of each batch goes: to the status of objects, to the pages for operators, and to the log.
+
+use admin::{Note, Recorder, Task};
+use anyhow::{Result, bail};
+use model::{Code, ObjectRef, Verdict};
+use source::{Problem, Subject};
+use status::{Report, Reporter};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tracing::{info, warn};
+use xds::Event;
+
+use crate::control::News;
+
+/// The desk that news passes.
+pub struct Desk {
+    reporter: Reporter,
+    recorder: Recorder,
+    /// Done with the first news after everything was known.
+    first_build: Option<Task>,
+}
+
+impl Desk {
+    /// A desk that nothing has passed.
+    pub fn new(reporter: Reporter, recorder: Recorder, first_build: Task) -> Self {
+        Self { reporter, recorder, first_build: Some(first_build) }
+    }
+
+    /// Passes on what a batch brought.
+    pub fn tell(&mut self, news: News<'_>) {
+        for (subject, problems) in news.problems {
+            log(subject, problems);
+        }
+        let engine = news.pipeline.engine();
+        self.recorder.note(Note {
+            tables: engine.counters(),
+            objects: news.pipeline.objects(),
+            batch: engine.last_batch(),
+            verdicts: news.verdicts,
+            took: news.took,
+            published: news.published,
+        });
+        let problems = news.problems.iter().filter_map(|(subject, problems)| match subject {
+            Subject::Object(key) => {
+                let object = ObjectRef { kind: key.kind.name(), namespace: key.namespace.clone(), name: key.name.clone() };
+                let verdict = |problem: &Problem| Verdict::new(problem.code, object.at(&*problem.field), problem.message.clone());
+                Some((key.clone(), problems.iter().map(verdict).collect()))
+            }
+            Subject::Source(_) | Subject::File(_) => None,
+        });
+        self.reporter.report(Report {
+            problems: problems.collect(),
+            objects: news.objects,
+            verdicts: news.verdicts.to_vec(),
+            synced: news.is_synced,
+        });
+        if news.is_synced
+            && let Some(task) = self.first_build.take()
+        {
+            info!(took = ?news.took, "everything is known and built");
+            task.done();
+        }
+    }
+}
+
+fn log(subject: &Subject, problems: &[Problem]) {
+    for problem in problems {
+        match subject {
+            Subject::Source(name) => warn!("{name}: {problem} ({})", problem.code.help()),
+            Subject::File(_) | Subject::Object(_) => warn!("{problem} ({})", problem.code.help()),
+        }
+    }
+}
+
+/// Says in the log what proxies cannot take, in their own words.
+///
+/// # Errors
+/// That there will be no more events.
+pub async fn refusals(mut events: Receiver<Event>) -> Result<()> {
+    loop {
+        match events.recv().await {
+            Ok(Event::Refused(refusal)) => {
+                let code = Code::EnvoyRefused;
+                warn!(node = %refusal.client.node, "{code}: {}: {} {}: {}", code.title(), refusal.kind, refusal.name, refusal.text);
+            }
+            Ok(Event::Joined(client)) => info!(node = %client.node, "a proxy has connected"),
+            Ok(Event::Left(client)) => info!(node = %client.node, "a proxy has left"),
+            Err(RecvError::Lagged(missed)) => warn!(missed, "too much happens to proxies to tell all of it"),
+            Err(RecvError::Closed) => bail!("the xDS server is gone"),
+        }
+    }
+}

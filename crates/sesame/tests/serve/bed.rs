@@ -1,0 +1,204 @@
+//! An API server, certificates as `sesame certgen` makes them, replicas of `sesame serve`, and Envoys bootstrapped by
+//! `sesame bootstrap`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use testbed::{ApiServer, Backend, Client, Command, Envoy, Load, Net, Process, StateDir, eventually};
+
+/// Long enough for a busy machine, short enough to notice.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What all replicas and Envoys of a test share.
+pub struct Bed {
+    pub api: ApiServer,
+    /// Where Envoys listen, all of them: they are one fleet.
+    at: Ipv4Addr,
+    state: StateDir,
+}
+
+impl Bed {
+    pub async fn start() -> Bed {
+        let api = ApiServer::start().await.unwrap();
+        let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds");
+        api.install([crds]).await.unwrap();
+        let state = StateDir::new("serve").unwrap();
+        let certgen = sesame().arg("certgen").arg("--pem").arg(state.path().join("certs")).start_in(&state).unwrap();
+        assert!(certgen.exited().await.unwrap().success(), "{}", certgen.log().text());
+        Bed { api, at: Net::here().unwrap().address(), state }
+    }
+
+    /// Where Envoys take HTTP.
+    pub fn http(&self) -> SocketAddr {
+        (self.at, 8080).into()
+    }
+
+    /// Where Envoys take HTTPS.
+    pub fn https(&self) -> SocketAddr {
+        (self.at, 8443).into()
+    }
+
+    /// A replica at an address of its own.
+    pub async fn replica(&self, name: &str) -> Replica {
+        self.replica_at(name, Net::here().unwrap().address(), &[]).await
+    }
+
+    /// A replica at an address, with more flags. It is started, not awaited.
+    pub async fn replica_at(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
+        let file = |name: &str| self.state.path().join("certs").join(name);
+        let command = sesame()
+            .name(name)
+            .env("POD_NAME", name)
+            .arg("serve")
+            .flag("kubeconfig", self.api.kubeconfig().unwrap())
+            .flag("xds-address", address.to_string())
+            .flag("contour-cafile", file("cacert.pem"))
+            .flag("contour-cert-file", file("sesamecert.pem"))
+            .flag("contour-key-file", file("sesamekey.pem"))
+            .flag("health-address", address.to_string())
+            .flag("http-address", address.to_string())
+            .flag("debug-http-address", address.to_string())
+            .flag("envoy-service-http-address", self.at.to_string())
+            .flag("envoy-service-https-address", self.at.to_string())
+            .flag("stats-address", self.at.to_string())
+            .flag("leader-election-resource-namespace", "default")
+            .flag("ingress-status-address", "192.0.2.7")
+            .flag("log", "info,status=debug,kube_client=off");
+        let command = flags.iter().fold(command, |command, (name, value)| command.flag(name, value));
+        Replica { process: command.start_in(&self.state).unwrap(), address }
+    }
+
+    /// An Envoy that takes its configuration from there. It is started, not awaited.
+    pub async fn envoy(&self, server: SocketAddr) -> Envoy {
+        let file = |name: &str| self.state.path().join("certs").join(name);
+        let sockets = tempfile::tempdir().unwrap().keep();
+        let bootstrap = sockets.join("bootstrap.json");
+        let written = sesame()
+            .arg("bootstrap")
+            .arg(&bootstrap)
+            .flag("xds-address", server.ip().to_string())
+            .flag("xds-port", server.port().to_string())
+            .flag("envoy-cafile", file("cacert.pem"))
+            .flag("envoy-cert-file", file("envoycert.pem"))
+            .flag("envoy-key-file", file("envoykey.pem"))
+            .flag("resources-dir", sockets.join("resources"))
+            .flag("admin-address", sockets.join("admin.sock"))
+            .start_in(&self.state)
+            .unwrap();
+        assert!(written.exited().await.unwrap().success(), "{}", written.log().text());
+        Envoy::config().launch(std::fs::read_to_string(&bootstrap).unwrap()).await.unwrap()
+    }
+
+    /// A steady load on a host.
+    pub fn load(&self, host: &str) -> Load {
+        Load::of(Client::new(self.http()).host(host).get("/")).per_second(200).start()
+    }
+
+    /// Waits until a host answers with a status.
+    pub async fn answers(&self, host: &str, expected: u16) {
+        let probe = async || match Client::new(self.http()).host(host).get("/").await {
+            Ok(answer) if answer.status.as_u16() == expected => Ok(()),
+            Ok(answer) => Err(format!("it answers {}", answer.status)),
+            Err(failure) => Err(failure.to_string()),
+        };
+        eventually(format!("{host} to answer {expected}"), PATIENCE, probe).await.unwrap();
+    }
+}
+
+/// One replica of `sesame serve`.
+pub struct Replica {
+    pub process: Process,
+    pub address: Ipv4Addr,
+}
+
+impl Replica {
+    /// Where Envoys connect to.
+    pub fn xds(&self) -> SocketAddr {
+        (self.address, 8001).into()
+    }
+
+    fn pages(&self) -> SocketAddr {
+        (self.address, 8000).into()
+    }
+
+    /// Waits until it knows everything.
+    pub async fn ready(self) -> Replica {
+        self.process.expect_http(self.pages(), "/readyz", PATIENCE).await.unwrap();
+        self
+    }
+
+    /// What a page says, whatever its status.
+    pub async fn page(&self, path: &str) -> Result<(u16, String), String> {
+        let answer = Client::new(self.pages()).get(path).await.map_err(|failure| failure.to_string())?;
+        Ok((answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned()))
+    }
+
+    /// The sum of a metric over all its labels that contain `label`.
+    pub async fn metric(&self, name: &str, label: &str) -> f64 {
+        let (_, text) = self.page("/metrics").await.unwrap();
+        let rows = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        rows.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+
+    /// Waits until a metric is as wished.
+    pub async fn expect_metric(&self, name: &str, label: &str, wish: impl Fn(f64) -> bool) {
+        let look = async || match self.metric(name, label).await {
+            value if wish(value) => Ok(()),
+            value => Err(value),
+        };
+        let what = format!("{name} with {label:?} of {}", self.process.name());
+        self.process.expect_ok(&what, PATIENCE, look).await.unwrap();
+    }
+
+    /// Waits until a client is connected and has everything.
+    pub async fn in_step(&self, clients: usize) {
+        let look = async || {
+            let debug = Client::new((self.address, 6060).into());
+            let answer = debug.get("/debug/fleets").await.map_err(|failure| failure.to_string())?;
+            let fleets: serde_json::Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+            let there = fleets[0]["clients"].as_array().cloned().unwrap_or_default();
+            let in_step = |client: &serde_json::Value| {
+                let types = client["types"].as_array().cloned().unwrap_or_default();
+                !types.is_empty() && types.iter().all(|of| of["in_step"] == true)
+            };
+            match there.len() == clients && there.iter().all(in_step) {
+                true => Ok(()),
+                false => Err(fleets.to_string()),
+            }
+        };
+        self.process.expect_ok("its clients to be in step", PATIENCE, look).await.unwrap();
+    }
+
+    /// Bytes of resources that it has sent. Of runtime settings there are none, and that is said to each who asks.
+    pub async fn sent(&self) -> f64 {
+        let all = self.metric("sesame_xds_response_bytes_total", "").await;
+        all - self.metric("sesame_xds_response_bytes_total", "rtds").await
+    }
+}
+
+fn sesame() -> Command {
+    Command::new(PathBuf::from(env!("CARGO_BIN_EXE_sesame"))).name("sesame")
+}
+
+/// An Ingress for `name.example.com` with its Service and endpoints, as YAML.
+pub fn app(namespace: &str, name: &str, backend: &Backend) -> String {
+    format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+         spec:\n  rules:\n  - host: {name}.example.com\n    http: {{paths: [{{path: /, pathType: Prefix, backend: \
+         {{service: {{name: {name}, port: {{number: 80}}}}}}}}]}}\n---\n{}",
+        service(namespace, name, backend)
+    )
+}
+
+/// A Service with its endpoints, as YAML.
+pub fn service(namespace: &str, name: &str, backend: &Backend) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+         spec: {{ports: [{{port: 80}}]}}\n---\n\
+         apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: {name}, namespace: {namespace}, \
+         labels: {{kubernetes.io/service-name: {name}}}}}\naddressType: IPv4\nports: [{{port: 80, name: ''}}]\n\
+         endpoints: [{{addresses: ['{}']}}]\n",
+        backend.ip()
+    )
+}

@@ -1,0 +1,8 @@
+//! `sesame serve` as it runs in a cluster: the real binary, a real API server, real Envoys over mutual TLS.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bed;
+mod life;
+mod outage;
+mod status;
