@@ -21,7 +21,7 @@ pub enum Command {
     Cli(cli::Args),
     Echo(echo::Args),
     Run(run::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Supervised(supervised::Args),
     /// Print what this program is
     Version,
@@ -36,7 +36,7 @@ impl Command {
             Command::Cli(args) => cli::run(args).await,
             Command::Echo(args) => echo::run(args).await,
             Command::Run(args) => run::run(args).await,
-            Command::Serve(args) => serve::run(args, log).await,
+            Command::Serve(args) => serve::run(*args, log).await,
             Command::Supervised(args) => supervised::run(args),
             Command::Version => version::run(),
         }

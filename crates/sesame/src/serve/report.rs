@@ -42,8 +42,10 @@ impl Desk {
         });
         let problems = news.problems.iter().filter_map(|(subject, problems)| match subject {
             Subject::Object(key) => {
-                let object = ObjectRef { kind: key.kind.name(), namespace: key.namespace.clone(), name: key.name.clone() };
-                let verdict = |problem: &Problem| Verdict::new(problem.code, object.at(&*problem.field), problem.message.clone());
+                let object =
+                    ObjectRef { kind: key.kind.name(), namespace: key.namespace.clone(), name: key.name.clone() };
+                let verdict =
+                    |problem: &Problem| Verdict::new(problem.code, object.at(&*problem.field), problem.message.clone());
                 Some((key.clone(), problems.iter().map(verdict).collect()))
             }
             Subject::Source(_) | Subject::File(_) => None,

@@ -8,6 +8,10 @@ use kinds::Node;
 pub type Take = fn(&mut Config, &Node<'_>) -> Result<(), Wrong>;
 
 /// A key of the file and everything there is to say about it.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "what is said of a key is for docs/configuration.md, which a test compares")
+)]
 pub struct Row {
     /// The key, with those around it: `timeouts.request-timeout`.
     pub path: &'static str,
