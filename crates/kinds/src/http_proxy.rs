@@ -9,12 +9,14 @@ pub mod rate_limit;
 pub mod route;
 pub mod security;
 pub mod service;
+pub mod status;
 pub mod tcp_proxy;
 pub mod virtual_host;
 
 pub use condition::{Condition, HeaderCondition, QueryParameterCondition};
 pub use route::Route;
 pub use service::Service;
+pub use status::HttpProxyStatus;
 pub use tcp_proxy::TcpProxy;
 pub use virtual_host::VirtualHost;
 
@@ -30,6 +32,9 @@ pub struct HttpProxy {
     /// What is asked for.
     #[serde(default)]
     pub spec: HttpProxySpec,
+    /// What was last said about it.
+    #[serde(default)]
+    pub status: Checked<HttpProxyStatus>,
 }
 
 /// What an HTTPProxy asks for.
@@ -67,7 +72,7 @@ pub struct Include {
 }
 
 /// The fields of the API that nothing reads.
-pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD, ("HttpProxy", &["status"])];
+pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD, ("LoadBalancerAddress", &["ports", "ipMode"])];
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
-//! Where what we serve is reached: what the status of an Ingress says.
+//! Where what we serve is reached: what the status of an Ingress or HTTPProxy says.
 //!
 //! In: what the operator set, and the Service of the proxies where that is where addresses come from. Out: a list of
 //! addresses in the form of the API.
 
 use kinds::{Kind, ObjectKey, Service, ingress::LoadBalancerAddress};
+use serde_json::{Map, Value};
 use std::{net::IpAddr, str::FromStr};
 
 /// Where the addresses come from.
@@ -69,4 +70,11 @@ pub fn of(service: &Service) -> Vec<LoadBalancerAddress> {
 /// The addresses that an object says, without those that could not be read.
 pub(crate) fn said(balancer: &kinds::ingress::LoadBalancer) -> impl Iterator<Item = &LoadBalancerAddress> {
     balancer.ingress.good().map(|(_, address)| address)
+}
+
+/// An address as it is written.
+pub(crate) fn written(address: &LoadBalancerAddress) -> Value {
+    let fields = [("ip", &address.ip), ("hostname", &address.hostname)];
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_deref()?.into())));
+    Value::Object(fields.collect::<Map<_, _>>())
 }

@@ -5,7 +5,7 @@
 
 use crate::{address, statuses::Change};
 use kinds::{Ingress, ingress::LoadBalancerAddress};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// What must be written so that the object says what it should, if anything.
 ///
@@ -20,17 +20,11 @@ pub(crate) fn change(ingress: &Ingress, ours: bool, addresses: &[LoadBalancerAdd
         return None;
     }
     if !wanted.is_empty() {
-        let wanted: Vec<Value> = wanted.iter().map(written).collect();
+        let wanted: Vec<Value> = wanted.iter().map(address::written).collect();
         return Some(Change::Say(json!({ "loadBalancer": { "ingress": wanted } })));
     }
     let once_ours = said.iter().all(|address| addresses.contains(address));
     (ours || once_ours).then_some(Change::Withdraw)
-}
-
-fn written(address: &LoadBalancerAddress) -> Value {
-    let fields = [("ip", &address.ip), ("hostname", &address.hostname)];
-    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_deref()?.into())));
-    Value::Object(fields.collect::<Map<_, _>>())
 }
 
 #[cfg(test)]
@@ -42,7 +36,7 @@ mod tests {
     use kinds::Kind;
 
     fn says(addresses: &str) -> Ingress {
-        let addresses: Vec<Value> = list(addresses).iter().map(written).collect();
+        let addresses: Vec<Value> = list(addresses).iter().map(address::written).collect();
         let object = json!({ "metadata": { "name": "a" }, "status": { "loadBalancer": { "ingress": addresses } } });
         let decoded = kinds::decode_json(Kind::Ingress, object.to_string().as_bytes()).unwrap();
         Ingress::clone(decoded.object.get::<Ingress>().unwrap())
@@ -56,7 +50,7 @@ mod tests {
     }
 
     fn say(addresses: &str) -> Option<Change> {
-        let addresses: Vec<Value> = list(addresses).iter().map(written).collect();
+        let addresses: Vec<Value> = list(addresses).iter().map(address::written).collect();
         Some(Change::Say(json!({ "loadBalancer": { "ingress": addresses } })))
     }
 

@@ -18,14 +18,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`] and [`ingress`] (what an object is to
-//! say), `statuses` (which objects say something else), `announcements` (which verdicts have no event yet), `writer` (the
+//! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`ingress`] and [`http_proxy`] (what an
+//! object is to say), `statuses` (which objects say something else), `announcements` (which verdicts have no event yet), `writer` (the
 //! task), `patch` and `event` (one request each).
 
 pub mod address;
 mod announcements;
 mod due;
 mod event;
+pub mod http_proxy;
 mod ingress;
 pub mod lease;
 mod metrics;

@@ -97,9 +97,20 @@ fn body(write: &Write) -> Value {
         },
     });
     if let Change::Say(status) = &write.change {
-        body["status"] = status.clone();
+        body["status"] = stamped(status.clone());
     }
     body
+}
+
+/// The status with the time in each condition that has none: its status is new.
+fn stamped(mut status: Value) -> Value {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        if condition["lastTransitionTime"].is_null() {
+            condition["lastTransitionTime"] = now.as_str().into();
+        }
+    }
+    status
 }
 
 #[cfg(test)]

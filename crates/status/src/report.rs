@@ -28,7 +28,7 @@ pub struct Report {
 
 /// Whether the writer has a use for objects of the kind.
 pub fn wants(kind: Kind) -> bool {
-    matches!(kind, Kind::Ingress | Kind::Service)
+    matches!(kind, Kind::Ingress | Kind::HttpProxy(_) | Kind::Service)
 }
 
 /// Where reports go. Clones are handles of the same one.

@@ -9,8 +9,9 @@
 use crate::{
     address::{self, Addresses},
     due::Due,
-    ingress,
+    http_proxy, ingress,
     pace::pause,
+    report::Said,
 };
 use kinds::{Kind, Object, ObjectKey, ingress::LoadBalancerAddress};
 use serde_json::Value;
@@ -56,7 +57,8 @@ pub(crate) enum Outcome {
 #[derive(Debug, Default)]
 struct Entry {
     object: Option<Object>,
-    ours: bool,
+    /// The verdicts about it; nothing if it is not ours.
+    said: Said,
     /// Since when it has not said what it should.
     behind: Option<Instant>,
     in_flight: bool,
@@ -93,7 +95,7 @@ impl Statuses {
         if matches!(&self.source, Addresses::Service(service) if service == key) {
             self.observe_service(object.as_ref(), now);
         }
-        if key.kind != Kind::Ingress {
+        if !has_status(key.kind) {
             return;
         }
         let Some(object) = object else {
@@ -104,8 +106,7 @@ impl Statuses {
         if let Some(known) = &entry.object {
             let (known, new) = (known.meta(), object.meta());
             if known.uid != new.uid {
-                let (ours, in_flight) = (entry.ours, entry.in_flight);
-                *entry = Entry { ours, in_flight, ..Entry::default() };
+                *entry = Entry { said: entry.said.take(), in_flight: entry.in_flight, ..Entry::default() };
             } else if known.resource_version > new.resource_version {
                 // The answer to a write of ours was faster than the watch.
                 return;
@@ -129,21 +130,21 @@ impl Statuses {
     fn forget(&mut self, key: &ObjectKey) {
         self.due.remove(key);
         match self.entries.get_mut(key) {
-            Some(entry) if entry.in_flight || entry.ours => {
-                *entry = Entry { ours: entry.ours, in_flight: entry.in_flight, ..Entry::default() };
+            Some(entry) if entry.in_flight || entry.said.is_some() => {
+                *entry = Entry { said: entry.said.take(), in_flight: entry.in_flight, ..Entry::default() };
             }
             _ => _ = self.entries.remove(key),
         }
     }
 
-    /// Whether an object is ours.
-    pub fn claim(&mut self, key: &ObjectKey, ours: bool, now: Instant) {
-        if key.kind != Kind::Ingress {
+    /// All verdicts about an object; nothing if it is not ours.
+    pub fn claim(&mut self, key: &ObjectKey, said: Said, now: Instant) {
+        if !has_status(key.kind) {
             return;
         }
         let entry = self.entries.entry(key.clone()).or_default();
-        entry.ours = ours;
-        if entry.object.is_none() && !ours && !entry.in_flight {
+        entry.said = said;
+        if entry.object.is_none() && entry.said.is_none() && !entry.in_flight {
             self.entries.remove(key);
         } else {
             self.review(key, now);
@@ -194,7 +195,7 @@ impl Statuses {
         let is_same = entry.object.as_ref().is_some_and(|known| known.meta().uid == object.meta().uid);
         if !is_same {
             // Another object has the name by now, or none.
-            if entry.object.is_none() && !entry.ours {
+            if entry.object.is_none() && entry.said.is_none() {
                 self.entries.remove(&key);
             } else {
                 self.review(&key, now);
@@ -260,7 +261,11 @@ impl Statuses {
         let entry = self.entries.get(key)?;
         let object = entry.object.as_ref()?;
         let change = match object {
-            Object::Ingress(ingress) => ingress::change(ingress, entry.ours, addresses)?,
+            Object::Ingress(ingress) => ingress::change(ingress, entry.said.is_some(), addresses)?,
+            Object::HttpProxy(_, proxy) => {
+                let verdicts = entry.said.as_ref().map(|verdicts| verdicts.as_slice());
+                http_proxy::change(proxy, verdicts, addresses, None)?
+            }
             _ => return None,
         };
         // Said already, and the API server made of it what the object says: another's word stands.
@@ -276,10 +281,16 @@ impl Entry {
     }
 }
 
+/// Whether objects of the kind have a status of ours.
+fn has_status(kind: Kind) -> bool {
+    matches!(kind, Kind::Ingress | Kind::HttpProxy(_))
+}
+
 /// Whether two states of an object differ in their status at most.
 fn asks_the_same(one: &Object, other: &Object) -> bool {
     match (one, other) {
         (Object::Ingress(one), Object::Ingress(other)) => one.meta == other.meta && one.spec == other.spec,
+        (Object::HttpProxy(_, one), Object::HttpProxy(_, other)) => one.meta == other.meta && one.spec == other.spec,
         _ => false,
     }
 }
@@ -288,6 +299,7 @@ fn asks_the_same(one: &Object, other: &Object) -> bool {
 fn says_the_same(one: &Object, other: &Object) -> bool {
     match (one, other) {
         (Object::Ingress(one), Object::Ingress(other)) => one.status == other.status,
+        (Object::HttpProxy(_, one), Object::HttpProxy(_, other)) => one.status == other.status,
         _ => false,
     }
 }

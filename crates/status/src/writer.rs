@@ -107,7 +107,7 @@ impl Writer {
         }
         for (object, verdicts) in waiting.verdicts {
             let Some(key) = key(&object) else { continue };
-            work.statuses.claim(&key, verdicts.is_some(), now);
+            work.statuses.claim(&key, verdicts.clone(), now);
             work.announcements.translated(&key, verdicts, is_new, now);
         }
         for (key, verdicts) in waiting.problems {
@@ -198,8 +198,12 @@ async fn send_event(client: kube::Client, instance: String, it: Announcement, pe
     Done::Event(it, outcome, result)
 }
 
-/// The key of an object that a verdict is about.
+/// The key of an object that a verdict is about. A kind that two groups have is told apart by the group behind its name.
 fn key(object: &ObjectRef) -> Option<ObjectKey> {
-    let kind = Kind::named(object.kind).next()?;
+    let (name, group) = match object.kind.split_once('.') {
+        Some((name, group)) => (name, Some(group)),
+        None => (object.kind, None),
+    };
+    let kind = Kind::named(name).find(|kind| group.is_none_or(|group| kind.group() == group))?;
     Some(ObjectKey { kind, namespace: object.namespace.clone(), name: object.name.clone() })
 }

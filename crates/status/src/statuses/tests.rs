@@ -28,7 +28,7 @@ impl World {
     }
 
     fn claim(&mut self, ours: bool) {
-        self.statuses.claim(&key(), ours, self.now);
+        self.statuses.claim(&key(), ours.then(Default::default), self.now);
     }
 
     fn next(&mut self) -> Option<Write> {

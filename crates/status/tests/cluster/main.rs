@@ -3,6 +3,7 @@
 
 mod bed;
 mod events;
+mod http_proxy;
 mod lease;
 mod outage;
 mod writes;

@@ -1,0 +1,132 @@
+//! The status of HTTPProxies of both groups, on a real API server.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kinds::{Kind, Object, ObjectKey, Vendor};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use model::{Code, ObjectRef, Verdict};
+use serde_json::{Value, json};
+use status::{Leadership, Report};
+use testbed::ApiServer;
+
+use crate::bed::{ADDRESS, LIMIT, Replica};
+
+/// HTTPProxies of a group in a namespace.
+struct Proxies {
+    api: Api<DynamicObject>,
+    vendor: Vendor,
+    namespace: String,
+}
+
+impl Proxies {
+    fn new(client: kube::Client, vendor: Vendor, namespace: &str) -> Proxies {
+        let kind = Kind::HttpProxy(vendor);
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), "v1", "HTTPProxy"));
+        let resource = ApiResource { plural: kind.plural().to_owned(), ..resource };
+        let api = Api::namespaced_with(client, namespace, &resource);
+        Proxies { api, vendor, namespace: namespace.to_owned() }
+    }
+
+    async fn create(&self, name: &str) -> Object {
+        let spec = json!({ "virtualhost": { "fqdn": format!("{name}.example.com") } });
+        let kind = Kind::HttpProxy(self.vendor);
+        let object = json!({ "apiVersion": kind.api_version(), "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec });
+        let object = serde_json::from_value(object).unwrap();
+        self.read(&self.api.create(&PostParams::default(), &object).await.unwrap())
+    }
+
+    fn read(&self, object: &DynamicObject) -> Object {
+        let json = serde_json::to_vec(object).unwrap();
+        kinds::decode_json(Kind::HttpProxy(self.vendor), &json).unwrap().object
+    }
+
+    fn subject(&self, name: &str) -> ObjectRef {
+        let kind = match self.vendor {
+            Vendor::Contour => "HTTPProxy",
+            Vendor::Sesame => "HTTPProxy.projectsesame.io",
+        };
+        ObjectRef::new(kind, &self.namespace, name)
+    }
+
+    /// What is reported when the object is ours, with these verdicts.
+    fn report(&self, object: Object, name: &str, verdicts: Vec<Verdict>) -> Report {
+        let key = ObjectKey::new(Kind::HttpProxy(self.vendor), self.namespace.as_str(), name);
+        Report {
+            objects: vec![(key, Some(object))],
+            verdicts: vec![(self.subject(name), Some(Arc::new(verdicts)))],
+            synced: true,
+            ..Report::default()
+        }
+    }
+
+    async fn status(&self, name: &str) -> Value {
+        self.api.get(name).await.unwrap().data["status"].clone()
+    }
+
+    async fn until(&self, name: &str, current: &str) -> Value {
+        let probe = async || match self.status(name).await {
+            status if status["currentStatus"] == current => Ok(status),
+            status => Err(status.to_string()),
+        };
+        testbed::eventually(format!("{name} to be {current}"), LIMIT, probe).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn an_httpproxy_of_either_group_says_what_became_of_it() {
+    let api = ApiServer::start().await.unwrap();
+    api.install([Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")]).await.unwrap();
+    let namespace = api.namespace("proxies").await.unwrap();
+    for vendor in [Vendor::Contour, Vendor::Sesame] {
+        let proxies = Proxies::new(api.client().unwrap(), vendor, &namespace);
+        let replica = Replica::idle(api.client().unwrap(), Leadership::always());
+        let object = proxies.create("a").await;
+        assert_eq!(proxies.status("a").await["currentStatus"], "NotReconciled");
+
+        // Somebody else's condition is there first, and stays.
+        let foreign = json!({ "status": { "conditions": [{ "type": "example.com/Checked", "status": "True",
+            "reason": "Fine", "message": "", "lastTransitionTime": "2023-01-01T00:00:00Z" }] } });
+        let others = PatchParams { field_manager: Some("another".to_owned()), ..PatchParams::default() };
+        let touched = proxies.api.patch_status("a", &others, &Patch::Merge(foreign)).await.unwrap();
+        let missing = Verdict::new(
+            Code::ServiceNotFound,
+            proxies.subject("a").at("spec.routes[0].services[0].name"),
+            "there is no Service b/x",
+        );
+        replica.reporter.report(proxies.report(object, "a", Vec::new()));
+        replica.reporter.report(proxies.report(proxies.read(&touched), "a", vec![missing]));
+        let status = proxies.until("a", "invalid").await;
+        let find = |status: &Value, name: &str| {
+            status["conditions"].as_array().unwrap().iter().find(|one| one["type"] == name).cloned().unwrap()
+        };
+        let valid = find(&status, "Valid");
+        assert_eq!(valid["errors"][0]["reason"], "ServiceUnresolvedReference");
+        assert_eq!(find(&status, "example.com/Checked")["reason"], "Fine");
+        assert_eq!(status["loadBalancer"]["ingress"], json!([{ "ip": ADDRESS }]));
+        let since = valid["lastTransitionTime"].clone();
+        assert!(since.is_string());
+        let written = replica.written();
+
+        // The watch brings our own write back: nothing is left to say.
+        let now = proxies.read(&proxies.api.get("a").await.unwrap());
+        let still = || {
+            let field = proxies.subject("a").at("spec.routes[0].services[0].name");
+            vec![Verdict::new(Code::ServiceNotFound, field, "there is no Service b/x")]
+        };
+        replica.reporter.report(proxies.report(now.clone(), "a", still()));
+        let other = proxies.create("b").await;
+        replica.reporter.report(proxies.report(other, "b", Vec::new()));
+        proxies.until("b", "valid").await;
+        assert_eq!(replica.written(), written + 1, "only b was written");
+
+        // It is mended: one write, and the error is gone from the list.
+        replica.reporter.report(proxies.report(now, "a", Vec::new()));
+        let status = proxies.until("a", "valid").await;
+        let valid = find(&status, "Valid");
+        assert_eq!((&valid["status"], &valid["errors"]), (&"True".into(), &Value::Null));
+        assert_eq!(find(&status, "example.com/Checked")["reason"], "Fine");
+        assert_eq!(replica.written(), written + 2);
+        replica.stop().await;
+    }
+}
