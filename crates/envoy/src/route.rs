@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod condition;
+pub mod cookies;
 pub mod filters;
 pub mod hash;
 pub mod headers;

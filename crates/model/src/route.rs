@@ -6,6 +6,7 @@
 pub mod action;
 pub mod clients;
 pub mod condition;
+pub mod cookies;
 pub mod cors;
 pub mod limit;
 pub mod path;
@@ -18,6 +19,7 @@ pub use action::{
 };
 pub use clients::{AddressOf, Cidr, ClientFilter};
 pub use condition::{Conditions, HeaderMatch, QueryMatch, Test, TextMatch};
+pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use limit::LocalLimit;
 pub use path::{ACME, Path, PathError, PathMatch};

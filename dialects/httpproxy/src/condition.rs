@@ -57,16 +57,42 @@ impl Scope {
         notes: &mut Vec<No>,
     ) -> Result<(PathMatch, Conditions), No> {
         let field = field.field("conditions");
+        let path = self.matched(path_part(block, &field, Code::ProxyRoutePath)?, &field)?;
+        let conditions = self.with(block, &field, notes)?;
+        Ok((path, conditions.sorted()))
+    }
+
+    /// What can be read of conditions of which something cannot: all that they mean lies in it. Nothing where the path cannot
+    /// be read, or where no request can fulfil what can.
+    pub fn readable(&self, block: &List<Condition>) -> Option<(PathMatch, Conditions)> {
+        let field = FieldPath::root();
+        let part = good_path_part(block, &field, Code::ProxyRoutePath).ok()?;
+        if matches!(part, PathPart::All) && block.faults().next().is_some() {
+            // What could not be read may have been the path.
+            return None;
+        }
+        let path = self.matched(part, &field).ok()?;
+        let (mut conditions, mut notes) = (self.conditions.clone(), Vec::new());
+        for (_, condition) in block.good() {
+            let header = condition.header.as_ref();
+            conditions.headers.extend(header.and_then(|it| headers::condition(it, &field, &mut notes).ok()));
+            let query = condition.query_parameter.as_ref();
+            conditions.query.extend(query.and_then(|it| query::condition(it, &field, &mut notes).ok()));
+        }
+        headers::agree(&conditions.headers).ok()?;
+        query::agree(&conditions.query).ok()?;
+        Some((path, conditions.sorted()))
+    }
+
+    fn matched(&self, part: PathPart<'_>, field: &FieldPath) -> Result<PathMatch, No> {
         let no = |why: String| No::new(Code::ProxyRoutePath, field.clone(), why);
         let plain = |text: String| Path::parse(&text).map_err(|error| no(error.to_string()));
-        let path = match path_part(block, &field, Code::ProxyRoutePath)? {
+        Ok(match part {
             PathPart::All => self.path(),
             PathPart::Prefix(prefix) => PathMatch::Prefix(plain(joined(&self.prefix, prefix))?),
             PathPart::Exact(exact) => PathMatch::Exact(plain(joined(&self.prefix, exact))?),
             PathPart::Regex(pattern) => PathMatch::Regex(self.pattern(pattern).map_err(no)?),
-        };
-        let conditions = self.with(block, &field, notes)?;
-        Ok((path, conditions.sorted()))
+        })
     }
 
     /// Everything in the scope.
@@ -102,9 +128,14 @@ impl Scope {
 
 /// The one path condition of a block, wherever it stands in the list.
 fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, No> {
-    if let Some(fault) = block.faults().next() {
-        return Err(fault.into());
+    match block.faults().next() {
+        Some(fault) => Err(fault.into()),
+        None => good_path_part(block, field, code),
     }
+}
+
+/// The same of those conditions that could be read.
+fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, No> {
     let mut found = PathPart::All;
     for (index, condition) in block.good() {
         let field = field.index(index);

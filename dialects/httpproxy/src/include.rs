@@ -73,7 +73,11 @@ pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) 
             work.tell(&visit.subject, No::new(Code::ProxyIncludeDuplicate, field(index), why));
             continue;
         }
-        let Some(scope) = narrowed(work, &visit, include, index) else { continue };
+        let Some(scope) = narrowed(work, &visit, include, index) else {
+            let part = visit.scope.readable(&include.conditions).filter(|_| !include.conditions.is_empty());
+            made.extend(part.map(|part| Made::stand_in(part, true, visit.subject.at(field(index)))));
+            continue;
+        };
         followed += 1;
         match child(work, &visit, include, index, followed) {
             Ok((object, subject)) => {
@@ -176,6 +180,7 @@ fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> 
         action: Action::Respond(Respond { status: 502, body: "".into() }),
         policy: Default::default(),
         insecure: true,
+        implied: false,
         origin: visit.subject.at(field(index)),
     })
 }

@@ -190,6 +190,7 @@ fn unavailable(root: &ObjectRef) -> Made {
         action: Action::Respond(Respond::unavailable()),
         policy: Default::default(),
         insecure: true,
+        implied: false,
         origin: root.at("spec.virtualhost"),
     }
 }
@@ -204,9 +205,9 @@ fn place<V>(
     doors: Doors,
     made: Vec<Made>,
 ) -> Pieces {
-    let rank = |index: usize| Rank {
+    let rank = |index: usize, implied: bool| Rank {
+        implied,
         dialect: Dialect::HttpProxy,
-        implied: false,
         created: age(object),
         namespace: object.meta.namespace.clone(),
         name: object.meta.name.clone(),
@@ -221,8 +222,9 @@ fn place<V>(
     }
     let mut pieces = Pieces::default();
     for (index, made) in made.into_iter().enumerate() {
-        let Made { path, conditions, action, policy, insecure, origin } = made;
-        let route = Route { path, conditions, depth: Depth::OneLabel, action, policy, rank: rank(index), origin };
+        let Made { path, conditions, action, policy, insecure, implied, origin } = made;
+        let rank = rank(index, implied);
+        let route = Route { path, conditions, depth: Depth::OneLabel, action, policy, rank, origin };
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);
@@ -240,7 +242,7 @@ fn place<V>(
         listener,
         host: host.clone(),
         handling,
-        rank: rank(0),
+        rank: rank(0, false),
         origin: root.at("spec.virtualhost.tls"),
     };
     pieces.tls.extend(handling.map(|handling| piece(ListenerId::https(), handling)));

@@ -1,10 +1,13 @@
 //! A route: which requests, what is done with them, and what of it is in the way.
 //!
-//! A route whose conditions cannot be read takes nothing. One whose conditions are good and of which anything else
-//! cannot be used answers 503 on them: a client sees an outage of this route, not the answer of another.
+//! A route whose conditions are good and of which anything else cannot be used answers 503 on them: a client sees an outage
+//! of this route, not the answer of another. Where a condition cannot be read but the path can, the same is done for what
+//! can be read, so that no wider route gets the requests, unless another route asks for exactly those. A route whose path
+//! cannot be read takes nothing: nobody knows what it was for.
 
 pub mod balance;
 pub mod clients;
+pub mod cookies;
 pub mod headers;
 pub mod health;
 pub mod internal_redirect;
@@ -21,7 +24,7 @@ use crate::{HttpProxyView, No, Work, condition::Scope};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
     Code, FieldPath, ObjectRef, Origin, Timeout,
-    route::{Action, Conditions, Forward, PathMatch, Policy, Respond},
+    route::{Action, Conditions, CookieRewrite, Forward, PathMatch, Policy, Respond},
 };
 
 /// A route before it stands on a listener.
@@ -33,7 +36,17 @@ pub(crate) struct Made {
     pub policy: Policy,
     /// Served in the clear though the host has TLS.
     pub insecure: bool,
+    /// Only stands in for a route that cannot be read: whoever asks for the same requests gets them.
+    pub implied: bool,
     pub origin: Origin,
+}
+
+impl Made {
+    /// What answers 503 in the place of something that cannot be read as a whole.
+    pub fn stand_in((path, conditions): (PathMatch, Conditions), insecure: bool, origin: Origin) -> Self {
+        let action = Action::Respond(Respond::unavailable());
+        Self { path, conditions, action, policy: Policy::default(), insecure, implied: true, origin }
+    }
 }
 
 /// Where a route stands: its object and its field.
@@ -56,14 +69,21 @@ pub(crate) fn route(
     let mut notes = Vec::new();
     let matched = scope.route(&route.conditions, &place.field, &mut notes);
     notes.into_iter().for_each(|note| work.tell(subject, note));
-    let (path, conditions) = matched.map_err(|no| work.tell(subject, no)).ok()?;
     let insecure = route.permit_insecure.ok().copied().unwrap_or(false);
+    let (path, conditions) = match matched {
+        Ok(matched) => matched,
+        Err(no) => {
+            work.tell(subject, no);
+            let origin = subject.at(place.field);
+            return scope.readable(&route.conditions).map(|part| Made::stand_in(part, insecure, origin));
+        }
+    };
     let (action, policy) = done(work, &place, route, &path).unwrap_or_else(|nos| {
         nos.into_iter().for_each(|no| work.tell(subject, no));
         (Action::Respond(Respond::unavailable()), Policy::default())
     });
     let origin = subject.at(place.field);
-    Some(Made { path, conditions, action, policy, insecure, origin })
+    Some(Made { path, conditions, action, policy, insecure, implied: false, origin })
 }
 
 /// What is done with the requests, or everything that is in the way.
@@ -90,7 +110,10 @@ fn done(
     let services = !route.services.is_empty();
     let action = match (services, redirect, respond) {
         (_, Err(fault), _) | (_, _, Err(fault)) => Err(vec![fault.into()]),
-        (true, Ok(None), Ok(None)) => forward(work, place, route, path, host),
+        (true, Ok(None), Ok(None)) => {
+            gather(cookies::policies(&route.cookie_rewrite_policies, &place.field).map(|found| policy.cookies = found));
+            forward(work, place, route, path, host, &policy.cookies)
+        }
         (false, Ok(Some(policy)), Ok(None)) => {
             redirect::action(policy, &place.field).map(Action::Redirect).map_err(|no| vec![no])
         }
@@ -102,6 +125,10 @@ fn done(
             Err(vec![No::new(Code::ProxyRouteAction, place.field.clone(), why)])
         }
     };
+    if !services && route.cookie_rewrite_policies.ok().is_some_and(Option::is_some) {
+        let why = "it has no effect: there is no backend that sets cookies";
+        work.tell(place.subject, No::new(Code::ProxyIgnored, place.field.field("cookieRewritePolicies"), why));
+    }
     match action {
         Ok(action) if nos.is_empty() => Ok((action, policy)),
         Ok(_) => Err(nos),
@@ -123,6 +150,7 @@ fn forward(
     route: &http_proxy::Route,
     path: &PathMatch,
     host: Option<model::route::HostRewrite>,
+    cookies: &[CookieRewrite],
 ) -> Result<Action, Vec<No>> {
     let mut nos = Vec::new();
     let mut forward = Forward { host, ..Forward::default() };
@@ -148,7 +176,8 @@ fn forward(
         balance::policy(work, place, &route.load_balancer_policy)
             .map(|(way, hash)| (balance, forward.hash) = (way, hash)),
     );
-    let way = service::Way { idle: idle_connection, host: forward.host.clone(), balance, health };
+    let cookies = cookies.to_vec();
+    let way = service::Way { idle: idle_connection, host: forward.host.clone(), balance, health, cookies };
     let backends = service::backends(work, place, route, way);
     notes.into_iter().for_each(|note| work.tell(place.subject, note));
     match backends {
@@ -175,11 +204,7 @@ fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<No> {
         Ok(true) => nos.push(No::unsupported(field.field(name))),
         Err(fault) => nos.push(fault.into()),
     };
-    fn filled<T>(list: &Checked<Option<Box<[T]>>>) -> Result<bool, &Fault> {
-        list.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
-    }
     check("authPolicy", route.auth_policy.get().map(Option::is_some));
     check("jwtVerificationPolicy", route.jwt_verification_policy.get().map(Option::is_some));
-    check("cookieRewritePolicies", filled(&route.cookie_rewrite_policies));
     nos
 }

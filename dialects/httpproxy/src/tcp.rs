@@ -125,7 +125,7 @@ fn services(
         balance = Balance::RoundRobin;
     }
     let health = health::tcp(&proxy.health_check_policy, &place.field)?;
-    let way = Way { idle: Timeout::Default, host: None, balance, health };
+    let way = Way { idle: Timeout::Default, host: None, balance, health, cookies: Vec::new() };
     for fault in proxy.services.faults() {
         work.tell(place.subject, fault.into());
     }

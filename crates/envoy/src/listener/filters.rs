@@ -1,13 +1,16 @@
 //! The HTTP filters, in the order a request goes through them.
 
 use super::compression;
-use crate::route::filters::{CLIENTS, CORS, LOCAL_LIMIT};
+use crate::route::{
+    cookies::COOKIES,
+    filters::{CLIENTS, CORS, LOCAL_LIMIT},
+};
 use envoy_api::{
     Any, any,
     envoy::extensions::filters::{
         http::{
             cors::v3::Cors, grpc_stats::v3::FilterConfig as GrpcStats, grpc_web::v3::GrpcWeb,
-            local_ratelimit::v3::LocalRateLimit, rbac::v3::Rbac, router::v3::Router,
+            local_ratelimit::v3::LocalRateLimit, lua::v3::Lua, rbac::v3::Rbac, router::v3::Router,
         },
         network::http_connection_manager::v3::{HttpFilter, http_filter::ConfigType},
     },
@@ -25,6 +28,7 @@ pub fn http(http: &HttpSettings) -> Vec<HttpFilter> {
     filters.push(filter(CORS, any(&Cors {})));
     let limit = LocalRateLimit { stat_prefix: "local_limit".to_owned(), ..Default::default() };
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
+    filters.push(filter(COOKIES, any(&Lua::default())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
     filters.push(filter("envoy.filters.http.router", any(&Router::default())));
     filters

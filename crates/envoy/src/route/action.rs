@@ -1,6 +1,6 @@
 //! What is done with a request.
 
-use super::{hash, headers, internal_redirect, retry};
+use super::{cookies, hash, headers, internal_redirect, retry};
 use crate::name;
 use envoy_api::envoy::r#type::v3::FractionalPercent;
 use envoy_api::{
@@ -67,6 +67,7 @@ fn clusters(clusters: &[route::WeightedCluster]) -> ClusterSpecifier {
             .host
             .as_ref()
             .map(|host| cluster_weight::HostRewriteSpecifier::HostRewriteLiteral(host.as_str().to_owned())),
+        typed_per_filter_config: cookies::of(&share.cookies).into_iter().collect(),
         ..Default::default()
     });
     ClusterSpecifier::WeightedClusters(WeightedCluster { clusters: clusters.collect(), ..Default::default() })

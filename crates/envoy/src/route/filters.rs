@@ -1,5 +1,6 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
+use super::cookies;
 use envoy_api::{
     Any, any,
     envoy::{
@@ -39,7 +40,8 @@ pub fn of_route(policy: &Policy) -> BTreeMap<String, Any> {
     let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
     let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
     let clients = policy.clients.as_ref().map(|clients| (CLIENTS, any(&per_route(clients))));
-    [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config)).collect()
+    let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
+    told.chain(cookies::of(&policy.cookies)).collect()
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.

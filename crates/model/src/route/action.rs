@@ -1,6 +1,6 @@
 //! What is done with a request that a route took.
 
-use super::{HeaderChanges, Path};
+use super::{CookieRewrite, HeaderChanges, Path};
 use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, Timeout};
 use std::sync::Arc;
 
@@ -127,13 +127,15 @@ pub struct WeightedCluster {
     pub response_headers: HeaderChanges,
     /// What it sees as the host.
     pub host: Option<HeaderValue>,
+    /// What is changed about the cookies that it sets, all told: the route's word is in it. Nothing where the route's stands.
+    pub cookies: Vec<CookieRewrite>,
 }
 
 impl WeightedCluster {
     /// A backend's share, with nothing changed on the way.
     pub fn new(cluster: ClusterId, weight: u32) -> Self {
-        let (request_headers, response_headers) = Default::default();
-        Self { cluster, weight, request_headers, response_headers, host: None }
+        let (request_headers, response_headers, cookies) = Default::default();
+        Self { cluster, weight, request_headers, response_headers, host: None, cookies }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is done with every request of a route, whatever its action is.
 
-use super::{ClientFilter, Cors, LocalLimit};
+use super::{ClientFilter, CookieRewrite, Cors, LocalLimit};
 use crate::{HeaderName, header::HeaderFormat};
 use std::sync::Arc;
 
@@ -28,4 +28,6 @@ pub struct Policy {
     pub host_limit: Option<Arc<LocalLimit>>,
     /// Which other sites may.
     pub cors: Option<Arc<Cors>>,
+    /// What is changed about the cookies that backends set; sorted, each cookie once.
+    pub cookies: Vec<CookieRewrite>,
 }

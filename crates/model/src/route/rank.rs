@@ -1,7 +1,7 @@
 //! Who wins where two objects ask for the same thing.
 //!
-//! Between dialects, the stronger one; inside one, what was said over what is implied, then the older object, then the one whose namespace and name come first,
-//! then the place inside the object. The order is total, so every replica and every rebuild agree.
+//! What was said over what is implied; then the stronger dialect; inside one the older object, then the one whose namespace
+//! and name come first, then the place inside the object. The order is total, so every replica and every rebuild agree.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub enum Dialect {
 /// The claim of one piece; the least one wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// The dialect.
-    pub dialect: Dialect,
     /// Whether it only stands in where nobody said anything, such as a default backend: what was said wins.
     pub implied: bool,
+    /// The dialect.
+    pub dialect: Dialect,
     /// When the object was made, in seconds since 1970.
     pub created: i64,
     /// The object's namespace.

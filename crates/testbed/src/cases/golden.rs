@@ -200,6 +200,7 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
                 let mut route = route.clone();
                 let origin = route["name"].as_str().unwrap_or("?").to_owned();
                 strip(&mut route, &["name", "metadata"]);
+                without_scripts(&mut route);
                 out.push_str(&format!("  - {}: {}\n", yaml::key(&origin), yaml::flow(&route)));
             }
         }
@@ -265,6 +266,20 @@ fn endpoints(sets: &BTreeMap<String, Value>, backends: &Backends) -> String {
         out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&Value::Array(list))));
     }
     out
+}
+
+/// Takes the fixed text of scripts out, which stands with the data that differs.
+fn without_scripts(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.contains_key("filter_context") {
+                map.remove("source_code");
+            }
+            map.values_mut().for_each(without_scripts);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_scripts),
+        _ => {}
+    }
 }
 
 /// Takes fields out, by their names or paths.

@@ -5,13 +5,13 @@
 
 use crate::{
     HttpProxyView, No, Work,
-    route::{Place, headers, said, validation},
+    route::{Place, cookies, headers, said, validation},
 };
 use kinds::http_proxy::{Route, Service};
 use model::{
     ClusterId, Code, Timeout,
     cluster::{Aggression, Balance, HealthCheck, Protocol, SlowStart, Variant},
-    route::{HostRewrite, Mirror, WeightedCluster},
+    route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
     timeout::parse_duration,
 };
 use resolve::PortRef;
@@ -22,6 +22,8 @@ pub(crate) struct Way {
     pub host: Option<HostRewrite>,
     pub balance: Balance,
     pub health: Option<HealthCheck>,
+    /// What the route changes about cookies.
+    pub cookies: Vec<CookieRewrite>,
 }
 
 /// The backends of a route.
@@ -102,7 +104,8 @@ pub(crate) fn backend(
     service: &Service,
     way: &Way,
 ) -> Result<Found, No> {
-    not_yet(place, service)?;
+    let own = cookies::policies(&service.cookie_rewrite_policies, &place.field)?;
+    let cookies = cookies::of_service(own, &way.cookies);
     let (request_headers, response_headers, host) = headers::service(work, place, service)?;
     let port = u16::try_from(service.port).ok().filter(|&port| port != 0).ok_or_else(|| {
         No::new(Code::ProxyServicePort, place.field.field("port"), format!("{} is not a port number", service.port))
@@ -144,7 +147,13 @@ pub(crate) fn backend(
     };
     let cluster = ClusterId { variant: variant.shared(), ..id };
     Ok(Found {
-        share: WeightedCluster { request_headers, response_headers, host: own, ..WeightedCluster::new(cluster, 0) },
+        share: WeightedCluster {
+            request_headers,
+            response_headers,
+            host: own,
+            cookies,
+            ..WeightedCluster::new(cluster, 0)
+        },
         host,
     })
 }
@@ -193,10 +202,4 @@ fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<
     let least_percent =
         least_percent.ok_or_else(|| no("minWeightPercent", format!("{percent} is not from 0 to 100")))?;
     Ok(Some(SlowStart { window, aggression, least_percent }))
-}
-
-/// What no version serves yet. What protects is not left out in silence.
-fn not_yet(place: &Place<'_>, service: &Service) -> Result<(), No> {
-    let check = |name: &str, there: bool| if there { Err(No::unsupported(place.field.field(name))) } else { Ok(()) };
-    check("cookieRewritePolicies", service.cookie_rewrite_policies.get()?.as_ref().is_some_and(|list| !list.is_empty()))
 }

@@ -1,0 +1,294 @@
+//! Every error and warning that the status of an HTTPProxy can have, by the words that tools read: type and reason.
+//!
+//! Each row is an object, in a world of a few others, and what its status must say. The words are Contour's.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::{HttpProxy, Kind, Object, ObjectKey, Vendor};
+use model::{ObjectRef, SecretId};
+use pipeline::{Pipeline, Settings};
+use serde_json::{Value, json};
+use testbed::{cases::object, certs::Ca};
+
+/// The world that each row stands in: a Service, a child, a root, a circle, certificates, and one that is not delegated.
+fn world() -> Vec<Object> {
+    let ca = Ca::new("status");
+    let leaf = ca.leaf("a.example.com").make();
+    let proxy = |name: &str, spec: Value| {
+        let meta = json!({ "name": name, "namespace": "a", "creationTimestamp": "2020-01-01T00:00:00Z" });
+        json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta, "spec": spec })
+    };
+    let secret = |namespace: &str, name: &str, data: Value| {
+        json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": { "name": name, "namespace": namespace }, "stringData": data })
+    };
+    let pair = json!({ "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() });
+    let objects = [
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "a" },
+            "spec": { "ports": [{ "port": 80 }] } }),
+        proxy("child", json!({ "routes": [{ "services": [{ "name": "web", "port": 80 }] }] })),
+        proxy(
+            "root",
+            json!({ "virtualhost": { "fqdn": "root.example.com" },
+            "routes": [{ "services": [{ "name": "web", "port": 80 }] }] }),
+        ),
+        secret("a", "cert", pair.clone()),
+        secret("a", "garbage", json!({ "tls.crt": "x", "tls.key": "y" })),
+        secret("b", "cert", pair),
+        secret("b", "ca", json!({ "ca.crt": ca.pem() })),
+    ];
+    objects.iter().map(object).collect()
+}
+
+/// What an object `a/it` with this spec says.
+fn status(spec: &Value, settings: &Settings) -> Value {
+    let mut pipeline = Pipeline::new(settings);
+    for object in world() {
+        pipeline.put(&object.key(), Some(object));
+    }
+    let meta = json!({ "name": "it", "namespace": "a", "creationTimestamp": "2024-01-01T00:00:00Z", "generation": 1 });
+    let text = json!({ "metadata": meta, "spec": spec }).to_string();
+    let kind = Kind::HttpProxy(Vendor::Contour);
+    let it = kinds::decode_json(kind, text.as_bytes()).unwrap().object;
+    pipeline.put(&ObjectKey::new(kind, "a", "it"), Some(it.clone()));
+    let subject = ObjectRef::new("HTTPProxy", "a", "it");
+    let verdicts = pipeline.settle().verdicts.into_iter().find(|(object, _)| *object == subject);
+    let verdicts = verdicts.and_then(|(_, said)| said).unwrap();
+    status::http_proxy::status(it.get::<HttpProxy>().unwrap(), &verdicts, &[], None)
+}
+
+/// A root with these fields in `virtualhost` and a route.
+fn host(fields: Value) -> Value {
+    let mut spec = root(json!({}));
+    spec["virtualhost"].as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    spec
+}
+
+fn tls(fields: Value) -> Value {
+    host(json!({ "tls": fields }))
+}
+
+/// A root with one route that has these fields.
+fn root(fields: Value) -> Value {
+    let mut route = json!({ "services": [{ "name": "web", "port": 80 }] });
+    route.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    json!({ "virtualhost": { "fqdn": "it.example.com" }, "routes": [route] })
+}
+
+/// A root with one route to a service that has these fields.
+fn service(fields: Value) -> Value {
+    let mut service = json!({ "name": "web", "port": 80 });
+    service.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    root(json!({ "services": [service] }))
+}
+
+fn include(include: Value) -> Value {
+    json!({ "virtualhost": { "fqdn": "it.example.com" }, "includes": include })
+}
+
+fn tcp(fields: Value) -> Value {
+    json!({ "virtualhost": { "fqdn": "it.example.com", "tls": { "secretName": "cert" } }, "tcpproxy": fields })
+}
+
+fn conditions(list: Value) -> Value {
+    root(json!({ "conditions": list }))
+}
+
+fn rewrite(conditions: Value, list: Value) -> Value {
+    root(json!({ "conditions": conditions, "pathRewritePolicy": { "replacePrefix": list } }))
+}
+
+#[test]
+fn every_error_is_told_in_contours_words() {
+    let web = || json!([{ "name": "web", "port": 80 }]);
+    let tls_web = |fields: Value| service(json!({ "protocol": "tls", "validation": fields }));
+    let rows = [
+        ("VirtualHostError FQDNNotSpecified", json!({ "virtualhost": {}, "routes": [{ "services": web() }] })),
+        (
+            "VirtualHostError DuplicateVhost",
+            json!({ "virtualhost": { "fqdn": "root.example.com" }, "routes": [{ "services": web() }] }),
+        ),
+        (
+            "VirtualHostError RateLimitPolicyNotValid",
+            host(json!({ "rateLimitPolicy": { "local": { "requests": 0, "unit": "second" } } })),
+        ),
+        ("SpecError NothingDefined", json!({ "virtualhost": { "fqdn": "it.example.com" } })),
+        ("Orphaned Orphaned", json!({ "routes": [{ "services": web() }] })),
+        ("TLSError TLSIncompatibleFeatures", tls(json!({ "passthrough": true, "enableFallbackCertificate": true }))),
+        (
+            "TLSError TLSIncompatibleFeatures",
+            tls(json!({ "passthrough": true, "clientValidation": { "caSecret": "ca" } })),
+        ),
+        ("TLSError TLSConfigNotValid", tls(json!({ "passthrough": true, "secretName": "cert" }))),
+        ("TLSError TLSConfigNotValid", tls(json!({}))),
+        (
+            "TLSError TLSConfigNotValid",
+            tls(json!({ "secretName": "cert", "minimumProtocolVersion": "1.3", "maximumProtocolVersion": "1.2" })),
+        ),
+        ("TLSError SecretNotValid", tls(json!({ "secretName": "nobody" }))),
+        ("TLSError SecretNotValid", tls(json!({ "secretName": "garbage" }))),
+        ("TLSError DelegationNotPermitted", tls(json!({ "secretName": "b/cert" }))),
+        ("TLSError FallbackNotPresent", tls(json!({ "secretName": "cert", "enableFallbackCertificate": true }))),
+        ("TLSError CACertificateNotDelegated", tls_web(json!({ "caSecret": "b/ca", "subjectName": "x" }))),
+        (
+            "CORSError PolicyDidNotParse",
+            host(json!({ "corsPolicy": { "allowOrigin": ["*"], "allowMethods": ["GET"], "maxAge": "-1s" } })),
+        ),
+        (
+            "IPFilterError IncompatibleIPAddressFilters",
+            host(
+                json!({ "ipAllowPolicy": [{ "source": "Peer", "cidr": "10.0.0.0/8" }], "ipDenyPolicy": [{ "source": "Peer", "cidr": "10.0.0.0/8" }] }),
+            ),
+        ),
+        (
+            "IPFilterError IPFilterPolicyNotValid",
+            root(json!({ "ipAllowPolicy": [{ "source": "Anybody", "cidr": "10.0.0.0/8" }] })),
+        ),
+        (
+            "IPFilterError InvalidCIDR",
+            root(
+                json!({ "ipAllowPolicy": [{ "source": "Peer", "cidr": "10.0.0.0/99" }, { "source": "Peer", "cidr": "::1" }] }),
+            ),
+        ),
+        (
+            "IncludeError PathMatchConditionsNotValid",
+            include(json!([{ "name": "child", "conditions": [{ "exact": "/a" }] }])),
+        ),
+        (
+            "IncludeError DuplicateMatchConditions",
+            include(
+                json!([{ "name": "child", "conditions": [{ "prefix": "/a" }] }, { "name": "child", "conditions": [{ "prefix": "/a" }] }]),
+            ),
+        ),
+        ("IncludeError IncludeNotFound", include(json!([{ "name": "nobody" }]))),
+        ("IncludeError RootIncludesRoot", include(json!([{ "name": "root" }]))),
+        ("IncludeError IncludeCreatesCycle", include(json!([{ "name": "it" }]))),
+        ("RouteError RouteActionCountNotValid", root(json!({ "directResponsePolicy": { "statusCode": 200 } }))),
+        ("RouteError PathMatchConditionsNotValid", conditions(json!([{ "prefix": "a" }]))),
+        (
+            "RouteError HeaderMatchConditionsNotValid",
+            conditions(
+                json!([{ "header": { "name": "x", "exact": "a" } }, { "header": { "name": "x", "exact": "b" } }]),
+            ),
+        ),
+        (
+            "RouteError QueryParameterMatchConditionsNotValid",
+            conditions(json!([{ "queryParameter": { "name": "q" } }])),
+        ),
+        ("RouteError RequestHeadersPolicyInvalid", root(json!({ "requestHeadersPolicy": { "remove": ["Host"] } }))),
+        (
+            "RouteError ResponseHeaderPolicyInvalid",
+            root(json!({ "responseHeadersPolicy": { "set": [{ "name": "Host", "value": "a" }] } })),
+        ),
+        ("RouteError CookieRewritePoliciesInvalid", root(json!({ "cookieRewritePolicies": [{ "name": "a" }] }))),
+        ("RouteError TimeoutPolicyNotValid", root(json!({ "timeoutPolicy": { "response": "soon" } }))),
+        (
+            "RouteError RateLimitPolicyNotValid",
+            root(json!({ "rateLimitPolicy": { "local": { "requests": 1, "unit": "day" } } })),
+        ),
+        (
+            "RouteError RequestRedirectPolicy",
+            root(json!({ "services": [], "requestRedirectPolicy": { "path": "/a", "prefix": "/b" } })),
+        ),
+        ("RouteError HealthCheckPolicyInvalid", root(json!({ "healthCheckPolicy": { "path": "" } }))),
+        ("PrefixReplaceError MustHavePrefix", rewrite(json!([{ "exact": "/a" }]), json!([{ "replacement": "/" }]))),
+        (
+            "PrefixReplaceError DuplicateReplacement",
+            rewrite(
+                json!([{ "prefix": "/a" }]),
+                json!([{ "prefix": "/a", "replacement": "/" }, { "prefix": "/a", "replacement": "/b" }]),
+            ),
+        ),
+        (
+            "PrefixReplaceError AmbiguousReplacement",
+            rewrite(json!([{ "prefix": "/a" }]), json!([{ "replacement": "/" }, { "replacement": "/b" }])),
+        ),
+        ("ServiceError ServicePortInvalid", service(json!({ "port": 70000 }))),
+        ("ServiceError ServiceUnresolvedReference", service(json!({ "name": "nobody" }))),
+        ("ServiceError ServiceUnresolvedReference", service(json!({ "port": 81 }))),
+        ("ServiceError UnsupportedProtocol", service(json!({ "protocol": "gopher" }))),
+        ("ServiceError TLSUpstreamValidation", tls_web(json!({ "caSecret": "nobody", "subjectName": "x" }))),
+        (
+            "ServiceError RequestHeadersPolicyInvalid",
+            service(json!({ "requestHeadersPolicy": { "set": [{ "name": "a b", "value": "c" }] } })),
+        ),
+        (
+            "ServiceError ResponseHeadersPolicyInvalid",
+            service(json!({ "responseHeadersPolicy": { "set": [{ "name": "a b", "value": "c" }] } })),
+        ),
+        ("ServiceError SlowStartInvalid", service(json!({ "slowStartPolicy": { "window": "soon" } }))),
+        (
+            "ServiceError OnlyOneMirror",
+            root(
+                json!({ "services": [{ "name": "web", "port": 80 }, { "name": "web", "port": 80, "mirror": true }, { "name": "web", "port": 80, "mirror": true }] }),
+            ),
+        ),
+        (
+            "TCPProxyError TLSMustBeConfigured",
+            json!({ "virtualhost": { "fqdn": "it.example.com" }, "tcpproxy": { "services": web() } }),
+        ),
+        ("TCPProxyError NoServicesAndInclude", tcp(json!({ "services": web(), "include": { "name": "child" } }))),
+        ("TCPProxyError NothingDefined", tcp(json!({}))),
+        ("TCPProxyError ServiceUnresolvedReference", tcp(json!({ "services": [{ "name": "nobody", "port": 80 }] }))),
+        ("TCPProxyIncludeError IncludeNotFound", tcp(json!({ "include": { "name": "nobody" } }))),
+        ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "root" } }))),
+        ("TCPProxyIncludeError IncludeCreatesCycle", tcp(json!({ "include": { "name": "it" } }))),
+    ];
+    let mut wrong = Vec::new();
+    for (words, spec) in rows {
+        wrong.extend(
+            differs(words, &status(&spec, &Settings::default()), "errors").map(|why| format!("{spec}\n  {why}")),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn errors_that_depend_on_the_operator() {
+    let mut settings = Settings::default();
+    settings.http_proxy.root_namespaces = vec!["b".into()];
+    let spec = root(json!({}));
+    let words = "RootNamespaceError RootProxyNotAllowedInNamespace";
+    assert_eq!(differs(words, &status(&spec, &settings), "errors"), None);
+    let fallback = tls(json!({ "secretName": "cert", "enableFallbackCertificate": true }));
+    for (secret, words) in
+        [(("b", "cert"), "TLSError FallbackNotDelegated"), (("a", "garbage"), "TLSError FallbackNotValid")]
+    {
+        let mut settings = Settings::default();
+        settings.http_proxy.fallback_certificate = Some(SecretId::new(secret.0, secret.1));
+        assert_eq!(differs(words, &status(&fallback, &settings), "errors"), None);
+    }
+}
+
+#[test]
+fn warnings_leave_an_object_valid() {
+    let rows = [
+        ("SpecError IgnoredField", root(json!({ "loadBalancerPolicy": { "strategy": "Sometimes" } }))),
+        ("SpecError IgnoredField", tls(json!({ "secretName": "cert", "minimumProtocolVersion": "9" }))),
+        (
+            "TCPProxyError IgnoredField",
+            tcp(json!({ "loadBalancerPolicy": { "strategy": "Cookie" }, "services": [{ "name": "web", "port": 80 }] })),
+        ),
+    ];
+    for (words, spec) in rows {
+        let status = status(&spec, &Settings::default());
+        assert_eq!((&status["currentStatus"], differs(words, &status, "warnings")), (&"valid".into(), None), "{spec}");
+    }
+    assert_eq!(status(&root(json!({})), &Settings::default())["conditions"][0]["reason"], "Valid");
+}
+
+/// What is wrong with a status that must have these words in a list.
+fn differs(words: &str, status: &Value, list: &str) -> Option<String> {
+    let (kind, reason) = words.split_once(' ').unwrap();
+    let valid = &status["conditions"][0];
+    let found = valid[list].as_array().into_iter().flatten().any(|one| {
+        one["type"] == kind && one["reason"] == reason && one["message"].as_str().unwrap().starts_with("SES")
+    });
+    let current = match (list, kind) {
+        ("warnings", _) => "valid",
+        (_, "Orphaned") => "orphaned",
+        _ => "invalid",
+    };
+    let fits = found && status["currentStatus"] == current;
+    (!fits).then(|| format!("must be {current} with {words}, and is {status}"))
+}

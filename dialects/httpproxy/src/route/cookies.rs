@@ -1,0 +1,76 @@
+//! What is changed about the cookies that backends set.
+
+use crate::No;
+use kinds::{
+    Checked,
+    http_proxy::route::{CookieRewritePolicy, CookieValue as Written},
+};
+use model::{
+    Code, FieldPath,
+    route::{
+        CookieRewrite,
+        cookies::{CookieError, CookieName, CookieValue, SameSite},
+    },
+};
+use std::collections::BTreeSet;
+
+/// Reads the list of a route or a service.
+pub(super) fn policies(
+    list: &Checked<Option<Box<[CookieRewritePolicy]>>>,
+    field: &FieldPath,
+) -> Result<Vec<CookieRewrite>, No> {
+    let field = field.field("cookieRewritePolicies");
+    let mut seen = BTreeSet::new();
+    let mut cookies = Vec::new();
+    for (index, policy) in list.get()?.iter().flatten().enumerate() {
+        let cookie = one(policy, &field.index(index))?;
+        if !seen.insert(cookie.name.clone()) {
+            let why = format!("cookie `{}` stands there twice", cookie.name.as_str());
+            return Err(No::new(Code::ProxyCookies, field.index(index).field("name"), why));
+        }
+        cookies.push(cookie);
+    }
+    cookies.sort();
+    Ok(cookies)
+}
+
+fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite, No> {
+    let no = |name: &str, why: String| No::new(Code::ProxyCookies, field.field(name), why);
+    let value = |name: &str, written: &Option<Written>, read: fn(&str) -> Result<CookieValue, CookieError>| {
+        let read = written.as_ref().map(|written| read(&written.value));
+        read.transpose().map_err(|error| no(name, error.to_string()))
+    };
+    let same_site = policy.same_site.as_deref().filter(|word| !word.is_empty());
+    let same_site = same_site.map(|word| {
+        let known = SameSite::parse(word);
+        known.ok_or_else(|| no("sameSite", "it is not one of Strict, Lax and None".to_owned()))
+    });
+    let cookie = CookieRewrite {
+        name: CookieName::parse(&policy.name).map_err(|error| no("name", error.to_string()))?,
+        path: value("pathRewrite", &policy.path_rewrite, CookieValue::path)?,
+        domain: value("domainRewrite", &policy.domain_rewrite, CookieValue::domain)?,
+        secure: policy.secure,
+        same_site: same_site.transpose()?,
+    };
+    let CookieRewrite { name: _, path, domain, secure, same_site } = &cookie;
+    if path.is_none() && domain.is_none() && secure.is_none() && same_site.is_none() {
+        let why = format!("nothing is said about cookie `{}`", cookie.name.as_str());
+        return Err(No::new(Code::ProxyCookies, field.clone(), why));
+    }
+    Ok(cookie)
+}
+
+/// What holds for a service: its own word, and the route's for what it does not say. Nothing where it says nothing.
+pub(super) fn of_service(own: Vec<CookieRewrite>, route: &[CookieRewrite]) -> Vec<CookieRewrite> {
+    if own.is_empty() {
+        return own;
+    }
+    let mut all: Vec<CookieRewrite> =
+        route.iter().filter(|cookie| own.iter().all(|other| other.name != cookie.name)).cloned().collect();
+    all.extend(own.into_iter().map(|cookie| match route.iter().find(|other| other.name == cookie.name) {
+        Some(other) => cookie.over(other),
+        None => cookie,
+    }));
+    all.sort();
+    all
+}
