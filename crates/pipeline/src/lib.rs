@@ -47,5 +47,6 @@ pub mod verdicts;
 pub mod wants;
 
 pub use holds::{Hold, Target};
+pub use objects::reads;
 pub use run::{Output, Pipeline, Wants};
 pub use settings::Settings;

@@ -114,6 +114,11 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<SlicesByService>().index::<DelegationsBySecret>();
 }
 
+/// Whether any dialect reads objects of the kind. What nobody reads need not be asked for.
+pub fn reads(kind: kinds::Kind) -> bool {
+    !matches!(kind, kinds::Kind::Namespace | kinds::Kind::ConfigMap)
+}
+
 /// Puts an object where objects of its kind stand. Kinds that no dialect reads yet are passed over.
 pub fn set(engine: &mut Engine, key: &ObjectKey, object: Object) {
     let named = Named::from(key);

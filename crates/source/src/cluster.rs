@@ -32,12 +32,14 @@ mod known;
 mod lines;
 mod patience;
 mod rate;
+mod rights;
 mod target;
 mod timing;
 
 pub use access::{Access, AccessError};
 pub use fetch::Wants;
 pub use rate::Rate;
+pub use rights::{Right, rights};
 pub use timing::Timing;
 
 use crate::{Closed, Feeder};

@@ -33,6 +33,7 @@ mod metrics;
 pub mod pace;
 mod patch;
 pub mod report;
+pub mod rights;
 mod settings;
 mod statuses;
 mod writer;

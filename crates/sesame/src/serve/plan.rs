@@ -73,7 +73,7 @@ impl Plan {
         Ok(Self {
             access: access(args, &config),
             source: Options {
-                kinds: Kind::ALL.iter().copied().filter(|kind| is_read(*kind)).collect(),
+                kinds: Kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect(),
                 namespaces: args.watch_namespaces.iter().map(|name| name.as_str().into()).collect(),
                 ..Options::default()
             },
@@ -93,11 +93,6 @@ impl Plan {
             warnings,
         })
     }
-}
-
-/// Whether any dialect reads objects of the kind: what nobody reads is not asked for.
-fn is_read(kind: Kind) -> bool {
-    !matches!(kind, Kind::Namespace | Kind::ConfigMap)
 }
 
 fn access(args: &Args, config: &Config) -> Access {
@@ -201,7 +196,7 @@ fn ineffective(args: &Args) -> Vec<(Code, String)> {
         warnings.push((Code::FlagUnsupported, why));
     }
     if args.kubernetes_debug.is_some_and(|level| level > 0) {
-        let why = "--kubernetes-debug has no effect: --log kube=debug says what is asked of the API server";
+        let why = "--kubernetes-debug has no effect: --log info,kube_client=debug says what is asked of the API server";
         warnings.push((Code::SettingNoEffect, why.to_owned()));
     }
     warnings

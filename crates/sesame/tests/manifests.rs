@@ -1,0 +1,148 @@
+//! The manifests in `deploy`: a real API server takes them, and their rights are what the code asks for, no less and no more.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kinds::Kind;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::Value;
+use testbed::ApiServer;
+
+const NAMESPACE: &str = "projectsesame";
+
+type Right = (String, String, String);
+
+fn deploy(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(folder)
+}
+
+fn documents() -> Vec<Value> {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(deploy("manifests")).unwrap().map(|it| it.unwrap().path()).collect();
+    files.sort();
+    let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap());
+    texts.flat_map(|text| serde_saphyr::from_multiple::<Value>(&text).unwrap()).collect()
+}
+
+/// The rights of a role, every combination by itself.
+fn granted(kind: &str, name: &str) -> BTreeSet<Right> {
+    let role = documents().into_iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name).unwrap();
+    let rules: Vec<PolicyRule> = serde_json::from_value(role["rules"].clone()).unwrap();
+    let mut rights = BTreeSet::new();
+    for rule in rules {
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                rights.extend(rule.verbs.iter().map(|verb| (verb.clone(), group.clone(), resource.clone())));
+            }
+        }
+    }
+    rights
+}
+
+fn owned(rights: impl IntoIterator<Item = (&'static str, &'static str, &'static str)>) -> BTreeSet<Right> {
+    rights.into_iter().map(|(verb, group, resource)| (verb.into(), group.into(), resource.into())).collect()
+}
+
+/// Everything that the code asks for, in all namespaces.
+fn asked() -> BTreeSet<Right> {
+    let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect();
+    owned(source::cluster::rights(&kinds).into_iter().chain(status::rights::rights(&kinds)))
+}
+
+#[test]
+fn the_rights_are_those_that_the_code_asks_for() {
+    assert_eq!(granted("ClusterRole", "sesame"), asked());
+    assert_eq!(granted("Role", "sesame"), owned(status::rights::LEASE));
+}
+
+#[test]
+fn every_object_of_our_own_stands_in_the_namespace() {
+    let everywhere = ["Namespace", "IngressClass", "ClusterRole", "ClusterRoleBinding"];
+    for object in documents() {
+        let namespace = object["metadata"]["namespace"].as_str();
+        let expected = if everywhere.iter().any(|kind| object["kind"] == *kind) { None } else { Some(NAMESPACE) };
+        assert_eq!(namespace, expected, "{} {}", object["kind"], object["metadata"]["name"]);
+    }
+}
+
+async fn may(client: &kube::Client, right: &(&str, &str, &str), namespace: Option<&str>, name: Option<&str>) -> bool {
+    let (verb, group, resource) = *right;
+    let (resource, subresource) = resource.split_once('/').map_or((resource, None), |(it, sub)| (it, Some(sub)));
+    let attributes = ResourceAttributes {
+        verb: Some(verb.into()),
+        group: Some(group.into()),
+        resource: Some(resource.into()),
+        subresource: subresource.map(Into::into),
+        namespace: namespace.map(Into::into),
+        name: name.map(Into::into),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..Default::default() };
+    let api = Api::<SelfSubjectAccessReview>::all(client.clone());
+    api.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed
+}
+
+fn account(name: &str) -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{name}")
+}
+
+const GROUPS: [&str; 3] = ["system:serviceaccounts", "system:serviceaccounts:projectsesame", "system:authenticated"];
+
+fn certgen(kubeconfig: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sesame"));
+    command.args(["certgen", "--kube", "--kubeconfig"]).arg(kubeconfig).args(more).env_clear().output().unwrap()
+}
+
+#[tokio::test]
+async fn an_api_server_takes_them_and_gives_these_rights_alone() {
+    let api = ApiServer::shared().await.unwrap();
+    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
+
+    let sesame = api.client_as(&account("sesame"), &GROUPS).unwrap();
+    for (verb, group, resource) in asked() {
+        assert!(may(&sesame, &(&verb, &group, &resource), Some("shop"), None).await, "{verb} {group} {resource}");
+    }
+    for (index, right) in status::rights::LEASE.iter().enumerate() {
+        let name = (index > 0).then_some("leader-elect");
+        assert!(may(&sesame, right, Some(NAMESPACE), name).await, "{right:?}");
+        assert!(!may(&sesame, right, Some("shop"), name).await, "{right:?}");
+    }
+    for right in [
+        ("create", "", "secrets"),
+        ("update", "", "secrets"),
+        ("delete", "", "secrets"),
+        ("list", "", "configmaps"),
+        ("list", "", "namespaces"),
+        ("list", "", "pods"),
+        ("create", "", "pods"),
+        ("update", "networking.k8s.io", "ingresses"),
+        ("patch", "networking.k8s.io", "ingresses"),
+        ("delete", "coordination.k8s.io", "leases"),
+        ("get", "rbac.authorization.k8s.io", "clusterroles"),
+    ] {
+        assert!(!may(&sesame, &right, Some(NAMESPACE), None).await, "{right:?}");
+    }
+    let envoy = api.client_as(&account("envoy"), &GROUPS).unwrap();
+    assert!(!may(&envoy, &("get", "", "secrets"), Some(NAMESPACE), Some("envoycert")).await);
+
+    // The Job's work, with the Job's rights: made once, left alone, made anew when told so.
+    let kubeconfig = api.kubeconfig_as(&account("sesame-certgen"), &GROUPS).unwrap();
+    let secrets = Api::<Secret>::namespaced(api.client().unwrap(), NAMESPACE);
+    let mut versions = Vec::new();
+    for more in [&[][..], &[], &["--overwrite"]] {
+        let output = certgen(&kubeconfig, more);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        versions.push(secrets.get("sesamecert").await.unwrap().metadata.resource_version);
+    }
+    assert_eq!(versions[0], versions[1]);
+    assert_ne!(versions[1], versions[2]);
+    assert!(secrets.get("envoycert").await.unwrap().data.unwrap().contains_key("ca.crt"));
+}
