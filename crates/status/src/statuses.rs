@@ -282,7 +282,7 @@ impl Entry {
 }
 
 /// Whether objects of the kind have a status of ours.
-fn has_status(kind: Kind) -> bool {
+pub(crate) fn has_status(kind: Kind) -> bool {
     matches!(kind, Kind::Ingress | Kind::HttpProxy(_))
 }
 
