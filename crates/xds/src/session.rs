@@ -33,6 +33,8 @@ mod tests;
 
 use flow::Flow;
 
+pub use crate::wire::held::Held;
+
 /// The two ways to word the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Style {
@@ -65,7 +67,7 @@ pub enum Ask {
         /// Names to drop.
         unsubscribe: Vec<Name>,
         /// What the client has from an earlier stream.
-        held: Vec<(Name, u64)>,
+        held: Held,
     },
     /// All names wanted; none means every name, until some have been listed.
     Sotw {

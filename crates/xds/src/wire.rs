@@ -2,6 +2,8 @@
 
 use bytes::{BufMut, BytesMut};
 
+pub(crate) mod fields;
+pub(crate) mod held;
 pub(crate) mod request;
 pub(crate) mod response;
 

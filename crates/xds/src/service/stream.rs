@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use tokio::sync::watch;
 use tokio::time::{self, sleep_until};
@@ -95,7 +96,7 @@ async fn converse(connection: &Connection, call: Call, body: Incoming, out: &Out
 }
 
 /// Who it is that sent the first request, and what it asks.
-pub(super) fn greet(connection: &Connection, call: Call, first: &[u8]) -> Result<(Arc<Identity>, Asked), End> {
+pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Result<(Arc<Identity>, Asked), End> {
     let refuse = |reason, status: Status| {
         warn!(peer = %connection.peer, service = call.service(), "refused a client: {}", status.message());
         End::new(reason, status)

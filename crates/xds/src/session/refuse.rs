@@ -6,6 +6,7 @@
 //! the one to blame. Refusals that name one at a time are followed the same way after a few, so that many bad resources
 //! cannot make Envoy read the good ones over and over.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,7 +36,7 @@ impl Session {
         let upserts: Vec<_> = sent.iter().filter_map(|(name, to)| Some((name, to.as_ref()?))).collect();
         let mut blamed: Vec<Name> = match upserts.as_slice() {
             [(only, _)] if flight.news == 1 => vec![(*only).clone()],
-            _ => upserts.iter().filter(|(name, _)| names(text, name)).map(|(name, _)| (*name).clone()).collect(),
+            _ => upserts.iter().filter(|(name, _)| names(&text, name)).map(|(name, _)| (*name).clone()).collect(),
         };
         if blamed.is_empty() {
             // Refused before, and sent again with others before that was known.
@@ -97,13 +98,15 @@ fn expand(flow: &mut Flow, table: &Table, nonce: u64, items: &mut Vec<(Name, Opt
     *items = sent.collect();
 }
 
-/// As much of the text as is kept, cut between characters.
-fn clip(text: &str, limit: usize) -> &str {
-    let mut end = text.len().min(limit);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+/// As much of the text as is kept, cut between characters. What goes is in the middle: Envoy begins with a name, may go on with
+/// the whole resource, and ends with the reason.
+fn clip(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit {
+        return text.into();
     }
-    &text[..end]
+    let head = text.floor_char_boundary(limit / 4);
+    let tail = text.ceil_char_boundary(text.len() - (limit - limit / 4));
+    format!("{} … {}", &text[..head], &text[tail..]).into()
 }
 
 /// Whether a text names a resource: the name stands there whole. A name that is a plain word must be marked as a name,
@@ -130,7 +133,16 @@ pub(super) fn names(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use super::{clip, names};
+
+    #[test]
+    fn the_reason_outlasts_a_long_text() {
+        let text = format!("name: {}: the reason", "é".repeat(10_000));
+        let kept = clip(&text, 101);
+        assert!(kept.starts_with("name: é") && kept.ends_with("é: the reason"), "{kept}");
+        assert!(kept.len() < 110, "{}", kept.len());
+        assert_eq!(clip("short", 5), "short");
+    }
 
     #[test]
     fn a_name_is_found_only_whole() {

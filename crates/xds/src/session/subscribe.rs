@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use super::flow::{Flow, Have, Mark, Rest};
-use super::{Cut, Session};
+use super::{Cut, Held, Session};
 use crate::kind::Kind;
 use crate::resource::{Name, Role};
 use crate::table::Table;
@@ -27,12 +27,12 @@ impl Session {
         kind: Kind,
         subscribe: Vec<Name>,
         unsubscribe: Vec<Name>,
-        held: Vec<(Name, u64)>,
+        held: Held,
         now: Instant,
     ) -> Result<(), Cut> {
         self.check(subscribe.len() + held.len(), subscribe.iter())?;
         if self.flow(kind).is_none() {
-            self.open_delta(kind, subscribe, &unsubscribe, held, now);
+            self.open_delta(kind, subscribe, &unsubscribe, &held, now);
             return Ok(());
         }
         for name in subscribe {
@@ -53,14 +53,7 @@ impl Session {
     }
 
     /// The first request for a type on this stream.
-    fn open_delta(
-        &mut self,
-        kind: Kind,
-        subscribe: Vec<Name>,
-        unsubscribe: &[Name],
-        held: Vec<(Name, u64)>,
-        now: Instant,
-    ) {
+    fn open_delta(&mut self, kind: Kind, subscribe: Vec<Name>, unsubscribe: &[Name], held: &Held, now: Instant) {
         let mut flow = Box::new(Flow::new(now));
         flow.wildcard = subscribe.iter().any(|name| &**name == EVERY) || subscribe.is_empty() && unsubscribe.is_empty();
         let table = self.view.table(kind);
@@ -75,28 +68,7 @@ impl Session {
         } else {
             self.returning = true;
             flow.rest = Rest::InStep;
-            let held: HashMap<Name, u64> = held.into_iter().collect();
-            let wanted = table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name));
-            let aliased = flow.names.iter().filter(|name| flow.aliases.get(name).is_some());
-            let mut marks = Vec::new();
-            for name in wanted.chain(aliased) {
-                let Some(entry) = flow.target(table, name) else { continue };
-                let have = match held.get(name) {
-                    Some(version) if *version == entry.version => continue,
-                    Some(version) => Have::Listed(*version),
-                    None => Have::Nothing,
-                };
-                let mut mark = Mark::new(have, now);
-                if self.options.refused.contains(&(kind, name.clone(), entry.version)) {
-                    mark.refused = Some((entry.version, now));
-                }
-                marks.push((name.clone(), mark));
-            }
-            for (name, version) in held {
-                if flow.covers(&name) && flow.target(table, &name).is_none() {
-                    marks.push((name, Mark::new(Have::Listed(version), now)));
-                }
-            }
+            let marks = if in_step(&flow, table, held) { Vec::new() } else { self.differences(kind, &flow, held, now) };
             flow.due.extend(marks.iter().map(|(name, _)| name.clone()));
             flow.marks.extend(marks);
         }
@@ -114,6 +86,34 @@ impl Session {
             }
         }
         self.flows[kind.index()] = Some(flow);
+    }
+
+    /// Where the client differs from the table.
+    fn differences(&self, kind: Kind, flow: &Flow, held: &Held, now: Instant) -> Vec<(Name, Mark)> {
+        let table = self.view.table(kind);
+        let versions: HashMap<&str, u64> = held.iter().collect();
+        let wanted = table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name));
+        let aliased = flow.names.iter().filter(|name| flow.aliases.get(name).is_some());
+        let mut marks = Vec::new();
+        for name in wanted.chain(aliased) {
+            let Some(entry) = flow.target(table, name) else { continue };
+            let have = match versions.get(&**name) {
+                Some(version) if *version == entry.version => continue,
+                Some(version) => Have::Listed(*version),
+                None => Have::Nothing,
+            };
+            let mut mark = Mark::new(have, now);
+            if self.options.refused.contains(&(kind, name.clone(), entry.version)) {
+                mark.refused = Some((entry.version, now));
+            }
+            marks.push((name.clone(), mark));
+        }
+        for (name, version) in versions {
+            if flow.covers(name) && flow.target(table, name).is_none() {
+                marks.push((name.into(), Mark::new(Have::Listed(version), now)));
+            }
+        }
+        marks
     }
 
     pub(super) fn on_sotw(
@@ -266,6 +266,22 @@ impl Session {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a client that asks for every name has what the table has, and nothing else. The sum over what it lists is that of
+/// the table only if it lists each once: so nothing has to be kept to find out.
+fn in_step(flow: &Flow, table: &Table, held: &Held) -> bool {
+    if !flow.wildcard || !flow.names.is_empty() || held.len() != table.len() {
+        return false;
+    }
+    let mut sum = 0u64;
+    for (name, version) in held.iter() {
+        match table.get(name) {
+            Some(entry) if entry.version == version => sum = sum.wrapping_add(entry.weight()),
+            _ => return false,
+        }
+    }
+    sum == table.version()
 }
 
 /// The table's copy of a name, if it has one: one string, however many clients.

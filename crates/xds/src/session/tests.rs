@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, Ask, Options, Request, Response, Session, Step, Style};
+use super::{Answer, Ask, Held, Options, Request, Response, Session, Step, Style};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::publish::{Changes, Writer};
@@ -64,7 +64,7 @@ impl Desk {
     fn subscribe(&mut self, kind: Kind, names: &[&str]) -> Answer {
         let names = names.iter().map(|name| Name::from(*name)).collect();
         let ask = match self.style {
-            Style::Delta => Ask::Delta { subscribe: names, unsubscribe: vec![], held: vec![] },
+            Style::Delta => Ask::Delta { subscribe: names, unsubscribe: vec![], held: Held::default() },
             Style::Sotw => Ask::Sotw { names, version: None },
         };
         self.request(Request { kind, nonce: None, error: None, ask })
@@ -80,7 +80,7 @@ impl Desk {
 
     fn answer(&mut self, response: &Response, error: Option<&str>) -> Answer {
         let ask = match self.style {
-            Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: vec![] },
+            Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
             Style::Sotw => panic!("the names of a state-of-the-world answer are the script's"),
         };
         self.request(Request { kind: response.kind, nonce: Some(response.nonce), error: error.map(str::to_owned), ask })

@@ -329,7 +329,7 @@ fn request(kind: Kind, style: Style, words: &[&str], last: Option<u64>) -> Reque
         }
     }
     let ask = match style {
-        Delta => Ask::Delta { subscribe: plus, unsubscribe: minus, held },
+        Delta => Ask::Delta { subscribe: plus, unsubscribe: minus, held: held.into_iter().collect() },
         Sotw => Ask::Sotw { names, version },
     };
     Request { kind, nonce, error, ask }

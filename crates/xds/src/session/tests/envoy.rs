@@ -127,7 +127,7 @@ impl Envoy {
             Style::Delta => Ask::Delta {
                 subscribe: names.difference(&old).cloned().collect(),
                 unsubscribe: old.difference(&names).cloned().collect(),
-                held: vec![],
+                held: Held::default(),
             },
         };
         self.outbox.push_back(Request { kind, nonce: None, error: None, ask });
@@ -135,7 +135,7 @@ impl Envoy {
 
     fn answer(&mut self, kind: Kind, nonce: u64, error: Option<String>) {
         let ask = match self.style {
-            Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: vec![] },
+            Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
             Style::Sotw => {
                 let names = self.wanted.get(&kind).map(|wanted| wanted.names.iter().cloned().collect());
                 Ask::Sotw { names: names.unwrap_or_default(), version: None }

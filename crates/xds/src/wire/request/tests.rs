@@ -38,14 +38,14 @@ proptest! {
             error_detail: refusal(&error),
             ..Default::default()
         };
-        let read = decode(Style::Delta, &message.encode_to_vec(), &Limits::default()).expect("a request");
+        let read = decode(Style::Delta, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
         prop_assert_eq!(read.type_url, url);
         prop_assert_eq!(read.nonce, Some(nonce));
         prop_assert_eq!(read.error, Some(error));
         prop_assert_eq!(Node::decode(&read.node.expect("a node")[..]).expect("a node").id, "me");
         let Ask::Delta { subscribe: plus, unsubscribe: minus, held: has } = read.ask else { panic!("delta") };
         prop_assert_eq!((owned(&plus), owned(&minus)), (subscribe, unsubscribe));
-        let has: Vec<(String, u64)> = has.iter().map(|(name, version)| (name.to_string(), *version)).collect();
+        let has: Vec<(String, u64)> = has.iter().map(|(name, version)| (name.to_owned(), version)).collect();
         prop_assert_eq!(has, held.into_iter().collect::<Vec<_>>());
     }
 
@@ -58,7 +58,7 @@ proptest! {
             resource_names: names.clone(),
             ..Default::default()
         };
-        let read = decode(Style::Sotw, &message.encode_to_vec(), &Limits::default()).expect("a request");
+        let read = decode(Style::Sotw, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
         prop_assert_eq!((read.type_url, read.nonce, read.error), (url, None, None));
         let Ask::Sotw { names: all, version: has } = read.ask else { panic!("state of the world") };
         prop_assert_eq!((owned(&all), has), (names, Some(version)));
@@ -67,7 +67,7 @@ proptest! {
     #[test]
     fn whatever_comes_nothing_panics(bytes in vec(any::<u8>(), 0..500), sotw in any::<bool>()) {
         let style = if sotw { Style::Sotw } else { Style::Delta };
-        let _ = decode(style, &bytes, &Limits::default());
+        let _ = decode(style, &bytes.into(), &Limits::default());
     }
 
     /// Bytes that are almost a request: the lengths and tags of one, changed in places.
@@ -86,6 +86,7 @@ proptest! {
             let at = place.index(bytes.len());
             bytes[at] = byte;
         }
+        let bytes = bytes.into();
         let _ = decode(Style::Delta, &bytes, &Limits::default());
         let _ = decode(Style::Sotw, &bytes, &Limits::default());
     }
@@ -96,12 +97,12 @@ fn names_are_counted_before_they_are_kept() {
     let names = vec![String::new(); 11];
     let message = DeltaDiscoveryRequest { resource_names_subscribe: names, ..Default::default() };
     let limits = Limits { names: 10, ..Limits::default() };
-    assert_eq!(decode(Style::Delta, &message.encode_to_vec(), &limits).err(), Some(Malformed::Names(10)));
+    assert_eq!(decode(Style::Delta, &message.encode_to_vec().into(), &limits).err(), Some(Malformed::Names(10)));
 }
 
 #[test]
 fn a_foreign_version_never_matches() {
     let message = DiscoveryRequest { version_info: "v1-of-somebody".to_owned(), ..Default::default() };
-    let read = decode(Style::Sotw, &message.encode_to_vec(), &Limits::default()).expect("a request");
+    let read = decode(Style::Sotw, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
     assert!(matches!(read.ask, Ask::Sotw { version: Some(u64::MAX), .. }));
 }
