@@ -22,6 +22,9 @@ use model::{
 };
 use std::{sync::Arc, time::Duration};
 
+/// Envoy takes no time limit of nothing here, and counts whole milliseconds.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// What holds for every cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClusterSettings {
@@ -63,7 +66,7 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
     let built = Cluster {
         name: name::cluster(&cluster.id),
         alt_stat_name: name::cluster_in_stats(&cluster.id),
-        connect_timeout: Some(settings.connect_timeout.into()),
+        connect_timeout: Some(settings.connect_timeout.max(SHORTEST).into()),
         per_connection_buffer_limit_bytes: settings.buffer.map(Into::into),
         lb_policy: balance(cluster.balance).into(),
         common_lb_config: Some(CommonLbConfig {

@@ -39,6 +39,9 @@ impl From<EndpointsId> for ClusterId {
     }
 }
 
+/// The longest name that can be asked for in a TLS handshake.
+pub const LONGEST_SERVER_NAME: usize = 255;
+
 /// What the backend speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
@@ -131,7 +134,7 @@ pub struct Cluster {
     pub discovery: Discovery,
     /// What it speaks.
     pub protocol: Protocol,
-    /// The name asked for in the TLS handshake, where it is known.
+    /// The name asked for in the TLS handshake, where it is known; at most [`LONGEST_SERVER_NAME`] bytes.
     pub server_name: Option<Arc<str>>,
     /// Its limits.
     pub breakers: CircuitBreakers,

@@ -28,7 +28,7 @@ pub struct Endpoint {
     pub port: u16,
     /// The zone it stands in; empty where none is known.
     pub zone: Arc<str>,
-    /// Its share among the endpoints of its zone.
+    /// Its share among the endpoints of its zone; those of a zone are together no more than a `u32` holds.
     pub weight: u32,
     /// The port that is probed, if it is another.
     pub health_port: Option<u16>,

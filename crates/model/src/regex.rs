@@ -24,6 +24,9 @@ pub struct Regex(Arc<str>);
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexError {
+    /// Nothing there: Envoy takes no empty pattern.
+    #[error("the regular expression is empty")]
+    Empty,
     /// It does not parse; the text says where.
     #[error("`{pattern}` is not a regular expression: {why} (at character {at})")]
     Syntax {
@@ -50,6 +53,9 @@ pub enum RegexError {
 impl Regex {
     /// Reads a pattern.
     pub fn parse(pattern: &str) -> Result<Self, RegexError> {
+        if pattern.is_empty() {
+            return Err(RegexError::Empty);
+        }
         if pattern.len() > LONGEST {
             return Err(RegexError::TooLarge("more than 4096 bytes"));
         }

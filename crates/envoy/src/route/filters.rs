@@ -75,12 +75,7 @@ pub(crate) fn rules(clients: &ClientFilter) -> Rules {
 
 fn local_limit(limit: &LocalLimit) -> LocalRateLimit {
     let headers = limit.headers.iter().map(|(name, value)| HeaderValueOption {
-        header: Some(HeaderValue {
-            key: name.to_string(),
-            // Envoy reads operators here, too; what was written is what is sent.
-            value: value.as_str().replace('%', "%%"),
-            ..Default::default()
-        }),
+        header: Some(HeaderValue { key: name.to_string(), value: value.as_str().to_owned(), ..Default::default() }),
         append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
         ..Default::default()
     });

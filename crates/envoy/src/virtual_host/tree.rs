@@ -58,7 +58,8 @@ struct ByPath<'r> {
     any: Vec<usize>,
 }
 
-/// The tree of these routes, unless it would hold more copies of each than this, on average.
+/// The tree of these routes, unless it would hold more copies of each than this, on average, or no path at all: Envoy takes
+/// no empty tree.
 pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
     let mut by_path = ByPath::default();
     for (at, route) in routes.iter().enumerate() {
@@ -69,6 +70,9 @@ pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
             }
             _ => by_path.any.push(at),
         }
+    }
+    if by_path.exact.is_empty() && by_path.prefix.is_empty() {
+        return None;
     }
     let mut left = routes.len().saturating_mul(copies);
     let mut counting = HashSet::new();

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct HealthCheck {
     /// What is tried.
     pub probe: Probe,
-    /// The time between probes; not zero.
+    /// The time between probes; a second at least.
     pub interval: Duration,
     /// How long an answer may take; not zero.
     pub timeout: Duration,
@@ -27,7 +27,8 @@ pub enum Probe {
         path: Path,
         /// The host that is asked for.
         host: HeaderValue,
-        /// The statuses that are good, each from the first to before the second; 200 alone where there is none.
+        /// The statuses that are good, each from the first to before the second, from 100 to 600; 200 alone where there is
+        /// none.
         statuses: Vec<(u16, u16)>,
     },
     /// A connection.

@@ -30,7 +30,7 @@ pub enum Balance {
 pub struct Variant {
     /// What is spoken, where it is not what the Service says.
     pub protocol: Option<Protocol>,
-    /// The name asked for in the TLS handshake.
+    /// The name asked for in the TLS handshake; at most [`super::LONGEST_SERVER_NAME`] bytes.
     pub server_name: Option<Arc<str>>,
     /// How long a connection may be without requests.
     pub idle: Timeout,

@@ -4,7 +4,7 @@
 //! So a value is taken apart here: operators on the list stay, names of ours are replaced, and any other `%` is doubled,
 //! which is a plain `%` to Envoy.
 
-use super::{HeaderError, HeaderValue, is_token};
+use super::{HeaderError, HeaderValue, LONGEST, is_token};
 use std::{fmt::Write, sync::Arc};
 
 /// The operators that stand alone.
@@ -87,7 +87,17 @@ impl HeaderFormat {
             rest = &after[end + 1..];
         }
         out.push_str(rest);
-        Ok(Formatted { format: Self(out.into()), plain })
+        Ok(Formatted { format: Self::fitting(out)?, plain })
+    }
+
+    /// A value that is sent as it is.
+    pub fn plain(value: &HeaderValue) -> Result<Self, HeaderError> {
+        Self::fitting(value.as_str().replace('%', "%%"))
+    }
+
+    /// The limit is on what Envoy is told: doubled percent signs count twice.
+    fn fitting(text: String) -> Result<Self, HeaderError> {
+        if text.len() > LONGEST { Err(HeaderError::TooLong(text.len())) } else { Ok(Self(text.into())) }
     }
 
     /// The value as Envoy reads it.
@@ -152,6 +162,9 @@ mod tests {
         assert_eq!(read("%START_TIME%"), ("%%START_TIME%%".into(), vec!["START_TIME".into()]));
         assert_eq!(read("%HOSTNAME(%").0, "%%HOSTNAME(%%");
         assert!(HeaderFormat::read("a\nb", &[]).is_err());
+        assert!(HeaderFormat::read(&"a".repeat(LONGEST), &[]).is_ok());
+        assert!(HeaderFormat::read(&"%".repeat(LONGEST), &[]).is_ok(), "two of them are one");
+        assert!(HeaderFormat::read(&"%a".repeat(LONGEST / 2), &[]).is_err(), "what is doubled counts twice");
     }
 
     #[test]

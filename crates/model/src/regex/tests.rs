@@ -12,7 +12,6 @@ fn patterns_that_re2_takes() {
         "/(?P<id>[a-z]+)",
         r"\pL+",
         "/a{2,5}",
-        "",
         r"/\w{63}(\.\w{63})*",
         "/.{1000}",
         "/é",
@@ -26,6 +25,7 @@ fn patterns_that_re2_takes() {
 #[test]
 fn patterns_that_it_does_not() {
     for wrong in [
+        "",
         "(",
         "[a",
         "a**b(",

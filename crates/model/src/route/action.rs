@@ -59,7 +59,7 @@ pub enum HashOf {
     Cookie(Arc<str>),
     /// A header.
     Header(HeaderName),
-    /// A query parameter.
+    /// A query parameter; never empty.
     Query(Arc<str>),
     /// The client's address.
     SourceIp,
@@ -119,7 +119,7 @@ pub enum HostRewrite {
 pub struct WeightedCluster {
     /// The backend.
     pub cluster: ClusterId,
-    /// Its share.
+    /// Its share; those of a route are together above nothing and no more than a `u32` holds.
     pub weight: u32,
     /// What is changed about the headers of a request that goes there.
     pub request_headers: HeaderChanges,

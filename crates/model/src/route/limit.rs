@@ -1,6 +1,6 @@
 //! How many requests each proxy takes.
 
-use crate::{HeaderName, HeaderValue};
+use crate::{HeaderName, header::HeaderFormat};
 use std::time::Duration;
 
 /// Whether Envoy takes a status here: from 400 on, only those that have a name.
@@ -20,5 +20,5 @@ pub struct LocalLimit {
     /// The status of an answer to one too many; see [`is_status`].
     pub status: u16,
     /// Headers of that answer.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<(HeaderName, HeaderFormat)>,
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// What is changed about headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderChanges {
-    /// Headers that are given a value, whatever they had; sorted, each once.
+    /// Headers that are given a value, whatever they had; sorted, each once, never `host`.
     pub set: Vec<(HeaderName, HeaderFormat)>,
-    /// Headers that are taken away; sorted, each once.
+    /// Headers that are taken away; sorted, each once, never `host`.
     pub remove: Vec<HeaderName>,
 }
 

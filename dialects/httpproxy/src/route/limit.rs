@@ -7,6 +7,7 @@ use kinds::{
 };
 use model::{
     Code, FieldPath, HeaderName, HeaderValue,
+    header::HeaderFormat,
     route::{LocalLimit, limit::is_status},
 };
 use std::time::Duration;
@@ -50,7 +51,9 @@ pub(crate) fn local(
         if name.as_str() == "host" || headers.iter().any(|(other, _)| *other == name) {
             return Err(No::new(code, at("name"), format!("header {name} cannot be set, or is set twice")));
         }
-        headers.push((name, HeaderValue::parse(&entry.value).map_err(|error| wrong("value", error))?));
+        // Envoy reads operators here, too; what was written is what is sent.
+        let value = HeaderValue::parse(&entry.value).and_then(|value| HeaderFormat::plain(&value));
+        headers.push((name, value.map_err(|error| wrong("value", error))?));
     }
     Ok(Some(LocalLimit { requests, unit, burst, status, headers }))
 }

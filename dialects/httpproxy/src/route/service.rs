@@ -10,8 +10,13 @@ use crate::{
 use kinds::http_proxy::{Route, Service};
 use model::{
     ClusterId, Code, Timeout,
+<<<<<<< HEAD
     cluster::{Aggression, Balance, HealthCheck, Protocol, SlowStart, Variant},
     route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
+=======
+    cluster::{Aggression, Balance, HealthCheck, LONGEST_SERVER_NAME, Protocol, SlowStart, Variant},
+    route::{HostRewrite, Mirror, WeightedCluster},
+>>>>>>> 70f38c1 (Show that Envoy takes whatever the model can hold, through every constructor and in both packings; refuse empty patterns, values too long once percent signs are doubled, server names too long for a handshake, and operators of the access log that Envoy does not know)
     timeout::parse_duration,
 };
 use resolve::PortRef;
@@ -135,6 +140,11 @@ pub(crate) fn backend(
     };
     let own = literal(&host);
     let server_name = own.clone().or_else(|| literal(&way.host)).filter(|_| spoken.is_tls());
+    if let Some(name) = server_name.as_ref().filter(|name| name.as_str().len() > LONGEST_SERVER_NAME) {
+        let length = name.as_str().len();
+        let why = format!("the Host has {length} bytes; a TLS handshake carries at most {LONGEST_SERVER_NAME}");
+        return Err(No::new(Code::ProxyServiceRequestHeaders, place.field.field("requestHeadersPolicy"), why));
+    }
     let variant = Variant {
         protocol: protocol.filter(|protocol| Some(*protocol) != of_service),
         server_name: server_name.map(|name| name.as_str().into()),

@@ -1,0 +1,135 @@
+//! Arbitrary clusters and endpoints.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+    time::Duration,
+};
+
+use envoy::cluster::ClusterSettings;
+use model::{
+    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, SecretId,
+    cluster::{
+        Aggression, Balance, CircuitBreakers, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME, Protocol,
+        SlowStart, Validation, Variant,
+    },
+};
+
+use super::dice::Dice;
+
+/// None of them answers, and none makes anybody wait: there is no way out of a sandbox.
+pub const ADDRESSES: [IpAddr; 8] = [
+    IpAddr::V4(Ipv4Addr::new(198, 18, 100, 1)),
+    IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    IpAddr::V4(Ipv4Addr::BROADCAST),
+    IpAddr::V4(Ipv4Addr::new(224, 0, 0, 1)),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0x0102, 0x0304)),
+];
+
+/// A cluster of its own for each number.
+pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
+    let backend = EndpointsId {
+        namespace: dice.object_name().into(),
+        service: format!("{}-{number}", dice.object_name()).into(),
+        port: dice.port(),
+    };
+    let discovery = if dice.one_in(8) {
+        let host = dice.pick(&["a.invalid", "198.18.100.1", "fd00::1"]);
+        Discovery::Dns(dice.list(1, 2, |dice| DnsTarget { host: host.into(), port: dice.port() }))
+    } else {
+        Discovery::Endpoints
+    };
+    let plain = Cluster {
+        id: ClusterId::from(backend.clone()),
+        discovery,
+        protocol: protocol(dice),
+        server_name: dice.maybe(server_name),
+        breakers: CircuitBreakers {
+            max_connections: dice.maybe(Dice::number),
+            max_pending_requests: dice.maybe(Dice::number),
+            max_requests: dice.maybe(Dice::number),
+            max_retries: dice.maybe(Dice::number),
+            per_host_max_connections: dice.maybe(Dice::number),
+        },
+        idle: dice.timeout(),
+        balance: Balance::default(),
+        health: None,
+        slow_start: None,
+        validation: None,
+    };
+    let variant = dice.maybe(variant).unwrap_or_default();
+    plain.varied(&ClusterId { backend, variant: variant.shared() })
+}
+
+fn protocol(dice: &mut Dice) -> Protocol {
+    dice.pick(&[Protocol::Http1, Protocol::H2c, Protocol::Tls, Protocol::H2])
+}
+
+fn server_name(dice: &mut Dice) -> Arc<str> {
+    dice.until(|dice| Some(dice.header_value()).filter(|name| name.as_str().len() <= LONGEST_SERVER_NAME))
+        .as_str()
+        .into()
+}
+
+fn variant(dice: &mut Dice) -> Variant {
+    Variant {
+        protocol: dice.maybe(protocol),
+        server_name: dice.maybe(server_name),
+        idle: dice.timeout(),
+        balance: dice.pick(&[Balance::RoundRobin, Balance::Random, Balance::LeastRequest, Balance::RingHash]),
+        health: dice.maybe(health),
+        health_port: dice.maybe(Dice::port),
+        slow_start: dice.maybe(|dice| SlowStart {
+            window: dice.span(),
+            aggression: aggression(dice),
+            least_percent: dice.from_to(0, 100),
+        }),
+        validation: dice.maybe(|dice| Validation {
+            ca: SecretId::new(&dice.object_name(), &dice.object_name()),
+            names: dice.list(1, 8, |dice| server_name(dice)),
+        }),
+    }
+}
+
+fn aggression(dice: &mut Dice) -> Aggression {
+    let text = dice.pick(&["1.0", "0.000000001", "99999999999999999999", "1", ".5"]);
+    Aggression::parse(text).expect("a number above 0")
+}
+
+fn health(dice: &mut Dice) -> HealthCheck {
+    HealthCheck {
+        path: dice.path(),
+        host: dice.header_value(),
+        interval: dice.span().max(Duration::from_secs(1)),
+        timeout: dice.span(),
+        unhealthy: dice.from_to(1, u32::MAX),
+        healthy: dice.from_to(1, u32::MAX),
+        statuses: dice.list(0, 3, |dice| {
+            let start = dice.from_to(100, 599);
+            (start as u16, dice.from_to(start + 1, 600) as u16)
+        }),
+    }
+}
+
+/// All of one family, each once, as they are found in EndpointSlices.
+pub fn endpoints(dice: &mut Dice) -> Endpoints {
+    let v4 = dice.one_in(2);
+    let of_family: Vec<IpAddr> = ADDRESSES.into_iter().filter(|address| address.is_ipv4() == v4).collect();
+    let mut list = dice.list(0, 5, |dice| Endpoint {
+        address: dice.pick(&of_family),
+        port: dice.port(),
+        zone: if dice.one_in(2) { "".into() } else { dice.text().into() },
+        weight: dice.from_to(0, u32::MAX / 8),
+        health_port: dice.maybe(Dice::port),
+    });
+    list.sort();
+    list.dedup_by(|a, b| a.address == b.address && a.port == b.port);
+    Endpoints { list }
+}
+
+pub fn settings(dice: &mut Dice) -> ClusterSettings {
+    ClusterSettings { connect_timeout: if dice.one_in(4) { Duration::ZERO } else { dice.span() } }
+}

@@ -1,0 +1,248 @@
+//! Arbitrary virtual hosts and routes: every action, condition and policy.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+
+use model::{
+    ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
+    route::{
+        Action, AddressOf, Cidr, ClientFilter, Conditions, Cors, CrossScheme, Depth, Dialect, Forward, Hash, HashOf,
+        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, LocalLimit, Mirror, PathMatch, Policy, QueryMatch,
+        Rank, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, Test, TextMatch, WeightedCluster,
+        action::{LONGEST_BODY, RetryOn},
+        condition::LONGEST_PARAMETER,
+        cors::{HeaderToken, Origin},
+        limit::is_status,
+    },
+};
+
+use super::dice::Dice;
+
+/// A host of its own for each number.
+pub fn exact(dice: &mut Dice, number: usize) -> Host {
+    let label = |dice: &mut Dice| dice.pick(&["a", "xn--bcher-kva", "0", "a-b"]).repeat(1 + dice.below(4));
+    dice.parsed(|dice| format!("h{number}.{}.{}", label(dice), label(dice)), Host::parse)
+}
+
+pub fn wildcard(dice: &mut Dice, number: usize) -> Host {
+    match exact(dice, number) {
+        Host::Exact(name) => Host::Wildcard(name),
+        other => other,
+    }
+}
+
+/// A virtual host with so many routes at most.
+pub fn virtual_host(dice: &mut Dice, host: Host, clusters: &[ClusterId], most: usize) -> VirtualHost {
+    let routes = dice.list(0, most, |dice| Arc::new(route(dice, clusters)));
+    let deeper = match host {
+        Host::Wildcard(_) => dice.list(0, 2, |dice| Arc::new(route(dice, clusters))),
+        _ => Vec::new(),
+    };
+    VirtualHost { host, routes, deeper, limit: dice.maybe(|dice| Arc::new(limit(dice))) }
+}
+
+/// A host with more routes than a list may have, in all the shapes that decide about a tree.
+pub fn long_host(dice: &mut Dice, host: Host, clusters: &[ClusterId]) -> VirtualHost {
+    let shape = dice.below(3);
+    let mut routes: Vec<_> = (0..40).map(|_| route(dice, clusters)).collect();
+    for route in &mut routes {
+        match shape {
+            0 => route.path = PathMatch::Regex(dice.regex()),
+            1 => route.policy.limit = None,
+            _ => {}
+        }
+    }
+    VirtualHost { host, routes: routes.into_iter().map(Arc::new).collect(), deeper: Vec::new(), limit: None }
+}
+
+fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
+    let (namespace, name) = (dice.name(), dice.name());
+    let rank = Rank {
+        dialect: Dialect::HttpProxy,
+        implied: false,
+        created: 0,
+        namespace: namespace.as_str().into(),
+        name: name.as_str().into(),
+        index: 0,
+    };
+    Route {
+        path: path_match(dice),
+        conditions: Conditions { headers: dice.list(0, 2, header_match), query: dice.list(0, 2, query_match) }.sorted(),
+        depth: dice.pick(&[Depth::OneLabel, Depth::AnyLabels]),
+        action: action(dice, clusters),
+        policy: policy(dice),
+        rank,
+        origin: ObjectRef::new("HTTPProxy", &namespace, &name).at(dice.text().as_str()),
+    }
+}
+
+fn path_match(dice: &mut Dice) -> PathMatch {
+    match dice.below(4) {
+        0 => PathMatch::Exact(dice.path()),
+        1 => PathMatch::Regex(dice.regex()),
+        2 => PathMatch::below(&dice.path()),
+        _ => PathMatch::Prefix(dice.path()),
+    }
+}
+
+fn text_match(dice: &mut Dice) -> TextMatch {
+    match dice.below(5) {
+        0 => TextMatch::Exact(dice.text().into()),
+        1 => TextMatch::Regex(dice.regex()),
+        2 => TextMatch::Prefix(dice.name().into()),
+        3 => TextMatch::Suffix(dice.name().into()),
+        _ => TextMatch::Contains(dice.name().into()),
+    }
+}
+
+fn test(dice: &mut Dice) -> Test {
+    match dice.below(3) {
+        0 => Test::Present,
+        _ => Test::Text { text: text_match(dice), ignore_case: dice.one_in(2) },
+    }
+}
+
+fn header_match(dice: &mut Dice) -> HeaderMatch {
+    HeaderMatch {
+        name: dice.parsed(Dice::header_text, model::HeaderName::parse_matched),
+        invert: dice.one_in(2),
+        test: test(dice),
+        missing_is_empty: dice.one_in(2),
+    }
+}
+
+fn query_match(dice: &mut Dice) -> QueryMatch {
+    let name = dice.until(|dice| Some(dice.name()).filter(|name| name.len() <= LONGEST_PARAMETER));
+    QueryMatch { name: name.into(), test: test(dice) }
+}
+
+fn action(dice: &mut Dice, clusters: &[ClusterId]) -> Action {
+    match dice.below(6) {
+        0 => Action::Redirect(redirect(dice)),
+        1 => {
+            let body = dice.until(|dice| Some(dice.text()).filter(|body| body.len() <= LONGEST_BODY));
+            Action::Respond(Respond { status: dice.from_to(200, 599) as u16, body: body.into() })
+        }
+        _ => Action::Forward(Box::new(forward(dice, clusters))),
+    }
+}
+
+fn redirect(dice: &mut Dice) -> Redirect {
+    Redirect {
+        scheme: dice.maybe(|dice| dice.pick(&[Scheme::Http, Scheme::Https])),
+        host: dice.maybe(|dice| dice.parsed(|dice| format!("r{}.example", dice.below(9)), Fqdn::parse)),
+        port: dice.maybe(Dice::port),
+        path: dice.maybe(|dice| {
+            if dice.one_in(2) { RedirectPath::Whole(dice.path()) } else { RedirectPath::Prefix(dice.path()) }
+        }),
+        status: dice.pick(&[301, 302, 303, 307, 308]),
+    }
+}
+
+fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
+    Forward {
+        clusters: shares(dice, clusters),
+        timeout: dice.timeout(),
+        retry: dice.maybe(retry),
+        websocket: dice.one_in(2),
+        idle: dice.timeout(),
+        mirrors: dice.list(0, 2, |dice| Mirror { cluster: dice.pick(clusters), percent: dice.from_to(1, 100) }),
+        rewrite: dice.maybe(Dice::path),
+        host: dice.maybe(|dice| match dice.below(2) {
+            0 => HostRewrite::Literal(dice.header_value()),
+            _ => HostRewrite::Header(dice.header_name()),
+        }),
+        hash: dice.list(0, 3, |dice| Hash { of: hash(dice), terminal: dice.one_in(2) }),
+        internal_redirect: dice.maybe(|dice| InternalRedirect {
+            most: dice.maybe(Dice::number),
+            statuses: [301, 302, 303, 307, 308].into_iter().filter(|_| dice.one_in(2)).collect(),
+            cross_scheme: dice.pick(&[CrossScheme::Always, CrossScheme::Never, CrossScheme::SafeOnly]),
+            no_repeats: dice.one_in(2),
+        }),
+    }
+}
+
+/// At least one, with something to share, and all shares together a number that Envoy has.
+fn shares(dice: &mut Dice, clusters: &[ClusterId]) -> Vec<WeightedCluster> {
+    let most = u32::MAX / 4;
+    let mut shares = dice.list(1, 3, |dice| WeightedCluster {
+        request_headers: header_changes(dice),
+        response_headers: header_changes(dice),
+        host: dice.maybe(Dice::header_value),
+        ..WeightedCluster::new(dice.pick(clusters), dice.from_to(0, most))
+    });
+    shares[0].weight = shares[0].weight.max(1);
+    shares
+}
+
+fn hash(dice: &mut Dice) -> HashOf {
+    match dice.below(4) {
+        0 => HashOf::Cookie("X-Contour-Session-Affinity".into()),
+        1 => HashOf::Header(dice.header_name()),
+        2 => HashOf::Query(dice.name().into()),
+        _ => HashOf::SourceIp,
+    }
+}
+
+fn retry(dice: &mut Dice) -> RetryPolicy {
+    RetryPolicy {
+        on: dice.list(0, 4, |dice| dice.pick(RetryOn::ALL)),
+        count: dice.number(),
+        per_try: dice.timeout(),
+        status_codes: dice.list(0, 3, |dice| dice.from_to(100, 599)),
+    }
+}
+
+fn header_changes(dice: &mut Dice) -> HeaderChanges {
+    let set = dice.list(0, 2, |dice| (dice.changed_header(), dice.header_format()));
+    let set: BTreeMap<_, _> = set.into_iter().collect();
+    let mut remove = dice.list(0, 2, Dice::changed_header);
+    remove.sort();
+    remove.dedup();
+    HeaderChanges { set: set.into_iter().collect(), remove }
+}
+
+fn policy(dice: &mut Dice) -> Policy {
+    Policy {
+        request_headers: header_changes(dice),
+        response_headers: header_changes(dice),
+        clients: dice.maybe(clients),
+        limit: dice.maybe(limit),
+        host_limit: None,
+        cors: dice.maybe(|dice| Arc::new(cors(dice))),
+    }
+}
+
+fn clients(dice: &mut Dice) -> ClientFilter {
+    let range = |dice: &mut Dice| {
+        let address: IpAddr = dice.pick(&super::clusters::ADDRESSES);
+        let text = match address {
+            IpAddr::V4(v4) => format!("{v4}/{}", dice.below(33)),
+            IpAddr::V6(v6) => format!("{v6}/{}", dice.below(129)),
+        };
+        (dice.pick(&[AddressOf::Peer, AddressOf::Remote]), Cidr::parse(&text).expect("a range"))
+    };
+    ClientFilter { allow: dice.one_in(2), ranges: dice.list(1, 4, range) }
+}
+
+fn limit(dice: &mut Dice) -> LocalLimit {
+    LocalLimit {
+        requests: dice.from_to(1, u32::MAX),
+        unit: Duration::from_secs(dice.pick(&[1, 60, 3600])),
+        burst: dice.number(),
+        status: dice.until(|dice| Some(dice.from_to(400, 599) as u16).filter(|status| is_status(*status))),
+        headers: dice.list(0, 3, |dice| (dice.changed_header(), dice.header_format())),
+    }
+}
+
+fn cors(dice: &mut Dice) -> Cors {
+    let token = |dice: &mut Dice| dice.parsed(Dice::header_text, HeaderToken::parse);
+    Cors {
+        origins: dice.list(1, 3, |dice| if dice.one_in(3) { Origin::Any } else { Origin::Matching(text_match(dice)) }),
+        methods: dice.list(0, 3, token),
+        headers: dice.list(0, 3, token),
+        exposed: dice.list(0, 3, token),
+        credentials: dice.one_in(2),
+        max_age: dice.maybe(Dice::span),
+        private_network: dice.one_in(2),
+    }
+}

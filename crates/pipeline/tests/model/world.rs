@@ -1,0 +1,197 @@
+//! Arbitrary values put together: everything that one Envoy can be given at once, through every constructor.
+
+use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::LazyLock};
+
+use bytes::Bytes;
+use envoy::{
+    cluster, endpoints, listener, name,
+    packing::{self, Arrangement, Contents, Packing, plain, scoped},
+    secret,
+};
+use envoy_api::Message;
+use model::{
+    ClusterId, Host, Listener, RouteTableId, SecretId, VirtualHost,
+    cluster::Discovery,
+    listener::Security,
+    tls::{Chain, KeyPair},
+};
+use testbed::certs::{Ca, KeyType};
+use xds::{Kind, Resource};
+
+use super::{clusters, dice::Dice, listeners, routes};
+
+const CLUSTERS: usize = 40;
+const PLAIN_LISTENERS: usize = 5;
+const TLS_LISTENERS: usize = 3;
+const CHAINS: usize = 3;
+
+static AUTHORITY: LazyLock<Ca> = LazyLock::new(|| Ca::new("model"));
+
+static PAIRS: LazyLock<Vec<KeyPair>> = LazyLock::new(|| {
+    let kinds = [KeyType::P256, KeyType::P384, KeyType::Rsa2048];
+    let leaves = kinds.map(|kind| AUTHORITY.leaf("a.example.com").key(kind).make());
+    leaves.iter().map(|leaf| KeyPair { chain: leaf.chain_pem().into(), key: leaf.key_pem().into() }).collect()
+});
+
+/// All resources, and what each was made from.
+#[derive(Default)]
+pub struct World {
+    pub resources: Vec<Resource>,
+    sources: Vec<(String, Box<dyn Debug + Send>)>,
+    hosts: usize,
+}
+
+impl World {
+    /// A world whose listeners have ports from this one on.
+    pub fn arbitrary(dice: &mut Dice, packing: Packing, port: u16) -> World {
+        let mut world = World::default();
+        let clusters = world.clusters(dice);
+        let mut ports = port..;
+        let mut next = || ports.next().expect("there is a port");
+        for _ in 0..PLAIN_LISTENERS {
+            let listener = listeners::listener(dice, Security::Plain, next());
+            let table = RouteTableId { listener: listener.id.clone(), termination: None };
+            let hosts = world.virtual_hosts(dice, &clusters, true);
+            let arrangement = world.routes(dice, packing, &table, hosts);
+            world.listener(listener, &[], |_| arrangement);
+        }
+        for _ in 0..TLS_LISTENERS {
+            world.encrypted(dice, packing, &clusters, next());
+        }
+        let (stats, admin) = (next(), next());
+        world.add(Kind::Listener, "stats-health", &listener::admin::stats(Ipv4Addr::UNSPECIFIED.into(), stats), stats);
+        world.add(Kind::Listener, "envoy-admin", &listener::admin::read_only(admin), admin);
+        world
+    }
+
+    /// What the resources that are named in this text were made from.
+    pub fn blamed(&self, text: &str) -> Vec<&(dyn Debug + Send)> {
+        self.sources.iter().filter(|(name, _)| text.contains(&**name)).map(|(_, source)| &**source).collect()
+    }
+
+    fn add(&mut self, kind: Kind, name: &str, message: &impl Message, source: impl Debug + Send + 'static) {
+        self.put(kind, name, message.encode_to_vec().into(), source);
+    }
+
+    fn put(&mut self, kind: Kind, name: &str, body: Bytes, source: impl Debug + Send + 'static) {
+        self.resources.push(Resource::new(kind, name, body));
+        self.sources.push((name.to_owned(), Box::new(source)));
+    }
+
+    fn clusters(&mut self, dice: &mut Dice) -> Vec<ClusterId> {
+        let settings = clusters::settings(dice);
+        let mut authorities = BTreeMap::new();
+        let mut ids = Vec::new();
+        for number in 0..CLUSTERS {
+            let model = clusters::cluster(dice, number);
+            let resource = name::cluster(&model.id);
+            self.add(Kind::Cluster, &resource, &cluster::cluster(&model, &settings), (model.clone(), settings.clone()));
+            if model.discovery == Discovery::Endpoints {
+                let endpoints = clusters::endpoints(dice);
+                let assignment = endpoints::load_assignment(&model.id, &endpoints);
+                self.add(Kind::Endpoints, &resource, &assignment, endpoints);
+            }
+            if let Some(validation) = model.validation.filter(|_| model.protocol.is_tls()) {
+                authorities.insert(name::ca(&validation.ca), validation.ca);
+            }
+            ids.push(model.id);
+        }
+        for (name, ca) in authorities {
+            self.add(Kind::Secret, &name, &secret::authority(&ca, AUTHORITY.pem()), ca);
+        }
+        ids
+    }
+
+    /// Exact hosts, wildcards, one with a long list of routes, and perhaps one for all others.
+    fn virtual_hosts(&mut self, dice: &mut Dice, clusters: &[ClusterId], any: bool) -> Vec<VirtualHost> {
+        let mut hosts = Vec::new();
+        for _ in 0..dice.below(4) {
+            let host = routes::exact(dice, self.number());
+            hosts.push(routes::virtual_host(dice, host, clusters, 4));
+        }
+        for _ in 0..dice.below(3) {
+            let host = routes::wildcard(dice, self.number());
+            hosts.push(routes::virtual_host(dice, host, clusters, 4));
+        }
+        let long = match dice.below(3) {
+            0 => routes::wildcard(dice, self.number()),
+            _ => routes::exact(dice, self.number()),
+        };
+        hosts.push(routes::long_host(dice, long, clusters));
+        if any && dice.one_in(2) {
+            hosts.push(routes::virtual_host(dice, Host::Any, clusters, 4));
+        }
+        hosts.sort_by(|a, b| a.host.cmp(&b.host));
+        hosts
+    }
+
+    fn number(&mut self) -> usize {
+        self.hosts += 1;
+        self.hosts
+    }
+
+    /// The resources of a route table, as the packing arranges them; a stranger is in every one.
+    fn routes(
+        &mut self,
+        dice: &mut Dice,
+        packing: Packing,
+        table: &RouteTableId,
+        hosts: Vec<VirtualHost>,
+    ) -> Arrangement {
+        let is_exact = |host: &VirtualHost| matches!(host.host, Host::Exact(_));
+        let contents = Contents { exact: hosts.iter().any(is_exact), wildcard: !hosts.iter().all(is_exact) };
+        let arrangement = packing.arrangement(table, contents);
+        let stranger = routes::exact(dice, self.number());
+        let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(host, packing));
+        match arrangement {
+            Arrangement::Table => {
+                let mut encoded: Vec<(Host, Bytes)> = hosts.iter().map(encode).collect();
+                encoded.push((stranger.clone(), packing::stranger(&stranger)));
+                let body = plain::route_table(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
+                self.put(Kind::Route, &name::route_table(table), body, (table.clone(), hosts));
+            }
+            Arrangement::Scopes => {
+                let (exact, rest): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_exact);
+                let encoded: Vec<(Host, Bytes)> = rest.iter().map(encode).collect();
+                let everyone = scoped::everyone(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
+                self.put(Kind::ScopedRoute, &name::scope(table, &Host::Any), everyone, rest);
+                let body = scoped::stranger(table, &stranger);
+                self.put(Kind::ScopedRoute, &name::scope(table, &stranger), body, stranger);
+                for host in exact {
+                    let body = scoped::host(table, &host);
+                    self.put(Kind::ScopedRoute, &name::scope(table, &host.host), body, host);
+                }
+            }
+        }
+        arrangement
+    }
+
+    fn encrypted(&mut self, dice: &mut Dice, packing: Packing, clusters: &[ClusterId], port: u16) {
+        let listener = listeners::listener(dice, Security::Tls, port);
+        let tables: Vec<Vec<VirtualHost>> = (0..CHAINS).map(|_| self.virtual_hosts(dice, clusters, false)).collect();
+        let hosts = tables.iter().map(|hosts| hosts.iter().map(|host| host.host.clone()).collect()).collect();
+        let chains = listeners::chains(dice, port, hosts);
+        let mut arrangements = Vec::new();
+        for (chain, hosts) in chains.iter().zip(tables) {
+            self.certificate(dice, &chain.termination.certificate);
+            let termination = Some(chain.termination.clone());
+            let table = RouteTableId { listener: listener.id.clone(), termination };
+            let arrangement = self.routes(dice, packing, &table, hosts);
+            arrangements.push((table, arrangement));
+        }
+        self.listener(listener, &chains, |table| {
+            let found = arrangements.iter().find(|(known, _)| known == table);
+            found.expect("every table is arranged").1
+        });
+    }
+
+    fn certificate(&mut self, dice: &mut Dice, id: &SecretId) {
+        let pair = dice.pick(&PAIRS);
+        self.add(Kind::Secret, &name::secret(id), &secret::certificate(id, &pair), pair);
+    }
+
+    fn listener(&mut self, model: Listener, chains: &[Chain], arrangement: impl Fn(&RouteTableId) -> Arrangement) {
+        let message = listener::listener(&model, chains, arrangement);
+        self.add(Kind::Listener, &model.id.to_string(), &message, (model, chains.to_vec()));
+    }
+}
