@@ -1,0 +1,133 @@
+//! What the pipeline costs without proxies: the first build, one route edit, one endpoint change; CPU and memory.
+//!
+//! Every host is an Ingress with a Service and an EndpointSlice of its own, decoded from JSON as a source would. Each row is
+//! measured in a process of its own, so that memory is not what an earlier row left behind. Times are CPU times, which hold
+//! on a busy machine too. `SIZES=1000 cargo bench -p pipeline --bench build` chooses other sizes than 10,000 and 50,000.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
+
+use pipeline::{
+    Pipeline, Settings,
+    settings::Packing::{self, Plain, Scoped},
+};
+use serde_json::json;
+use std::{hint::black_box, process::Command, time::Duration};
+use testbed::cases::object;
+use xds::{Batch, Fleet, Server};
+
+const EDITS: usize = 500;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if let [size, packing] = &words[..] {
+        return measure(size.parse().unwrap(), if packing == "scoped" { Scoped } else { Plain });
+    }
+    // `cargo test --benches` only wants to know that it starts.
+    if std::env::args().any(|word| word == "--test") {
+        return;
+    }
+    let sizes = std::env::var("SIZES").unwrap_or_else(|_| "10000,50000".to_owned());
+    println!("load {}", std::fs::read_to_string("/proc/loadavg").unwrap().trim());
+    println!(
+        "| hosts | packing | first build | one route edit | one endpoint change | objects | tables | with xDS tables |"
+    );
+    println!("|--:|---|--:|--:|--:|--:|--:|--:|");
+    for size in sizes.split(',') {
+        for packing in ["plain", "scoped"] {
+            let own = std::env::current_exe().unwrap();
+            assert!(Command::new(own).args([size, packing]).status().unwrap().success());
+        }
+    }
+}
+
+/// One row: times of this thread, and the memory that each host takes in steps: its objects, the engine's tables, what the
+/// server keeps to send.
+fn measure(size: usize, packing: Packing) {
+    let start = resident();
+    let objects: Vec<_> =
+        (0..size).flat_map(|host| [ingress(host, "/"), service(host), slice(host, "192.0.2.1")]).collect();
+    let loaded = resident();
+
+    let mut pipeline = Pipeline::new(&Settings { packing, ..Settings::default() });
+    let before = cpu();
+    for object in objects {
+        pipeline.put(&object.key(), Some(object));
+    }
+    let output = pipeline.settle();
+    let build = cpu() - before;
+    assert!(output.xds.upserts.len() >= 2 * size, "every host has a cluster and endpoints");
+    let verdicts = output.verdicts.len();
+    assert_eq!(verdicts, size);
+    let changes = output.xds;
+    let built = resident();
+    let server = Server::new(xds::Config::default());
+    server.publish(Batch { fleet: Fleet::Shared, changes }).unwrap();
+    let published = resident();
+
+    let mut edits = |make: &dyn Fn(usize, usize) -> kinds::Object| {
+        let objects: Vec<_> = (0..EDITS).map(|edit| make(edit * 7919 % size, edit)).collect();
+        let before = cpu();
+        for object in objects {
+            pipeline.put(&object.key(), Some(object));
+            let changes = pipeline.settle().xds;
+            assert_eq!(changes.upserts.len(), 1);
+            black_box(changes);
+        }
+        (cpu() - before) / EDITS as u32
+    };
+    let route = edits(&|host, edit| ingress(host, &format!("/edit-{edit}")));
+    let endpoint = edits(&|host, edit| slice(host, &format!("192.0.{}.{}", 3 + edit / 250, edit % 250)));
+
+    let each = |from: usize, to: usize| format!("{} B", to.saturating_sub(from) / size);
+    println!(
+        "| {size} | {} | {:.0} ms | {} | {} | {} | {} | {} |",
+        format!("{packing:?}").to_lowercase(),
+        build.as_secs_f64() * 1e3,
+        micros(route),
+        micros(endpoint),
+        each(start, loaded),
+        each(loaded, built),
+        each(loaded, published),
+    );
+}
+
+fn micros(time: Duration) -> String {
+    format!("{:.0} µs", time.as_secs_f64() * 1e6)
+}
+
+/// The CPU time of this thread, on which all of it runs.
+fn cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// The memory of this process, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+fn ingress(host: usize, path: &str) -> kinds::Object {
+    let backend = json!({ "service": { "name": format!("web-{host}"), "port": { "number": 80 } } });
+    let paths = json!([{ "path": path, "pathType": "Prefix", "backend": backend }]);
+    object(&json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": format!("web-{host}") },
+        "spec": { "rules": [{ "host": format!("web-{host}.example.com"), "http": { "paths": paths } }] },
+    }))
+}
+
+fn service(host: usize) -> kinds::Object {
+    object(&json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": format!("web-{host}") },
+        "spec": { "ports": [{ "port": 80 }] },
+    }))
+}
+
+fn slice(host: usize, address: &str) -> kinds::Object {
+    object(&json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "name": format!("web-{host}"), "labels": { "kubernetes.io/service-name": format!("web-{host}") } },
+        "ports": [{ "port": 8080 }], "endpoints": [{ "addresses": [address] }],
+    }))
+}
