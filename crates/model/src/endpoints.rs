@@ -28,7 +28,8 @@ pub struct Endpoint {
     pub port: u16,
     /// The zone it stands in; empty where none is known.
     pub zone: Arc<str>,
-    /// Its share among the endpoints of its zone; those of a zone are together no more than a `u32` holds.
+    /// Its share among the endpoints of its zone, 1 to 128: a ring of hashes grows with the ratio, to seconds of Envoy's
+    /// time and hundreds of megabytes.
     pub weight: u32,
     /// The port that is probed, if it is another.
     pub health_port: Option<u16>,

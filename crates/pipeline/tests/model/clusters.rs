@@ -10,7 +10,7 @@ use envoy::cluster::ClusterSettings;
 use model::{
     Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, SecretId,
     cluster::{
-        Aggression, Balance, CircuitBreakers, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME, Protocol,
+        Aggression, Balance, CircuitBreakers, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME, Probe, Protocol,
         SlowStart, Validation, Variant,
     },
 };
@@ -101,17 +101,20 @@ fn aggression(dice: &mut Dice) -> Aggression {
 
 fn health(dice: &mut Dice) -> HealthCheck {
     HealthCheck {
-        path: dice.path(),
-        host: dice.header_value(),
+        probe: if dice.one_in(4) { Probe::Tcp } else { request(dice) },
         interval: dice.span().max(Duration::from_secs(1)),
         timeout: dice.span(),
         unhealthy: dice.from_to(1, u32::MAX),
         healthy: dice.from_to(1, u32::MAX),
-        statuses: dice.list(0, 3, |dice| {
-            let start = dice.from_to(100, 599);
-            (start as u16, dice.from_to(start + 1, 600) as u16)
-        }),
     }
+}
+
+fn request(dice: &mut Dice) -> Probe {
+    let statuses = dice.list(0, 3, |dice| {
+        let start = dice.from_to(100, 599);
+        (start as u16, dice.from_to(start + 1, 600) as u16)
+    });
+    Probe::Http { path: dice.path(), host: dice.header_value(), statuses }
 }
 
 /// All of one family, each once, as they are found in EndpointSlices.
@@ -122,7 +125,7 @@ pub fn endpoints(dice: &mut Dice) -> Endpoints {
         address: dice.pick(&of_family),
         port: dice.port(),
         zone: if dice.one_in(2) { "".into() } else { dice.text().into() },
-        weight: dice.from_to(0, u32::MAX / 8),
+        weight: dice.from_to(1, 128),
         health_port: dice.maybe(Dice::port),
     });
     list.sort();

@@ -2,12 +2,12 @@
 
 use envoy::listener::access_log::{DEFAULT_FIELDS, operator};
 use model::{
-    Host, Listener, ListenerId, SecretId,
+    ClusterId, Host, Listener, ListenerId, SecretId,
     listener::{AccessLog, AccessLogFormat, AccessLogLevel, Compression, HttpSettings, Security, ServerHeader},
-    tls::{Chain, Termination, TlsVersion},
+    tls::{Chain, TcpChain, TcpProxy, Termination, TlsVersion},
 };
 
-use super::{clusters::ADDRESSES, dice::Dice};
+use super::{clusters::ADDRESSES, dice::Dice, routes::clients};
 
 /// A listener on a port of its own.
 pub fn listener(dice: &mut Dice, security: Security, port: u16) -> Listener {
@@ -101,17 +101,32 @@ const OPERATORS: [&str; 25] = [
     "%RESP(:status)%",
 ];
 
+/// How connections are decrypted, with a certificate of its own.
+pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
+    let (lowest, highest) = dice.pick(&[
+        (TlsVersion::V1_2, TlsVersion::V1_2),
+        (TlsVersion::V1_2, TlsVersion::V1_3),
+        (TlsVersion::V1_3, TlsVersion::V1_3),
+    ]);
+    let certificate = SecretId::new(&dice.object_name(), &format!("{}-{certificate}", dice.object_name()));
+    Termination { certificate, lowest, highest }
+}
+
 /// Chains that differ in their certificates, each with hosts of its own.
 pub fn chains(dice: &mut Dice, port: u16, hosts: Vec<Vec<Host>>) -> Vec<Chain> {
     let chains = hosts.into_iter().enumerate().map(|(number, mut hosts)| {
-        let (low, high) = dice.pick(&[
-            (TlsVersion::V1_2, TlsVersion::V1_2),
-            (TlsVersion::V1_2, TlsVersion::V1_3),
-            (TlsVersion::V1_3, TlsVersion::V1_3),
-        ]);
-        let certificate = SecretId::new(&dice.object_name(), &format!("{}-{port}-{number}", dice.object_name()));
         hosts.sort();
-        Chain { termination: Termination { certificate, lowest: low, highest: high }, hosts }
+        Chain { termination: termination(dice, &format!("{port}-{number}")), hosts }
     });
     chains.collect()
+}
+
+/// Connections of a host that are passed on, and where they go.
+pub fn tcp(dice: &mut Dice, host: Host, port: u16, clusters: &[ClusterId]) -> (TcpChain, TcpProxy) {
+    let proxy = TcpProxy {
+        termination: dice.maybe(|dice| termination(dice, &format!("{port}-tcp"))),
+        clients: dice.maybe(clients),
+        clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.from_to(1, u32::MAX / 4))),
+    };
+    (TcpChain { host, termination: proxy.termination.clone(), clients: proxy.clients.clone() }, proxy)
 }

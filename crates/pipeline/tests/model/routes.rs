@@ -212,7 +212,7 @@ fn policy(dice: &mut Dice) -> Policy {
     }
 }
 
-fn clients(dice: &mut Dice) -> ClientFilter {
+pub fn clients(dice: &mut Dice) -> ClientFilter {
     let range = |dice: &mut Dice| {
         let address: IpAddr = dice.pick(&super::clusters::ADDRESSES);
         let text = match address {

@@ -4,13 +4,15 @@ use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::LazyLock};
 
 use bytes::Bytes;
 use envoy::{
-    cluster, endpoints, listener, name,
+    cluster, endpoints,
+    listener::{self, Chains},
+    name,
     packing::{self, Arrangement, Contents, Packing, plain, scoped},
     secret,
 };
 use envoy_api::Message;
 use model::{
-    ClusterId, Host, Listener, RouteTableId, SecretId, VirtualHost,
+    ClusterId, Host, Listener, ListenerId, RouteTableId, SecretId, VirtualHost,
     cluster::Discovery,
     listener::Security,
     tls::{Chain, KeyPair},
@@ -53,10 +55,10 @@ impl World {
             let table = RouteTableId { listener: listener.id.clone(), termination: None };
             let hosts = world.virtual_hosts(dice, &clusters, true);
             let arrangement = world.routes(dice, packing, &table, hosts);
-            world.listener(listener, &[], |_| arrangement);
+            world.listener(listener, Chains::default(), |_| arrangement);
         }
-        for _ in 0..TLS_LISTENERS {
-            world.encrypted(dice, packing, &clusters, next());
+        for number in 0..TLS_LISTENERS {
+            world.encrypted(dice, packing, &clusters, next(), number == 0);
         }
         let (stats, admin) = (next(), next());
         world.add(Kind::Listener, "stats-health", &listener::admin::stats(Ipv4Addr::UNSPECIFIED.into(), stats), stats);
@@ -166,23 +168,49 @@ impl World {
         arrangement
     }
 
-    fn encrypted(&mut self, dice: &mut Dice, packing: Packing, clusters: &[ClusterId], port: u16) {
+    /// A listener with chains whose requests are looked at, one whose connections are passed on, and perhaps the fallback's.
+    fn encrypted(&mut self, dice: &mut Dice, packing: Packing, clusters: &[ClusterId], port: u16, fallback: bool) {
         let listener = listeners::listener(dice, Security::Tls, port);
         let tables: Vec<Vec<VirtualHost>> = (0..CHAINS).map(|_| self.virtual_hosts(dice, clusters, false)).collect();
-        let hosts = tables.iter().map(|hosts| hosts.iter().map(|host| host.host.clone()).collect()).collect();
-        let chains = listeners::chains(dice, port, hosts);
+        let names = tables.iter().map(|hosts| hosts.iter().map(|host| host.host.clone()).collect()).collect();
+        let mut chains = Chains { http: listeners::chains(dice, port, names), ..Chains::default() };
         let mut arrangements = Vec::new();
-        for (chain, hosts) in chains.iter().zip(tables) {
-            self.certificate(dice, &chain.termination.certificate);
-            let termination = Some(chain.termination.clone());
-            let table = RouteTableId { listener: listener.id.clone(), termination };
-            let arrangement = self.routes(dice, packing, &table, hosts);
-            arrangements.push((table, arrangement));
+        for (chain, hosts) in chains.http.iter().zip(tables) {
+            arrangements.push(self.chain(dice, packing, &listener.id, chain, hosts));
         }
-        self.listener(listener, &chains, |table| {
+        if fallback {
+            let hosts = self.virtual_hosts(dice, clusters, false);
+            let names = hosts.iter().map(|host| host.host.clone()).collect();
+            let chain = Chain { termination: listeners::termination(dice, "fallback"), hosts: names };
+            arrangements.push(self.chain(dice, packing, &ListenerId::fallback(), &chain, hosts));
+            chains.fallback = Some(chain);
+        }
+        let host = routes::wildcard(dice, self.number());
+        let (chain, proxy) = listeners::tcp(dice, host, port, clusters);
+        if let Some(termination) = &chain.termination {
+            self.certificate(dice, &termination.certificate);
+        }
+        let extension = listener::tcp::proxy(&chain.host, &proxy, &listener.http);
+        self.add(Kind::Extension, &name::tcp_chain(&chain.host), &extension, proxy);
+        chains.tcp.push(chain);
+        self.listener(listener, chains, |table| {
             let found = arrangements.iter().find(|(known, _)| known == table);
             found.expect("every table is arranged").1
         });
+    }
+
+    fn chain(
+        &mut self,
+        dice: &mut Dice,
+        packing: Packing,
+        listener: &ListenerId,
+        chain: &Chain,
+        hosts: Vec<VirtualHost>,
+    ) -> (RouteTableId, Arrangement) {
+        self.certificate(dice, &chain.termination.certificate);
+        let table = RouteTableId { listener: listener.clone(), termination: Some(chain.termination.clone()) };
+        let arrangement = self.routes(dice, packing, &table, hosts);
+        (table, arrangement)
     }
 
     fn certificate(&mut self, dice: &mut Dice, id: &SecretId) {
@@ -190,8 +218,8 @@ impl World {
         self.add(Kind::Secret, &name::secret(id), &secret::certificate(id, &pair), pair);
     }
 
-    fn listener(&mut self, model: Listener, chains: &[Chain], arrangement: impl Fn(&RouteTableId) -> Arrangement) {
-        let message = listener::listener(&model, chains, arrangement);
-        self.add(Kind::Listener, &model.id.to_string(), &message, (model, chains.to_vec()));
+    fn listener(&mut self, model: Listener, chains: Chains, arrangement: impl Fn(&RouteTableId) -> Arrangement) {
+        let message = listener::listener(&model, &chains, arrangement);
+        self.add(Kind::Listener, &model.id.to_string(), &message, (model, chains));
     }
 }
