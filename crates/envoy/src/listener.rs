@@ -60,7 +60,7 @@ pub fn listener(
         name: listener.id.to_string(),
         address: Some(socket(&listener.address.to_string(), listener.port)),
         per_connection_buffer_limit_bytes: Some(listener.connections.buffer.into()),
-        socket_options: keepalive().into_iter().chain(marks(&listener.connections)).collect(),
+        socket_options: keepalive().into_iter().chain(marks(listener)).collect(),
         connection_balance_config: listener.connections.even_balance.then(evenly),
         max_connections_to_accept_per_socket_event: listener.connections.accepted_at_once.map(Into::into),
         ..Default::default()
@@ -146,14 +146,15 @@ fn keepalive() -> Vec<SocketOption> {
     .to_vec()
 }
 
-/// How packets are marked for the network.
-fn marks(connections: &ConnectionSettings) -> impl Iterator<Item = SocketOption> {
+/// How packets are marked for the network. A socket of IPv4 knows no option of IPv6, and Envoy refuses a listener that asks
+/// for one.
+fn marks(listener: &model::Listener) -> impl Iterator<Item = SocketOption> {
     const IP: i64 = 0;
     const IPV6: i64 = 41;
-    let marks = [
-        ("type of service", IP, 1, i64::from(connections.type_of_service)),
-        ("traffic class", IPV6, 67, i64::from(connections.traffic_class)),
-    ];
+    let ConnectionSettings { type_of_service, traffic_class, .. } = listener.connections;
+    let traffic_class = if listener.address.is_ipv6() { traffic_class } else { 0 };
+    let marks =
+        [("type of service", IP, 1, i64::from(type_of_service)), ("traffic class", IPV6, 67, i64::from(traffic_class))];
     marks.into_iter().filter(|(_, _, _, value)| *value != 0).map(socket_option)
 }
 

@@ -6,13 +6,14 @@ use std::{
     time::Duration,
 };
 
-use envoy::cluster::ClusterSettings;
+use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
     Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, SecretId,
     cluster::{
         Aggression, Balance, CircuitBreakers, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME, Probe, Protocol,
         SlowStart, Validation, Variant,
     },
+    tls::{TlsVersion, TlsVersions},
 };
 
 use super::dice::Dice;
@@ -47,13 +48,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         discovery,
         protocol: protocol(dice),
         server_name: dice.maybe(server_name),
-        breakers: CircuitBreakers {
-            max_connections: dice.maybe(Dice::number),
-            max_pending_requests: dice.maybe(Dice::number),
-            max_requests: dice.maybe(Dice::number),
-            max_retries: dice.maybe(Dice::number),
-            per_host_max_connections: dice.maybe(Dice::number),
-        },
+        breakers: breakers(dice),
         idle: dice.timeout(),
         balance: Balance::default(),
         health: None,
@@ -134,5 +129,29 @@ pub fn endpoints(dice: &mut Dice) -> Endpoints {
 }
 
 pub fn settings(dice: &mut Dice) -> ClusterSettings {
-    ClusterSettings { connect_timeout: if dice.one_in(4) { Duration::ZERO } else { dice.span() } }
+    let (lowest, highest) = dice.pick(&[
+        (TlsVersion::V1_2, TlsVersion::V1_2),
+        (TlsVersion::V1_2, TlsVersion::V1_3),
+        (TlsVersion::V1_3, TlsVersion::V1_3),
+    ]);
+    ClusterSettings {
+        connect_timeout: if dice.one_in(4) { Duration::ZERO } else { dice.span() },
+        dns_family: dice.pick(&[DnsFamily::Auto, DnsFamily::V4, DnsFamily::V6, DnsFamily::All]),
+        max_requests: dice.maybe(Dice::number),
+        buffer: dice.maybe(Dice::number),
+        breakers: breakers(dice),
+        tls: TlsVersions { lowest, highest },
+        ciphers: if dice.one_in(2) { Vec::new() } else { vec!["ECDHE-RSA-AES128-GCM-SHA256".into()] },
+        curves: if dice.one_in(2) { Vec::new() } else { vec!["X25519".into()] },
+    }
+}
+
+fn breakers(dice: &mut Dice) -> CircuitBreakers {
+    CircuitBreakers {
+        max_connections: dice.maybe(Dice::number),
+        max_pending_requests: dice.maybe(Dice::number),
+        max_requests: dice.maybe(Dice::number),
+        max_retries: dice.maybe(Dice::number),
+        per_host_max_connections: dice.maybe(Dice::number),
+    }
 }

@@ -10,6 +10,7 @@ use model::{
         Rank, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, Test, TextMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         condition::LONGEST_PARAMETER,
+        cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
         limit::is_status,
     },
@@ -168,6 +169,7 @@ fn shares(dice: &mut Dice, clusters: &[ClusterId]) -> Vec<WeightedCluster> {
         request_headers: header_changes(dice),
         response_headers: header_changes(dice),
         host: dice.maybe(Dice::header_value),
+        cookies: cookies(dice),
         ..WeightedCluster::new(dice.pick(clusters), dice.from_to(0, most))
     });
     shares[0].weight = shares[0].weight.max(1);
@@ -209,7 +211,22 @@ fn policy(dice: &mut Dice) -> Policy {
         limit: dice.maybe(limit),
         host_limit: None,
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
+        cookies: cookies(dice),
     }
+}
+
+/// Sorted, each cookie once.
+fn cookies(dice: &mut Dice) -> Vec<CookieRewrite> {
+    let mut cookies = dice.list(0, 2, |dice| CookieRewrite {
+        name: dice.parsed(Dice::header_text, CookieName::parse),
+        path: dice.maybe(|dice| dice.parsed(Dice::text, CookieValue::path)),
+        domain: dice.maybe(|dice| dice.parsed(|dice| format!(".d{}.example", dice.below(9)), CookieValue::domain)),
+        secure: dice.maybe(|dice| dice.one_in(2)),
+        same_site: dice.maybe(|dice| dice.pick(&[SameSite::Strict, SameSite::Lax, SameSite::None])),
+    });
+    cookies.sort();
+    cookies.dedup_by(|a, b| a.name == b.name);
+    cookies
 }
 
 pub fn clients(dice: &mut Dice) -> ClientFilter {

@@ -10,13 +10,8 @@ use crate::{
 use kinds::http_proxy::{Route, Service};
 use model::{
     ClusterId, Code, Timeout,
-<<<<<<< HEAD
-    cluster::{Aggression, Balance, HealthCheck, Protocol, SlowStart, Variant},
-    route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
-=======
     cluster::{Aggression, Balance, HealthCheck, LONGEST_SERVER_NAME, Protocol, SlowStart, Variant},
-    route::{HostRewrite, Mirror, WeightedCluster},
->>>>>>> 70f38c1 (Show that Envoy takes whatever the model can hold, through every constructor and in both packings; refuse empty patterns, values too long once percent signs are doubled, server names too long for a handshake, and operators of the access log that Envoy does not know)
+    route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
     timeout::parse_duration,
 };
 use resolve::PortRef;
