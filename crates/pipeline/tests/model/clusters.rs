@@ -80,11 +80,11 @@ fn variant(dice: &mut Dice) -> Variant {
         slow_start: dice.maybe(|dice| SlowStart {
             window: dice.span(),
             aggression: aggression(dice),
-            least_percent: dice.from_to(0, 100),
+            least_percent: dice.between(0, 100),
         }),
         validation: dice.maybe(|dice| Validation {
             ca: SecretId::new(&dice.object_name(), &dice.object_name()),
-            names: dice.list(1, 8, |dice| server_name(dice)),
+            names: dice.list(1, 8, server_name),
         }),
     }
 }
@@ -99,15 +99,15 @@ fn health(dice: &mut Dice) -> HealthCheck {
         probe: if dice.one_in(4) { Probe::Tcp } else { request(dice) },
         interval: dice.span().max(Duration::from_secs(1)),
         timeout: dice.span(),
-        unhealthy: dice.from_to(1, u32::MAX),
-        healthy: dice.from_to(1, u32::MAX),
+        unhealthy: dice.between(1, u32::MAX),
+        healthy: dice.between(1, u32::MAX),
     }
 }
 
 fn request(dice: &mut Dice) -> Probe {
     let statuses = dice.list(0, 3, |dice| {
-        let start = dice.from_to(100, 599);
-        (start as u16, dice.from_to(start + 1, 600) as u16)
+        let start = dice.between(100, 599);
+        (start as u16, dice.between(start + 1, 600) as u16)
     });
     Probe::Http { path: dice.path(), host: dice.header_value(), statuses }
 }
@@ -120,7 +120,7 @@ pub fn endpoints(dice: &mut Dice) -> Endpoints {
         address: dice.pick(&of_family),
         port: dice.port(),
         zone: if dice.one_in(2) { "".into() } else { dice.text().into() },
-        weight: dice.from_to(1, 128),
+        weight: dice.between(1, 128),
         health_port: dice.maybe(Dice::port),
     });
     list.sort();

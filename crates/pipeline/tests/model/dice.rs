@@ -76,7 +76,7 @@ const PATTERN: [&str; 28] = [
     "\\.",
     "{2}",
     "{2,5}",
-    "{1000}",
+    "{100}",
     "\\-",
 ];
 
@@ -122,7 +122,7 @@ impl Dice {
         }
     }
 
-    pub fn from_to(&mut self, from: u32, to: u32) -> u32 {
+    pub fn between(&mut self, from: u32, to: u32) -> u32 {
         self.number().clamp(from, to)
     }
 

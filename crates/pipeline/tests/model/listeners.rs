@@ -57,7 +57,7 @@ fn settings(dice: &mut Dice) -> HttpSettings {
         chunked_length: dice.one_in(2),
         versions: dice.pick(&[HttpVersions::Both, HttpVersions::Http1, HttpVersions::Http2]),
         max_requests: dice.maybe(Dice::number),
-        max_streams: dice.from_to(1, i32::MAX as u32),
+        max_streams: dice.between(1, i32::MAX as u32),
     }
 }
 
@@ -66,7 +66,7 @@ fn connections(dice: &mut Dice) -> ConnectionSettings {
     ConnectionSettings {
         buffer: dice.number(),
         even_balance: dice.one_in(2),
-        accepted_at_once: dice.maybe(|dice| dice.from_to(1, u32::MAX)),
+        accepted_at_once: dice.maybe(|dice| dice.between(1, u32::MAX)),
         type_of_service: dice.number() as u8,
         traffic_class: dice.number() as u8,
         ciphers: if dice.one_in(2) { usual.ciphers } else { Vec::new() },
@@ -151,7 +151,7 @@ pub fn tcp(dice: &mut Dice, host: Host, port: u16, clusters: &[ClusterId]) -> (T
     let proxy = TcpProxy {
         termination: dice.maybe(|dice| termination(dice, &format!("{port}-tcp"))),
         clients: dice.maybe(clients),
-        clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.from_to(1, u32::MAX / 4))),
+        clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
     };
     (TcpChain { host, termination: proxy.termination.clone(), clients: proxy.clients.clone() }, proxy)
 }

@@ -121,7 +121,7 @@ fn action(dice: &mut Dice, clusters: &[ClusterId]) -> Action {
         0 => Action::Redirect(redirect(dice)),
         1 => {
             let body = dice.until(|dice| Some(dice.text()).filter(|body| body.len() <= LONGEST_BODY));
-            Action::Respond(Respond { status: dice.from_to(200, 599) as u16, body: body.into() })
+            Action::Respond(Respond { status: dice.between(200, 599) as u16, body: body.into() })
         }
         _ => Action::Forward(Box::new(forward(dice, clusters))),
     }
@@ -146,7 +146,7 @@ fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
         retry: dice.maybe(retry),
         websocket: dice.one_in(2),
         idle: dice.timeout(),
-        mirrors: dice.list(0, 2, |dice| Mirror { cluster: dice.pick(clusters), percent: dice.from_to(1, 100) }),
+        mirrors: dice.list(0, 2, |dice| Mirror { cluster: dice.pick(clusters), percent: dice.between(1, 100) }),
         rewrite: dice.maybe(Dice::path),
         host: dice.maybe(|dice| match dice.below(2) {
             0 => HostRewrite::Literal(dice.header_value()),
@@ -170,7 +170,7 @@ fn shares(dice: &mut Dice, clusters: &[ClusterId]) -> Vec<WeightedCluster> {
         response_headers: header_changes(dice),
         host: dice.maybe(Dice::header_value),
         cookies: cookies(dice),
-        ..WeightedCluster::new(dice.pick(clusters), dice.from_to(0, most))
+        ..WeightedCluster::new(dice.pick(clusters), dice.between(0, most))
     });
     shares[0].weight = shares[0].weight.max(1);
     shares
@@ -190,7 +190,7 @@ fn retry(dice: &mut Dice) -> RetryPolicy {
         on: dice.list(0, 4, |dice| dice.pick(RetryOn::ALL)),
         count: dice.number(),
         per_try: dice.timeout(),
-        status_codes: dice.list(0, 3, |dice| dice.from_to(100, 599)),
+        status_codes: dice.list(0, 3, |dice| dice.between(100, 599)),
     }
 }
 
@@ -243,10 +243,10 @@ pub fn clients(dice: &mut Dice) -> ClientFilter {
 
 fn limit(dice: &mut Dice) -> LocalLimit {
     LocalLimit {
-        requests: dice.from_to(1, u32::MAX),
+        requests: dice.between(1, u32::MAX),
         unit: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         burst: dice.number(),
-        status: dice.until(|dice| Some(dice.from_to(400, 599) as u16).filter(|status| is_status(*status))),
+        status: dice.until(|dice| Some(dice.between(400, 599) as u16).filter(|status| is_status(*status))),
         headers: dice.list(0, 3, |dice| (dice.changed_header(), dice.header_format())),
     }
 }
