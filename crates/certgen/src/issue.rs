@@ -1,7 +1,7 @@
 //! Making the certificates.
 //!
-//! In: who and for how long. Out: PEM text. Keys are ECDSA on P-256. Each certificate can do one thing only: the server's is for
-//! servers, Envoy's for clients, so that neither can be used in the other's place.
+//! In: who and for how long. Out: PEM text. Keys are ECDSA on P-256. Envoy's certificate is for clients only, so that it cannot
+//! be used in the server's place. The server's is for servers, and for clients of other replicas, which let it do nothing else.
 
 #[cfg(test)]
 mod tests;
@@ -115,7 +115,8 @@ impl Authority {
     pub fn server(&self, namespace: &str) -> Result<Pair, IssueError> {
         let names = SERVER_NAMES.iter().flat_map(|name| service_names(name, namespace));
         let sans = names.map(dns).collect::<Result<_, _>>()?;
-        self.sign("the server", SERVER_NAMES[0], sans, ExtendedKeyUsagePurpose::ServerAuth)
+        let purposes = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign("the server", SERVER_NAMES[0], sans, &purposes)
     }
 
     /// A certificate for an Envoy; with a fleet, one that proves it.
@@ -127,13 +128,13 @@ impl Authority {
             let name = uri.clone().try_into().map_err(|error| IssueError::Name(uri, error))?;
             sans.push(SanType::URI(name));
         }
-        self.sign("Envoy", ENVOY_NAME, sans, ExtendedKeyUsagePurpose::ClientAuth)
+        self.sign("Envoy", ENVOY_NAME, sans, &[ExtendedKeyUsagePurpose::ClientAuth])
     }
 
     /// A certificate for a host that clients ask for, which may begin with `*.`.
     pub fn host(&self, name: &str) -> Result<Pair, IssueError> {
         let sans = vec![dns(name.to_owned())?];
-        self.sign("a host", name, sans, ExtendedKeyUsagePurpose::ServerAuth)
+        self.sign("a host", name, sans, &[ExtendedKeyUsagePurpose::ServerAuth])
     }
 
     fn sign(
@@ -141,12 +142,12 @@ impl Authority {
         whose: &'static str,
         common_name: &str,
         sans: Vec<SanType>,
-        purpose: ExtendedKeyUsagePurpose,
+        purposes: &[ExtendedKeyUsagePurpose],
     ) -> Result<Pair, IssueError> {
         let mut params = params(common_name, self.now, self.lifetime)?;
         params.subject_alt_names = sans;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![purpose];
+        params.extended_key_usages = purposes.to_vec();
         params.use_authority_key_identifier_extension = true;
         params.is_ca = IsCa::ExplicitNoCa;
         let key = key(whose)?;

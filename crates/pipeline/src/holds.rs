@@ -5,47 +5,19 @@
 //! the same input instead. So a hold does nothing to any other content, and an edit of the object ends it by itself. With
 //! equal holds a build from nothing gives the same bytes.
 
-use crate::packing::HostBytes;
+use crate::{packing::HostBytes, units::HostKey};
 use engine::{Index, Input, Reads, Table};
 use model::ObjectRef;
 use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
+pub use xds::{Hold, Target};
 
 /// How much of a proxy's text is told to people; some of it shows whole messages.
 const TOLD: usize = 600;
 
-/// What can be withheld by itself.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Target {
-    /// The type of the resource.
-    pub kind: Kind,
-    /// Its name; the listener's for a host.
-    pub name: Arc<str>,
-    /// The host, where the resource is one that many hosts share.
-    pub host: Option<Arc<str>>,
-}
-
-impl Target {
-    /// A whole resource.
-    pub fn resource(kind: Kind, name: Arc<str>) -> Self {
-        Self { kind, name, host: None }
-    }
-
-    /// A host of the resource that carries it, whichever that is.
-    pub fn host((listener, host): &crate::units::HostKey) -> Self {
-        Self { kind: Kind::Route, name: listener.0.clone(), host: Some(host.to_string().into()) }
-    }
-}
-
-/// One version of something that is withheld.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hold {
-    /// What.
-    pub target: Target,
-    /// The hash of its content.
-    pub hash: u64,
-    /// A proxy's words.
-    pub text: Arc<str>,
+/// A host, as a target: of the resource that carries it, whichever that is.
+pub fn of_host((listener, host): &HostKey) -> Target {
+    Target { kind: Kind::Route, name: listener.0.clone(), host: Some(host.to_string().into()) }
 }
 
 /// Why a version is not sent.

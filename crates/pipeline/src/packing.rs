@@ -8,7 +8,7 @@
 //! others by a substitute inside of it, so that the others move on.
 
 use crate::{
-    holds::{self, Blamed, Holdable, InForce, Refused, Target, Why},
+    holds::{self, Blamed, Holdable, InForce, Refused, Why},
     hosts::{Chains, Places, TlsHosts, VirtualHosts},
     resources::Resource,
     settings::Settings,
@@ -212,7 +212,7 @@ impl Derived for EncodedHosts {
         let host = &reads.get::<VirtualHosts>(key)?.host;
         let bytes = spoil::host(packing::encode(host, self.0), self.1.as_deref());
         let hash = xds::content_version(&bytes);
-        let target = Target::host(key);
+        let target = holds::of_host(key);
         let substitute =
             || HostBytes { bytes: packing::refused(&key.1), clusters: Vec::new(), hash, waits: false, refused: None };
         Some(match holds::why(&target, hash, reads) {

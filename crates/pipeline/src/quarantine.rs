@@ -8,7 +8,7 @@
 //! served before stops serving.
 
 use crate::{
-    holds::{Hold, Holds, InForce, Target, Why},
+    holds::{self, Hold, Holds, InForce, Target, Why},
     hosts::Places,
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
     resources::{
@@ -123,7 +123,7 @@ impl Quarantine {
             }
             [(key, host)] => {
                 self.release(engine, &resource);
-                self.hold(engine, Target::host(key), host.hash, text);
+                self.hold(engine, holds::of_host(key), host.hash, text);
             }
             many => {
                 // Nobody knows which host uses which of the clusters that proxies have: the first brings them all.
@@ -133,7 +133,7 @@ impl Quarantine {
                         let clusters = std::mem::take(&mut clusters);
                         Arc::new(HostBytes { bytes: bytes.clone(), clusters, ..HostBytes::clone(host) })
                     });
-                    let target = Target::host(key);
+                    let target = holds::of_host(key);
                     let waiting = self.waiting.entry(resource.clone()).or_default();
                     waiting.insert(target.clone(), (host.hash, instead));
                     self.write(engine, &target);

@@ -231,7 +231,8 @@ impl Known {
         let which = usize::from(which).checked_rem(self.resources.len())?;
         let ((kind, name), (body, ..)) = self.resources.iter().nth(which)?;
         let outcome = Outcome::Refused { text: "no".into(), held: None };
-        Some(Ruling { kind: *kind, name: name.clone(), content: xds::content_version(body), outcome })
+        let content = xds::content_version(body);
+        Some(Ruling { kind: *kind, name: name.clone(), version: content, content, outcome })
     }
 
     /// Everything that is pointed at and ours to send is there: nobody is sent to a name that nobody has.
@@ -313,7 +314,7 @@ fn run(settings: &Settings, script: Vec<Edit>) {
         let probes = output.probes.clone();
         told(output, &mut known, &mut holds);
         let Some((kind, name)) = probes.into_iter().next() else { break };
-        pipeline.hear(&Ruling { kind, name, content: 0, outcome: Outcome::Taken });
+        pipeline.hear(&Ruling { kind, name, version: 0, content: 0, outcome: Outcome::Taken });
     }
     holds.extend(others);
     known.assert_whole();

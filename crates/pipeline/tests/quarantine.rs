@@ -11,6 +11,7 @@ mod world;
 use bed::{Bed, PATIENCE};
 use model::{Code, ObjectRef};
 use pipeline::settings::Packing;
+use replicas::Place;
 use std::{collections::BTreeSet, time::Instant};
 use testbed::{Backend, Client, Load, eventually};
 use world::{ingress, service};
@@ -143,4 +144,57 @@ async fn in_scopes_what_is_refused_from_the_start_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_table_what_is_refused_from_the_start_is_found() {
     refused_from_the_start(Packing::Plain).await;
+}
+
+async fn shared_between_replicas(packing: Packing) {
+    let backend = Backend::start("web").await.unwrap();
+    let (mut a, mut b) = (Bed::start(packing, SPOILED).await, Bed::start(packing, SPOILED).await);
+    a.replicas.take(Place::Holder);
+    b.replicas.take(Place::Follower(a.address.to_string().into()));
+    for bed in [&mut a, &mut b] {
+        bed.put([service("web", backend.ip()), bad("/good")]);
+        bed.put(others("/").take(20));
+        bed.publish();
+    }
+    let _first = a.envoy("first").await;
+    let mut events = b.server.events();
+    let begun = Instant::now();
+    for bed in [&mut a, &mut b] {
+        bed.put([bad(SPOILED)]);
+        bed.publish();
+    }
+    a.until("the object is blamed", |bed| bed.refused() == culprit()).await;
+    b.until("the object is blamed on the other replica", |bed| bed.refused() == culprit()).await;
+    println!("{packing:?}: known on both replicas after {:?}", begun.elapsed());
+
+    // The other replica's proxy is told why, and was never asked.
+    let _second = b.envoy("second").await;
+    b.settled().await;
+    let client = Client::new(b.http());
+    served(&client, "h0.example.com", "/").await;
+    let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true));
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, xds::Event::Refused(_)), "{event:?}");
+    }
+
+    for bed in [&mut a, &mut b] {
+        bed.put([bad("/mended")]);
+        bed.publish();
+    }
+    for bed in [&mut a, &mut b] {
+        served(&Client::new(bed.http()), "bad.example.com", "/mended").await;
+        bed.until("nobody is blamed", |bed| bed.refused().is_empty() && bed.holds.is_empty()).await;
+        bed.pipeline.self_check().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_scopes_a_hold_is_shared_between_replicas() {
+    shared_between_replicas(Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_table_a_hold_is_shared_between_replicas() {
+    shared_between_replicas(Packing::Plain).await;
 }

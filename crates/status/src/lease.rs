@@ -13,7 +13,7 @@ mod election;
 mod leadership;
 mod sight;
 
-pub use election::Election;
+pub use election::{ADDRESS, Election, Holder};
 pub use leadership::{Leadership, Permit};
 
 use std::{
@@ -30,6 +30,9 @@ pub struct Settings {
     pub name: String,
     /// Who we are: no two processes may ever say the same, see [`unique`].
     pub identity: String,
+    /// Where the other replicas reach us while we hold the lease, as `host:port`; it stands in the lease, as the annotation
+    /// [`ADDRESS`].
+    pub address: Option<String>,
     /// How long others wait for a holder that says nothing.
     pub lease_duration: Duration,
     /// How long a holder that cannot renew goes on.
@@ -45,6 +48,7 @@ impl Settings {
             namespace: namespace.to_owned(),
             name: "leader-elect".to_owned(),
             identity: unique(replica),
+            address: None,
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),

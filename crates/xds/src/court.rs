@@ -26,7 +26,9 @@ pub struct Ruling {
     pub kind: Kind,
     /// Its name.
     pub name: Name,
-    /// The hash of its message.
+    /// Its version.
+    pub version: u64,
+    /// The hash of its message: the version, save for endpoints.
     pub content: u64,
     /// What the clients made of it.
     pub outcome: Outcome,
@@ -147,6 +149,6 @@ impl Court {
             None if good => Outcome::Taken,
             None => Outcome::Refused { text: "no reason was given".into(), held: None },
         };
-        Ok(Ruling { kind, name, content, outcome })
+        Ok(Ruling { kind, name, version: case.version, content, outcome })
     }
 }

@@ -6,6 +6,8 @@
 //! - A URI SAN `spiffe://sesame/fleet/<namespace>/<name>` proves that fleet.
 //! - A certificate with no such SAN and the DNS name `envoy` proves the shared fleet, so that certificates made for
 //!   Contour work unchanged.
+//! - A certificate with neither and the DNS name `sesame` or `contour` is a server's: it proves another replica, and no
+//!   fleet.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use envoy_api::Message;
 use envoy_api::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use envoy_api::google::protobuf::value::Kind as Value;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -30,10 +32,12 @@ pub const FLEET_METADATA: &str = "sesame.fleet";
 const FLEET_URI: &str = "spiffe://sesame/fleet/";
 const SHARED: &str = "shared";
 const SHARED_DNS: &str = "envoy";
+/// The names of servers; the second is Contour's.
+pub(crate) const SERVER_NAMES: [&str; 2] = ["sesame", "contour"];
 
 /// A set of Envoys that get the same configuration.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Fleet {
     /// The fleet that serves Ingress, HTTPProxy and every Gateway bound to it.
     Shared,
@@ -76,6 +80,14 @@ impl From<Fleet> for String {
     }
 }
 
+impl TryFrom<String> for Fleet {
+    type Error = Stranger;
+
+    fn try_from(text: String) -> Result<Self, Stranger> {
+        text.parse()
+    }
+}
+
 impl FromStr for Fleet {
     type Err = Stranger;
 
@@ -100,6 +112,11 @@ pub enum Proof {
         /// When it ends.
         expires: SystemTime,
     },
+    /// That it is a replica of this server, until the certificate expires.
+    Replica {
+        /// When it ends.
+        expires: SystemTime,
+    },
     /// Nothing: the server runs without TLS, and believes what a node says.
     Insecure,
 }
@@ -117,21 +134,25 @@ impl Proof {
                 _ => None,
             })
             .collect();
+        let expires = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
+        let expires = SystemTime::UNIX_EPOCH + Duration::from_secs(expires);
+        let goes_by =
+            |wanted: &str| names.iter().any(|name| matches!(name, GeneralName::DNSName(name) if *name == wanted));
         let fleet = match fleets.as_slice() {
-            [] if names.iter().any(|name| matches!(name, GeneralName::DNSName(SHARED_DNS))) => Fleet::Shared,
+            [] if goes_by(SHARED_DNS) => Fleet::Shared,
+            [] if SERVER_NAMES.into_iter().any(goes_by) => return Ok(Proof::Replica { expires }),
             [] => return Err(Stranger::Nobody),
             [SHARED] => return Err(Stranger::Unreadable(SHARED.into())),
             [one] => one.parse()?,
             _ => return Err(Stranger::Several),
         };
-        let expires = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
-        Ok(Proof::Certificate { fleet, expires: SystemTime::UNIX_EPOCH + Duration::from_secs(expires) })
+        Ok(Proof::Certificate { fleet, expires })
     }
 
     /// When the connection's streams must end.
     pub fn expires(&self) -> Option<SystemTime> {
         match self {
-            Proof::Certificate { expires, .. } => Some(*expires),
+            Proof::Certificate { expires, .. } | Proof::Replica { expires } => Some(*expires),
             Proof::Insecure => None,
         }
     }
@@ -160,6 +181,7 @@ impl Identity {
                 return Err(Stranger::Mismatch { claimed, proven: fleet.clone() });
             }
             (_, Proof::Certificate { fleet, .. }) => fleet.clone(),
+            (_, Proof::Replica { .. }) => return Err(Stranger::Nobody),
             (claimed, Proof::Insecure) => claimed.unwrap_or(Fleet::Shared),
         };
         Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })

@@ -5,8 +5,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A type of xDS resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "&str", try_from = "String")]
 pub enum Kind {
     /// CDS: an upstream.
     Cluster,
@@ -107,6 +110,20 @@ impl Kind {
 
     pub(crate) const fn index(self) -> usize {
         self as usize
+    }
+}
+
+impl From<Kind> for &str {
+    fn from(kind: Kind) -> Self {
+        kind.label()
+    }
+}
+
+impl TryFrom<String> for Kind {
+    type Error = String;
+
+    fn try_from(label: String) -> Result<Self, String> {
+        Kind::from_label(&label).ok_or_else(|| format!("no type of resource: {label}"))
     }
 }
 

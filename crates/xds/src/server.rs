@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Event;
@@ -24,6 +24,7 @@ use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, Pending};
+use crate::peer::Peer;
 use crate::publish::Changes;
 use crate::resolve::Resolver;
 use crate::resource::Name;
@@ -131,6 +132,8 @@ pub(crate) struct Inner {
     pub events: broadcast::Sender<Event>,
     pub streams: Arc<Semaphore>,
     pub next_id: AtomicU64,
+    /// Where streams of other replicas go.
+    pub peers: Mutex<Option<mpsc::Sender<Peer>>>,
     connections: Arc<Semaphore>,
     hubs: Mutex<HashMap<Fleet, Arc<Hub>>>,
 }
@@ -183,6 +186,7 @@ impl Server {
             streams: Arc::new(Semaphore::new(config.streams)),
             connections: Arc::new(Semaphore::new(config.connections)),
             next_id: AtomicU64::new(1),
+            peers: Mutex::default(),
             hubs: Mutex::default(),
             config,
         }))
@@ -222,6 +226,14 @@ impl Server {
     /// What happens to clients from now on.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.events.subscribe()
+    }
+
+    /// The streams that other replicas open from now on; before this is called, and after the receiver is dropped, they are
+    /// turned away. Whoever calls last gets them.
+    pub fn peers(&self) -> mpsc::Receiver<Peer> {
+        let (sender, receiver) = mpsc::channel(1);
+        *self.0.peers.lock() = Some(sender);
+        receiver
     }
 
     /// Adds what the server counts to a registry.

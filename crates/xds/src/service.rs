@@ -5,23 +5,26 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::{Method, Request, Response, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
+use tracing::warn;
 
 use crate::identity::Proof;
 use crate::kind::Kind;
+use crate::peer::{self, Peer};
 use crate::server::Inner;
 use crate::session::Style;
 
 mod fetch;
-mod grpc;
+pub(crate) mod grpc;
 mod pace;
 mod stream;
 
-use grpc::Body;
+use grpc::{Body, Messages};
 
 /// What the streams of one connection share.
 pub(crate) struct Connection {
@@ -99,6 +102,12 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
         *response.status_mut() = http::StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
+    if request.uri().path() == peer::PATH {
+        return match peer(&connection, request.into_body()).await {
+            Ok(response) => response,
+            Err(status) => Body::refusal(&status),
+        };
+    }
     let Some(call) = Call::of(request.uri().path()) else {
         return Body::refusal(&Status::unimplemented("not a discovery service"));
     };
@@ -117,6 +126,30 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
         stream::run(connection, call, request.into_body(), sender).await;
     });
     response
+}
+
+/// Lets another replica in.
+async fn peer(connection: &Connection, body: Incoming) -> Result<Response<Body>, Status> {
+    if let Proof::Certificate { fleet, .. } = &connection.proof {
+        warn!(peer = %connection.peer, %fleet, "refused a client that asked for the stream of replicas");
+        return Err(Status::permission_denied("the client certificate is not a server's"));
+    }
+    let nobody = || Status::unavailable("nobody here talks to replicas");
+    let peers = connection.inner.peers.lock().clone().ok_or_else(nobody)?;
+    let (sender, response) = Body::stream();
+    let stop = connection.stop.child_token();
+    if let Some(expires) = connection.proof.expires() {
+        let (left, stop) = (expires.duration_since(SystemTime::now()).unwrap_or_default(), stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(left) => stop.cancel(),
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+    let peer = Peer::served(connection.peer, Messages::new(body, peer::LARGEST), sender, stop);
+    peers.send(peer).await.map_err(|_| nobody())?;
+    Ok(response)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! TLS for the server: 1.3 only, client certificates required, files read again when they change.
+//! TLS for the server, and for replicas that connect to it: 1.3 only, client certificates required, files read again when they change.
 //!
 //! In: paths. Out: a configuration per handshake. Before each handshake the files' stamps are compared (three `stat`
 //! calls); if one differs, all are read again. That needs no watcher and no timer, follows the symlink swaps of mounted
@@ -12,12 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use thiserror::Error;
 use tracing::{info, warn};
+
+use crate::identity::SERVER_NAMES;
 
 /// Where the server's certificate, its key and the clients' CA are, all PEM.
 #[derive(Clone, Debug)]
@@ -129,6 +133,78 @@ impl TlsFiles {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
+    }
+}
+
+impl TlsFiles {
+    /// What a replica shows and expects when it connects to another: the server's certificate on both sides.
+    pub(crate) fn client(&self) -> Result<ClientConfig, TlsError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&self.ca)? {
+            roots.add(certificate).map_err(|error| TlsError::Root(self.ca.clone(), error))?;
+        }
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|error| TlsError::Authority(self.ca.clone(), error))?;
+        let pair = |source| TlsError::Pair { certificate: self.certificate.clone(), key: self.key.clone(), source };
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(pair)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(EitherName(verifier)))
+            .with_client_auth_cert(certificates(&self.certificate)?, key(&self.key)?)
+            .map_err(pair)?;
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(config)
+    }
+}
+
+/// Verifies a server as ever, by whichever of its two names it has.
+#[derive(Debug)]
+struct EitherName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for EitherName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let mut verified = Err(rustls::Error::General("no name to go by".into()));
+        for name in SERVER_NAMES {
+            let name = ServerName::try_from(name).map_err(|error| rustls::Error::General(error.to_string()))?;
+            verified = self.0.verify_server_cert(end_entity, intermediates, &name, ocsp, now);
+            if verified.is_ok() {
+                break;
+            }
+        }
+        verified
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }
 

@@ -62,7 +62,7 @@ fn an_envoy_proves_its_fleet_if_it_has_one() {
 }
 
 #[test]
-fn each_certificate_is_good_for_one_thing() {
+fn an_envoys_certificate_is_good_for_one_thing() {
     let certificates = Certificates::issue(&request(None)).unwrap();
     let purposes = |pem: &str| {
         parsed(pem, |certificate| {
@@ -70,7 +70,7 @@ fn each_certificate_is_good_for_one_thing() {
             (usage.server_auth, usage.client_auth, certificate.is_ca())
         })
     };
-    assert_eq!(purposes(&certificates.server.certificate), (true, false, false));
+    assert_eq!(purposes(&certificates.server.certificate), (true, true, false));
     assert_eq!(purposes(&certificates.envoy.certificate), (false, true, false));
     parsed(&certificates.ca, |ca| {
         assert!(ca.is_ca());

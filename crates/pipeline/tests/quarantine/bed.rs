@@ -1,9 +1,10 @@
-//! A pipeline, its server and its court, driven by hand; and Envoys that come and go.
+//! A pipeline, its server and its talk with other replicas, driven by hand; and Envoys that come and go.
 
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use kinds::Object;
 use model::{Code, ObjectRef, Verdict};
 use pipeline::{Hold, Pipeline, Settings, settings::Packing};
+use replicas::{Replicas, Rulings, Shared};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -11,8 +12,8 @@ use std::{
     time::Duration,
 };
 use testbed::{Envoy, Net, StateDir, within};
-use tokio::net::TcpListener;
-use xds::{Batch, Court, Fleet, Security, Server};
+use tokio::{net::TcpListener, sync::watch};
+use xds::{Batch, Fleet, Security, Server};
 
 /// Long enough for a busy machine, short enough to notice.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,10 +21,12 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Bed {
     pub pipeline: Pipeline,
     pub server: Server,
-    pub court: Court,
+    pub replicas: Replicas,
+    rulings: Rulings,
+    others: watch::Receiver<Shared>,
     pub verdicts: BTreeMap<ObjectRef, Arc<Vec<Verdict>>>,
     pub holds: Vec<Hold>,
-    address: SocketAddr,
+    pub address: SocketAddr,
     probing: bool,
     state: StateDir,
 }
@@ -45,9 +48,13 @@ impl Bed {
         let server = Server::new(xds::Config::default());
         let serving = server.clone();
         tokio::spawn(async move { serving.serve(listener, Security::Insecure, std::future::pending()).await });
+        let replicas = Replicas::new(server.clone(), None);
+        tokio::spawn(replicas.clone().run(std::future::pending()));
         Bed {
             pipeline: Pipeline::new(&settings),
-            court: Court::new(&server, Fleet::Shared),
+            rulings: replicas.rulings(Fleet::Shared),
+            others: replicas.others(),
+            replicas,
             server,
             verdicts: BTreeMap::new(),
             holds: Vec::new(),
@@ -68,7 +75,7 @@ impl Bed {
         let output = self.pipeline.settle();
         self.server.publish(Batch { fleet: Fleet::Shared, changes: output.xds }).unwrap();
         self.probing = !output.probes.is_empty();
-        self.court.expect(output.probes);
+        self.rulings.expect(output.probes);
         for (object, list) in output.verdicts {
             match list {
                 Some(list) => _ = self.verdicts.insert(object, list),
@@ -76,17 +83,29 @@ impl Bed {
             }
         }
         if let Some(holds) = output.holds {
+            self.replicas.report(&Fleet::Shared, holds.clone());
             self.holds = holds;
         }
+    }
+
+    /// One turn of the control loop.
+    async fn turn(&mut self) {
+        tokio::select! {
+            ruling = self.rulings.next() => self.pipeline.hear(&ruling),
+            changed = self.others.changed() => {
+                changed.unwrap();
+                let others = self.others.borrow_and_update().of(&Fleet::Shared);
+                self.pipeline.withhold(others);
+            }
+        }
+        self.publish();
     }
 
     /// Works as the control loop does until something is so.
     pub async fn until(&mut self, what: &str, done: impl Fn(&Bed) -> bool) {
         let work = async {
             while !done(self) {
-                let ruling = self.court.next().await;
-                self.pipeline.hear(&ruling);
-                self.publish();
+                self.turn().await;
             }
         };
         within(what, PATIENCE, work).await.unwrap();
@@ -105,10 +124,7 @@ impl Bed {
                     return;
                 }
                 tokio::select! {
-                    ruling = self.court.next() => {
-                        self.pipeline.hear(&ruling);
-                        self.publish();
-                    }
+                    () = self.turn() => {}
                     changed = answers.changed() => changed.unwrap(),
                 }
             }
@@ -150,10 +166,7 @@ impl Bed {
                     ready.unwrap();
                     return envoy;
                 }
-                ruling = self.court.next() => {
-                    self.pipeline.hear(&ruling);
-                    self.publish();
-                }
+                () = self.turn() => {}
             }
         }
     }

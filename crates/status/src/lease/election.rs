@@ -11,11 +11,29 @@ use std::{
     pin::pin,
     time::{Duration, Instant},
 };
-use tokio::time::{sleep_until, timeout, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{sleep_until, timeout, timeout_at},
+};
 use tracing::{debug, warn};
 
 /// How long the lease may take to be handed back; the others would take it after its duration anyway.
 const HAND_BACK: Duration = Duration::from_secs(5);
+
+/// The annotation of the lease that says where its holder is reached by the other replicas.
+pub const ADDRESS: &str = "projectsesame.io/replica-address";
+
+/// Who holds the lease, as far as we know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Holder {
+    /// Nobody that is known.
+    #[default]
+    Unknown,
+    /// This replica.
+    Ourselves,
+    /// Another, at this address if it says one.
+    Another(Option<String>),
+}
 
 /// One candidate.
 #[derive(Debug)]
@@ -24,12 +42,14 @@ pub struct Election {
     settings: Settings,
     leadership: Leadership,
     sight: Option<Sight>,
+    holder: watch::Sender<Holder>,
 }
 
 /// How we stand after a look at the lease.
 enum Standing {
     Held,
-    Anothers,
+    /// Another's, which is at this address.
+    Anothers(Option<String>),
 }
 
 impl Election {
@@ -37,12 +57,22 @@ impl Election {
     pub fn new(client: kube::Client, settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
         let api = Api::namespaced(client, &settings.namespace);
-        Ok(Self { api, settings, leadership: Leadership::contested(), sight: None })
+        let (leadership, holder) = (Leadership::contested(), watch::Sender::default());
+        Ok(Self { api, settings, leadership, sight: None, holder })
     }
 
     /// What those who write ask.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
+    }
+
+    /// Who holds the lease: changes when it does, or when its holder is reached elsewhere.
+    pub fn holder(&self) -> watch::Receiver<Holder> {
+        self.holder.subscribe()
+    }
+
+    fn say(&self, holder: Holder) {
+        self.holder.send_if_modified(|known| std::mem::replace(known, holder.clone()) != holder);
     }
 
     /// Claims and renews until `shutdown`, then hands the lease back. It never gives up before.
@@ -68,8 +98,14 @@ impl Election {
         // A request that hangs must not keep us from noticing that the lease is over.
         let limit = held_until.unwrap_or(begun + self.settings.renew_deadline);
         match timeout_at(limit.into(), self.look()).await {
-            Ok(Ok((Standing::Held, sent))) => self.leadership.hold(sent + self.settings.renew_deadline),
-            Ok(Ok((Standing::Anothers, _))) => self.leadership.lose(),
+            Ok(Ok((Standing::Held, sent))) => {
+                self.leadership.hold(sent + self.settings.renew_deadline);
+                self.say(Holder::Ourselves);
+            }
+            Ok(Ok((Standing::Anothers(address), _))) => {
+                self.leadership.lose();
+                self.say(Holder::Another(address));
+            }
             Ok(Err(error)) => warn!(%error, lease = %self.settings.name, "the leader lease could not be had or kept"),
             Err(_) => warn!(lease = %self.settings.name, "no answer about the leader lease"),
         }
@@ -85,6 +121,7 @@ impl Election {
     fn expire(&self) {
         if self.leadership.until().is_some_and(|until| until <= Instant::now()) {
             self.leadership.lose();
+            self.say(Holder::Unknown);
         }
     }
 
@@ -102,7 +139,9 @@ impl Election {
                     let free = sight.free_at() <= sent;
                     self.sight = Some(sight);
                     if !ours && !free {
-                        return Ok((Standing::Anothers, sent));
+                        let annotations = lease.metadata.annotations.as_ref();
+                        let address = annotations.and_then(|annotations| annotations.get(ADDRESS)).cloned();
+                        return Ok((Standing::Anothers(address), sent));
                     }
                     self.api.replace(&self.settings.name, &PostParams::default(), &self.claimed(Some(lease))).await
                 }
@@ -124,6 +163,11 @@ impl Election {
             spec: None,
         };
         let mut lease = lease.unwrap_or_else(new);
+        let annotations = lease.metadata.annotations.get_or_insert_default();
+        match &self.settings.address {
+            Some(address) => _ = annotations.insert(ADDRESS.to_owned(), address.clone()),
+            None => _ = annotations.remove(ADDRESS),
+        }
         let spec = lease.spec.get_or_insert_default();
         let now = Some(MicroTime(Timestamp::now()));
         if spec.holder_identity.as_deref() != Some(&self.settings.identity) {

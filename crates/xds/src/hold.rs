@@ -1,0 +1,38 @@
+//! What is withheld because clients refused it: the words in which replicas tell each other.
+//!
+//! The server itself withholds nothing; whoever publishes does, and this is how it says what.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kind::Kind;
+
+/// What can be withheld by itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Target {
+    /// The type of the resource.
+    pub kind: Kind,
+    /// Its name; the listener's for a host.
+    pub name: Arc<str>,
+    /// The host, where the resource is one that many hosts share.
+    pub host: Option<Arc<str>>,
+}
+
+impl Target {
+    /// A whole resource.
+    pub fn resource(kind: Kind, name: Arc<str>) -> Self {
+        Self { kind, name, host: None }
+    }
+}
+
+/// One version of something that is withheld.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hold {
+    /// What.
+    pub target: Target,
+    /// The hash of its content.
+    pub hash: u64,
+    /// A client's words.
+    pub text: Arc<str>,
+}
