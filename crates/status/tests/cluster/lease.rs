@@ -9,8 +9,9 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use status::Leadership;
-use status::lease::{Election, Settings, SettingsError};
+use status::lease::{Election, Holder, Settings, SettingsError};
 use testbed::ApiServer;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,7 @@ fn settings(namespace: &str, replica: &str) -> Settings {
 
 struct Candidate {
     leadership: Leadership,
+    holder: watch::Receiver<Holder>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -35,10 +37,10 @@ struct Candidate {
 impl Candidate {
     fn start(client: Client, settings: Settings) -> Candidate {
         let election = Election::new(client, settings).unwrap();
-        let leadership = election.leadership();
+        let (leadership, holder) = (election.leadership(), election.holder());
         let stop = CancellationToken::new();
         let task = tokio::spawn(election.run(stop.clone().cancelled_owned()));
-        Candidate { leadership, stop, task }
+        Candidate { leadership, holder, stop, task }
     }
 
     async fn until(&self, leader: bool) {
@@ -47,10 +49,33 @@ impl Candidate {
         testbed::within(format!("leader: {leader}"), LIMIT, changed).await.unwrap().unwrap();
     }
 
+    /// Waits until it knows who holds the lease.
+    async fn knows(&self, holder: Holder) {
+        let mut watch = self.holder.clone();
+        let known = watch.wait_for(|known| *known == holder);
+        testbed::within(format!("the holder to be known: {holder:?}"), LIMIT, known).await.unwrap().unwrap();
+    }
+
     async fn hand_back(self) {
         self.stop.cancel();
         self.task.await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn everybody_knows_where_the_holder_is() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("lease").await.unwrap();
+    let at =
+        |replica: &str, address: &str| Settings { address: Some(address.to_owned()), ..settings(&namespace, replica) };
+    let first = Candidate::start(api.client().unwrap(), at("first", "192.0.2.1:8001"));
+    first.knows(Holder::Ourselves).await;
+    let second = Candidate::start(api.client().unwrap(), at("second", "192.0.2.2:8001"));
+    second.knows(Holder::Another(Some("192.0.2.1:8001".to_owned()))).await;
+    first.hand_back().await;
+    second.knows(Holder::Ourselves).await;
+    let third = Candidate::start(api.client().unwrap(), settings(&namespace, "third"));
+    third.knows(Holder::Another(Some("192.0.2.2:8001".to_owned()))).await;
 }
 
 async fn lease(client: Client, namespace: &str) -> Lease {
