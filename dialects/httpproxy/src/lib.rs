@@ -23,7 +23,7 @@ pub mod tls;
 use kinds::{Fault, HttpProxy, Vendor};
 use model::{
     Code, FieldPath, ObjectRef, SecretId, Unit, Verdict,
-    route::{ClientFilter, Cors, LocalLimit},
+    route::{ClientFilter, Cors, HeaderDefaults, LocalLimit},
     tls::TlsVersions,
 };
 use resolve::View;
@@ -36,6 +36,10 @@ pub struct Settings {
     pub class_names: Vec<Box<str>>,
     /// The namespaces that may have roots; all of them where none is named.
     pub root_namespaces: Vec<Box<str>>,
+    /// What is changed about the headers of requests, where a service says nothing about them.
+    pub request_headers: HeaderDefaults,
+    /// What is changed about the headers of answers.
+    pub response_headers: HeaderDefaults,
     /// The TLS versions that any host may speak.
     pub tls: TlsVersions,
     /// The port that clients reach HTTPS at, where it is not the usual one.

@@ -162,3 +162,25 @@ fn a_child_by_itself_asks_for_nothing() {
     let unit = World::default().with("child", json!({ "routes": routes() })).unit("child");
     assert!(unit.part && unit.routes.is_empty() && unit.hosts.is_empty() && unit.verdicts.is_empty());
 }
+
+#[test]
+fn headers_that_the_operator_sets_stand_beneath_those_of_a_service() {
+    let name = |text: &str| model::HeaderName::parse(text).unwrap();
+    let settings = Settings {
+        request_headers: HeaderDefaults {
+            set: [(name("x-service"), "%CONTOUR_SERVICE_NAME%".into()), (name("x-own"), "operator".into())].into(),
+            ..HeaderDefaults::default()
+        },
+        ..Settings::default()
+    };
+    let own = json!({ "set": [{ "name": "X-Own", "value": "tenant" }] });
+    let services = json!([{ "services": [{ "name": "web", "port": 80, "requestHeadersPolicy": own }] }]);
+    let mut world =
+        World::default().with("root", json!({ "virtualhost": { "fqdn": "a.example.com" }, "routes": services }));
+    let object = world.proxies["root"].clone();
+    let unit = unit(Vendor::Contour, &object, &mut world, &settings).unwrap();
+    let Action::Forward(forward) = &unit.routes[0].route.action else { panic!("it goes to a backend") };
+    let set = &forward.clusters[0].request_headers.set;
+    let set: Vec<_> = set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(set, [("x-own", "tenant"), ("x-service", "web")]);
+}

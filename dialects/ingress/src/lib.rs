@@ -20,7 +20,7 @@ use annotations::Annotations;
 use kinds::{Ingress, IngressClass};
 use model::{
     ObjectRef, Unit, Verdict,
-    route::{Dialect, Rank},
+    route::{Dialect, HeaderDefaults, Rank},
     tls::TlsVersions,
 };
 use resolve::View;
@@ -34,6 +34,10 @@ pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
 pub struct Settings {
     /// The classes that are ours; where none is named, the rules of [`class`] hold.
     pub class_names: Vec<Box<str>>,
+    /// What is changed about the headers of requests on the way to a backend.
+    pub request_headers: HeaderDefaults,
+    /// What is changed about the headers of answers.
+    pub response_headers: HeaderDefaults,
     /// The TLS versions that any host may speak.
     pub tls: TlsVersions,
     /// The port that clients reach HTTPS at, where it is not the usual one.

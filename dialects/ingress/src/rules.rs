@@ -118,8 +118,17 @@ fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) ->
         Timeout::Default if websocket => Timeout::Infinite,
         timeout => timeout,
     };
+    let port = cluster.backend.port.to_string();
+    let own = [
+        ("CONTOUR_NAMESPACE", &*cluster.backend.namespace),
+        ("CONTOUR_SERVICE_NAME", &*cluster.backend.service),
+        ("CONTOUR_SERVICE_PORT", &*port),
+    ];
+    let request_headers = context.settings.request_headers.under(Default::default(), &own);
+    let response_headers = context.settings.response_headers.under(Default::default(), &own);
+    let backend = WeightedCluster { request_headers, response_headers, ..WeightedCluster::new(cluster.clone(), 1) };
     Action::Forward(Box::new(Forward {
-        clusters: vec![WeightedCluster::new(cluster, 1)],
+        clusters: vec![backend],
         timeout,
         retry: annotations.retry.clone(),
         websocket,

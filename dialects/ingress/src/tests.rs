@@ -7,8 +7,8 @@
 use crate::{CONTROLLER, IngressView, Settings, unit};
 use kinds::{Ingress, IngressClass, Kind, Typed};
 use model::{
-    Code, Host, ListenerId, SecretId, Unit,
-    route::{Action, PathMatch},
+    Code, HeaderName, Host, ListenerId, SecretId, Unit,
+    route::{Action, HeaderDefaults, PathMatch},
     tls::KeyPair,
 };
 use resolve::{Certificate, No, Service, View};
@@ -279,4 +279,22 @@ fn a_path_that_cannot_be_served_still_answers() {
     assert!(matches!(&route.path, PathMatch::Exact(path) if path.as_str() == "/a"));
     assert!(matches!(&route.action, Action::Respond(respond) if respond.status == 503));
     assert_eq!(route.origin.to_string(), "Ingress shop/a spec.rules[0].http.paths[0]");
+}
+
+#[test]
+fn headers_that_the_operator_sets_are_on_the_way_to_every_backend() {
+    let settings = Settings {
+        request_headers: HeaderDefaults {
+            set: [(HeaderName::parse("x-service").unwrap(), "%CONTOUR_SERVICE_NAME%".into())].into(),
+            remove: [HeaderName::parse("x-debug").unwrap()].into(),
+        },
+        ..Settings::default()
+    };
+    let spec = paths(&json!([{ "path": "/", "pathType": "Prefix", "backend": backend("web") }]));
+    let unit = Objects::usual().unit(&settings, &json!({ "spec": spec })).unwrap();
+    let Action::Forward(forward) = &unit.routes[0].route.action else { panic!("it goes to a backend") };
+    let changes = &forward.clusters[0].request_headers;
+    let set: Vec<_> = changes.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(set, [("x-service", "web")]);
+    assert_eq!(changes.remove, [HeaderName::parse("x-debug").unwrap()]);
 }

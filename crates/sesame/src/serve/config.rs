@@ -5,6 +5,7 @@
 //! page in `docs` is written from the same rows. A key that is unknown, or that would have no effect, is an error: a
 //! setting that is ignored in silence is found out at the worst time.
 
+mod headers;
 mod program;
 mod proxies;
 pub mod row;
@@ -35,7 +36,7 @@ pub const SECTIONS: &[(&str, &[Row])] = &[
     ("Time limits", proxies::TIMEOUTS),
     ("Clients", proxies::LISTENERS),
     ("Backends", proxies::CLUSTERS),
-    ("Headers", proxies::HEADERS),
+    ("Headers", headers::HEADERS),
     ("Metrics and probes", program::METRICS),
     ("Other services", program::SERVICES),
 ];
@@ -56,6 +57,8 @@ pub struct Config {
     pub pipeline: pipeline::Settings,
     /// The namespace and the name of the Secret for clients that name no host: both or neither.
     pub fallback: (Option<String>, Option<String>),
+    /// What is said about headers holds for Ingresses too.
+    pub headers_on_ingresses: bool,
     /// Requests are written down in JSON.
     pub json_log: bool,
     /// The line that is written if not in JSON, where it is not Envoy's own.
@@ -89,6 +92,7 @@ impl Default for Config {
         Self {
             pipeline: pipeline::Settings::default(),
             fallback: (None, None),
+            headers_on_ingresses: false,
             json_log: false,
             log_line: None,
             json_fields: Vec::new(),

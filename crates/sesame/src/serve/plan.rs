@@ -161,6 +161,10 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     let json = args.accesslog_format.map_or(config.json_log, |format| format == LogFormat::Json);
     let format = config.log_format(json);
     let mut settings = config.pipeline;
+    if config.headers_on_ingresses {
+        settings.ingress.request_headers.clone_from(&settings.http_proxy.request_headers);
+        settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);
+    }
     if let (Some(namespace), Some(name)) = &config.fallback {
         settings.http_proxy.fallback_certificate = Some(SecretId::new(namespace, name));
     }

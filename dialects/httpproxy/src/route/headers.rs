@@ -62,6 +62,8 @@ pub(super) fn service(
     let response = response.read(&service.response_headers_policy, field.field("responseHeadersPolicy"), &mut notes);
     notes.into_iter().for_each(|note| work.tell(place.subject, note));
     let ((request, host), (response, _)) = (request?, response?);
+    let request = work.settings.request_headers.under(request, &own);
+    let response = work.settings.response_headers.under(response, &own);
     Ok((request, response, host))
 }
 

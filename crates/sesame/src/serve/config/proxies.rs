@@ -1,4 +1,4 @@
-//! Keys about proxies: access logs, TLS, time limits, listeners, clusters, headers.
+//! Keys about proxies: access logs, TLS, time limits, listeners, clusters.
 
 use super::row::{Row, rows};
 use super::tls::{ciphers, curve, version};
@@ -108,15 +108,6 @@ pub const CLUSTERS: &[Row] = rows! {
     works("cluster.upstream-tls.maximum-protocol-version", VERSIONS, "1.3", "the highest version that is spoken with backends", |c, n| c.pipeline.cluster.tls.highest = version(n)?);
     works("cluster.upstream-tls.cipher-suites", CIPHERS, "[]", "what TLS 1.2 may use with backends; none named means Envoy's own", |c, n| c.pipeline.cluster.ciphers = ciphers(n, &[])?);
     works("cluster.upstream-tls.ecdh-curves", CURVES, "[]", "the curves of key exchange with backends; none named means Envoy's own", |c, n| c.pipeline.cluster.curves = list(n, curve)?);
-};
-
-/// Headers that are changed everywhere.
-pub const HEADERS: &[Row] = rows! {
-    not_yet("policy.request-headers.set", "headers that every request is given");
-    not_yet("policy.request-headers.remove", "headers that are taken from every request");
-    not_yet("policy.response-headers.set", "headers that every answer is given");
-    not_yet("policy.response-headers.remove", "headers that are taken from every answer");
-    not_yet("policy.applyToIngress", "whether that holds for Ingresses too");
 };
 
 /// A line of the access log, with its end.

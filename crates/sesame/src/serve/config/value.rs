@@ -31,6 +31,12 @@ impl Wrong {
         Self::new(format!("expected {what}, found {}", node.describe()))
     }
 
+    /// It is about an entry of a map.
+    #[must_use]
+    pub fn entry(self, key: &str) -> Self {
+        Self { part: format!("[\"{key}\"]{}", self.part), ..self }
+    }
+
     /// It is about an item of a list.
     #[must_use]
     pub fn item(self, index: usize) -> Self {
@@ -117,4 +123,10 @@ pub fn duration(node: &Node<'_>) -> Result<Duration, Wrong> {
 pub fn list<T>(node: &Node<'_>, read: impl Fn(&Node<'_>) -> Result<T, Wrong>) -> Result<Vec<T>, Wrong> {
     let Value::List(items) = &node.value else { return Err(Wrong::expected("a list", node)) };
     items.iter().enumerate().map(|(index, item)| read(item).map_err(|wrong| wrong.item(index))).collect()
+}
+
+/// A map of names to values, in the order in which it was written.
+pub fn map<T>(node: &Node<'_>, read: impl Fn(&str, &Node<'_>) -> Result<T, Wrong>) -> Result<Vec<T>, Wrong> {
+    let Value::Map(entries) = &node.value else { return Err(Wrong::expected("a map", node)) };
+    entries.iter().map(|(key, value)| read(&key.text, value).map_err(|wrong| wrong.entry(&key.text))).collect()
 }

@@ -120,13 +120,24 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("cluster.upstream-tls.maximum-protocol-version", "1.2", |p| p.pipeline.cluster.tls.highest == TlsVersion::V1_2),
     ("cluster.upstream-tls.cipher-suites", "[AES256-SHA]", |p| p.pipeline.cluster.ciphers == ["AES256-SHA".into()]),
     ("cluster.upstream-tls.ecdh-curves", "[X25519]", |p| p.pipeline.cluster.curves == ["X25519".into()]),
+    ("policy.request-headers.set", "{X-A: '%CONTOUR_NAMESPACE% %REQ(x-b)%'}", |p| {
+        p.pipeline.http_proxy.request_headers.set.len() == 1 && p.pipeline.ingress.request_headers.set.is_empty()
+    }),
+    ("policy.request-headers.remove", "[X-B]", |p| p.pipeline.http_proxy.request_headers.remove.len() == 1),
+    ("policy.response-headers.set", "{X-C: 1}", |p| p.pipeline.http_proxy.response_headers.set.len() == 1),
+    ("policy.response-headers.remove", "[X-D]", |p| p.pipeline.http_proxy.response_headers.remove.len() == 1),
     ("metrics.contour.address", "127.0.0.1", |p| p.metrics == "127.0.0.1:8000".parse().unwrap()),
     ("metrics.contour.port", "9000", |p| p.metrics == "0.0.0.0:9000".parse().unwrap()),
 ];
 
 /// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 4] =
-    ["json-fields", "featureFlags", "tls.fallback-certificate.namespace", "tls.fallback-certificate.name"];
+const QUIET: [&str; 5] = [
+    "json-fields",
+    "featureFlags",
+    "tls.fallback-certificate.namespace",
+    "tls.fallback-certificate.name",
+    "policy.applyToIngress",
+];
 
 fn after(seconds: u64) -> Timeout {
     Timeout::After(Duration::from_secs(seconds))
@@ -147,6 +158,14 @@ fn every_key_takes_effect() {
     let fields = plan(&[], "accesslog-format: json\njson-fields: [method, 'took=%DURATION%']");
     let format = &fields.pipeline.http_settings.access_log.format;
     assert_eq!(*format, AccessLogFormat::Json(vec!["method".into(), "took=%DURATION%".into()]));
+    let file =
+        "policy:\n  request-headers: {set: {X-A: b}}\n  response-headers: {remove: [x-c]}\n  applyToIngress: true";
+    let pipeline::Settings { ingress, http_proxy, .. } = plan(&[], file).pipeline;
+    assert_eq!(
+        (&ingress.request_headers, &ingress.response_headers),
+        (&http_proxy.request_headers, &http_proxy.response_headers)
+    );
+    assert_eq!((ingress.request_headers.set.len(), ingress.response_headers.remove.len()), (1, 1));
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
     assert_eq!(fallback, Some(SecretId::new("a", "b")));

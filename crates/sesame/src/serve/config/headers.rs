@@ -1,0 +1,52 @@
+//! Keys about headers that are changed on the way to every backend, and back.
+
+use super::row::{Row, rows};
+use super::value::{BOOLEAN, Wrong, boolean, list, map, text};
+use kinds::Node;
+use model::HeaderName;
+use model::header::HeaderFormat;
+use std::collections::{BTreeMap, BTreeSet};
+
+const SET: &str = "a map of names to values";
+const REMOVE: &str = "a list of names";
+
+/// Headers that are changed everywhere.
+pub const HEADERS: &[Row] = rows! {
+    works("policy.request-headers.set", SET, "{}", "headers that a request is given on the way to a backend, where its HTTPProxy says nothing about them", |c, n| c.pipeline.http_proxy.request_headers.set = values(n)?);
+    works("policy.request-headers.remove", REMOVE, "[]", "headers that are taken from it", |c, n| c.pipeline.http_proxy.request_headers.remove = names(n)?);
+    works("policy.response-headers.set", SET, "{}", "headers that an answer of a backend is given", |c, n| c.pipeline.http_proxy.response_headers.set = values(n)?);
+    works("policy.response-headers.remove", REMOVE, "[]", "headers that are taken from it", |c, n| c.pipeline.http_proxy.response_headers.remove = names(n)?);
+    works("policy.applyToIngress", BOOLEAN, "false", "whether all that holds for Ingresses too", |c, n| c.headers_on_ingresses = boolean(n)?);
+};
+
+/// The names that stand for the backend; here only their being known counts.
+const OWN: [(&str, &str); 3] = [("CONTOUR_NAMESPACE", ""), ("CONTOUR_SERVICE_NAME", ""), ("CONTOUR_SERVICE_PORT", "")];
+
+fn values(node: &Node<'_>) -> Result<BTreeMap<HeaderName, Box<str>>, Wrong> {
+    let entries = map(node, |key, value| {
+        let value = text(value)?;
+        let read = HeaderFormat::read(&value, &OWN).map_err(|error| Wrong::new(error.to_string()))?;
+        if let Some(word) = read.plain.first() {
+            let why = format!("`%{word}%` is not a dynamic value that is allowed here; `%%` is a plain `%`");
+            return Err(Wrong::new(why));
+        }
+        Ok((header(key)?, value.into()))
+    })?;
+    let mut values = BTreeMap::new();
+    for (name, value) in entries {
+        if values.contains_key(&name) {
+            return Err(Wrong::new(format!("the header {name} is set twice")));
+        }
+        values.insert(name, value);
+    }
+    Ok(values)
+}
+
+fn names(node: &Node<'_>) -> Result<BTreeSet<HeaderName>, Wrong> {
+    list(node, |item| header(&text(item)?)).map(|names| names.into_iter().collect())
+}
+
+fn header(text: &str) -> Result<HeaderName, Wrong> {
+    let name = HeaderName::parse(text).map_err(|error| Wrong::new(error.to_string()))?;
+    if name.as_str() == "host" { Err(Wrong::new("the header Host cannot be changed for all")) } else { Ok(name) }
+}
