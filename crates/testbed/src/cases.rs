@@ -29,6 +29,7 @@
 //! `CASES=text` runs only the cases whose names contain it.
 
 mod backends;
+mod cluster;
 mod diff;
 mod file;
 mod golden;
@@ -48,6 +49,7 @@ use self::settings::Print;
 use crate::certs::Ca;
 
 pub use backends::Backends;
+pub use cluster::{Serving, run_in_cluster};
 pub use file::Case;
 pub use objects::object;
 pub use proxy::{Error, Proxy};
@@ -141,7 +143,7 @@ impl Runner {
         }
         let ports = request::Ports { http: settings.http.port, https: settings.https.port };
         for row in &case.requests {
-            if let Err(why) = request::check(row, ports, &self.proxy, &self.backends, &self.ca).await {
+            if let Err(why) = request::check(row, ports, self.proxy.envoy(), &self.backends, &self.ca).await {
                 wrong.push(format!("  {}\n    {}", row.line, why.replace('\n', "\n    ")));
             }
         }

@@ -57,7 +57,8 @@ impl Plan {
         self
     }
 
-    /// How many may be under way at once, 512 unless told otherwise; one that is due then is not sent, and counts as failed.
+    /// How many may be under way at once, 512 unless told otherwise; one that is due then waits, and the wait counts: a
+    /// machine that is too slow for the rate is no request lost.
     pub fn in_flight(mut self, most: usize) -> Plan {
         self.in_flight = most.max(1);
         self
@@ -196,16 +197,12 @@ async fn run(
         while let Some(ended) = requests.try_join_next() {
             pass_on_panic(ended);
         }
-        match permits.clone().try_acquire_owned() {
-            Ok(permit) => {
-                let (shared, request) = (shared.clone(), make(number, request.clone()));
-                requests.spawn(async move {
-                    one(&shared, number, due, request).await;
-                    drop(permit);
-                });
-            }
-            Err(_) => shared.failed(due, None, format!("not sent: {in_flight} requests are under way already")),
-        }
+        let permit = permits.clone().acquire_owned().await;
+        let (shared, request) = (shared.clone(), make(number, request.clone()));
+        requests.spawn(async move {
+            one(&shared, number, due, request).await;
+            drop(permit);
+        });
     }
     while let Some(ended) = requests.join_next().await {
         pass_on_panic(ended);

@@ -10,6 +10,9 @@ use testbed::{ApiServer, Backend, Client, Command, Envoy, Load, Net, Process, St
 /// Long enough for a busy machine, short enough to notice.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Where everything is said to be served.
+pub const ADDRESS: &str = "192.0.2.7";
+
 /// What all replicas and Envoys of a test share.
 pub struct Bed {
     pub api: ApiServer,
@@ -20,13 +23,23 @@ pub struct Bed {
 
 impl Bed {
     pub async fn start() -> Bed {
+        Bed::start_at(Net::here().unwrap().address()).await
+    }
+
+    /// The same with Envoys that listen there.
+    pub async fn start_at(at: Ipv4Addr) -> Bed {
         let api = ApiServer::start().await.unwrap();
         let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds");
         api.install([crds]).await.unwrap();
         let state = StateDir::new("serve").unwrap();
         let certgen = sesame().arg("certgen").arg("--pem").arg(state.path().join("certs")).start_in(&state).unwrap();
         assert!(certgen.exited().await.unwrap().success(), "{}", certgen.log().text());
-        Bed { api, at: Net::here().unwrap().address(), state }
+        Bed { api, at, state }
+    }
+
+    /// A file with this text.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        self.state.write(name, text).unwrap()
     }
 
     /// Where Envoys take HTTP.
@@ -44,7 +57,7 @@ impl Bed {
         self.replica_at(name, Net::here().unwrap().address(), &[]).await
     }
 
-    /// A replica at an address, with more flags. It is started, not awaited.
+    /// A replica at an address, with more flags, some of which have no value. It is started, not awaited.
     pub async fn replica_at(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
         let file = |name: &str| self.state.path().join("certs").join(name);
         let command = sesame()
@@ -63,9 +76,12 @@ impl Bed {
             .flag("envoy-service-https-address", self.at.to_string())
             .flag("stats-address", self.at.to_string())
             .flag("leader-election-resource-namespace", "default")
-            .flag("ingress-status-address", "192.0.2.7")
+            .flag("ingress-status-address", ADDRESS)
             .flag("log", "info,status=debug,kube_client=off");
-        let command = flags.iter().fold(command, |command, (name, value)| command.flag(name, value));
+        let command = flags.iter().fold(command, |command, (name, value)| match *value {
+            "" => command.arg(format!("--{name}")),
+            value => command.flag(name, value),
+        });
         Replica { process: command.start_in(&self.state).unwrap(), address }
     }
 

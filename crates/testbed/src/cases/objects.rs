@@ -8,8 +8,10 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use kinds::{EndpointSlice, Object, Secret, Service};
-use serde_json::json;
+use serde_json::{Value, json};
 use source::folder::Limits;
 use source::{Folder, Problem};
 
@@ -25,7 +27,7 @@ const FORM: &str = "projectsesame.io/test-certificate-form";
 ///
 /// # Panics
 /// When it is none; the message says why.
-pub fn object(value: &serde_json::Value) -> Object {
+pub fn object(value: &Value) -> Object {
     let text = |field: &str| value[field].as_str().unwrap_or_default();
     let kind = kinds::Kind::of(text("apiVersion"), text("kind")).unwrap_or_else(|| panic!("no kind of ours: {value}"));
     match kinds::decode_json(kind, value.to_string().as_bytes()) {
@@ -41,6 +43,53 @@ pub(super) async fn read(
     ca: &Ca,
     backends: &mut Backends,
 ) -> Result<(Vec<Object>, Vec<Problem>), String> {
+    let (mut objects, problems) = written(case, ca, backends).await?;
+    let slices = slices(&objects, settings, backends).await?;
+    objects.extend(slices.iter().map(object));
+    Ok((objects, problems))
+}
+
+/// The same as JSON, for an API server.
+pub(super) async fn values(
+    case: &Case,
+    settings: &pipeline::Settings,
+    ca: &Ca,
+    backends: &mut Backends,
+) -> Result<Vec<Value>, String> {
+    let (objects, problems) = written(case, ca, backends).await?;
+    if let Some(problem) = problems.first() {
+        return Err(format!("it cannot be read: {problem}"));
+    }
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&case.objects).map_err(|error| error.to_string())?;
+    let mut values: Vec<Value> = documents.into_iter().filter(Value::is_object).collect();
+    for value in &mut values {
+        if value["kind"] == "List" {
+            return Err("it has a list, which is no object".to_owned());
+        }
+        if value["kind"] != "IngressClass" && value["kind"] != "Namespace" && value["metadata"]["namespace"].is_null() {
+            value["metadata"]["namespace"] = "default".into();
+        }
+    }
+    for secret in objects.iter().filter_map(|object| object.get::<Secret>()) {
+        let (namespace, name) = (&*secret.meta.namespace, &*secret.meta.name);
+        let is_it = |value: &&mut Value| {
+            value["kind"] == "Secret"
+                && value["metadata"]["namespace"] == namespace
+                && value["metadata"]["name"] == name
+        };
+        let Some(value) = values.iter_mut().find(is_it) else { continue };
+        for entry in ["tls.crt", "tls.key", "ca.crt"] {
+            if let Ok(Some(content)) = secret.get(entry) {
+                value["data"][entry] = STANDARD.encode(content).into();
+            }
+        }
+    }
+    values.extend(slices(&objects, settings, backends).await?);
+    Ok(values)
+}
+
+/// The objects that stand in the case, with certificates and with the backends that they name.
+async fn written(case: &Case, ca: &Ca, backends: &mut Backends) -> Result<(Vec<Object>, Vec<Problem>), String> {
     let folder = StateDir::new("case").map_err(|error| error.to_string())?;
     folder.write("objects.yaml", &case.objects).map_err(|error| error.to_string())?;
     let batch = Folder::read(folder.path(), Limits::default()).map_err(|error| error.to_string())?;
@@ -56,12 +105,20 @@ pub(super) async fn read(
     for address in addresses(&case.objects) {
         backends.at(address).await.map_err(|error| error.to_string())?;
     }
+    Ok((objects, problems))
+}
+
+/// The endpoints of all Services that have none in the case.
+async fn slices(
+    objects: &[Object],
+    settings: &pipeline::Settings,
+    backends: &mut Backends,
+) -> Result<Vec<Value>, String> {
     let mut slices = Vec::new();
     for service in objects.iter().filter_map(|object| object.get::<Service>()) {
-        slices.extend(slice(service, &objects, settings, backends).await?);
+        slices.extend(slice(service, objects, settings, backends).await?);
     }
-    objects.extend(slices);
-    Ok((objects, problems))
+    Ok(slices)
 }
 
 /// The addresses of backends that a case mentions.
@@ -120,7 +177,7 @@ async fn slice(
     objects: &[Object],
     settings: &pipeline::Settings,
     backends: &mut Backends,
-) -> Result<Option<Object>, String> {
+) -> Result<Option<Value>, String> {
     let meta = &service.meta;
     let of_service = |slice: &&EndpointSlice| {
         slice.meta.namespace == meta.namespace && slice.service_name().ok().flatten() == Some(&*meta.name)
@@ -138,7 +195,7 @@ async fn slice(
         .filter(|port| port.tcp)
         .map(|port| json!({ "name": port.name, "port": if port.protocol.is_tls() { 443 } else { 80 } }))
         .collect();
-    let slice = json!({
+    Ok(Some(json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
@@ -149,6 +206,5 @@ async fn slice(
         "addressType": "IPv4",
         "ports": ports,
         "endpoints": [{ "addresses": [address] }],
-    });
-    Ok(Some(object(&slice)))
+    })))
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::Backends;
 use super::table::{Expected, How, Row};
-use super::{Backends, Proxy};
-use crate::Client;
 use crate::certs::Ca;
 use crate::client::{Answer, Failure, TlsVersion};
+use crate::{Client, Envoy};
 
 /// How long the access log may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ pub(super) struct Ports {
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Makes a request and compares its answer.
-pub(super) async fn check(row: &Row, ports: Ports, proxy: &Proxy, backends: &Backends, ca: &Ca) -> Result<(), String> {
+pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Backends, ca: &Ca) -> Result<(), String> {
     let client = client(row, ports, ca)?;
     let before = backends.requests();
     let id = format!("case-request-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -58,7 +58,7 @@ pub(super) async fn check(row: &Row, ports: Ports, proxy: &Proxy, backends: &Bac
         expect(&mut wrong, &format!("backend's {name}"), &seen(&answer, name).as_deref(), &value.as_deref());
     }
     if let Some(logs) = &how.logs {
-        wrong.extend(logged(proxy, &id, logs).await.err());
+        wrong.extend(logged(envoy, &id, logs).await.err());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
@@ -133,12 +133,9 @@ fn seen(answer: &Answer, name: &str) -> Option<String> {
 }
 
 /// Compares what the access log says about a request: fields of JSON, or parts of a line.
-async fn logged(proxy: &Proxy, id: &str, expected: &Value) -> Result<(), String> {
-    let line = crate::deadline::within(
-        format!("a line with {id} in the log"),
-        PATIENCE,
-        proxy.envoy().process().log().line(id),
-    );
+async fn logged(envoy: &Envoy, id: &str, expected: &Value) -> Result<(), String> {
+    let line =
+        crate::deadline::within(format!("a line with {id} in the log"), PATIENCE, envoy.process().log().line(id));
     let line = line.await.map_err(|late| late.to_string())?.map_err(|error| error.to_string())?;
     match expected {
         Value::Object(fields) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::SecretId;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression};
 use serde::Deserialize;
+use serde_json::json;
 
 /// The head of a case.
 #[derive(Debug, Deserialize)]
@@ -87,6 +88,61 @@ impl Settings {
     pub fn read(document: &str) -> Result<Settings, String> {
         let head: Head = serde_saphyr::from_str(document).map_err(|error| format!("settings: {error}"))?;
         Ok(head.settings)
+    }
+
+    /// As the command line and the configuration file of `sesame serve` take them; the error is a setting that it does not
+    /// have.
+    pub fn serve(&self) -> Result<(Vec<(String, String)>, String), &'static str> {
+        if self.self_signed {
+            return Err("certificates of our own are for folders");
+        }
+        if self.listed_endpoints {
+            return Err("endpoints in annotations are for folders");
+        }
+        if self.https_port.is_some() {
+            return Err("the port that clients know is for folders");
+        }
+        let mut flags = Vec::new();
+        if !self.ingress_class_names.is_empty() {
+            flags.push(("ingress-class-name".to_owned(), self.ingress_class_names.join(",")));
+        }
+        if !self.root_namespaces.is_empty() {
+            flags.push(("root-namespaces".to_owned(), self.root_namespaces.join(",")));
+        }
+        let mut file = serde_json::Map::new();
+        if self.disable_permit_insecure {
+            file.insert("disablePermitInsecure".to_owned(), true.into());
+        }
+        if self.external_names {
+            file.insert("enableExternalNameService".to_owned(), true.into());
+        }
+        if let Some((namespace, name)) = self.fallback_certificate.as_ref().and_then(|id| id.split_once('/')) {
+            let certificate = json!({ "fallback-certificate": { "namespace": namespace, "name": name } });
+            file.insert("tls".to_owned(), certificate);
+        }
+        match &self.access_log {
+            Log::Envoy => {}
+            Log::Json => _ = file.insert("accesslog-format".to_owned(), "json".into()),
+            Log::Fields(fields) => {
+                file.insert("accesslog-format".to_owned(), "json".into());
+                file.insert("json-fields".to_owned(), json!(fields));
+            }
+        }
+        let word = match self.access_log_level {
+            Level::Info => None,
+            Level::Error => Some("error"),
+            Level::Critical => Some("critical"),
+            Level::Disabled => Some("disabled"),
+        };
+        file.extend(word.map(|word| ("accesslog-level".to_owned(), word.into())));
+        let word = match self.compression {
+            Codec::Gzip => None,
+            Codec::Brotli => Some("brotli"),
+            Codec::Zstd => Some("zstd"),
+            Codec::Disabled => Some("disabled"),
+        };
+        file.extend(word.map(|word| ("compression".to_owned(), json!({ "algorithm": word }))));
+        Ok((flags, serde_json::Value::Object(file).to_string()))
     }
 
     /// As the pipeline takes them.

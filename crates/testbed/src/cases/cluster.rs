@@ -1,0 +1,215 @@
+//! Cases in a cluster: the objects of a case are put into a real API server, and whoever serves it must answer every row
+//! of the case's table, and say on the objects what the golden part says of them.
+//!
+//! In: a folder of cases, an API server, and a way to start what serves it. Out: nothing, or a report. A case that cannot
+//! stand in an API server is left out with its reason: the API server refuses an object itself, or the case is about
+//! folders. The age of an object is the API server's to tell, so objects of different ages are made a second apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Event;
+use kinds::Kind;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, Status};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::{Backends, Case, files, objects, request};
+use crate::certs::Ca;
+use crate::deadline::eventually;
+use crate::{ApiServer, Envoy};
+
+/// How long a case may take to be served, and to be told about.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The times of the API server have seconds only.
+const TICK: Duration = Duration::from_millis(1100);
+
+/// What serves an API server, with an Envoy that listens on loopback.
+pub trait Serving {
+    /// Its Envoy.
+    fn envoy(&self) -> &Envoy;
+    /// The address that objects which are served say.
+    fn address(&self) -> &str;
+}
+
+/// Runs every case of a folder; `start` is given flags, and the text of a configuration file.
+///
+/// # Panics
+/// When anything differs from what a case says; the message tells all of it.
+pub async fn run_in_cluster<S: Serving>(
+    folder: &Path,
+    api: &ApiServer,
+    mut start: impl AsyncFnMut(&[(String, String)], &str) -> S,
+) {
+    let only = std::env::var("CASES").unwrap_or_default();
+    let client = api.client().expect("a client of the API server");
+    let (mut backends, ca) = (Backends::new(), Ca::new("cases"));
+    // One after the other with the same settings, so that each of them is started once.
+    let mut cases: BTreeMap<(Vec<(String, String)>, String), Vec<(String, Case)>> = BTreeMap::new();
+    let (mut left_out, mut failed, mut count) = (Vec::new(), Vec::new(), 0);
+    for path in files(folder).into_iter().filter(|path| path.to_string_lossy().contains(&only)) {
+        let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+        let case = Case::read(&path).unwrap_or_else(|why| panic!("{name}: {why}"));
+        match case.settings.serve() {
+            Ok(settings) => cases.entry(settings).or_default().push((name, case)),
+            Err(why) => left_out.push(format!("{name}: {why}")),
+        }
+    }
+    for ((flags, file), cases) in cases {
+        let serving = start(&flags, &file).await;
+        for (name, case) in cases {
+            let mut bench = Bench { client: client.clone(), serving: &serving, backends: &mut backends, ca: &ca };
+            match bench.case(&case).await {
+                Ok(wrong) if wrong.is_empty() => count += 1,
+                Ok(wrong) => failed.push(format!("{name}:\n{}", wrong.join("\n"))),
+                Err(why) => left_out.push(format!("{name}: {why}")),
+            }
+        }
+    }
+    println!("{count} cases are served from an API server; left out:\n  {}", left_out.join("\n  "));
+    assert!(failed.is_empty(), "{} cases failed\n\n{}", failed.len(), failed.join("\n\n"));
+    assert!(count > left_out.len(), "more cases are left out than served");
+}
+
+struct Bench<'a, S> {
+    client: Client,
+    serving: &'a S,
+    backends: &'a mut Backends,
+    ca: &'a Ca,
+}
+
+impl<S: Serving> Bench<'_, S> {
+    /// Runs one case; gives what is wrong, or why it cannot be run here.
+    async fn case(&mut self, case: &Case) -> Result<Vec<String>, String> {
+        let settings = case.settings.pipeline();
+        let mut values = objects::values(case, &settings, self.ca, self.backends).await?;
+        let age = |value: &Value| value["metadata"]["creationTimestamp"].as_str().unwrap_or("9").to_owned();
+        values.sort_by_key(age);
+        let mut made: Vec<(Kind, DynamicObject)> = Vec::new();
+        let mut last = values.first().map(age);
+        let mut refused = None;
+        for value in values {
+            let Some(kind) = kind_of(&value) else { continue };
+            if last.replace(age(&value)) != Some(age(&value)) {
+                tokio::time::sleep(TICK).await;
+            }
+            match self.make(kind, &value).await {
+                Ok(object) => made.push((kind, object)),
+                Err(why) => {
+                    refused =
+                        Some(format!("the API server refuses {} {}: {why}", value["kind"], value["metadata"]["name"]));
+                    break;
+                }
+            }
+        }
+        let wrong = match &refused {
+            None => self.check(case, &settings, &made).await,
+            Some(_) => Vec::new(),
+        };
+        for (kind, object) in &made {
+            let api = self.api(*kind, object.namespace().as_deref());
+            let gone = api.delete(&object.name_any(), &DeleteParams::default()).await;
+            gone.map_err(|error| error.to_string())?;
+        }
+        refused.map_or(Ok(wrong), Err)
+    }
+
+    async fn check(&self, case: &Case, settings: &pipeline::Settings, made: &[(Kind, DynamicObject)]) -> Vec<String> {
+        let ports = request::Ports { http: settings.http.port, https: settings.https.port };
+        let mut wrong = Vec::new();
+        for row in &case.requests {
+            let look = async || request::check(row, ports, self.serving.envoy(), self.backends, self.ca).await;
+            if let Err(late) = eventually(&row.line, PATIENCE, look).await {
+                wrong.push(format!("  {}", late.to_string().replace('\n', "\n    ")));
+            }
+        }
+        for (object, codes) in said(&case.golden) {
+            let Some((_, there)) = made.iter().find(|(kind, made)| is_named(*kind, made, &object)) else { continue };
+            if let Err(late) = eventually(&object, PATIENCE, async || self.told(there, &codes).await).await {
+                wrong.push(format!("  {late}"));
+            }
+        }
+        wrong
+    }
+
+    /// Whether an Ingress says where it is served, and has an event for each finding.
+    async fn told(&self, ingress: &DynamicObject, codes: &BTreeSet<String>) -> Result<(), String> {
+        let namespace = ingress.namespace();
+        let now = self.api(Kind::Ingress, namespace.as_deref()).get(&ingress.name_any()).await;
+        let now = now.map_err(|error| error.to_string())?;
+        let points = &now.data["status"]["loadBalancer"]["ingress"];
+        if *points != json!([{ "ip": self.serving.address() }]) {
+            return Err(format!("its status says {points}"));
+        }
+        let uid = ingress.uid().unwrap_or_default();
+        let events = Api::<Event>::namespaced(self.client.clone(), namespace.as_deref().unwrap_or("default"));
+        let events = events.list(&ListParams::default().fields(&format!("involvedObject.uid={uid}"))).await;
+        let events = events.map_err(|error| error.to_string())?;
+        let words: Vec<String> = events.items.into_iter().filter_map(|event| event.message).collect();
+        match codes.iter().find(|code| !words.iter().any(|words| words.contains(&***code))) {
+            Some(code) => Err(format!("no event says {code}: {words:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts an object into the API server, and its namespace.
+    async fn make(&self, kind: Kind, value: &Value) -> Result<DynamicObject, String> {
+        let mut object: DynamicObject = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+        object.metadata.creation_timestamp = None;
+        object.metadata.uid = None;
+        object.metadata.resource_version = None;
+        if let Some(namespace) = object.namespace() {
+            let there = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+            let there = serde_json::from_value(there).map_err(|error| error.to_string())?;
+            match self.api(Kind::Namespace, None).create(&PostParams::default(), &there).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                other => drop(other.map_err(|error| error.to_string())?),
+            }
+        }
+        let api = self.api(kind, object.namespace().as_deref());
+        api.create(&PostParams::default(), &object).await.map_err(|error| match error {
+            kube::Error::Api(status) => words(&status),
+            other => other.to_string(),
+        })
+    }
+
+    fn api(&self, kind: Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+        let resource = ApiResource {
+            group: kind.group().to_owned(),
+            version: kind.version().to_owned(),
+            api_version: kind.api_version(),
+            kind: kind.name().to_owned(),
+            plural: kind.plural().to_owned(),
+        };
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+}
+
+fn words(status: &Status) -> String {
+    status.message.lines().next().unwrap_or_default().to_owned()
+}
+
+fn kind_of(value: &Value) -> Option<Kind> {
+    Kind::of(value["apiVersion"].as_str()?, value["kind"].as_str()?)
+}
+
+/// What the golden part says of Ingresses: `Ingress namespace/name`, and the codes of its findings.
+fn said(golden: &str) -> Vec<(String, BTreeSet<String>)> {
+    let golden: Value = serde_saphyr::from_str(golden).unwrap_or_default();
+    let verdicts = golden["verdicts"].as_object().cloned().unwrap_or_default();
+    let ingresses = verdicts.into_iter().filter(|(object, _)| object.starts_with("Ingress "));
+    let codes = |list: Value| -> BTreeSet<String> {
+        let lines = list.as_array().cloned().unwrap_or_default();
+        lines.iter().filter_map(|line| line.as_str()?.split(' ').next().map(str::to_owned)).collect()
+    };
+    ingresses.map(|(object, list)| (object, codes(list))).collect()
+}
+
+fn is_named(kind: Kind, made: &DynamicObject, object: &str) -> bool {
+    kind == Kind::Ingress && object == format!("Ingress {}/{}", made.namespace().unwrap_or_default(), made.name_any())
+}
