@@ -16,9 +16,11 @@ use futures::FutureExt;
 use kinds::{Kind, Object, ObjectKey};
 use model::{ObjectRef, Verdict};
 use pipeline::{Output, Pipeline};
+use replicas::{Replicas, Rulings, Shared};
 use source::{Batch, Feed, Origins, Problem, Subject};
+use tokio::sync::watch;
 use tracing::{debug, error};
-use xds::{Court, Fleet, Ruling, Server};
+use xds::{Fleet, Ruling, Server};
 
 pub use secrets::Secrets;
 use signing::Signer;
@@ -49,6 +51,8 @@ enum Input {
     Batch(Batch),
     /// What proxies made of a resource.
     Ruling(Ruling),
+    /// What other replicas withhold has changed.
+    Others,
 }
 
 /// What sources brought, while a batch is worked on.
@@ -63,7 +67,9 @@ pub struct Control {
     pipeline: Pipeline,
     server: Server,
     fleet: Fleet,
-    court: Court,
+    replicas: Replicas,
+    rulings: Rulings,
+    others: watch::Receiver<Shared>,
     origins: Origins,
     signer: Signer,
     secrets: Option<Secrets>,
@@ -76,11 +82,13 @@ pub struct Control {
 }
 
 impl Control {
-    /// A loop that feeds one fleet of a server.
-    pub fn new(pipeline: Pipeline, server: Server, fleet: Fleet) -> Self {
+    /// A loop that feeds one fleet of a server, one of several replicas.
+    pub fn new(pipeline: Pipeline, server: Server, fleet: Fleet, replicas: Replicas) -> Self {
         Self {
             pipeline,
-            court: Court::new(&server, fleet.clone()),
+            rulings: replicas.rulings(fleet.clone()),
+            others: replicas.others(),
+            replicas,
             server,
             fleet,
             origins: Origins::default(),
@@ -119,6 +127,7 @@ impl Control {
             match input {
                 Input::Batch(batch) => self.take(batch, &mut brought),
                 Input::Ruling(ruling) => self.pipeline.hear(&ruling),
+                Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
             }
             let mut output = Output::default();
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
@@ -151,7 +160,9 @@ impl Control {
         tokio::select! {
             batch = feed.next() => batch.map(Input::Batch),
             batch = answers => batch.map(Input::Batch),
-            ruling = self.court.next() => Some(Input::Ruling(ruling)),
+            ruling = self.rulings.next() => Some(Input::Ruling(ruling)),
+            // The sender lives as long as our handle does.
+            _ = self.others.changed() => Some(Input::Others),
         }
     }
 
@@ -186,7 +197,10 @@ impl Control {
             }
             self.pipeline.finish(output);
             published |= self.publish(output);
-            self.court.expect(std::mem::take(&mut output.probes));
+            self.rulings.expect(std::mem::take(&mut output.probes));
+            if let Some(holds) = output.holds.take() {
+                self.replicas.report(&self.fleet, holds);
+            }
             self.is_complete = true;
             return published;
         }

@@ -25,9 +25,12 @@ use anyhow::{Context, Result};
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
+use replicas::{Place, Replicas};
 use source::Cluster;
 use source::feed::CAPACITY;
+use status::lease::Holder;
 use status::{Election, Leadership};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use xds::{Fleet, Security, Server, Tls};
@@ -58,7 +61,8 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let server = Server::new(xds::Config { identifier: plan.status.instance.clone(), ..xds::Config::default() });
     let (cluster, wants) = Cluster::new(client.clone(), plan.source.clone());
     let ((objects, feed), (answers, answered)) = (source::feed(CAPACITY), source::feed(CAPACITY));
-    let control = Control::new(Pipeline::new(&plan.pipeline), server.clone(), Fleet::Shared)
+    let replicas = Replicas::new(server.clone(), plan.security.clone());
+    let control = Control::new(Pipeline::new(&plan.pipeline), server.clone(), Fleet::Shared, replicas.clone())
         .fetching(Secrets::new(wants, answered))
         .telling(status::report::wants)
         .checking(plan.self_check);
@@ -90,7 +94,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         let events = server.events();
         async move { report::refusals(events).await }
     });
+    tasks.spawn_ending("the talk between replicas", replicas.clone().run(stop.clone().cancelled_owned()));
     if let Some(election) = election {
+        tasks.spawn_ending("the place among replicas", place(election.holder(), replicas));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()));
     }
     tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()));
@@ -109,6 +115,21 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     info!(xds = %xds_address, leases = plan.lease.is_some(), "serving");
 
     tasks.run(stop_signal).await
+}
+
+/// Takes the place among the replicas that the lease says, whenever it says another.
+async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
+    loop {
+        let place = match &*holder.borrow_and_update() {
+            Holder::Ourselves => Place::Holder,
+            Holder::Another(Some(address)) => Place::Follower(address.as_str().into()),
+            Holder::Another(None) | Holder::Unknown => Place::Alone,
+        };
+        replicas.take(place);
+        if holder.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 fn security(plan: &Plan) -> Result<Security> {

@@ -11,6 +11,7 @@ use model::Code;
 use model::listener::{AccessLog, AccessLogFormat, AccessLogLevel};
 use pipeline::settings::{Bind, Settings};
 use pipeline::{Output, Pipeline};
+use replicas::Replicas;
 use source::Folder;
 use source::folder::Limits;
 use tokio::net::TcpListener;
@@ -90,7 +91,8 @@ pub async fn run(args: Args) -> Result<()> {
     let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
     let server = Server::new(xds::Config::default());
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
-    let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared);
+    let replicas = Replicas::new(server.clone(), None);
+    let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas);
     let mut terminal = Terminal::new();
     let control = control.run(feed, move |news| terminal.tell(&news));
     let reading = async {

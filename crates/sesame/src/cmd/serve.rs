@@ -166,6 +166,9 @@ pub struct Args {
     /// Compare every table with a build from nothing after each batch, and end if one differs
     #[arg(long)]
     pub self_check: bool,
+    /// For tests: make the routes of this path such that Envoy refuses them
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub spoil: Option<String>,
 }
 
 /// How a request is written down.

@@ -82,7 +82,7 @@ impl Plan {
             health: SocketAddr::new(args.health_address, args.health_port),
             metrics: SocketAddr::new(metrics.address, metrics.port),
             debug: SocketAddr::new(args.debug_http_address, args.debug_http_port),
-            lease: if args.disable_leader_election { None } else { Some(lease(args, &replica)?) },
+            lease: if args.disable_leader_election { None } else { Some(lease(args, &replica, env("POD_IP"))?) },
             status: status::Settings {
                 manager: manager(&args.namespace),
                 ..status::Settings::new(&replica, addresses)
@@ -129,10 +129,14 @@ fn security(args: &Args) -> Result<Option<TlsFiles>> {
     }
 }
 
-fn lease(args: &Args, replica: &str) -> Result<lease::Settings> {
+fn lease(args: &Args, replica: &str, pod: Option<String>) -> Result<lease::Settings> {
+    // Where the others find us: the address of the pod, unless we listen on one of our own.
+    let address = pod.filter(|_| args.xds_address.is_unspecified()).and_then(|pod| pod.parse().ok());
+    let address = address.or(Some(args.xds_address).filter(|address| !address.is_unspecified()));
     let namespace = args.leader_election_resource_namespace.as_ref().unwrap_or(&args.namespace);
     let settings = lease::Settings {
         name: args.leader_election_resource_name.clone(),
+        address: address.map(|address| SocketAddr::new(address, args.xds_port).to_string()),
         lease_duration: args.leader_election_lease_duration,
         renew_deadline: args.leader_election_renew_deadline,
         retry_period: args.leader_election_retry_period,
@@ -180,6 +184,7 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     for http in [&mut settings.http_settings, &mut settings.https_settings] {
         http.proxy_protocol = args.use_proxy_protocol;
     }
+    settings.spoil = args.spoil.as_deref().map(Into::into);
     if let Some(packing) = args.packing {
         settings.packing = match packing {
             serve::Packing::Plain => Packing::Plain,

@@ -6,4 +6,5 @@ mod bed;
 mod cases;
 mod life;
 mod outage;
+mod refusal;
 mod status;

@@ -85,7 +85,7 @@ impl<S: Serving> Bench<'_, S> {
     async fn case(&mut self, case: &Case) -> Result<Vec<String>, String> {
         let settings = case.settings.pipeline();
         let mut values = objects::values(case, &settings, self.ca, self.backends).await?;
-        let age = |value: &Value| value["metadata"]["creationTimestamp"].as_str().unwrap_or("9").to_owned();
+        let age = |value: &Value| value["metadata"]["creationTimestamp"].as_str().unwrap_or("").to_owned();
         values.sort_by_key(age);
         let mut made: Vec<(Kind, DynamicObject)> = Vec::new();
         let mut last = values.first().map(age);

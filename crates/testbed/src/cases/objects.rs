@@ -69,6 +69,9 @@ pub(super) async fn values(
         if value["kind"] != "IngressClass" && value["kind"] != "Namespace" && value["metadata"]["namespace"].is_null() {
             value["metadata"]["namespace"] = "default".into();
         }
+        if value["kind"] == "Ingress" {
+            complete_paths(value);
+        }
     }
     for secret in objects.iter().filter_map(|object| object.get::<Secret>()) {
         let (namespace, name) = (&*secret.meta.namespace, &*secret.meta.name);
@@ -86,6 +89,16 @@ pub(super) async fn values(
     }
     values.extend(slices(&objects, settings, backends).await?);
     Ok(values)
+}
+
+/// Gives paths the type that they have without one: an API server wants it written.
+fn complete_paths(ingress: &mut Value) {
+    let rules = ingress["spec"]["rules"].as_array_mut().into_iter().flatten();
+    for path in rules.filter_map(|rule| rule["http"]["paths"].as_array_mut()).flatten() {
+        if path.is_object() && path["pathType"].is_null() {
+            path["pathType"] = "ImplementationSpecific".into();
+        }
+    }
 }
 
 /// The objects that stand in the case, with certificates and with the backends that they name.
