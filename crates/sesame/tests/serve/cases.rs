@@ -23,7 +23,11 @@ impl Serving for Served {
     }
 }
 
+/// All of them listen on loopback.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 async fn run(dialect: &str) {
+    let _turn = TURN.lock().await;
     let bed = Bed::start_at(Ipv4Addr::LOCALHOST).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(dialect);
     let start = async |flags: &[(String, String)], file: &str| {
@@ -43,4 +47,9 @@ async fn run(dialect: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ingress_in_a_cluster() {
     run("ingress").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn httpproxy_in_a_cluster() {
+    run("httpproxy").await;
 }

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
-use kinds::Kind;
+use kinds::{Kind, Vendor};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, Status};
 use kube::{Client, ResourceExt};
+use model::{Code, Severity};
 use serde_json::{Value, json};
 
 use super::{Backends, Case, files, objects, request};
@@ -126,8 +127,13 @@ impl<S: Serving> Bench<'_, S> {
             }
         }
         for (object, codes) in said(&case.golden) {
-            let Some((_, there)) = made.iter().find(|(kind, made)| is_named(*kind, made, &object)) else { continue };
-            if let Err(late) = eventually(&object, PATIENCE, async || self.told(there, &codes).await).await {
+            let Some((kind, there)) = made.iter().find(|(kind, made)| name(*kind, made) == object) else { continue };
+            let look = async || match kind {
+                Kind::Ingress => self.ingress_told(there, &codes).await,
+                Kind::HttpProxy(_) => self.proxy_told(*kind, there, &codes).await,
+                _ => Ok(()),
+            };
+            if let Err(late) = eventually(&object, PATIENCE, look).await {
                 wrong.push(format!("  {late}"));
             }
         }
@@ -135,7 +141,7 @@ impl<S: Serving> Bench<'_, S> {
     }
 
     /// Whether an Ingress says where it is served, and has an event for each finding.
-    async fn told(&self, ingress: &DynamicObject, codes: &BTreeSet<String>) -> Result<(), String> {
+    async fn ingress_told(&self, ingress: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
         let namespace = ingress.namespace();
         let now = self.api(Kind::Ingress, namespace.as_deref()).get(&ingress.name_any()).await;
         let now = now.map_err(|error| error.to_string())?;
@@ -148,8 +154,22 @@ impl<S: Serving> Bench<'_, S> {
         let events = events.list(&ListParams::default().fields(&format!("involvedObject.uid={uid}"))).await;
         let events = events.map_err(|error| error.to_string())?;
         let words: Vec<String> = events.items.into_iter().filter_map(|event| event.message).collect();
-        match codes.iter().find(|code| !words.iter().any(|words| words.contains(&***code))) {
+        match codes.iter().find(|code| !words.iter().any(|words| words.contains(&code.to_string()))) {
             Some(code) => Err(format!("no event says {code}: {words:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether an HTTPProxy says that it is valid, or each finding in its conditions.
+    async fn proxy_told(&self, kind: Kind, proxy: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
+        let now = self.api(kind, proxy.namespace().as_deref()).get(&proxy.name_any()).await;
+        let status = now.map_err(|error| error.to_string())?.data["status"].take();
+        let is_valid = !codes.iter().any(|code| code.severity() == Severity::Error);
+        let words = status.to_string();
+        let told = codes.iter().filter(|code| code.severity() != Severity::Note);
+        match told.map(ToString::to_string).find(|code| !words.contains(code)) {
+            Some(code) => Err(format!("{code} is not said: {status:#}")),
+            None if (status["currentStatus"] == "valid") != is_valid => Err(format!("it says {status:#}")),
             None => Ok(()),
         }
     }
@@ -198,18 +218,23 @@ fn kind_of(value: &Value) -> Option<Kind> {
     Kind::of(value["apiVersion"].as_str()?, value["kind"].as_str()?)
 }
 
-/// What the golden part says of Ingresses: `Ingress namespace/name`, and the codes of its findings.
-fn said(golden: &str) -> Vec<(String, BTreeSet<String>)> {
+/// What the golden part says of objects: `Kind namespace/name`, and the codes of its findings.
+fn said(golden: &str) -> Vec<(String, BTreeSet<Code>)> {
     let golden: Value = serde_saphyr::from_str(golden).unwrap_or_default();
     let verdicts = golden["verdicts"].as_object().cloned().unwrap_or_default();
-    let ingresses = verdicts.into_iter().filter(|(object, _)| object.starts_with("Ingress "));
-    let codes = |list: Value| -> BTreeSet<String> {
-        let lines = list.as_array().cloned().unwrap_or_default();
-        lines.iter().filter_map(|line| line.as_str()?.split(' ').next().map(str::to_owned)).collect()
+    let code = |line: &Value| {
+        let word = line.as_str()?.split(' ').next()?;
+        Code::ALL.iter().copied().find(|code| code.to_string() == word)
     };
-    ingresses.map(|(object, list)| (object, codes(list))).collect()
+    let codes = |list: Value| list.as_array().into_iter().flatten().filter_map(code).collect();
+    verdicts.into_iter().map(|(object, list)| (object, codes(list))).collect()
 }
 
-fn is_named(kind: Kind, made: &DynamicObject, object: &str) -> bool {
-    kind == Kind::Ingress && object == format!("Ingress {}/{}", made.namespace().unwrap_or_default(), made.name_any())
+/// The name of an object as verdicts have it.
+fn name(kind: Kind, made: &DynamicObject) -> String {
+    let kind = match kind {
+        Kind::HttpProxy(Vendor::Sesame) => "HTTPProxy.projectsesame.io",
+        kind => kind.name(),
+    };
+    format!("{kind} {}/{}", made.namespace().unwrap_or_default(), made.name_any())
 }
