@@ -53,6 +53,7 @@ pub use cluster::{Serving, run_in_cluster};
 pub use file::Case;
 pub use objects::object;
 pub use proxy::{Error, Proxy};
+pub use settings::Serve;
 
 /// The runs of one process take turns: all of them listen on the same ports.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use testbed::cases::{Serving, run_in_cluster};
+use testbed::cases::{Serve, Serving, run_in_cluster};
 use testbed::{Envoy, Net};
 
 use crate::bed::{ADDRESS, Bed, Replica};
@@ -30,9 +30,9 @@ async fn run(dialect: &str) {
     let _turn = TURN.lock().await;
     let bed = Bed::start_at(Ipv4Addr::LOCALHOST).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(dialect);
-    let start = async |flags: &[(String, String)], file: &str| {
-        let config = bed.file("config.yaml", file);
-        let mut flags: Vec<(&str, &str)> = flags.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let start = async |settings: &Serve| {
+        let config = bed.file("config.yaml", &settings.file);
+        let mut flags: Vec<(&str, &str)> = settings.flags.iter().map(|(name, value)| (&**name, &**value)).collect();
         flags.push(("config-path", config.to_str().unwrap()));
         // One after the other: each is the leader, since nobody else is there.
         flags.push(("disable-leader-election", ""));

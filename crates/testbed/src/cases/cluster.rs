@@ -17,6 +17,7 @@ use kube::{Client, ResourceExt};
 use model::{Code, Severity};
 use serde_json::{Value, json};
 
+use super::settings::Serve;
 use super::{Backends, Case, files, objects, request};
 use crate::certs::Ca;
 use crate::deadline::eventually;
@@ -35,20 +36,16 @@ pub trait Serving {
     fn address(&self) -> &str;
 }
 
-/// Runs every case of a folder; `start` is given flags, and the text of a configuration file.
+/// Runs every case of a folder; `start` starts what serves it, with these settings.
 ///
 /// # Panics
 /// When anything differs from what a case says; the message tells all of it.
-pub async fn run_in_cluster<S: Serving>(
-    folder: &Path,
-    api: &ApiServer,
-    mut start: impl AsyncFnMut(&[(String, String)], &str) -> S,
-) {
+pub async fn run_in_cluster<S: Serving>(folder: &Path, api: &ApiServer, mut start: impl AsyncFnMut(&Serve) -> S) {
     let only = std::env::var("CASES").unwrap_or_default();
     let client = api.client().expect("a client of the API server");
     let (mut backends, ca) = (Backends::new(), Ca::new("cases"));
     // One after the other with the same settings, so that each of them is started once.
-    let mut cases: BTreeMap<(Vec<(String, String)>, String), Vec<(String, Case)>> = BTreeMap::new();
+    let mut cases: BTreeMap<Serve, Vec<(String, Case)>> = BTreeMap::new();
     let (mut left_out, mut failed, mut count) = (Vec::new(), Vec::new(), 0);
     for path in files(folder).into_iter().filter(|path| path.to_string_lossy().contains(&only)) {
         let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
@@ -58,8 +55,8 @@ pub async fn run_in_cluster<S: Serving>(
             Err(why) => left_out.push(format!("{name}: {why}")),
         }
     }
-    for ((flags, file), cases) in cases {
-        let serving = start(&flags, &file).await;
+    for (settings, cases) in cases {
+        let serving = start(&settings).await;
         for (name, case) in cases {
             let mut bench = Bench { client: client.clone(), serving: &serving, backends: &mut backends, ca: &ca };
             match bench.case(&case).await {

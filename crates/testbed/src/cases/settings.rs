@@ -41,6 +41,15 @@ pub(super) struct Settings {
     pub(super) print: Print,
 }
 
+/// The same as `sesame serve` takes them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Serve {
+    /// Flags, without their dashes, and their values.
+    pub flags: Vec<(String, String)>,
+    /// The text of the configuration file.
+    pub file: String,
+}
+
 /// How much the golden part shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,7 +101,7 @@ impl Settings {
 
     /// As the command line and the configuration file of `sesame serve` take them; the error is a setting that it does not
     /// have.
-    pub fn serve(&self) -> Result<(Vec<(String, String)>, String), &'static str> {
+    pub fn serve(&self) -> Result<Serve, &'static str> {
         if self.self_signed {
             return Err("certificates of our own are for folders");
         }
@@ -142,7 +151,7 @@ impl Settings {
             Codec::Disabled => Some("disabled"),
         };
         file.extend(word.map(|word| ("compression".to_owned(), json!({ "algorithm": word }))));
-        Ok((flags, serde_json::Value::Object(file).to_string()))
+        Ok(Serve { flags, file: serde_json::Value::Object(file).to_string() })
     }
 
     /// As the pipeline takes them.
