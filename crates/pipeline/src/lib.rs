@@ -1,13 +1,13 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`],
-//! [`hosts`], [`resources`], [`verdicts`], [`wants`]. A table's computation only gathers what a pure function of the station needs;
-//! what the data means is decided there.
+//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
+//! [`packing`], [`resources`], [`verdicts`], [`carriers`], [`wants`]. A table's computation only gathers what a pure function
+//! of the station needs; what the data means is decided there.
 //!
 //! ```text
 //! objects → services, certificates → units → hosts, chains → resources → xDS
-//!                                      └──────────┴────→ verdicts, wants
+//!                                      └──────────┴────→ verdicts, carriers, wants
 //! ```
 //!
 //! Services, clusters and endpoints are in the engine's lane: an endpoint that comes or goes is published in the middle of
@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+pub mod carriers;
 pub mod certificates;
 pub mod door;
 pub mod holds;
@@ -46,6 +47,7 @@ pub mod units;
 pub mod verdicts;
 pub mod wants;
 
+pub use carriers::Carrier;
 pub use holds::{Hold, Target};
 pub use objects::reads;
 pub use run::{Output, Pipeline, Wants};

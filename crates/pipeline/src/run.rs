@@ -1,6 +1,7 @@
 //! The pipeline as others use it: put changes in, take outputs out.
 
 use crate::{
+    carriers::{self, Carrier, Carriers},
     certificates::{self, SelfSigned},
     holds::{self, Hold},
     hosts::{self, Chains, TcpHosts},
@@ -30,6 +31,8 @@ pub struct Output {
     pub xds: xds::Changes,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
+    /// What carries each object, where that has changed; nothing for those that are no longer ours.
+    pub carriers: Vec<(ObjectRef, Option<Arc<Vec<Carrier>>>)>,
     /// All that this replica withholds because proxies refused it, if that has changed: for other replicas.
     pub holds: Option<Vec<Hold>>,
     /// Resources of which the pipeline wants to hear whether they are taken or refused: for [`xds::Court::expect`], after
@@ -68,6 +71,7 @@ impl Pipeline {
         packing::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
+        carriers::declare(&mut declaration);
         Self { engine: declaration.build(), quarantine: Quarantine::default() }
     }
 
@@ -126,6 +130,9 @@ impl Pipeline {
         output.holds = self.quarantine.news().or(output.holds.take());
         output.probes.extend(self.quarantine.probes());
         resources::all_changes(&mut self.engine, &mut output.xds);
+        let carriers = self.engine.changes::<Carriers>();
+        output.carriers.extend(carriers.set.into_iter().map(|(object, list)| (object, Some(list))));
+        output.carriers.extend(carriers.gone.into_iter().map(|object| (object, None)));
         let verdicts = self.engine.changes::<Verdicts>();
         output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
