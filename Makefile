@@ -1,7 +1,7 @@
 # What there is to do here; bare `make` lists it. Each target brings the parts it needs first (see parts/pins.toml).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint fmt parts cluster cluster-down rust
+.PHONY: help demo test bench bench-micro lint fmt parts cluster cluster-down rust
 
 help:
 	@echo "make <target>:"
@@ -14,11 +14,22 @@ demo: rust ## a folder of YAML served by a local Envoy: requests, what made each
 test: rust ## all tests, against the real parts; ends with one line of counts
 	@cargo xtask test
 
-bench: rust ## what each station costs, alone: every file in crates/*/benches (docs/benchmarks.md)
+# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  FORCE=1 (busy machine)
+# MARKDOWN=1 (tables for docs/benchmarks.md)  BENCH='--samples 10 --serve=…' (anything else that `bench --help` lists)
+QUICK = $${CARGO_TARGET_DIR:-target}/quick-release
+bench: rust ## changes from the API server to a served request, at all sizes (docs/benchmarks.md); PEERS=1: Contour's, too
+	@cargo xtask parts envoy etcd kube-apiserver contour-crds $(if $(PEERS),peers)
+	@cargo build -q --profile quick-release -p sesame -p bench
+	@tools/sandbox -- $(QUICK)/bench --sesame $(QUICK)/sesame $(if $(SIZES),--sizes $(SIZES)) $(if $(PEERS),--peers) \
+		$(if $(CERTS),--certificates $(CERTS)) $(if $(FORCE),--force) $(if $(MARKDOWN),--markdown) $(BENCH)
+	$(if $(MICRO),@$(MAKE) --no-print-directory bench-micro)
+
+bench-micro: rust ## what each station costs, alone: every benchmark in crates/*/benches
 	@cargo xtask parts envoy
-	@for file in crates/*/benches/*.rs; do crate=$${file#crates/}; crate=$${crate%%/*}; name=$${file##*/}; \
-		echo "== $$crate $${name%.rs}"; \
-		cargo bench -q --profile quick-release -p $$crate --bench $${name%.rs} || exit 1; done
+	@for file in crates/*/benches/*.rs crates/*/benches/*/main.rs; do \
+		crate=$${file#crates/}; crate=$${crate%%/*}; name=$${file##*/benches/}; name=$${name%.rs}; name=$${name%/main}; \
+		echo "== $$crate $$name"; \
+		cargo bench -q --profile quick-release -p $$crate --bench $$name || exit 1; done
 
 lint: rust ## formatting, clippy, and licences and sources of all dependencies
 	cargo fmt --all --check

@@ -1,0 +1,146 @@
+//! Who is measured: a controller that reads the API server and configures an Envoy.
+//!
+//! In: a [`Contender`], which knows only its own command lines, and a [`Place`]. Out: a [`Running`] controller that can be
+//! restarted and that bootstraps Envoys. Every row is written once, for all contenders.
+
+mod contour;
+mod sesame;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use testbed::{Command, Envoy, Net, Process, StateDir};
+
+pub use contour::Contour;
+pub use sesame::Sesame;
+
+/// How long a controller may take until its xDS port accepts; a peer first reads and builds everything.
+const START: Duration = Duration::from_secs(1200);
+/// How long it may take to end.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// What differs between controllers.
+pub trait Contender {
+    /// Its name in tables.
+    fn name(&self) -> &'static str;
+    /// Its version.
+    fn version(&self) -> String;
+    /// Whether it gives all kinds on one delta stream, so that the client that counts can follow it.
+    fn is_delta(&self) -> bool;
+    /// How the controller is started.
+    fn serve(&self, place: &Place) -> Result<Command>;
+    /// How the bootstrap of an Envoy is written to a file.
+    fn bootstrap(&self, place: &Place, admin: &Path, file: &Path) -> Result<Command>;
+}
+
+/// Where a controller reads and where it and its Envoy listen.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// How to reach the API server.
+    pub kubeconfig: PathBuf,
+    /// Its xDS server; health and metrics are on other ports of this address.
+    pub xds: SocketAddr,
+    /// Its Envoy's listener for HTTP.
+    pub http: SocketAddr,
+    /// Its Envoy's listener for HTTPS.
+    pub https: SocketAddr,
+}
+
+impl Place {
+    /// Addresses that nobody else has.
+    pub fn new(kubeconfig: PathBuf) -> Result<Place> {
+        let net = Net::here()?;
+        let envoy = net.address();
+        Ok(Place { kubeconfig, xds: net.socket(8001), http: (envoy, 80).into(), https: (envoy, 443).into() })
+    }
+}
+
+/// A controller at work.
+pub struct Running<'a> {
+    contender: &'a dyn Contender,
+    place: Place,
+    process: Process,
+    state: StateDir,
+}
+
+impl<'a> Running<'a> {
+    /// Starts it. It may not listen yet.
+    pub fn start(contender: &'a dyn Contender, place: &Place) -> Result<Running<'a>> {
+        let state = StateDir::new(contender.name())?;
+        let process = contender.serve(place)?.start_in(&state)?;
+        Ok(Running { contender, place: place.clone(), process, state })
+    }
+
+    /// Waits until its xDS port accepts.
+    pub async fn listening(&self) -> Result<()> {
+        Ok(self.process.expect_port(self.place.xds, START).await?)
+    }
+
+    /// Waits for something that it brings about; when it ends instead, the error shows its log.
+    pub async fn brings<T>(&self, what: &str, limit: Duration, event: impl Future<Output = Result<T>>) -> Result<T> {
+        self.process.expect(what, limit, event).await?
+    }
+
+    /// Ends it in good order and starts it again.
+    pub async fn restart(&mut self) -> Result<()> {
+        self.process.stop(GRACE).await?;
+        self.process = self.contender.serve(&self.place)?.start_in(&self.state)?;
+        self.listening().await
+    }
+
+    /// Ends it.
+    pub async fn stop(self) -> Result<()> {
+        self.process.stop(GRACE).await?;
+        Ok(())
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Starts an Envoy that takes its configuration from it.
+    pub async fn envoy(&self) -> Result<Envoy> {
+        let admin = self.state.path().join("admin.sock");
+        let file = self.state.path().join("bootstrap.json");
+        let made = self.contender.bootstrap(&self.place, &admin, &file)?.name("bootstrap").start_in(&self.state)?;
+        ensure!(made.exited().await?.success(), "no bootstrap of {}:\n{}", self.contender.name(), made.log().tail());
+        let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let bootstrap: Value = serde_json::from_str(&text).context("the bootstrap is not JSON")?;
+        let config = Envoy::config().name(format!("envoy-of-{}", self.contender.name())).log_level("warning");
+        Ok(config.launch(bootstrap).await?)
+    }
+}
+
+/// The flags of `serve`, which all contenders have from Contour. Nothing is encrypted between controller and Envoy, and
+/// there is one replica, so no lease.
+fn serve_flags(command: Command, place: &Place) -> Command {
+    let own = place.xds.ip().to_string();
+    command
+        .flag("kubeconfig", &place.kubeconfig)
+        .arg("--insecure")
+        .arg("--disable-leader-election")
+        .flag("xds-address", &own)
+        .flag("xds-port", place.xds.port().to_string())
+        .flag("http-address", &own)
+        .flag("health-address", &own)
+        .flag("debug-http-address", &own)
+        .flag("stats-address", place.http.ip().to_string())
+        .flag("envoy-service-http-address", place.http.ip().to_string())
+        .flag("envoy-service-http-port", place.http.port().to_string())
+        .flag("envoy-service-https-address", place.https.ip().to_string())
+        .flag("envoy-service-https-port", place.https.port().to_string())
+        .flag("envoy-http-access-log", "/dev/null")
+        .flag("envoy-https-access-log", "/dev/null")
+}
+
+fn bootstrap_flags(command: Command, place: &Place, admin: &Path, file: &Path) -> Command {
+    command
+        .arg(file)
+        .flag("admin-address", admin)
+        .flag("xds-address", place.xds.ip().to_string())
+        .flag("xds-port", place.xds.port().to_string())
+}

@@ -1,0 +1,133 @@
+//! `make bench`: how long it takes from a write to the API server until Envoy serves it, at every size, beside peers.
+//!
+//! In: a built `sesame`, sizes. Out: progress and tables on the terminal, a JSON file beside them. It runs in
+//! `tools/sandbox`, with a real API server, a real Envoy and real backends; `docs/benchmarks.md` says how to run it
+//! and what the rows mean.
+
+mod contender;
+mod fill;
+mod follower;
+mod machine;
+mod measure;
+mod progress;
+mod proxy;
+mod report;
+mod row;
+mod usage;
+mod world;
+mod writer;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+use testbed::Backend;
+
+use contender::{Contender, Contour, Sesame};
+use measure::Options;
+use report::Report;
+use world::{FIRST, SECOND, World};
+
+/// Measure changes from the API server to a served request
+#[derive(Debug, Parser)]
+struct Args {
+    /// The program that is measured
+    #[arg(long, value_name = "FILE", required_unless_present = "from")]
+    sesame: Option<PathBuf>,
+    /// One more argument of sesame serve; may be repeated
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    serve: Vec<String>,
+    /// How many hosts
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", default_value = "1000,10000,50000")]
+    sizes: Vec<usize>,
+    /// How many hosts, each with a certificate of its own and asked by HTTPS
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
+    certificates: Vec<usize>,
+    /// Measure Contour, too
+    #[arg(long)]
+    peers: bool,
+    /// How often each kind of change is made
+    #[arg(long, value_name = "NUMBER", default_value = "50")]
+    samples: usize,
+    /// How many writes are made at once
+    #[arg(long, value_name = "NUMBER", default_value = "1000")]
+    writes: usize,
+    /// How often it is started from nothing
+    #[arg(long, value_name = "NUMBER", default_value = "3")]
+    starts: usize,
+    /// How many clients connect at once
+    #[arg(long, value_name = "NUMBER", default_value = "100")]
+    clients: usize,
+    /// At which number of hosts they do
+    #[arg(long, value_name = "NUMBER", default_value = "10000")]
+    clients_at: usize,
+    /// Measure on a busy machine, too, and say so
+    #[arg(long)]
+    force: bool,
+    /// The folder for the figures
+    #[arg(long, value_name = "FOLDER", default_value = "target/bench")]
+    out: PathBuf,
+    /// Print the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+    /// Measure nothing, and print the tables of this file
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args = Args::parse();
+    if let Some(file) = &args.from {
+        print!("{}", Report::read(file)?.tables(args.markdown));
+        return Ok(());
+    }
+    let report = measure_all(&args).await?;
+    let file = report.write(&args.out)?;
+    print!("{}", report.tables(args.markdown));
+    eprintln!("bench: figures are in {}", file.display());
+    match report.runs.iter().filter(|run| run.failed.is_some()).count() {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} runs stopped before their end", report.runs.len()),
+    }
+}
+
+async fn measure_all(args: &Args) -> Result<Report> {
+    let Some(program) = args.sesame.clone() else { bail!("--sesame is missing") };
+    let machine = machine::until_quiet(args.force).await?;
+    eprintln!("bench: {machine}");
+    let sesame = Sesame { program, arguments: args.serve.clone() };
+    let mut contenders: Vec<&dyn Contender> = vec![&sesame];
+    if args.peers {
+        contenders.push(&Contour);
+    }
+    let options = Options {
+        samples: args.samples,
+        writes: args.writes,
+        clients: args.clients,
+        clients_at: args.clients_at,
+        starts: args.starts.max(1),
+    };
+    // For the whole run, at the addresses that every EndpointSlice has.
+    let mut backends = Vec::new();
+    for backend in [FIRST, SECOND] {
+        backends.push(Backend::named(backend.name).address(backend.ip).start().await?);
+    }
+    let plain = args.sizes.iter().map(|size| World { size: *size, certificates: false });
+    let secured = args.certificates.iter().map(|size| World { size: *size, certificates: true });
+    let mut report = Report {
+        at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        arguments: std::env::args().skip(1).collect(),
+        machine,
+        runs: Vec::new(),
+    };
+    for world in plain.chain(secured) {
+        for contender in &contenders {
+            let api = fill::filled(world).await?;
+            report.runs.push(measure::measure(*contender, world, &api, &options).await);
+            // What is there is kept, whatever becomes of the runs that follow.
+            report.write(&args.out)?;
+        }
+    }
+    Ok(report)
+}

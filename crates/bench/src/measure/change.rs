@@ -1,0 +1,161 @@
+//! One change at a time, each from rest: a new host, an edited route, changed endpoints.
+//!
+//! Time starts when the write is sent, so it holds the API server's own share, which is a row of its own. It ends when
+//! the client that counts has the change, and when the first request is answered as the change wants it.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use testbed::certs::Ca;
+use testbed::xds_client;
+
+use super::{Bed, LIMIT, milliseconds};
+use crate::follower::ROUTES;
+use crate::progress::Progress;
+use crate::proxy::Wish;
+use crate::report::{Run, Step};
+use crate::usage::cpu;
+use crate::world::{FIRST, FIRST_PATH, Object, SECOND};
+
+/// The kinds of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An Ingress with its Service and EndpointSlice.
+    NewHost,
+    /// The path of an Ingress.
+    RouteEdit,
+    /// The address in an EndpointSlice.
+    Endpoints,
+}
+
+impl Kind {
+    /// In the order in which they are measured.
+    pub const ALL: [Kind; 3] = [Kind::NewHost, Kind::RouteEdit, Kind::Endpoints];
+
+    /// What is done, for people.
+    pub fn what(self) -> &'static str {
+        match self {
+            Kind::NewHost => "new hosts",
+            Kind::RouteEdit => "route edits",
+            Kind::Endpoints => "endpoint changes",
+        }
+    }
+
+    /// Its step.
+    pub fn step(self) -> Step {
+        match self {
+            Kind::NewHost => Step::NewHost,
+            Kind::RouteEdit => Step::RouteEdit,
+            Kind::Endpoints => Step::Endpoints,
+        }
+    }
+
+    /// The xDS kinds that the last of the change travels by.
+    fn travels_by(self) -> &'static [xds_client::Kind] {
+        match self {
+            Kind::NewHost | Kind::RouteEdit => &ROUTES,
+            Kind::Endpoints => &[xds_client::Kind::Endpoints],
+        }
+    }
+}
+
+/// Makes the change as often as wanted.
+pub async fn measure(bed: &mut Bed<'_>, kind: Kind, run: &mut Run) -> Result<()> {
+    let (step, samples) = (kind.step().key(), bed.options.samples);
+    let (controller, envoy) = (bed.controller.pid(), bed.proxy.pid());
+    let progress = Progress::new(kind.what(), samples);
+    let (mut controller_cpu, mut envoy_cpu) = (0.0, 0.0);
+    for sample in 0..samples {
+        bed.at_rest().await?;
+        let change = Change::prepare(bed, kind, sample).await?;
+        let before = (cpu(controller)?, cpu(envoy)?);
+        let seen = change.make(bed, kind).await?;
+        run.sample(&format!("{step}.write"), seen.write);
+        if let Some(xds) = seen.xds {
+            run.sample(&format!("{step}.xds"), xds);
+        }
+        run.sample(&format!("{step}.served"), seen.served);
+        bed.at_rest().await?;
+        controller_cpu += (cpu(controller)? - before.0).as_secs_f64() * 1000.0;
+        envoy_cpu += (cpu(envoy)? - before.1).as_secs_f64() * 1000.0;
+        progress.step();
+    }
+    run.percentiles(&format!("{step}.write"), &[50]);
+    run.percentiles(&format!("{step}.xds"), &[50, 99]);
+    run.percentiles(&format!("{step}.served"), &[50, 99]);
+    run.put(&format!("{step}.cpu"), controller_cpu / samples as f64);
+    run.put(&format!("{step}.envoy-cpu"), envoy_cpu / samples as f64);
+    Ok(())
+}
+
+/// What one change took, in milliseconds.
+struct Seen {
+    write: f64,
+    xds: Option<f64>,
+    served: f64,
+}
+
+/// A change that is ready to be made.
+struct Change {
+    write: Write,
+    wish: Wish,
+}
+
+enum Write {
+    Create(Object),
+    Edit((String, serde_json::Value)),
+}
+
+impl Change {
+    /// Spreads the changes over all hosts; the three kinds change different ones.
+    async fn prepare(bed: &Bed<'_>, kind: Kind, sample: usize) -> Result<Change> {
+        let stride = (bed.world.size / bed.options.samples).max(1);
+        let spread = |offset: usize| (sample * stride + offset) % bed.world.size;
+        Ok(match kind {
+            Kind::NewHost => {
+                let number = bed.world.size + sample;
+                let mut objects = bed.world.objects(number, &Ca::new("bench"));
+                let ingress = objects.pop().expect("every host has an Ingress, which comes last");
+                for object in &objects {
+                    bed.writer.create(object).await?;
+                }
+                let wish = Wish { number, path: FIRST_PATH.to_owned(), backend: FIRST };
+                Change { write: Write::Create(ingress), wish }
+            }
+            Kind::RouteEdit => {
+                let (number, path) = (spread(0), format!("/edit-{sample}"));
+                let write = Write::Edit(bed.world.path_edit(number, &path));
+                Change { write, wish: Wish { number, path, backend: FIRST } }
+            }
+            Kind::Endpoints => {
+                let number = spread(1);
+                let write = Write::Edit(bed.world.endpoints_edit(number, SECOND));
+                Change { write, wish: Wish { number, path: FIRST_PATH.to_owned(), backend: SECOND } }
+            }
+        })
+    }
+
+    /// Makes it, and waits on both sides at once.
+    async fn make(self, bed: &Bed<'_>, kind: Kind) -> Result<Seen> {
+        let before = bed.follower.as_ref().map(|follower| follower.responses(kind.travels_by()));
+        let start = Instant::now();
+        let write = async {
+            match &self.write {
+                Write::Create(object) => bed.writer.create(object).await?,
+                Write::Edit(edit) => bed.writer.edit(edit).await?,
+            }
+            Ok(Instant::now())
+        };
+        let follow = async {
+            match bed.follower.as_ref().zip(before) {
+                Some((follower, before)) => follower.more(kind.travels_by(), before).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let served = async { Ok(bed.proxy.until_served(&self.wish).await) };
+        let all = async { futures::try_join!(write, follow, served) };
+        let (write, xds, served) = bed.controller.brings("a change to be served", LIMIT, all).await?;
+        let from_start = |at| milliseconds(start, at);
+        Ok(Seen { write: from_start(write), xds: xds.map(from_start), served: from_start(served) })
+    }
+}

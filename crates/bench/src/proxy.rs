@@ -1,0 +1,165 @@
+//! The Envoy of a contender, asked as its users ask: until a host is served as it should be.
+//!
+//! In: a host, a path, the backend that is to answer. Out: when the right answer came, and every answer on the way that
+//! nobody should see: while a host appears, only 404 (or no listener yet) and then 200 are right.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+use parking_lot::Mutex;
+use testbed::client::{Answer, Connection, Failure};
+use testbed::{Client, Envoy};
+
+use crate::contender::Place;
+use crate::world::{Backend, World, host};
+
+/// How long a probe rests before it asks again: it must not take the CPU from what it waits for.
+const PROBE: Duration = Duration::from_micros(500);
+/// The same while everything starts, which takes seconds.
+const PROBE_COLD: Duration = Duration::from_millis(5);
+/// Requests under way at once when all hosts are asked.
+const AT_ONCE: usize = 16;
+
+/// An Envoy and how it is asked.
+pub struct Proxy {
+    /// Itself.
+    pub envoy: Envoy,
+    place: Place,
+    world: World,
+    unexpected: Mutex<BTreeMap<String, u64>>,
+}
+
+/// What is to be answered.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Which host is asked.
+    pub number: usize,
+    /// For what.
+    pub path: String,
+    /// Who is to answer.
+    pub backend: Backend,
+}
+
+/// How all hosts were found to be served.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// When the first right answer came.
+    pub first: Instant,
+    /// When the last one did.
+    pub last: Instant,
+}
+
+enum Judged {
+    Right,
+    /// Not yet, and that is fine.
+    NotYet,
+    /// What nobody should see.
+    Wrong(String),
+}
+
+impl Proxy {
+    /// Asks this Envoy for the hosts of this world.
+    pub fn new(envoy: Envoy, place: &Place, world: World) -> Proxy {
+        Proxy { envoy, place: place.clone(), world, unexpected: Mutex::default() }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.envoy.process().id()
+    }
+
+    /// Answers that nobody should have seen, by what they were; counted anew from here.
+    pub fn unexpected(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut *self.unexpected.lock())
+    }
+
+    /// A client of this Envoy for a host.
+    pub fn client(&self, number: usize) -> Client {
+        let host = host(number);
+        match self.world.certificates {
+            true => Client::new(self.place.https).host(host).https(),
+            false => Client::new(self.place.http).host(host),
+        }
+    }
+
+    /// Asks until the answer is right, and tells when it was.
+    pub async fn until_served(&self, wish: &Wish) -> Instant {
+        self.ask_until(&mut None, wish, PROBE).await
+    }
+
+    /// Asks every host, from the last of them on, until each has answered right.
+    pub async fn sweep(&self, path: &str, backend: Backend) -> Result<Sweep> {
+        let wish = |number| Wish { number, path: path.to_owned(), backend };
+        let last = self.world.size.checked_sub(1).context("there are no hosts")?;
+        // The rest is asked once one is there: asking thousands in vain would only slow down what is waited for.
+        let first = self.ask_until(&mut None, &wish(last), PROBE_COLD).await;
+        let last = self.each((0..last).map(wish).collect()).await?;
+        Ok(Sweep { first, last: last.unwrap_or(first) })
+    }
+
+    /// Asks for all of these until each is right, and tells when the last one was.
+    pub async fn each(&self, wishes: Vec<Wish>) -> Result<Option<Instant>> {
+        let next = AtomicUsize::new(0);
+        let worker = async || {
+            let (mut connection, mut last) = (None, None);
+            while let Some(wish) = wishes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                last = last.max(Some(self.ask_until(&mut connection, wish, PROBE_COLD).await));
+            }
+            anyhow::Ok(last)
+        };
+        let ends = try_join_all((0..AT_ONCE).map(|_| worker())).await?;
+        Ok(ends.into_iter().flatten().max())
+    }
+
+    async fn ask_until(&self, connection: &mut Option<Connection>, wish: &Wish, rest: Duration) -> Instant {
+        loop {
+            let answer = self.ask(connection, wish).await;
+            match self.judge(wish, &answer) {
+                Judged::Right => return Instant::now(),
+                Judged::NotYet => {}
+                Judged::Wrong(what) => *self.unexpected.lock().entry(what).or_default() += 1,
+            }
+            tokio::time::sleep(rest).await;
+        }
+    }
+
+    /// One request, on the open connection if there is one. A TLS connection is one host's.
+    async fn ask(&self, connection: &mut Option<Connection>, wish: &Wish) -> Result<Answer, Failure> {
+        if self.world.certificates {
+            return self.client(wish.number).get(&wish.path).await;
+        }
+        let open = match connection.take().filter(Connection::is_open) {
+            Some(open) => open,
+            None => self.client(wish.number).connect().await?,
+        };
+        let answer = open.get(&wish.path).host(host(wish.number)).await?;
+        *connection = Some(open);
+        Ok(answer)
+    }
+
+    fn judge(&self, wish: &Wish, answer: &Result<Answer, Failure>) -> Judged {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(failure) if failure.is_refused() || failure.is_unprocessed() => return Judged::NotYet,
+            // A name that no chain is for is refused by closing the connection.
+            Err(Failure::Tls { .. }) if self.world.certificates => return Judged::NotYet,
+            Err(failure) => return Judged::Wrong(failure.to_string()),
+        };
+        match answer.status.as_u16() {
+            404 => Judged::NotYet,
+            200 => match answer.try_echo() {
+                Some(seen) if seen.host.as_deref() != Some(&host(wish.number)) => {
+                    Judged::Wrong(format!("200 for {:?}", seen.host))
+                }
+                // An earlier backend, until the new one is known.
+                Some(seen) if seen.name != wish.backend.name => Judged::NotYet,
+                Some(_) => Judged::Right,
+                None => Judged::Wrong("200 from nobody's backend".to_owned()),
+            },
+            status => Judged::Wrong(status.to_string()),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The cluster that is measured: how many hosts, and the objects of each.
+//!
+//! In: a number of hosts. Out: for each an Ingress, a Service and an EndpointSlice, perhaps a Secret, as JSON, with the
+//! places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
+//! endpoints Envoy had. The path of a host is changed to edit it: the old one then answers 404, the new one 200.
+
+use std::net::Ipv4Addr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use testbed::certs::Ca;
+
+/// Counts up when the objects change, so that etcds filled before are not used.
+pub const SHAPE: u32 = 1;
+/// How many hosts share a namespace.
+const PER_NAMESPACE: usize = 500;
+/// Room for hosts that come later.
+const LATER: usize = 1000;
+/// The path of every host at first.
+pub const FIRST_PATH: &str = "/a";
+
+/// A backend: its name in answers, and its address, which stands in etcds that are kept and so is always the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Backend {
+    /// In its answers.
+    pub name: &'static str,
+    /// Where it listens.
+    pub ip: Ipv4Addr,
+}
+
+/// Where all hosts lead at first.
+pub const FIRST: Backend = Backend { name: "first", ip: Ipv4Addr::new(198, 18, 127, 1) };
+/// Where a host leads once its endpoints have changed.
+pub const SECOND: Backend = Backend { name: "second", ip: Ipv4Addr::new(198, 18, 127, 2) };
+
+/// What is in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct World {
+    /// How many hosts.
+    pub size: usize,
+    /// Each has a certificate, and is asked by HTTPS.
+    pub certificates: bool,
+}
+
+/// An object and the folder of the API that it belongs in.
+#[derive(Debug)]
+pub struct Object {
+    /// Such as `/api/v1/namespaces/x/services`.
+    pub folder: String,
+    /// The object.
+    pub body: Value,
+}
+
+/// The name of host number `n` as people type it.
+pub fn host(n: usize) -> String {
+    format!("{}.example.com", name(n))
+}
+
+fn name(n: usize) -> String {
+    format!("h{n:05}")
+}
+
+fn namespace(n: usize) -> String {
+    format!("bench-{:03}", n / PER_NAMESPACE)
+}
+
+fn folder(group: &str, kind: &str, n: usize) -> String {
+    format!("{group}/namespaces/{}/{kind}", namespace(n))
+}
+
+impl World {
+    /// The namespaces.
+    pub fn namespaces(self) -> impl Iterator<Item = Object> {
+        (0..=(self.size + LATER) / PER_NAMESPACE).map(|number| Object {
+            folder: "/api/v1/namespaces".to_owned(),
+            body: json!({ "metadata": { "name": namespace(number * PER_NAMESPACE) } }),
+        })
+    }
+
+    /// All objects of one host, its Ingress last.
+    pub fn objects(self, n: usize, ca: &Ca) -> Vec<Object> {
+        let metadata = json!({ "name": name(n) });
+        let mut objects = Vec::with_capacity(4);
+        if self.certificates {
+            let leaf = ca.leaf("").dns(&host(n)).make();
+            let encoded = |text: &str| BASE64.encode(text);
+            let data = json!({ "tls.crt": encoded(leaf.chain_pem()), "tls.key": encoded(leaf.key_pem()) });
+            let body = json!({ "metadata": metadata, "type": "kubernetes.io/tls", "data": data });
+            objects.push(Object { folder: folder("/api/v1", "secrets", n), body });
+        }
+        let ports = json!([{ "name": "http", "port": 80 }]);
+        // Without an address of their own, because 50,000 of them would only fill the API server's books.
+        let service = json!({ "metadata": metadata, "spec": { "clusterIP": "None", "ports": ports } });
+        objects.push(Object { folder: folder("/api/v1", "services", n), body: service });
+        let mut slice = endpoints(FIRST);
+        slice["metadata"] = json!({ "name": name(n), "labels": { "kubernetes.io/service-name": name(n) } });
+        slice["addressType"] = json!("IPv4");
+        slice["ports"] = ports;
+        objects.push(Object { folder: folder("/apis/discovery.k8s.io/v1", "endpointslices", n), body: slice });
+        let mut ingress = self.rules(n, FIRST_PATH);
+        ingress["metadata"] = metadata;
+        objects.push(Object { folder: folder("/apis/networking.k8s.io/v1", "ingresses", n), body: ingress });
+        objects
+    }
+
+    /// The place of a host's Ingress, and what changes its path.
+    pub fn path_edit(self, n: usize, path: &str) -> (String, Value) {
+        (format!("{}/{}", folder("/apis/networking.k8s.io/v1", "ingresses", n), name(n)), self.rules(n, path))
+    }
+
+    /// The place of a host's EndpointSlice, and what changes its endpoints.
+    pub fn endpoints_edit(self, n: usize, backend: Backend) -> (String, Value) {
+        (format!("{}/{}", folder("/apis/discovery.k8s.io/v1", "endpointslices", n), name(n)), endpoints(backend))
+    }
+
+    fn rules(self, n: usize, path: &str) -> Value {
+        let service = json!({ "name": name(n), "port": { "number": 80 } });
+        let path = json!({ "path": path, "pathType": "Prefix", "backend": { "service": service } });
+        let mut spec = json!({ "rules": [{ "host": host(n), "http": { "paths": [path] } }] });
+        if self.certificates {
+            spec["tls"] = json!([{ "hosts": [host(n)], "secretName": name(n) }]);
+        }
+        json!({ "spec": spec })
+    }
+}
+
+fn endpoints(backend: Backend) -> Value {
+    json!({ "endpoints": [{ "addresses": [backend.ip], "conditions": { "ready": true } }] })
+}
+
+impl std::fmt::Display for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} hosts", self.size)?;
+        if self.certificates { write!(f, " with a certificate each") } else { Ok(()) }
+    }
+}
