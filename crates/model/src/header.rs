@@ -40,7 +40,7 @@ impl HeaderName {
             return Err(HeaderError::TooLong(text.len()));
         }
         if !text.bytes().all(is_token) {
-            return Err(HeaderError::Character(text.into()));
+            return Err(HeaderError::Character(text.escape_debug().to_string().into()));
         }
         Ok(Self(text.to_ascii_lowercase().into()))
     }

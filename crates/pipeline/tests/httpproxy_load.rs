@@ -1,0 +1,269 @@
+//! HTTPProxies edited under a steady load: whatever changes, no request is lost.
+//!
+//! 200 requests a second go through a real Envoy. A change is published and awaited as in earnest.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::Object;
+use pipeline::{Pipeline, Settings, settings::Bind};
+use serde_json::{Value, json};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use testbed::{
+    Client, Load, Net,
+    cases::{Backends, Proxy, object},
+    certs::{Ca, Leaf},
+};
+
+/// Requests per second.
+const RATE: u32 = 200;
+
+/// A pipeline, the Envoy that it feeds, and clients.
+struct Bed {
+    pipeline: Pipeline,
+    proxy: Proxy,
+    backends: Backends,
+    http: Client,
+    https: Client,
+}
+
+impl Bed {
+    async fn start(name: &str) -> Self {
+        let address = Net::here().unwrap().address();
+        let bind = |port| Bind { address: address.into(), port };
+        let settings =
+            Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
+        let client = |port| Client::new(SocketAddr::new(address.into(), port));
+        Self {
+            pipeline: Pipeline::new(&settings),
+            proxy: Proxy::start(name).await.unwrap(),
+            backends: Backends::new(),
+            http: client(8080),
+            https: client(8443).https(),
+        }
+    }
+
+    async fn apply(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), Some(object));
+        }
+        self.publish().await;
+    }
+
+    async fn remove(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), None);
+        }
+        self.publish().await;
+    }
+
+    async fn publish(&mut self) {
+        let output = self.pipeline.settle();
+        self.proxy.publish(output.xds).await.unwrap();
+    }
+
+    /// A Service with a backend that calls itself by its name.
+    async fn service(&mut self, namespace: &str, name: &str) -> Vec<Object> {
+        let address = self.backends.named(name).await.unwrap();
+        let meta = json!({ "name": name, "namespace": namespace });
+        let service =
+            json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": { "ports": [{ "port": 80 }] } });
+        let meta = json!({ "name": name, "namespace": namespace, "labels": { "kubernetes.io/service-name": name } });
+        let slice = json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta,
+            "addressType": "IPv4", "ports": [{ "port": 80 }], "endpoints": [{ "addresses": [address] }] });
+        vec![object(&service), object(&slice)]
+    }
+
+    fn load(&self, client: &Client, host: &str, path: &str) -> testbed::load::Plan {
+        Load::of(client.clone().host(host).get(path)).per_second(RATE)
+    }
+}
+
+fn proxy(namespace: &str, name: &str, spec: &Value) -> Object {
+    object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+        "metadata": { "name": name, "namespace": namespace }, "spec": spec }))
+}
+
+fn secret(namespace: &str, name: &str, leaf: &Leaf) -> Object {
+    object(&json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": { "name": name, "namespace": namespace },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }))
+}
+
+fn routes(service: &str) -> Value {
+    json!([{ "services": [{ "name": service, "port": 80 }] }])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_rotate_and_no_connection_is_closed() {
+    let mut bed = Bed::start("proxy-rotation").await;
+    let ca = Ca::new("rotation");
+    let leaf = || ca.leaf("web.example.com").dns("tcp.example.com").make();
+    let mut objects = bed.service("a", "web").await;
+    objects.push(secret("a", "cert", &leaf()));
+    let tls = json!({ "secretName": "cert" });
+    objects.push(proxy(
+        "a",
+        "web",
+        &json!({ "virtualhost": { "fqdn": "web.example.com", "tls": tls }, "routes": routes("web") }),
+    ));
+    let services = json!({ "services": [{ "name": "web", "port": 80 }] });
+    objects.push(proxy(
+        "a",
+        "tcp",
+        &json!({ "virtualhost": { "fqdn": "tcp.example.com", "tls": tls }, "tcpproxy": services }),
+    ));
+    bed.apply(objects).await;
+    let client = bed.https.clone().trust(&ca);
+    let loads = [bed.load(&client, "web.example.com", "/").start(), bed.load(&client, "tcp.example.com", "/").start()];
+    for load in &loads {
+        load.answered(50).await;
+    }
+    for _ in 0..10 {
+        let leaf = leaf();
+        bed.apply([secret("a", "cert", &leaf)]).await;
+        let expected = echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
+        for host in ["web.example.com", "tcp.example.com"] {
+            let answer = client.clone().host(host).get("/").await.unwrap();
+            assert_eq!(answer.certificate().unwrap().sha256, expected, "{host} shows the new certificate");
+        }
+        for load in &loads {
+            load.answered(20).await;
+        }
+    }
+    for load in loads {
+        let report = load.stop().await;
+        report.assert_nothing_lost();
+        // No listener changed, so no connection was closed on the way.
+        assert_eq!(report.retried, 0, "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_target_of_an_include_is_replaced() {
+    let mut bed = Bed::start("proxy-include").await;
+    let (first, second) = (bed.service("one", "first").await, bed.service("two", "second").await);
+    let root = |namespace: &str, name: &str| {
+        let include = json!([{ "name": name, "namespace": namespace, "conditions": [{ "prefix": "/a" }] }]);
+        proxy("a", "root", &json!({ "virtualhost": { "fqdn": "web.example.com" }, "includes": include }))
+    };
+    let children = [
+        proxy("one", "child", &json!({ "routes": routes("first") })),
+        proxy("two", "child", &json!({ "routes": routes("second") })),
+    ];
+    bed.apply(first.iter().cloned().chain([children[0].clone(), root("one", "child")])).await;
+    let load = bed.load(&bed.http, "web.example.com", "/a/b").start();
+    load.answered(50).await;
+    for round in 0..10 {
+        // Another child takes over, with a Service that is new with it, and the old one goes with its own.
+        let (next, old, space) = if round % 2 == 0 { (1, 0, "two") } else { (0, 1, "one") };
+        let services = [&first, &second];
+        bed.apply(services[next].iter().cloned().chain([children[next].clone(), root(space, "child")])).await;
+        bed.remove(services[old].iter().cloned().chain([children[old].clone()])).await;
+        load.answered(20).await;
+        let answer = bed.http.clone().host("web.example.com").get("/a").await.unwrap();
+        assert_eq!(answer.backend(), Some(["first", "second"][next]));
+    }
+    load.stop().await.assert_nothing_lost();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn weights_move_from_none_to_all() {
+    let mut bed = Bed::start("proxy-weights").await;
+    let ca = Ca::new("weights");
+    let mut objects = bed.service("a", "old").await;
+    objects.extend(bed.service("a", "new").await);
+    objects.push(secret("a", "cert", &ca.leaf("tcp.example.com").make()));
+    let services = |share: u32| json!([{ "name": "old", "port": 80, "weight": 100 - share }, { "name": "new", "port": 80, "weight": share }]);
+    let both = |share: u32| {
+        let host = json!({ "fqdn": "tcp.example.com", "tls": { "secretName": "cert" } });
+        [
+            proxy(
+                "a",
+                "web",
+                &json!({ "virtualhost": { "fqdn": "web.example.com" }, "routes": [{ "services": services(share) }] }),
+            ),
+            proxy("a", "tcp", &json!({ "virtualhost": host, "tcpproxy": { "services": services(share) } })),
+        ]
+    };
+    bed.apply(objects.into_iter().chain(both(0))).await;
+    let fresh = Arc::new(AtomicU64::new(0));
+    let count = fresh.clone();
+    let load = bed.load(&bed.http, "web.example.com", "/").expect(move |answer| {
+        count.fetch_add(u64::from(answer.backend() == Some("new")), Ordering::Relaxed);
+        if answer.status == 200 { Ok(()) } else { Err(answer.status.to_string()) }
+    });
+    let load = load.start();
+    let streams = bed.load(&bed.https, "tcp.example.com", "/").start();
+    load.answered(50).await;
+    streams.answered(50).await;
+    assert_eq!(fresh.load(Ordering::Relaxed), 0);
+    let standing = bed.https.clone().host("tcp.example.com").connect().await.unwrap();
+    assert_eq!(standing.get("/").await.unwrap().backend(), Some("old"));
+    for share in [1, 10, 50, 90, 99, 100] {
+        bed.apply(both(share)).await;
+        load.answered(40).await;
+        streams.answered(40).await;
+    }
+    for client in [bed.http.clone().host("web.example.com"), bed.https.clone().host("tcp.example.com")] {
+        assert_eq!(client.get("/").await.unwrap().backend(), Some("new"));
+    }
+    // A connection that stood before keeps its backend.
+    assert_eq!(standing.get("/").await.unwrap().backend(), Some("old"));
+    assert!(fresh.load(Ordering::Relaxed) > 40);
+    load.stop().await.assert_nothing_lost();
+    let report = streams.stop().await;
+    report.assert_nothing_lost();
+    assert_eq!(report.retried, 0, "no connection was closed: {report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_is_deleted() {
+    let mut bed = Bed::start("proxy-namespace").await;
+    let ca = Ca::new("namespace");
+    let leaf = |name: &str| ca.leaf(name).make();
+    let host = |name: &str| json!({ "fqdn": name, "tls": { "secretName": "cert" } });
+    let mut stays = bed.service("stays", "steady").await;
+    stays.push(secret("stays", "cert", &leaf("stays.example.com")));
+    let include = json!([{ "name": "child", "namespace": "goes", "conditions": [{ "prefix": "/theirs" }] }]);
+    let mut spec = json!({ "virtualhost": host("stays.example.com"), "routes": routes("steady"), "includes": include });
+    spec["routes"][0]["permitInsecure"] = true.into();
+    stays.push(proxy("stays", "root", &spec));
+    bed.apply(stays).await;
+    let loads = [
+        bed.load(&bed.http, "stays.example.com", "/").start(),
+        bed.load(&bed.https.clone().trust(&ca), "stays.example.com", "/").start(),
+    ];
+    for round in 0..4 {
+        let mut goes = bed.service("goes", "going").await;
+        goes.push(secret("goes", "cert", &leaf("goes.example.com")));
+        goes.push(proxy("goes", "child", &json!({ "routes": routes("going") })));
+        goes.push(proxy(
+            "goes",
+            "root",
+            &json!({ "virtualhost": host("goes.example.com"), "routes": routes("going") }),
+        ));
+        let tcp = json!({ "services": [{ "name": "going", "port": 80 }] });
+        goes.push(proxy("goes", "tcp", &json!({ "virtualhost": host("tcp.example.com"), "tcpproxy": tcp })));
+        bed.apply(goes.clone()).await;
+        let theirs = bed.https.clone().host("stays.example.com");
+        assert_eq!(theirs.get("/theirs").await.unwrap().backend(), Some("going"));
+        // Objects of a namespace go one after another, in no order that anybody promised.
+        goes.rotate_left(round * 2 % 6);
+        for object in goes {
+            bed.remove([object]).await;
+        }
+        assert_eq!(theirs.get("/theirs").await.unwrap().status, 502);
+        for load in &loads {
+            load.answered(20).await;
+        }
+    }
+    for load in loads {
+        load.stop().await.assert_nothing_lost();
+    }
+}

@@ -1,0 +1,343 @@
+//! Nothing that stands in an HTTPProxy makes Envoy refuse anything: what Envoy would not take is told on the field that
+//! holds it, and everybody else is served.
+//!
+//! Arbitrary values go into every field; what comes out is loaded into a real Envoy, hundreds of roots at a time. Scopes are
+//! the packing, because a refusal then names the host that is to blame. The values are the same in every run unless
+//! `POISON_SEED` says otherwise.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::Object;
+use pipeline::{
+    Pipeline, Settings,
+    settings::{Bind, Packing},
+};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use testbed::{
+    Client, Net,
+    cases::{Backends, Proxy, object},
+    certs::Ca,
+};
+
+/// How many roots a batch has.
+const BATCH: usize = 300;
+/// How many batches are loaded one after the other.
+const BATCHES: u64 = 4;
+
+/// What has hurt others, and what looks as if it might.
+const NASTY: [&str; 44] = [
+    "",
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\0",
+    "\u{7f}",
+    "é",
+    "\u{202e}",
+    "💥",
+    "%",
+    "%%",
+    "%REQ(x)%",
+    "%REQ(",
+    "%START_TIME%",
+    "a\nb",
+    "a\r\nb: c",
+    "*",
+    "*.",
+    ".*",
+    "..",
+    "/",
+    "//",
+    "/../",
+    "/a?b",
+    "/a#b",
+    "?",
+    "[",
+    "(",
+    "\\",
+    "{",
+    "a;b",
+    "\"",
+    "null",
+    "-1",
+    "0",
+    "4294967296",
+    "1e308",
+    "a b",
+    "/%00",
+    "/a b",
+    ":path",
+    "host",
+    "Host",
+];
+const NUMBERS: [i64; 16] =
+    [i64::MIN, -1, 0, 1, 2, 10, 100, 200, 429, 503, 599, 600, 4096, 65_535, 4_294_967_296, i64::MAX];
+const DURATIONS: [&str; 14] =
+    ["0", "0s", "1ns", "1ms", "15s", "-1s", "1.5h", "infinity", "infinite", "8760h", "99999999h", "1e3s", "5", "s"];
+
+/// A source of choices that is the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+
+    fn of<T: Clone>(&mut self, list: &[T]) -> T {
+        list[self.roll(list.len())].clone()
+    }
+
+    /// A good value mostly, or anything.
+    fn text(&mut self, good: &[&str]) -> Value {
+        match self.roll(36) {
+            0..34 => self.of(good).into(),
+            34 => self.of(&NASTY).into(),
+            _ => {
+                let (part, times) = (self.of(&["a", "/a", "é", "a.", "%41", "(a|b)*"]), 1 + self.roll(9000));
+                part.repeat(times).into()
+            }
+        }
+    }
+
+    fn duration(&mut self) -> Value {
+        if self.roll(12) == 0 { self.of(&DURATIONS).into() } else { self.text(&["1s", "15s", "infinity"]) }
+    }
+
+    fn number(&mut self, good: &[i64]) -> Value {
+        if self.roll(24) == 0 { self.of(&NUMBERS).into() } else { self.of(good).into() }
+    }
+
+    fn list(&mut self, most: usize, mut one: impl FnMut(&mut Dice) -> Value) -> Value {
+        (0..self.roll(most + 1)).map(|_| one(self)).collect::<Vec<_>>().into()
+    }
+
+    /// A map in which each field is there with one chance in `rare`.
+    fn map(&mut self, rare: usize, fields: &[(&str, fn(&mut Dice) -> Value)]) -> Value {
+        let mut map = serde_json::Map::new();
+        for (name, make) in fields {
+            if self.roll(rare) == 0 {
+                map.insert((*name).to_owned(), make(self));
+            }
+        }
+        map.into()
+    }
+}
+
+fn header(dice: &mut Dice) -> Value {
+    let name = dice.text(&["x-a", "x-b", ":method", ":authority", "cookie"]);
+    let operator = dice.of(&["present", "notpresent", "contains", "notcontains", "exact", "notexact", "regex"]);
+    let value = if operator.ends_with("present") { true.into() } else { dice.text(&["a", "b", "a.*"]) };
+    json!({ "name": name, operator: value, "ignoreCase": dice.roll(2) == 0, "treatMissingAsEmpty": dice.roll(2) == 0 })
+}
+
+fn query(dice: &mut Dice) -> Value {
+    let name = dice.text(&["q", "r"]);
+    let operator = dice.of(&["exact", "prefix", "suffix", "regex", "contains", "present"]);
+    let value = if operator == "present" { true.into() } else { dice.text(&["a", "b", "a.*"]) };
+    json!({ "name": name, operator: value, "ignoreCase": dice.roll(2) == 0 })
+}
+
+fn conditions(dice: &mut Dice) -> Value {
+    let kind = dice.of(&["prefix", "exact", "regex"]);
+    let mut list = vec![json!({ kind: dice.text(&["/a", "/b/", "/c.*", "/d[0-9]+"]) })];
+    if dice.roll(3) == 0 {
+        list.push(json!({ "header": header(dice) }));
+    }
+    if dice.roll(3) == 0 {
+        list.push(json!({ "queryParameter": query(dice) }));
+    }
+    list.into()
+}
+
+fn headers(dice: &mut Dice) -> Value {
+    let set = dice.list(2, |dice| {
+        json!({ "name": dice.text(&["x-a", "x-b", "Host"]), "value": dice.text(&["a", "%REQ(x)%", "100%", "%HOSTNAME%"]) })
+    });
+    json!({ "set": set, "remove": dice.list(2, |dice| dice.text(&["x-c", "x-d"])) })
+}
+
+fn cookies(dice: &mut Dice) -> Value {
+    dice.list(2, |dice| {
+        json!({
+            "name": dice.text(&["id", "__Host-a"]), "pathRewrite": { "value": dice.text(&["/", "/a"]) },
+            "domainRewrite": { "value": dice.text(&["a.example.com"]) }, "sameSite": dice.text(&["Strict", "None"]),
+        })
+    })
+}
+
+fn limit(dice: &mut Dice) -> Value {
+    let headers = dice.list(2, |dice| json!({ "name": dice.text(&["x-a"]), "value": dice.text(&["a", "50%"]) }));
+    json!({ "local": { "requests": dice.number(&[1, 100]), "unit": dice.text(&["second", "minute", "hour"]),
+        "burst": dice.number(&[0, 5]), "responseStatusCode": dice.number(&[429, 503]), "responseHeadersToAdd": headers } })
+}
+
+fn clients(dice: &mut Dice) -> Value {
+    let ranges = ["127.0.0.1", "10.0.0.0/8", "::/0", "2001:db8::/32"];
+    dice.list(2, |dice| json!({ "source": dice.text(&["Peer", "Remote"]), "cidr": dice.text(&ranges) }))
+}
+
+fn balance(dice: &mut Dice) -> Value {
+    let hashes = dice.list(2, |dice| match dice.roll(3) {
+        0 => json!({ "headerHashOptions": { "headerName": dice.text(&["x-a"]) }, "terminal": true }),
+        1 => json!({ "queryParameterHashOptions": { "parameterName": dice.text(&["q"]) } }),
+        _ => json!({ "hashSourceIP": true }),
+    });
+    let strategies = ["RoundRobin", "Random", "WeightedLeastRequest", "Cookie", "RequestHash"];
+    json!({ "strategy": dice.text(&strategies), "requestHashPolicies": hashes })
+}
+
+fn health(dice: &mut Dice) -> Value {
+    let statuses = dice.list(2, |dice| json!({ "start": dice.number(&[200, 404]), "end": dice.number(&[300, 500]) }));
+    json!({ "path": dice.text(&["/", "/health"]), "host": dice.text(&["a.example.com"]), "expectedStatuses": statuses,
+        "intervalSeconds": dice.number(&[5, 60]), "timeoutSeconds": dice.number(&[1]),
+        "unhealthyThresholdCount": dice.number(&[3]), "healthyThresholdCount": dice.number(&[1]) })
+}
+
+fn services(dice: &mut Dice) -> Value {
+    dice.list(3, |dice| {
+        let mut service = dice.map(
+            5,
+            &[
+                ("weight", |dice| dice.number(&[0, 1, 50])),
+                ("mirror", |_| true.into()),
+                ("protocol", |dice| dice.text(&["h2", "h2c", "tls"])),
+                ("healthPort", |dice| dice.number(&[80])),
+                ("requestHeadersPolicy", headers),
+                ("responseHeadersPolicy", headers),
+                ("cookieRewritePolicies", cookies),
+                ("slowStartPolicy", |dice| {
+                    json!({ "window": dice.duration(), "aggression": dice.text(&["1.0", "0.5"]), "minWeightPercent": dice.number(&[10]) })
+                }),
+                ("validation", |dice| json!({ "caSecret": "ca", "subjectName": dice.text(&["backend"]) })),
+            ],
+        );
+        service["name"] = dice.text(&["good"]);
+        service["port"] = dice.number(&[80]);
+        service
+    })
+}
+
+fn route(dice: &mut Dice) -> Value {
+    let mut route = dice.map(
+        6,
+        &[
+            ("enableWebsockets", |_| true.into()),
+            ("ipAllowPolicy", clients),
+            ("ipDenyPolicy", clients),
+            ("timeoutPolicy", |dice| json!({ "response": dice.duration(), "idle": dice.duration(), "idleConnection": dice.duration() })),
+            ("retryPolicy", |dice| {
+                let on = dice.list(3, |dice| dice.text(&["5xx", "gateway-error", "retriable-status-codes"]));
+                json!({ "count": dice.number(&[-1, 0, 3]), "perTryTimeout": dice.duration(), "retryOn": on,
+                    "retriableStatusCodes": dice.list(2, |dice| dice.number(&[503])) })
+            }),
+            ("healthCheckPolicy", health),
+            ("loadBalancerPolicy", balance),
+            ("pathRewritePolicy", |dice| {
+                json!({ "replacePrefix": dice.list(2, |dice| json!({ "prefix": dice.text(&["/a"]), "replacement": dice.text(&["/", "/z"]) })) })
+            }),
+            ("requestHeadersPolicy", headers),
+            ("responseHeadersPolicy", headers),
+            ("cookieRewritePolicies", cookies),
+            ("rateLimitPolicy", limit),
+            ("internalRedirectPolicy", |dice| {
+                json!({ "maxInternalRedirects": dice.number(&[1, 3]), "redirectResponseCodes": dice.list(2, |dice| dice.number(&[301, 302])),
+                    "allowCrossSchemeRedirect": dice.text(&["Always", "Never", "SafeOnly"]) })
+            }),
+        ],
+    );
+    route["conditions"] = conditions(dice);
+    match dice.roll(5) {
+        0 => {
+            let redirect = json!({ "scheme": dice.text(&["http", "https"]), "hostname": dice.text(&["b.example.com"]),
+                "port": dice.number(&[80, 8443]), "statusCode": dice.number(&[301, 302, 308]), "path": dice.text(&["/z"]) });
+            route["requestRedirectPolicy"] = redirect;
+        }
+        1 => {
+            route["directResponsePolicy"] =
+                json!({ "statusCode": dice.number(&[200, 404]), "body": dice.text(&["hello"]) })
+        }
+        _ => route["services"] = services(dice),
+    }
+    route
+}
+
+fn root(dice: &mut Dice, number: usize) -> Value {
+    let mut host = dice.map(
+        8,
+        &[
+            ("corsPolicy", |dice| {
+                let origins = ["*", "https://a.example.com", "https://.*"];
+                json!({ "allowOrigin": dice.list(2, |dice| dice.text(&origins)), "allowMethods": dice.list(2, |dice| dice.text(&["GET"])),
+                    "allowHeaders": dice.list(2, |dice| dice.text(&["x-a"])), "maxAge": dice.duration() })
+            }),
+            ("rateLimitPolicy", limit),
+            ("ipAllowPolicy", clients),
+            ("ipDenyPolicy", clients),
+        ],
+    );
+    let name = format!("p{number}.example.com");
+    host["fqdn"] = if dice.roll(10) == 0 { dice.text(&["*.wide.example.com"]) } else { name.as_str().into() };
+    let mut spec = json!({ "routes": dice.list(4, route) });
+    if dice.roll(4) == 0 {
+        let pass = dice.roll(2) == 0;
+        host["tls"] = if pass { json!({ "passthrough": true }) } else { json!({ "secretName": dice.text(&["cert"]) }) };
+        if dice.roll(2) == 0 {
+            spec["tcpproxy"] = json!({ "services": services(dice), "loadBalancerPolicy": balance(dice), "healthCheckPolicy": health(dice) });
+        }
+    }
+    spec["virtualhost"] = host;
+    json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "spec": spec,
+        "metadata": { "name": format!("p{number}"), "namespace": "good" } })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing() {
+    let address = Net::here().unwrap().address();
+    let bind = |port| Bind { address: address.into(), port };
+    let (http, https, stats) = (bind(8080), bind(8443), bind(8002));
+    let settings = Settings { http, https, stats, admin_port: 0, packing: Packing::Scoped, ..Settings::default() };
+    let mut proxy = Proxy::start("proxies").await.unwrap();
+    let mut backends = Backends::new();
+    let kept = good(&mut backends).await;
+    let client = Client::new(SocketAddr::new(address.into(), 8080)).host("good.example.org");
+    let seed: u64 = std::env::var("POISON_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    for batch in 0..BATCHES {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (batch + 1));
+        let mut pipeline = Pipeline::new(&settings);
+        for object in kept.iter().cloned().chain((0..BATCH).map(|number| object(&root(&mut dice, number)))) {
+            pipeline.put(&object.key(), Some(object));
+        }
+        let output = pipeline.settle();
+        assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
+        let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
+        println!("batch {batch}: {fine} of {BATCH} are fine as they are");
+        proxy.replace(output.xds.upserts).await.unwrap();
+        let answer = client.get("/").await.unwrap();
+        assert_eq!((answer.status.as_u16(), answer.backend()), (200, Some("good/good")));
+    }
+}
+
+/// A host that must be served whatever others write, and what they all refer to.
+async fn good(backends: &mut Backends) -> Vec<Object> {
+    let address = backends.named("good/good").await.unwrap();
+    let meta = |name: &str| json!({ "namespace": "good", "name": name });
+    let ca = Ca::new("poison");
+    let leaf = ca.leaf("a.example.com").make();
+    let slice = json!({ "namespace": "good", "name": "good", "labels": { "kubernetes.io/service-name": "good" } });
+    let objects = [
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta("good"), "spec": { "ports": [{ "port": 80 }] } }),
+        json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": slice, "addressType": "IPv4",
+            "ports": [{ "port": 80 }], "endpoints": [{ "addresses": [address] }] }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": meta("cert"),
+            "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("ca"), "stringData": { "ca.crt": ca.pem() } }),
+        json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta("good"),
+            "spec": { "virtualhost": { "fqdn": "good.example.org" }, "routes": [{ "services": [{ "name": "good", "port": 80 }] }] } }),
+    ];
+    objects.iter().map(object).collect()
+}
