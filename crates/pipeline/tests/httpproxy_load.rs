@@ -213,6 +213,13 @@ async fn weights_move_from_none_to_all() {
     for client in [bed.http.clone().host("web.example.com"), bed.https.clone().host("tcp.example.com")] {
         assert_eq!(client.get("/").await.unwrap().backend(), Some("new"));
     }
+    // Other hosts come and go beside it, each a change of the listener.
+    for round in 0..5 {
+        let host = json!({ "fqdn": format!("other-{round}.example.com"), "tls": { "passthrough": true } });
+        let other = proxy("a", "other", &json!({ "virtualhost": host, "tcpproxy": { "services": services(50) } }));
+        bed.apply([other]).await;
+        streams.answered(20).await;
+    }
     // A connection that stood before keeps its backend.
     assert_eq!(standing.get("/").await.unwrap().backend(), Some("old"));
     assert!(fresh.load(Ordering::Relaxed) > 40);

@@ -77,6 +77,9 @@ const NUMBERS: [i64; 16] =
 const DURATIONS: [&str; 14] =
     ["0", "0s", "1ns", "1ms", "15s", "-1s", "1.5h", "infinity", "infinite", "8760h", "99999999h", "1e3s", "5", "s"];
 
+/// What makes the value of a field.
+type Make = fn(&mut Dice) -> Value;
+
 /// A source of choices that is the same in every run.
 struct Dice(u64);
 
@@ -117,7 +120,7 @@ impl Dice {
     }
 
     /// A map in which each field is there with one chance in `rare`.
-    fn map(&mut self, rare: usize, fields: &[(&str, fn(&mut Dice) -> Value)]) -> Value {
+    fn map(&mut self, rare: usize, fields: &[(&str, Make)]) -> Value {
         let mut map = serde_json::Map::new();
         for (name, make) in fields {
             if self.roll(rare) == 0 {
