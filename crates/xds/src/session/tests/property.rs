@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::envoy::Envoy;
 use super::*;
-use crate::resource::Role;
+use crate::resource::{Ref, Role};
 
 #[derive(Clone, Debug)]
 enum Edit {
@@ -332,7 +332,10 @@ impl Game {
             // it is not known what that uses.
             let kept = !self.world.stand_ins.is_empty() && matches!(kind, Kind::Cluster | Kind::Endpoints);
             let partial = self.desk.style == Style::Sotw && (!kind.is_full_state() || self.envoy.uses(name));
-            let stays = partial || kept && (self.cut || self.envoy.uses(name));
+            // A cluster that is withheld stays as it was, and so do its endpoints.
+            let fed = Ref::To(Kind::Endpoints, name.clone());
+            let feeds = *kind == Kind::Endpoints && self.envoy.held.values().any(|entry| entry.refs.contains(&fed));
+            let stays = partial || feeds || kept && (self.cut || self.envoy.uses(name));
             assert!(stays || resources.contains_key(&(*kind, name.clone())), "{kind} {name} was never removed");
         }
         let stays = self.envoy.held.keys().any(|(kind, name)| !resources.contains_key(&(*kind, name.clone())));
