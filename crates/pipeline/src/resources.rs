@@ -234,7 +234,12 @@ impl Derived for TcpResources {
         let units = units.into_iter().filter_map(|unit| reads.get::<Units>(unit));
         let authors = units.map(|unit| unit.subject.clone()).collect();
         let resource = Resource { refs, ..Resource::new(tcp_name(key), &message) };
-        Some(resource.or_stand_in(Kind::Extension, authors, None, reads))
+        // A listener waits for every chain, so there must be one, which leads nowhere.
+        let nowhere = || {
+            let proxy = TcpProxy { clusters: Vec::new(), ..TcpProxy::clone(proxy) };
+            listener::tcp::proxy(&key.1, &proxy, &self.0.https_settings).encode_to_vec().into()
+        };
+        Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
     }
 }
 

@@ -111,6 +111,48 @@ fn a_removal_in_a_refused_response_is_sent_again() {
     assert_eq!(desk.settle(), ["lds -b"]);
 }
 
+fn stand_in(name: &str, body: &str) -> Resource {
+    resource(Kind::Route, name, body).standing_in()
+}
+
+#[test]
+fn a_stand_in_is_for_those_who_have_nothing() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![route("a", "1", &[])], &[]);
+    desk.subscribe(Kind::Route, &["a", "b"]);
+    desk.settle();
+    desk.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
+    assert_eq!(desk.settle(), ["rds b"], "who has something keeps it");
+    assert_eq!(desk.session.pending(Kind::Route), 0, "and is in step");
+    desk.publish(vec![stand_in("b", "very sorry")], &[]);
+    assert_eq!(desk.settle(), ["rds b"], "a stand-in follows another");
+    desk.publish(vec![route("a", "2", &[]), route("b", "2", &[])], &[]);
+    assert_eq!(desk.settle(), ["rds a b"], "what is mended is for everybody");
+}
+
+#[test]
+fn who_comes_back_with_something_keeps_it() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
+    desk.resume(Kind::Route, &["a", "b"], &[("a", 7)]);
+    assert_eq!(desk.settle(), ["rds b"]);
+    assert_eq!(desk.session.pending(Kind::Route), 0);
+}
+
+#[test]
+fn nothing_waits_for_a_cluster_that_is_withheld() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![Resource::withheld(Kind::Cluster, "bad"), cluster("good", "1"), endpoints("good", "e")], &[]);
+    desk.publish(vec![route("a", "1", &["bad"]), Resource::withheld(Kind::Endpoints, "bad")], &[]);
+    desk.subscribe(Kind::Cluster, &[]);
+    assert_eq!(desk.settle(), ["cds good"]);
+    desk.subscribe(Kind::Endpoints, &["good", "bad"]);
+    assert_eq!(desk.settle(), ["eds good", "eds -bad"], "who asks by name is told that there is nothing");
+    desk.subscribe(Kind::Route, &["a"]);
+    assert_eq!(desk.settle(), ["rds a"]);
+    Kind::ALL.into_iter().for_each(|kind| assert_eq!(desk.session.pending(kind), 0, "{kind}"));
+}
+
 #[test]
 fn what_a_client_refused_before_it_left_is_not_sent_when_it_is_back() {
     let mut desk = Desk::new(Style::Delta);
