@@ -152,10 +152,13 @@ impl Replicas {
         self.standings(question).into_values().fold(Tally::default(), Tally::plus)
     }
 
-    /// Whether proxies serve all of it: at least one has each, and all that are not stuck. One of many that refuses is its
-    /// own problem.
+    /// Whether proxies serve all of it: at least one has each, and all that are not stuck, of every replica that is known.
+    /// One of many that refuses is its own problem.
     pub fn programmed<'q>(&self, questions: impl IntoIterator<Item = &'q Question>) -> bool {
-        questions.into_iter().all(|question| xds::judge(&self.standings(question)) == Some(true))
+        questions.into_iter().all(|question| {
+            let (standings, is_complete) = self.0.sum(question);
+            is_complete && xds::judge(&standings) == Some(true)
+        })
     }
 
     /// Changes whenever a count may have changed that was asked for.

@@ -15,7 +15,7 @@ use engine::{Divergence, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, ObjectKey};
 use model::{ObjectRef, Verdict};
-use pipeline::{Output, Pipeline};
+use pipeline::{Carrier, Output, Pipeline};
 use replicas::{Replicas, Rulings, Shared};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
@@ -31,6 +31,8 @@ pub struct News<'a> {
     pub problems: &'a BTreeMap<Subject, Vec<Problem>>,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: &'a [(ObjectRef, Option<Arc<Vec<Verdict>>>)],
+    /// What carries each object, where that has changed; nothing for those that are no longer ours.
+    pub carriers: &'a [(ObjectRef, Option<Arc<Vec<Carrier>>>)],
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
     pub objects: Vec<(ObjectKey, Option<Object>)>,
     /// Where objects stand in files.
@@ -139,6 +141,7 @@ impl Control {
             tell(News {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
+                carriers: &output.carriers,
                 objects: brought.objects,
                 origins: &self.origins,
                 pipeline: &self.pipeline,

@@ -15,6 +15,7 @@ mod listen;
 #[cfg(test)]
 mod page;
 pub mod plan;
+mod programmed;
 mod report;
 mod tasks;
 
@@ -40,6 +41,7 @@ use crate::problem::Coded;
 use crate::signals;
 use listen::Listeners;
 use plan::Plan;
+use programmed::Programmed;
 use report::Desk;
 use tasks::Tasks;
 
@@ -69,7 +71,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
-    let mut desk = Desk::new(reporter, recorder, readiness.task("the first build"));
+    let programmed = Programmed::new(server.clone(), Fleet::Shared);
+    let first_build = readiness.task("the first build");
+    let mut desk = Desk::new(reporter.clone(), programmed.clone(), recorder, first_build);
 
     let mut registry = Registry::default();
     BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
@@ -96,9 +100,10 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     });
     tasks.spawn_ending("the talk between replicas", replicas.clone().run(stop.clone().cancelled_owned()));
     if let Some(election) = election {
-        tasks.spawn_ending("the place among replicas", place(election.holder(), replicas));
+        tasks.spawn_ending("the place among replicas", place(election.holder(), replicas.clone()));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()));
     }
+    tasks.spawn_ending("the word of what proxies have", programmed.run(replicas.clone(), leadership, reporter));
     tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()));
     tasks.spawn("the xDS server", {
         let stop = stop.clone();

@@ -24,7 +24,7 @@ pub const PROGRAMMED: &str = "Programmed";
 const LONGEST: usize = 8 * 1024;
 
 /// What must be written so that the object says what it should, if anything. `programmed` is whether proxies have all of
-/// it; nothing where that is not known, and then nothing is said about it.
+/// it; nothing where that is not known, and then nothing new is said about it.
 pub(crate) fn change(
     object: &HttpProxy,
     verdicts: Option<&[Verdict]>,
@@ -67,6 +67,9 @@ pub fn status(
     let nothing = HttpProxyStatus::default();
     let said = object.status.ok().unwrap_or(&nothing);
     let generation = object.meta.generation;
+    // What was true of this very form of the object stays said: a proxy that joins takes nothing back, nor does a restart.
+    let so_far = condition(said, PROGRAMMED).filter(|condition| condition.observed_generation == Some(generation));
+    let programmed = programmed.or_else(|| so_far.map(|condition| &*condition.status == "True"));
     let errors = findings(verdicts, Severity::Error);
     let warnings = findings(verdicts, Severity::Warning);
     let count = verdicts.iter().filter(|verdict| verdict.severity() == Severity::Error).count();

@@ -22,6 +22,8 @@ pub struct Report {
     pub verdicts: Vec<(ObjectRef, Said)>,
     /// Everything that the source now finds wrong with each of these objects; an empty list says that it is mended.
     pub problems: Vec<(ObjectKey, Vec<Verdict>)>,
+    /// The objects of which it is news that proxies have all of them, or that they do not.
+    pub programmed: Vec<(ObjectRef, bool)>,
     /// Whether every source has said everything it knows. It stays so; before, nothing is written.
     pub synced: bool,
 }
@@ -47,6 +49,7 @@ pub(crate) struct Waiting {
     pub objects: HashMap<ObjectKey, Option<Object>>,
     pub verdicts: HashMap<ObjectRef, Said>,
     pub problems: HashMap<ObjectKey, Vec<Verdict>>,
+    pub programmed: HashMap<ObjectRef, bool>,
     pub synced: bool,
 }
 
@@ -58,6 +61,7 @@ impl Reporter {
             waiting.objects.extend(report.objects.into_iter().filter(|(key, _)| wants(key.kind)));
             waiting.verdicts.extend(report.verdicts);
             waiting.problems.extend(report.problems);
+            waiting.programmed.extend(report.programmed);
             waiting.synced |= report.synced;
         }
         self.0.filled.notify_one();

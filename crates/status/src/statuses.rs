@@ -59,6 +59,8 @@ struct Entry {
     object: Option<Object>,
     /// The verdicts about it; nothing if it is not ours.
     said: Said,
+    /// Proxies have all of it, as it is now.
+    programmed: bool,
     /// Since when it has not said what it should.
     behind: Option<Instant>,
     in_flight: bool,
@@ -147,6 +149,14 @@ impl Statuses {
         if entry.object.is_none() && entry.said.is_none() && !entry.in_flight {
             self.entries.remove(key);
         } else {
+            self.review(key, now);
+        }
+    }
+
+    /// Whether proxies have all of an object.
+    pub fn program(&mut self, key: &ObjectKey, programmed: bool, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.programmed = programmed;
             self.review(key, now);
         }
     }
@@ -264,7 +274,7 @@ impl Statuses {
             Object::Ingress(ingress) => ingress::change(ingress, entry.said.is_some(), addresses)?,
             Object::HttpProxy(_, proxy) => {
                 let verdicts = entry.said.as_ref().map(|verdicts| verdicts.as_slice());
-                http_proxy::change(proxy, verdicts, addresses, None)?
+                http_proxy::change(proxy, verdicts, addresses, entry.programmed.then_some(true))?
             }
             _ => return None,
         };

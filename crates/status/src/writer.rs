@@ -110,6 +110,11 @@ impl Writer {
             work.statuses.claim(&key, verdicts.clone(), now);
             work.announcements.translated(&key, verdicts, is_new, now);
         }
+        for (object, programmed) in waiting.programmed {
+            if let Some(key) = key(&object) {
+                work.statuses.program(&key, programmed, now);
+            }
+        }
         for (key, verdicts) in waiting.problems {
             work.announcements.read(&key, verdicts, is_new, now);
         }

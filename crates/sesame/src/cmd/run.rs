@@ -182,6 +182,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     terminal.tell(&News {
         problems: &batch.problems,
         verdicts: &verdicts,
+        carriers: &[],
         objects: Vec::new(),
         origins: &origins,
         pipeline: &pipeline,

@@ -10,11 +10,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tracing::{info, warn};
 use xds::Event;
 
+use super::programmed::Programmed;
 use crate::control::News;
 
 /// The desk that news passes.
 pub struct Desk {
     reporter: Reporter,
+    programmed: Programmed,
     recorder: Recorder,
     /// Done with the first news after everything was known.
     first_build: Option<Task>,
@@ -22,8 +24,8 @@ pub struct Desk {
 
 impl Desk {
     /// A desk that nothing has passed.
-    pub fn new(reporter: Reporter, recorder: Recorder, first_build: Task) -> Self {
-        Self { reporter, recorder, first_build: Some(first_build) }
+    pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
+        Self { reporter, programmed, recorder, first_build: Some(first_build) }
     }
 
     /// Passes on what a batch brought.
@@ -54,6 +56,7 @@ impl Desk {
             problems: problems.collect(),
             objects: news.objects,
             verdicts: news.verdicts.to_vec(),
+            programmed: self.programmed.take(news.carriers),
             synced: news.is_synced,
         });
         if news.is_synced

@@ -111,6 +111,20 @@ impl Bed {
         Load::of(Client::new(self.http()).host(host).get("/")).per_second(200).start()
     }
 
+    /// What a path of a host answers now.
+    pub async fn status_of(&self, host: &str, path: &str) -> u16 {
+        Client::new(self.http()).host(host).get(path).await.unwrap().status.as_u16()
+    }
+
+    /// The status of an HTTPProxy.
+    pub async fn proxy_status(&self, namespace: &str, name: &str) -> serde_json::Value {
+        let kind = kube::core::GroupVersionKind::gvk("projectcontour.io", "v1", "HTTPProxy");
+        let resource = kube::core::ApiResource::from_gvk_with_plural(&kind, "httpproxies");
+        let client = self.api.client().unwrap();
+        let proxies = kube::Api::<kube::core::DynamicObject>::namespaced_with(client, namespace, &resource);
+        proxies.get(name).await.unwrap().data["status"].take()
+    }
+
     /// Waits until a host answers with a status.
     pub async fn answers(&self, host: &str, expected: u16) {
         let probe = async || match Client::new(self.http()).host(host).get("/").await {

@@ -78,3 +78,47 @@ async fn what_is_wrong_is_said_by_an_event_with_the_code_the_field_and_what_to_d
     assert!(message.contains("SES3001") && message.contains("spec.rules[0].http.paths[0].backend"), "{message}");
     assert_eq!(event.type_.as_deref(), Some("Warning"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_httpproxy_is_programmed_once_proxies_have_it_and_stays_so_after_a_restart() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("programmed").await.unwrap();
+    bed.api.apply(&service(&namespace, "web", &backend)).await.unwrap();
+    let proxy = |path: &str| {
+        format!(
+            "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
+             virtualhost: {{fqdn: web.example.com}}\n  routes: [{{conditions: [{{prefix: {path}}}], services: [{{name: web, \
+             port: 80}}]}}]\n"
+        )
+    };
+    let first = bed.replica("sesame-0").await.ready().await;
+    bed.api.apply(&proxy("/")).await.unwrap();
+    let valid = async |generation: i64, programmed: Option<&str>| {
+        let status = bed.proxy_status(&namespace, "web").await;
+        let of = |name: &str| {
+            let all = status["conditions"].as_array().cloned().unwrap_or_default();
+            all.into_iter().find(|condition| condition["type"] == name && condition["observedGeneration"] == generation)
+        };
+        let is_valid = of("Valid").is_some_and(|condition| condition["status"] == "True");
+        let said = of("Programmed").map(|condition| condition["status"].as_str().unwrap_or_default().to_owned());
+        if is_valid && said.as_deref() == programmed { Ok(()) } else { Err(status.to_string()) }
+    };
+    // There is no proxy that could have it.
+    eventually("the word that it is valid", PATIENCE, async || valid(1, None).await).await.unwrap();
+    let envoy = bed.envoy(first.xds()).await;
+    envoy.ready().await.unwrap();
+    eventually("the word that proxies have it", PATIENCE, async || valid(1, Some("True")).await).await.unwrap();
+    bed.api.apply(&proxy("/new")).await.unwrap();
+    eventually("the same of its next form", PATIENCE, async || valid(2, Some("True")).await).await.unwrap();
+    assert_eq!(bed.status_of("web.example.com", "/new").await, 200, "what is programmed is served");
+    let before = bed.proxy_status(&namespace, "web").await;
+    envoy.kill().await.unwrap();
+    assert!(first.process.stop(PATIENCE).await.unwrap().success());
+    let second = bed.replica("sesame-1").await.ready().await;
+    second.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
+    bed.api.apply(&app(&namespace, "last", &backend)).await.unwrap();
+    second.expect_metric("sesame_status_writes_total", "Ingress", |writes| writes == 1.0).await;
+    assert_eq!(bed.proxy_status(&namespace, "web").await, before, "a restart takes nothing back");
+    assert_eq!(second.metric("sesame_status_writes_total", "HTTPProxy").await, 0.0, "nor does it write it again");
+}
