@@ -1,7 +1,7 @@
 //! TLS hosts: which certificate and settings a host has when several objects say so, and which hosts share a chain.
 
 use model::{
-    Code, Host, Verdict,
+    Code, Host, SecretId, Verdict,
     tls::{Chain, Handling, Termination},
     unit::TlsPiece,
 };
@@ -11,6 +11,8 @@ use model::{
 pub struct Assembled {
     /// What is done with its connections.
     pub handling: Handling,
+    /// The certificate that it shows, where it shows one.
+    pub certificate: Option<SecretId>,
     /// A verdict for each piece that asked for something else.
     pub lost: Vec<Verdict>,
 }
@@ -23,7 +25,13 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
         let why = format!("TLS of host {host}: the certificate and settings of {} are served", winner.origin);
         Verdict::new(Code::CertificateConflict, loser.origin.clone(), why)
     });
-    Some(Assembled { handling: winner.handling.clone(), lost: lost.collect() })
+    let handling = winner.handling.clone();
+    let termination = match &handling {
+        Handling::Http(termination) => Some(termination),
+        Handling::Tcp(proxy) => proxy.termination.as_ref(),
+    };
+    let certificate = termination.map(|termination| termination.certificate.clone());
+    Some(Assembled { handling, certificate, lost: lost.collect() })
 }
 
 /// The chain of hosts that have a termination in common.

@@ -12,4 +12,5 @@ pub mod name;
 pub mod packing;
 pub mod route;
 pub mod secret;
+mod splice;
 pub mod virtual_host;

@@ -2,7 +2,7 @@
 //!
 //! A route's edit never comes here: routes, certificates and endpoints are asked for by name. Only a listener's own
 //! settings and the set of TLS chains stand in it, and a TLS host that joins a chain changes nothing but the map from
-//! server names to chains, which Envoy updates in place.
+//! server names to chains, which Envoy updates in place. Chains are encoded one by one, when they change.
 
 pub mod access_log;
 pub mod admin;
@@ -13,7 +13,8 @@ pub mod sni;
 pub mod tcp;
 pub mod tls;
 
-use crate::{endpoints::socket, name, packing::Arrangement};
+use crate::{endpoints::socket, name, packing::Arrangement, splice};
+use bytes::{Bytes, BytesMut};
 use envoy_api::{
     any,
     envoy::{
@@ -28,85 +29,78 @@ use envoy_api::{
         },
         extensions::filters::listener::{proxy_protocol::v3::ProxyProtocol, tls_inspector::v3::TlsInspector},
     },
+    xds::r#type::matcher::v3::Matcher,
 };
-use model::{
-    ListenerId, RouteTableId,
-    listener::{ConnectionSettings, Security},
-    tls::{Chain, TcpChain},
-};
+use model::{ListenerId, RouteTableId, listener::ConnectionSettings};
+use prost::Message;
 
-/// The filter chains of a TLS listener.
-#[derive(Clone, Debug, Default)]
-pub struct Chains {
-    /// Those whose requests are looked at.
-    pub http: Vec<Chain>,
-    /// Those whose connections are passed on.
-    pub tcp: Vec<TcpChain>,
-    /// That for clients that name no host, or one that no other chain has.
-    pub fallback: Option<Chain>,
+/// The number of `Listener.filter_chains`.
+const FILTER_CHAINS: u32 = 3;
+/// The number of `Listener.default_filter_chain`.
+const DEFAULT_FILTER_CHAIN: u32 = 25;
+
+/// A listener in the clear, whose hosts travel so.
+pub fn plain(listener: &model::Listener, arrangement: Arrangement) -> Listener {
+    let table = RouteTableId { listener: listener.id.clone(), termination: None };
+    let chain = FilterChain { filters: vec![http(listener, &table, arrangement)], ..Default::default() };
+    Listener { filter_chains: vec![chain], ..head(listener) }
 }
 
-/// The listener in the clear, or under TLS with these chains; how the hosts of each travel is told by its route table.
-pub fn listener(
+/// A listener under TLS, encoded: its [chains](chain), that for all other names, and [what leads to each](sni).
+pub fn encrypted<'a>(
     listener: &model::Listener,
-    chains: &Chains,
-    arrangement: impl Fn(&RouteTableId) -> Arrangement,
-) -> Listener {
+    chains: impl Iterator<Item = &'a Bytes>,
+    fallback: Option<&Bytes>,
+    names: Matcher,
+) -> Bytes {
+    let mut head = Listener { filter_chain_matcher: Some(names), ..head(listener) };
+    let inspector = TlsInspector {
+        enable_ja3_fingerprinting: listener.connections.ja3.then(|| true.into()),
+        enable_ja4_fingerprinting: listener.connections.ja4.then(|| true.into()),
+        ..Default::default()
+    };
+    head.listener_filters.push(listener_filter("envoy.filters.listener.tls_inspector", any(&inspector)));
+    let mut bytes = BytesMut::from(&head.encode_to_vec()[..]);
+    chains.for_each(|chain| splice::append(&mut bytes, FILTER_CHAINS, chain));
+    if let Some(chain) = fallback {
+        splice::append(&mut bytes, DEFAULT_FILTER_CHAIN, chain);
+    }
+    bytes.freeze()
+}
+
+/// The chain of a listener under TLS whose requests are looked up in this table, encoded; its hosts travel so.
+pub fn chain(listener: &model::Listener, table: &RouteTableId, arrangement: Arrangement) -> Option<Bytes> {
+    let termination = table.termination.as_ref()?;
+    let chain = FilterChain {
+        name: chain_name(table)?,
+        filters: vec![http(listener, table, arrangement)],
+        transport_socket: Some(tls::transport_socket(termination, listener)),
+        ..Default::default()
+    };
+    Some(chain.encode_to_vec().into())
+}
+
+/// The name of that chain.
+pub fn chain_name(table: &RouteTableId) -> Option<String> {
+    let termination = table.termination.as_ref()?;
+    let is_fallback = table.listener == ListenerId::fallback();
+    Some(if is_fallback { name::FALLBACK_CHAIN.to_owned() } else { termination.to_string() })
+}
+
+/// All of a listener but its chains.
+fn head(listener: &model::Listener) -> Listener {
     let mut listener_filters = Vec::new();
     if listener.http.proxy_protocol {
         listener_filters.push(listener_filter("envoy.filters.listener.proxy_protocol", any(&ProxyProtocol::default())));
     }
-    let built = Listener {
+    Listener {
         name: listener.id.to_string(),
         address: Some(socket(&listener.address.to_string(), listener.port)),
         per_connection_buffer_limit_bytes: Some(listener.connections.buffer.into()),
         socket_options: keepalive().into_iter().chain(marks(listener)).collect(),
         connection_balance_config: listener.connections.even_balance.then(evenly),
         max_connections_to_accept_per_socket_event: listener.connections.accepted_at_once.map(Into::into),
-        ..Default::default()
-    };
-    match listener.security {
-        Security::Plain => Listener { listener_filters, filter_chains: vec![plain(listener, arrangement)], ..built },
-        Security::Tls => {
-            let inspector = TlsInspector {
-                enable_ja3_fingerprinting: listener.connections.ja3.then(|| true.into()),
-                enable_ja4_fingerprinting: listener.connections.ja4.then(|| true.into()),
-                ..Default::default()
-            };
-            listener_filters.push(listener_filter("envoy.filters.listener.tls_inspector", any(&inspector)));
-            let Chains { http, tcp, fallback } = chains;
-            let named = http.iter().map(|chain| encrypted(listener, &listener.id, chain, &arrangement));
-            Listener {
-                listener_filters,
-                filter_chains: named.chain(tcp.iter().map(|chain| tcp::chain(chain, &listener.connections))).collect(),
-                filter_chain_matcher: Some(sni::matcher(http, tcp)),
-                default_filter_chain: fallback.as_ref().map(|chain| FilterChain {
-                    name: name::FALLBACK_CHAIN.to_owned(),
-                    ..encrypted(listener, &ListenerId::fallback(), chain, &arrangement)
-                }),
-                ..built
-            }
-        }
-    }
-}
-
-fn plain(listener: &model::Listener, arrangement: impl Fn(&RouteTableId) -> Arrangement) -> FilterChain {
-    let table = RouteTableId { listener: listener.id.clone(), termination: None };
-    FilterChain { filters: vec![http(listener, &table, arrangement(&table))], ..Default::default() }
-}
-
-/// The chain, whose hosts are looked up in a part of the listener: that of names, or that of the fallback certificate.
-fn encrypted(
-    listener: &model::Listener,
-    part: &ListenerId,
-    chain: &Chain,
-    arrangement: impl Fn(&RouteTableId) -> Arrangement,
-) -> FilterChain {
-    let table = RouteTableId { listener: part.clone(), termination: Some(chain.termination.clone()) };
-    FilterChain {
-        name: chain.termination.to_string(),
-        filters: vec![http(listener, &table, arrangement(&table))],
-        transport_socket: Some(tls::transport_socket(&chain.termination, listener)),
+        listener_filters,
         ..Default::default()
     }
 }

@@ -63,6 +63,12 @@ pub fn secret(id: &SecretId) -> String {
     id.to_string()
 }
 
+/// The certificate of a host where proxies ask for it by the name that a client asks for. No host has a `/`, so it is never
+/// taken for another secret.
+pub fn host_secret(host: &Host) -> String {
+    host.to_string()
+}
+
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.
 pub fn ca(id: &SecretId) -> String {
     format!("ca/{id}")

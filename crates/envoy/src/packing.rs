@@ -8,8 +8,10 @@
 //! - *scopes* ([`scoped`]): a resource for each exact host, and one for the wildcards. An edit costs one host.
 //!
 //! Whichever it is, a request gets the same answer; every behaviour test runs with both. [`spliced`] makes a message of
-//! parts that are encoded already, for the resources that many hosts share.
+//! parts that are encoded already, for the resources that many hosts share; [`bound`] keeps apart hosts of one table that
+//! have different certificates.
 
+pub mod bound;
 pub mod plain;
 pub mod scoped;
 mod spliced;
@@ -24,9 +26,9 @@ use crate::virtual_host::{self, tree};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Packing {
     /// A table for each port and each TLS chain.
-    #[default]
     Plain,
     /// A scope for each host.
+    #[default]
     Scoped,
 }
 
@@ -63,14 +65,15 @@ impl Packing {
     }
 }
 
-/// A virtual host that shares a resource with others, encoded once for all of its neighbours' edits.
-pub fn encode(host: &model::VirtualHost, packing: Packing) -> Bytes {
-    let mut host = virtual_host::virtual_host(host);
+/// A virtual host of a table that shares a resource with others, encoded once for all of its neighbours' edits.
+pub fn encode(table: &RouteTableId, host: &model::VirtualHost, packing: Packing) -> Bytes {
+    let mut encoded = virtual_host::virtual_host(host);
     if packing == Packing::Scoped {
-        scoped::hide_key(&mut host);
+        bound::hide(&mut encoded, scoped::KEY);
     }
-    tree::shape(&mut host);
-    host.encode_to_vec().into()
+    bound::bind(table, &host.host, &mut encoded);
+    tree::shape(&mut encoded);
+    encoded.encode_to_vec().into()
 }
 
 /// The answer for a host that stands in another table: 421, in the place where the host would stand here.

@@ -7,10 +7,10 @@ use envoy_api::envoy::{
 };
 use model::{SecretId, tls::KeyPair};
 
-/// The certificate under its Secret's name.
-pub fn certificate(id: &SecretId, pair: &KeyPair) -> Secret {
+/// The certificate under this name.
+pub fn certificate(name: &str, pair: &KeyPair) -> Secret {
     Secret {
-        name: name::secret(id),
+        name: name.to_owned(),
         r#type: Some(secret::Type::TlsCertificate(TlsCertificate {
             certificate_chain: Some(inline(&pair.chain)),
             private_key: Some(inline(&pair.key)),

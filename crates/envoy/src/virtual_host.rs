@@ -26,7 +26,12 @@ pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
 /// client is told to ask again on a connection of its own.
 pub fn misdirected(host: &Host) -> VirtualHost {
     let name = if *host == Host::Any { "misdirected".to_owned() } else { host.to_string() };
-    VirtualHost { name, ..always(host, "misdirected", answer(421)) }
+    VirtualHost { name, ..always(host, misdirected_route()) }
+}
+
+/// The route of that answer.
+pub(crate) fn misdirected_route() -> Route {
+    every_path("misdirected", answer(421))
 }
 
 /// The answer to every request for a host while proxies refuse what was made for it: 503, with a reason that is the same on
@@ -36,18 +41,21 @@ pub fn refused(host: &Host) -> VirtualHost {
     let text = format!("{code}: {}\n", code.title());
     let body = DataSource { specifier: Some(data_source::Specifier::InlineString(text)), ..Default::default() };
     let answer = DirectResponseAction { status: 503, body: Some(body), ..Default::default() };
-    always(host, "refused", Action::DirectResponse(answer))
+    always(host, every_path("refused", Action::DirectResponse(answer)))
 }
 
 /// A host that has one answer for everybody.
-fn always(host: &Host, name: &str, action: Action) -> VirtualHost {
-    let route = Route {
+fn always(host: &Host, route: Route) -> VirtualHost {
+    VirtualHost { name: host.to_string(), domains: vec![host.to_string()], routes: vec![route], ..Default::default() }
+}
+
+fn every_path(name: &str, action: Action) -> Route {
+    Route {
         name: name.to_owned(),
         r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),
         action: Some(action),
         ..Default::default()
-    };
-    VirtualHost { name: host.to_string(), domains: vec![host.to_string()], routes: vec![route], ..Default::default() }
+    }
 }
 
 /// An answer of the proxy's own, without a text.

@@ -6,6 +6,9 @@ use std::{fmt, sync::Arc};
 /// The namespace of certificates that Sesame signs itself, on a machine without a cluster. No namespace can be called so.
 pub const SELF_SIGNED: &str = "(self-signed)";
 
+/// The namespace of the certificate of a chain that shows each host its own. No namespace can be called so.
+pub const ON_DEMAND: &str = "(on-demand)";
+
 /// A certificate with its key, by the Secret that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretId {
@@ -97,6 +100,19 @@ pub struct Termination {
     pub highest: TlsVersion,
 }
 
+impl Termination {
+    /// The same, whatever certificate is shown: what hosts share a chain by when proxies ask for certificates by the name
+    /// that a client asks for.
+    pub fn on_demand(&self) -> Self {
+        Self { certificate: SecretId::new(ON_DEMAND, "server-name"), ..self.clone() }
+    }
+
+    /// Whether each host shows its own certificate.
+    pub fn is_on_demand(&self) -> bool {
+        *self.certificate.namespace == *ON_DEMAND
+    }
+}
+
 /// A name from identity: the certificate and the settings, never a number or an order.
 impl fmt::Display for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -158,7 +174,7 @@ pub struct TcpChain {
 pub struct Chain {
     /// What they have in common.
     pub termination: Termination,
-    /// The hosts, sorted; never empty, never [`Host::Any`].
+    /// The hosts, sorted; never [`Host::Any`]. Empty if the chain takes every name and its certificates tell which there are.
     pub hosts: Vec<Host>,
 }
 

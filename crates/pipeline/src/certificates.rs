@@ -1,8 +1,11 @@
 //! The certificates in Secrets, and those that Sesame signs itself on a machine without a cluster.
 
-use crate::objects::Secrets;
+use crate::{hosts::HostsByCertificate, objects::Secrets};
 use engine::{Derived, Input, Reads, Table};
-use model::{SecretId, tls::KeyPair};
+use model::{
+    SecretId,
+    tls::{KeyPair, SELF_SIGNED},
+};
 use resolve::{Certificate, No};
 use std::sync::Arc;
 
@@ -47,9 +50,29 @@ impl Table for SelfSigned {
 
 impl Input for SelfSigned {}
 
-/// Declares the tables.
+/// The certificates that hosts wait for somebody to sign: a row for each until it was made.
+pub struct Unsigned;
+
+impl Table for Unsigned {
+    type Key = SecretId;
+    type Value = ();
+    const NAME: &'static str = "unsigned certificates";
+}
+
+impl Derived for Unsigned {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<()> {
+        (*id.namespace == *SELF_SIGNED && reads.get::<SelfSigned>(id).is_none()).then_some(())
+    }
+}
+
+/// Declares the tables that hosts ask.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
     pipeline.derived(Certificates).each::<Secrets>();
     pipeline.derived(Bundles).each::<Secrets>().lane();
+}
+
+/// Declares the one that asks hosts.
+pub fn declare_unsigned(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(Unsigned).per::<HostsByCertificate>().output();
 }

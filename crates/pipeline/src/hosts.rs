@@ -1,11 +1,14 @@
 //! Hosts: what all units ask for together, and where each virtual host is looked up.
 
-use crate::units::{HostKey, TlsByHost, Units, UnitsByHost};
+use crate::{
+    settings::{Certificates, Settings},
+    units::{HostKey, TlsByHost, Units, UnitsByHost},
+};
 use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
 use model::{
-    Fqdn, Host, ListenerId, ObjectRef, Route, RouteTableId,
-    tls::{Chain, TcpProxy, Termination},
+    Fqdn, Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
+    tls::{Chain, Handling, TcpProxy, Termination},
 };
 use std::sync::Arc;
 
@@ -40,8 +43,8 @@ fn routes(key: &HostKey, reads: &mut Reads<'_>) -> Vec<Arc<Route>> {
     ours.map(|piece| piece.route.clone()).collect()
 }
 
-/// The TLS hosts of all listeners.
-pub struct TlsHosts;
+/// The TLS hosts of all listeners. Where proxies ask for certificates by name, these do not keep chains apart.
+pub struct TlsHosts(Certificates);
 
 impl Table for TlsHosts {
     type Key = HostKey;
@@ -54,7 +57,15 @@ impl Derived for TlsHosts {
         let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
         let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
         let pieces = units.flat_map(|unit| &unit.tls).filter(|piece| piece.listener == key.0 && piece.host == key.1);
-        tls::assemble(&key.1, pieces.collect())
+        let mut host = tls::assemble(&key.1, pieces.collect())?;
+        // The fallback certificate is for clients that name no host.
+        if self.0 == Certificates::OnDemand
+            && key.0 != ListenerId::fallback()
+            && let Handling::Http(termination) = &mut host.handling
+        {
+            *termination = termination.on_demand();
+        }
+        Some(host)
     }
 }
 
@@ -71,7 +82,63 @@ impl Index for HostsByChain {
     }
 }
 
-/// The chains of TLS listeners.
+/// TLS hosts by the certificate that they show.
+pub struct HostsByCertificate;
+
+impl Index for HostsByCertificate {
+    type Of = TlsHosts;
+    type Key = SecretId;
+    const NAME: &'static str = "by certificate";
+
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+        host.certificate.clone()
+    }
+}
+
+/// TLS hosts by the certificate of their chain. On demand, a chain has none.
+pub struct HostsByChainCertificate;
+
+impl Index for HostsByChainCertificate {
+    type Of = TlsHosts;
+    type Key = SecretId;
+    const NAME: &'static str = "by certificate of the chain";
+
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+        let on_demand = host.handling.http().is_some_and(Termination::is_on_demand);
+        host.certificate.clone().filter(|_| !on_demand)
+    }
+}
+
+/// What hosts share chains by: chains without their hosts.
+pub struct Groups;
+
+impl Table for Groups {
+    type Key = RouteTableId;
+    type Value = ();
+    const NAME: &'static str = "groups of TLS hosts";
+}
+
+impl Derived for Groups {
+    fn compute(&self, _: &RouteTableId, _: &mut Reads<'_>) -> Option<()> {
+        Some(())
+    }
+}
+
+/// Groups by the listener, or the part of one, that they are in.
+pub struct GroupsByListener;
+
+impl Index for GroupsByListener {
+    type Of = Groups;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener";
+
+    fn keys(table: &RouteTableId, (): &()) -> impl IntoIterator<Item = ListenerId> {
+        [table.listener.clone()]
+    }
+}
+
+/// The chains of TLS listeners. The only chain of a listener lists no hosts if it shows certificates on demand, so that a
+/// host that comes or goes is none of the listener's business.
 pub struct Chains;
 
 impl Table for Chains {
@@ -82,8 +149,29 @@ impl Table for Chains {
 
 impl Derived for Chains {
     fn compute(&self, key: &RouteTableId, reads: &mut Reads<'_>) -> Option<Chain> {
+        let termination = key.termination.as_ref()?;
+        if termination.is_on_demand()
+            && reads.probe::<GroupsByListener>(&key.listener).len() == 1
+            && reads.probe::<GroupsByListener>(&ListenerId::fallback()).len() == 0
+            && reads.probe::<TcpHostsByListener>(&key.listener).len() == 0
+        {
+            return Some(tls::chain(termination, Vec::new()));
+        }
         let hosts = reads.probe::<HostsByChain>(key).map(|(_, host)| host.clone());
-        Some(tls::chain(key.termination.as_ref()?, hosts.collect()))
+        Some(tls::chain(termination, hosts.collect()))
+    }
+}
+
+/// Chains by the listener, or the part of one, that they are in.
+pub struct ChainsByListener;
+
+impl Index for ChainsByListener {
+    type Of = Chains;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener";
+
+    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = ListenerId> {
+        [table.listener.clone()]
     }
 }
 
@@ -99,6 +187,19 @@ impl Table for TcpHosts {
 impl Derived for TcpHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<TcpProxy> {
         reads.get::<TlsHosts>(key)?.handling.tcp().map(|proxy| TcpProxy::clone(proxy))
+    }
+}
+
+/// Hosts whose connections are passed on, by their listener.
+pub struct TcpHostsByListener;
+
+impl Index for TcpHostsByListener {
+    type Of = TcpHosts;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener";
+
+    fn keys((listener, _): &HostKey, _: &TcpProxy) -> impl IntoIterator<Item = ListenerId> {
+        [listener.clone()]
     }
 }
 
@@ -160,11 +261,13 @@ impl Index for TlsLosers {
 }
 
 /// Declares the tables.
-pub fn declare(pipeline: &mut engine::Pipeline) {
+pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
-    pipeline.derived(TlsHosts).per::<TlsByHost>();
-    pipeline.derived(Chains).per::<HostsByChain>();
+    pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
+    pipeline.derived(Groups).per::<HostsByChain>();
+    pipeline.index::<TcpHostsByListener>().index::<GroupsByListener>();
+    pipeline.derived(Chains).per::<HostsByChain>();
     pipeline.derived(Places).each::<VirtualHosts>();
     pipeline.index::<RouteLosers>().index::<TlsLosers>();
 }

@@ -2,8 +2,8 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
 //! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
-//! [`packing`], [`resources`], [`verdicts`], [`carriers`], [`wants`]. A table's computation only gathers what a pure function
-//! of the station needs; what the data means is decided there.
+//! [`packing`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`]; [`server_name`] is for the xDS server. A
+//! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
 //! ```text
 //! objects → services, certificates → units → hosts, chains → resources → xDS
@@ -35,11 +35,13 @@ pub mod certificates;
 pub mod door;
 pub mod holds;
 pub mod hosts;
+pub mod listeners;
 pub mod objects;
 pub mod packing;
 mod quarantine;
 pub mod resources;
 pub mod run;
+pub mod server_name;
 pub mod services;
 pub mod settings;
 pub mod spoil;

@@ -210,7 +210,7 @@ impl Derived for EncodedHosts {
             return None;
         }
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        let bytes = spoil::host(packing::encode(host, self.0), self.1.as_deref());
+        let bytes = spoil::host(packing::encode(place, host, self.0), self.1.as_deref());
         let hash = xds::content_version(&bytes);
         let target = holds::of_host(key);
         let substitute =

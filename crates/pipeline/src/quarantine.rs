@@ -10,9 +10,10 @@
 use crate::{
     holds::{self, Hold, Holds, InForce, Target, Why},
     hosts::Places,
+    listeners::ListenerResources,
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
     resources::{
-        AuthorityResources, ClusterResources, EndpointResources, ListenerResources, Resource, Resources,
+        AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources,
         SecretResources, TcpResources,
     },
     units::HostKey,
@@ -190,6 +191,7 @@ fn in_force(engine: &Engine, target: &Target) -> bool {
         Kind::Endpoints => !engine.probe::<InForce<EndpointResources>>(target).is_empty(),
         Kind::Secret => {
             !engine.probe::<InForce<SecretResources>>(target).is_empty()
+                || !engine.probe::<InForce<HostSecretResources>>(target).is_empty()
                 || !engine.probe::<InForce<AuthorityResources>>(target).is_empty()
         }
         Kind::Route => !engine.probe::<InForce<RouteResources>>(target).is_empty(),
@@ -208,9 +210,9 @@ fn find(engine: &Engine, kind: Kind, name: &str) -> Option<Arc<Resource>> {
     match kind {
         Kind::Cluster => by_name::<ClusterResources>(engine, name),
         Kind::Endpoints => by_name::<EndpointResources>(engine, name),
-        Kind::Secret => {
-            by_name::<SecretResources>(engine, name).or_else(|| by_name::<AuthorityResources>(engine, name))
-        }
+        Kind::Secret => by_name::<SecretResources>(engine, name)
+            .or_else(|| by_name::<HostSecretResources>(engine, name))
+            .or_else(|| by_name::<AuthorityResources>(engine, name)),
         Kind::Route => by_name::<RouteResources>(engine, name),
         Kind::ScopedRoute => by_name::<ScopeResources>(engine, name),
         Kind::Listener => by_name::<ListenerResources>(engine, name),

@@ -1,29 +1,23 @@
 //! Resources: bytes for the xDS server, each with the names that it refers to and where it came from.
 //!
-//! Those that carry virtual hosts are made in [`crate::packing`].
+//! Those that carry virtual hosts are made in [`crate::packing`], and listeners in [`crate::listeners`].
 
 use crate::{
     certificates::{Bundles, Certificates, SelfSigned},
     holds::{self, Blamed, Holdable, InForce, Refused, Target, Why},
-    hosts::{Chains, TcpHosts},
-    packing::{self, Arrangements, RouteResources, ScopeResources},
+    hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
+    listeners::ListenerResources,
+    packing::{self, RouteResources, ScopeResources},
     services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
     units::{HostKey, TlsByHost, Units},
 };
 use bytes::Bytes;
-use engine::{Derived, Engine, Index, Reads, Table};
-use envoy::{cluster::ClusterSettings, listener, name, packing::Arrangement};
-use model::{
-    ClusterId, ListenerId, ObjectRef, RouteTableId, SecretId,
-    cluster::Discovery,
-    tls::{Chain, SELF_SIGNED, TcpChain, TcpProxy},
-};
+use engine::{Derived, Engine, Reads, Table};
+use envoy::{cluster::ClusterSettings, listener, name};
+use model::{ClusterId, ObjectRef, SecretId, cluster::Discovery, tls::SELF_SIGNED};
 use prost::Message;
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref, Role};
 
 /// One resource as it goes out.
@@ -48,7 +42,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    fn new(name: String, message: &impl Message) -> Self {
+    pub(crate) fn new(name: String, message: &impl Message) -> Self {
         Self::of(name, message.encode_to_vec().into())
     }
 
@@ -59,7 +53,7 @@ impl Resource {
     }
 
     /// The same, or nothing in its place if proxies refused it.
-    fn unless_held(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
+    pub(crate) fn unless_held(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
         let objects = self.origin.iter().cloned().collect();
         self.or_stand_in(kind, objects, None, reads)
     }
@@ -123,6 +117,7 @@ kinds_of! {
     EndpointResources => Endpoints,
     AuthorityResources => Secret,
     SecretResources => Secret,
+    HostSecretResources => Secret,
     TcpResources => Extension,
     RouteResources => Route,
     ScopeResources => ScopedRoute,
@@ -189,32 +184,6 @@ impl Derived for EndpointResources {
     }
 }
 
-/// Chains by the certificate that they show.
-pub struct ChainsByCertificate;
-
-impl Index for ChainsByCertificate {
-    type Of = Chains;
-    type Key = SecretId;
-    const NAME: &'static str = "by certificate";
-
-    fn keys(_: &RouteTableId, chain: &Chain) -> impl IntoIterator<Item = SecretId> {
-        [chain.termination.certificate.clone()]
-    }
-}
-
-/// TCP hosts by the certificate that they show.
-pub struct TcpHostsByCertificate;
-
-impl Index for TcpHostsByCertificate {
-    type Of = TcpHosts;
-    type Key = SecretId;
-    const NAME: &'static str = "by certificate";
-
-    fn keys(_: &HostKey, proxy: &TcpProxy) -> impl IntoIterator<Item = SecretId> {
-        proxy.termination.as_ref().map(|termination| termination.certificate.clone())
-    }
-}
-
 /// Where the connections of TCP hosts go.
 pub struct TcpResources(Settings);
 
@@ -230,9 +199,7 @@ impl Derived for TcpResources {
         let message = listener::tcp::proxy(&key.1, proxy, &self.0.https_settings);
         let clusters: BTreeSet<String> = proxy.clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
         let refs = clusters.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
-        let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-        let units = units.into_iter().filter_map(|unit| reads.get::<Units>(unit));
-        let authors = units.map(|unit| unit.subject.clone()).collect();
+        let authors = authors(key, reads);
         let resource = Resource { refs, ..Resource::new(tcp_name(key), &message) };
         // A listener waits for every chain, so there must be one, which leads nowhere.
         let nowhere = || {
@@ -243,11 +210,12 @@ impl Derived for TcpResources {
     }
 }
 
-fn tcp_name((_, host): &HostKey) -> String {
+/// The name of where the connections of a host go.
+pub fn tcp_name((_, host): &HostKey) -> String {
     name::tcp_chain(host)
 }
 
-/// Certificates that chains show.
+/// Certificates that chains show, under the names of their Secrets.
 pub struct SecretResources;
 
 impl Table for SecretResources {
@@ -258,89 +226,51 @@ impl Table for SecretResources {
 
 impl Derived for SecretResources {
     fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
-        if *id.namespace == *SELF_SIGNED {
-            let pair = reads.get::<SelfSigned>(id)?;
-            return Some(Resource::new(name::secret(id), &envoy::secret::certificate(id, pair)));
-        }
-        let certificate = reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?;
-        let mut resource = Resource::new(name::secret(id), &envoy::secret::certificate(id, &certificate.pair));
-        resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
-        Some(resource.unless_held(Kind::Secret, reads))
+        Some(shown(name::secret(id), id, reads)?.unless_held(Kind::Secret, reads))
     }
 }
 
-/// Listeners.
-pub struct ListenerResources(Settings);
+/// Certificates that hosts show on demand, under the names of the hosts.
+pub struct HostSecretResources;
 
-impl Table for ListenerResources {
-    type Key = ListenerId;
+impl Table for HostSecretResources {
+    type Key = HostKey;
     type Value = Resource;
-    const NAME: &'static str = "listener resources";
+    const NAME: &'static str = "host secret resources";
 }
 
-/// The listeners that show Envoy's own pages.
-fn own_pages() -> [ListenerId; 2] {
-    [ListenerId("stats-health".into()), ListenerId("envoy-admin".into())]
-}
-
-impl Derived for ListenerResources {
-    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let Self(settings) = self;
-        let [stats, admin] = own_pages();
-        if *id == stats {
-            return Some(Resource::new(
-                id.to_string(),
-                &listener::admin::stats(settings.stats.address, settings.stats.port),
-            ));
-        }
-        if *id == admin {
-            let port = Some(settings.admin_port).filter(|&port| port != 0)?;
-            return Some(Resource::new(id.to_string(), &listener::admin::read_only(port)));
-        }
-        if *id == ListenerId::http() {
-            let table = packing::in_the_clear();
-            let arrangement = **reads.get::<Arrangements>(&table)?;
-            let message = listener::listener(&settings.http_listener(), &Default::default(), |_| arrangement);
-            let refs = vec![packing::awaited(&table, arrangement)];
-            let resource = Resource { refs, ..Resource::new(id.to_string(), &message) };
-            return Some(resource.unless_held(Kind::Listener, reads));
-        }
-        let parts = [id.clone(), ListenerId::fallback()];
-        let tables: Vec<&RouteTableId> =
-            reads.scan::<Chains>().into_iter().filter(|table| parts.contains(&table.listener)).collect();
-        let mut chains = listener::Chains::default();
-        for table in &tables {
-            let Some(chain) = reads.get::<Chains>(table) else { continue };
-            if table.listener == *id {
-                chains.http.push(Chain::clone(chain));
-            } else {
-                chains.fallback = Some(Chain::clone(chain));
-            }
-        }
-        for key in reads.scan::<TcpHosts>() {
-            let Some(proxy) = reads.get::<TcpHosts>(key) else { continue };
-            let TcpProxy { termination, clients, .. } = TcpProxy::clone(proxy);
-            chains.tcp.push(TcpChain { host: key.1.clone(), termination, clients });
-        }
-        if tables.is_empty() && chains.tcp.is_empty() {
-            return None;
-        }
-        let arrangements: HashMap<&RouteTableId, Arrangement> =
-            tables.iter().filter_map(|table| Some((*table, **reads.get::<Arrangements>(table)?))).collect();
-        let message = listener::listener(&settings.https_listener(), &chains, |table| {
-            arrangements.get(table).copied().unwrap_or(Arrangement::Table)
-        });
-        let mut resource = Resource::new(id.to_string(), &message);
-        let awaited = tables.iter().filter_map(|table| Some(packing::awaited(table, *arrangements.get(table)?)));
-        resource.refs.extend(awaited);
-        let names = chains.tcp.iter().map(|chain| name::tcp_chain(&chain.host));
-        resource.refs.extend(names.map(|name| Ref::To(Kind::Extension, name.into())));
-        let http = chains.http.iter().chain(&chains.fallback).map(|chain| &chain.termination);
-        let tcp = chains.tcp.iter().filter_map(|chain| chain.termination.as_ref());
-        let certificates: BTreeSet<&SecretId> = http.chain(tcp).map(|termination| &termination.certificate).collect();
-        resource.refs.extend(certificates.into_iter().map(|id| Ref::To(Kind::Secret, name::secret(id).into())));
-        Some(resource.unless_held(Kind::Listener, reads))
+impl Derived for HostSecretResources {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
+        let host = reads.get::<TlsHosts>(key)?;
+        let on_demand = host.handling.http()?.is_on_demand();
+        let resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
+        let authors = resource.origin.iter().cloned().chain(authors(key, reads)).collect();
+        Some(resource.or_stand_in(Kind::Secret, authors, None, reads))
     }
+}
+
+/// A proxy that asks for a certificate by name does not say at which listener: there is one under TLS.
+fn host_secret((_, host): &HostKey) -> String {
+    name::host_secret(host)
+}
+
+fn shown(name: String, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
+    if *id.namespace == *SELF_SIGNED {
+        let message = envoy::secret::certificate(&name, reads.get::<SelfSigned>(id)?);
+        return Some(Resource::new(name, &message));
+    }
+    let certificate = reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?;
+    let message = envoy::secret::certificate(&name, &certificate.pair);
+    let mut resource = Resource::new(name, &message);
+    resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
+    Some(resource)
+}
+
+/// Who says what is done under TLS for a host.
+fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+    let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
+    let units = units.into_iter().filter_map(|unit| reads.get::<Units>(unit));
+    units.map(|unit| unit.subject.clone()).collect()
 }
 
 /// Declares the resources of clusters and endpoints, which are in the lane.
@@ -355,19 +285,12 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
 
 /// Declares the others.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(SecretResources).per::<ChainsByCertificate>().per::<TcpHostsByCertificate>().output();
+    pipeline.derived(SecretResources).per::<HostsByChainCertificate>().output();
+    pipeline.derived(HostSecretResources).each::<TlsHosts>().output();
     pipeline.derived(TcpResources(settings.clone())).each::<TcpHosts>().output();
-    let [stats, admin] = own_pages();
-    pipeline
-        .derived(ListenerResources(settings.clone()))
-        .always(ListenerId::http())
-        .always(ListenerId::https())
-        .always(stats)
-        .always(admin)
-        .output();
     pipeline.index::<InForce<SecretResources>>().index::<Blamed<SecretResources>>();
+    pipeline.index::<InForce<HostSecretResources>>().index::<Blamed<HostSecretResources>>();
     pipeline.index::<InForce<TcpResources>>().index::<Blamed<TcpResources>>();
-    pipeline.index::<InForce<ListenerResources>>();
 }
 
 /// What changed in the tables of the lane.
@@ -381,6 +304,7 @@ pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
 pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
     take::<SecretResources>(engine, name::secret, into);
+    take::<HostSecretResources>(engine, host_secret, into);
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);

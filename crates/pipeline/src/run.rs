@@ -2,10 +2,9 @@
 
 use crate::{
     carriers::{self, Carrier, Carriers},
-    certificates::{self, SelfSigned},
+    certificates::{self, SelfSigned, Unsigned},
     holds::{self, Hold},
-    hosts::{self, Chains, TcpHosts},
-    objects, packing,
+    hosts, listeners, objects, packing,
     quarantine::Quarantine,
     resources, services,
     settings::Settings,
@@ -15,11 +14,8 @@ use crate::{
 };
 use engine::{Divergence, Engine, Progress};
 use kinds::{Object, ObjectKey};
-use model::{
-    ObjectRef, SecretId, Verdict,
-    tls::{KeyPair, SELF_SIGNED},
-};
-use std::{sync::Arc, time::Duration};
+use model::{ObjectRef, SecretId, Verdict, tls::KeyPair};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 /// How long the pipeline works before it sees whether endpoints have changed meanwhile.
 pub const SLICE: Duration = Duration::from_millis(10);
@@ -53,6 +49,7 @@ pub struct Wants {
 pub struct Pipeline {
     engine: Engine,
     quarantine: Quarantine,
+    unsigned: BTreeSet<SecretId>,
 }
 
 impl Pipeline {
@@ -67,12 +64,14 @@ impl Pipeline {
         wants::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
-        hosts::declare(&mut declaration);
+        hosts::declare(&mut declaration, settings);
+        certificates::declare_unsigned(&mut declaration);
         packing::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
+        listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
         carriers::declare(&mut declaration);
-        Self { engine: declaration.build(), quarantine: Quarantine::default() }
+        Self { engine: declaration.build(), quarantine: Quarantine::default(), unsigned: BTreeSet::new() }
     }
 
     /// Takes a change of one object: its new form, or nothing when it is gone.
@@ -138,19 +137,14 @@ impl Pipeline {
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
     }
 
-    /// The self-signed certificates that chains wait for. Whoever makes one hands it in by [`Self::sign`].
-    pub fn unsigned(&self) -> Vec<SecretId> {
-        let chains = self.engine.rows::<Chains>().map(|(_, chain)| &chain.termination);
-        let hosts = self.engine.rows::<TcpHosts>().filter_map(|(_, proxy)| proxy.termination.as_ref());
-        let mut wanted: Vec<SecretId> = chains
-            .chain(hosts)
-            .map(|termination| &termination.certificate)
-            .filter(|id| *id.namespace == *SELF_SIGNED && self.engine.get::<SelfSigned>(id).is_none())
-            .cloned()
-            .collect();
-        wanted.sort();
-        wanted.dedup();
-        wanted
+    /// The self-signed certificates that hosts wait for. Whoever makes one hands it in by [`Self::sign`].
+    pub fn unsigned(&mut self) -> Vec<SecretId> {
+        let changes = self.engine.changes::<Unsigned>();
+        self.unsigned.extend(changes.set.into_iter().map(|(id, _)| id));
+        for id in &changes.gone {
+            self.unsigned.remove(id);
+        }
+        self.unsigned.iter().cloned().collect()
     }
 
     /// Takes a self-signed certificate.

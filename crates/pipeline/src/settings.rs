@@ -1,12 +1,18 @@
 //! What the operator sets: fixed while a pipeline lives.
 
 use envoy::cluster::ClusterSettings;
+pub use envoy::listener::tls::Certificates;
 pub use envoy::packing::Packing;
 use model::{
     Listener, ListenerId,
     listener::{ConnectionSettings, HttpSettings, Security},
 };
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
+
+use crate::server_name::ByServerName;
 
 /// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +49,8 @@ pub struct Settings {
     pub https_settings: HttpSettings,
     /// Which virtual hosts travel together. Requests are answered alike; only the cost of an edit differs.
     pub packing: Packing,
+    /// How proxies come by the certificates of hosts. On demand, the xDS server needs [`Settings::resolver`].
+    pub certificates: Certificates,
     /// What holds for every cluster.
     pub cluster: ClusterSettings,
     /// What objects may refer to.
@@ -66,6 +74,7 @@ impl Default for Settings {
             http_settings: HttpSettings::default(),
             https_settings: HttpSettings::default(),
             packing: Packing::default(),
+            certificates: Certificates::default(),
             cluster: ClusterSettings::default(),
             resolve: resolve::Settings::default(),
             ingress: dialect_ingress::Settings::default(),
@@ -76,6 +85,14 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What the xDS server has to be told about names that are in no table.
+    pub fn resolver(&self) -> Option<Arc<dyn xds::Resolver>> {
+        match self.certificates {
+            Certificates::PerChain => None,
+            Certificates::OnDemand => Some(Arc::new(ByServerName)),
+        }
+    }
+
     /// The listener in the clear that Ingress and HTTPProxy share.
     pub fn http_listener(&self) -> Listener {
         Listener {

@@ -5,7 +5,7 @@ use crate::{
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     objects::Named,
     packing::{EncodedHosts, ScopeResources},
-    resources::{AuthorityResources, ClusterResources, SecretResources, TcpResources},
+    resources::{AuthorityResources, ClusterResources, HostSecretResources, SecretResources, TcpResources},
     services::Known,
     units::{ClustersInUse, SecretsAskedFor, Units, UnitsBySubject},
 };
@@ -53,6 +53,7 @@ impl Derived for Verdicts {
         withheld::<ClusterResources>(object, reads, &mut all);
         withheld::<RefusedClusters>(object, reads, &mut all);
         withheld::<SecretResources>(object, reads, &mut all);
+        withheld::<HostSecretResources>(object, reads, &mut all);
         withheld::<AuthorityResources>(object, reads, &mut all);
         withheld::<RefusedSecrets>(object, reads, &mut all);
         for name in reads.probe::<FaultyServices>(object) {
@@ -151,6 +152,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<FaultyServices>()
         .per::<Blamed<ClusterResources>>()
         .per::<Blamed<SecretResources>>()
+        .per::<Blamed<HostSecretResources>>()
         .per::<Blamed<AuthorityResources>>()
         .output();
 }

@@ -5,7 +5,10 @@
 
 use engine::Progress;
 use kinds::{Object, ObjectKey};
-use pipeline::{Hold, Output, Pipeline, Settings, settings::Packing};
+use pipeline::{
+    Hold, Output, Pipeline, Settings,
+    settings::{Certificates, Packing},
+};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -327,9 +330,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_script_ends_where_a_build_from_nothing_does(script in vec(edit(), 1..60), scoped in any::<bool>()) {
+    fn any_script_ends_where_a_build_from_nothing_does(
+        script in vec(edit(), 1..60),
+        scoped in any::<bool>(),
+        on_demand in any::<bool>(),
+    ) {
         let packing = if scoped { Packing::Scoped } else { Packing::Plain };
-        let mut settings = Settings { packing, ..Settings::default() };
+        let certificates = if on_demand { Certificates::OnDemand } else { Certificates::PerChain };
+        let mut settings = Settings { packing, certificates, ..Settings::default() };
         settings.resolve.external_names = true;
         run(&settings, script);
     }

@@ -6,8 +6,14 @@
 mod changes;
 #[path = "packing/edits.rs"]
 mod edits;
+#[path = "packing/on_demand.rs"]
+mod on_demand;
+#[path = "packing/protection.rs"]
+mod protection;
 #[path = "packing/requests.rs"]
 mod requests;
+#[path = "packing/series.rs"]
+mod series;
 #[path = "packing/tree.rs"]
 mod tree;
 #[path = "packing/world.rs"]

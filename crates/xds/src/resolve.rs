@@ -5,6 +5,9 @@ use crate::resource::Name;
 
 /// Knows which listed resource answers for a name that is not listed.
 pub trait Resolver: Send + Sync {
+    /// Whether it knows about resources of this type at all.
+    fn resolves(&self, kind: Kind) -> bool;
+
     /// The name of the resource that answers for `asked`; `listed` tells whether the table has a name. `None` is
     /// answered as removed, and asked again when names come or go.
     fn resolve(&self, kind: Kind, asked: &str, listed: &dyn Fn(&str) -> bool) -> Option<Name>;

@@ -155,6 +155,13 @@ pub struct Options {
     pub refused: HashSet<(Kind, Name, u64)>,
 }
 
+impl Options {
+    /// What knows names of this type that its table does not list.
+    fn resolver(&self, kind: Kind) -> Option<&dyn Resolver> {
+        self.resolver.as_deref().filter(|resolver| resolver.resolves(kind))
+    }
+}
+
 /// The state of one stream.
 pub struct Session {
     options: Options,
@@ -236,8 +243,8 @@ impl Session {
                     flow.changed(change.name, change.old, change.new.is_some(), now);
                 }
             }
-            if let Some(resolver) = &self.options.resolver {
-                flow.re_resolve(kind, resolver.as_ref(), next.table(kind), names_moved, now);
+            if let Some(resolver) = self.options.resolver(kind) {
+                flow.re_resolve(kind, resolver, next.table(kind), names_moved, now);
             }
         }
         self.view = next;

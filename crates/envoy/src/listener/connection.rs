@@ -2,7 +2,7 @@
 
 use super::{access_log, filters};
 use crate::{
-    packing::{Arrangement, plain, scoped},
+    packing::{Arrangement, bound, plain, scoped},
     route::action::timeout,
 };
 use envoy_api::{
@@ -39,13 +39,16 @@ pub fn connection_manager(
 ) -> HttpConnectionManager {
     let http = &listener.http;
     let mut http_filters = filters::http(http);
-    let (specifier, early, upgrade_configs) = match arrangement {
+    let (specifier, mut early, upgrade_configs) = match arrangement {
         Arrangement::Table => (plain::specifier(table), Vec::new(), Vec::new()),
         Arrangement::Scopes => {
             http_filters.insert(0, scoped::fallback());
             (scoped::specifier(), vec![scoped::key_of_requests(table)], vec![scoped::connect()])
         }
     };
+    if bound::is_needed(table) {
+        early.push(bound::server_name_of_requests());
+    }
     HttpConnectionManager {
         stat_prefix: listener.id.to_string(),
         codec_type: codec(http.versions).into(),

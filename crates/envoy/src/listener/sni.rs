@@ -2,52 +2,93 @@
 //!
 //! The names stand beside the chains, not in them: `server_names` would be part of a chain's identity, and every host that
 //! joins would cut the connections of all others. A name that is not listed leads to the chain of the fallback certificate,
-//! or ends the connection where there is none.
+//! or ends the connection where there is none. Each chain's names are encoded by themselves, when they change: see
+//! [`crate::splice`].
 
-use crate::name;
+use bytes::{Bytes, BytesMut};
 use envoy_api::{
-    any,
+    Any, Name, any,
     envoy::extensions::matching::common_inputs::network::v3::ServerNameInput,
     google::protobuf::StringValue,
     xds::{
         core::v3::TypedExtensionConfig,
         r#type::matcher::v3::{
-            Matcher, ServerNameMatcher,
-            matcher::{MatcherTree, MatcherType, OnMatch, matcher_tree::TreeType, on_match},
+            Matcher, RegexMatcher, ServerNameMatcher, StringMatcher,
+            matcher::{
+                MatcherList, MatcherTree, MatcherType, OnMatch,
+                matcher_list::{
+                    FieldMatcher, Predicate,
+                    predicate::{self, SinglePredicate, single_predicate},
+                },
+                matcher_tree::TreeType,
+                on_match,
+            },
+            regex_matcher::{EngineType, GoogleRe2},
             server_name_matcher::DomainMatcher,
+            string_matcher::MatchPattern,
         },
     },
 };
-use model::{
-    Host,
-    tls::{Chain, TcpChain},
-};
+use model::Host;
+use prost::Message;
+
+use crate::splice;
+
+/// The number of `ServerNameMatcher.domain_matchers`.
+const DOMAIN_MATCHERS: u32 = 1;
+
+/// What a client may ask for where certificates tell which hosts there are. Anything else is the name of no host, but might be
+/// that of another resource of ours.
+const HOST_NAME: &str = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*";
+
+/// The names that lead to a chain, encoded.
+pub fn names(chain: &str, hosts: &[Host]) -> Bytes {
+    let names = DomainMatcher { domains: hosts.iter().map(ToString::to_string).collect(), on_match: Some(take(chain)) };
+    names.encode_to_vec().into()
+}
+
+fn take(chain: &str) -> OnMatch {
+    let chain = any(&StringValue { value: chain.to_owned() });
+    OnMatch { on_match: Some(on_match::OnMatch::Action(extension("filter-chain", chain))), ..Default::default() }
+}
+
+/// Every name of a host leads to one chain.
+pub fn every(chain: &str) -> Matcher {
+    let host_name = StringMatcher {
+        match_pattern: Some(MatchPattern::SafeRegex(RegexMatcher {
+            engine_type: Some(EngineType::GoogleRe2(GoogleRe2 {})),
+            regex: HOST_NAME.to_owned(),
+        })),
+        ..Default::default()
+    };
+    let predicate = SinglePredicate {
+        input: Some(extension("server-name", any(&ServerNameInput {}))),
+        matcher: Some(single_predicate::Matcher::ValueMatch(host_name)),
+    };
+    let matcher = FieldMatcher {
+        predicate: Some(Predicate { match_type: Some(predicate::MatchType::SinglePredicate(predicate)) }),
+        on_match: Some(take(chain)),
+    };
+    Matcher {
+        matcher_type: Some(MatcherType::MatcherList(MatcherList { matchers: vec![matcher] })),
+        ..Default::default()
+    }
+}
 
 /// The map from server names to the names of chains.
-pub fn matcher(chains: &[Chain], tcp: &[TcpChain]) -> Matcher {
-    let http = chains.iter().map(|chain| names_of(chain.termination.to_string(), &chain.hosts));
-    let tcp = tcp.iter().map(|chain| names_of(name::tcp_chain(&chain.host), std::slice::from_ref(&chain.host)));
-    let names = ServerNameMatcher { domain_matchers: http.chain(tcp).collect() };
+pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>) -> Matcher {
+    let mut map = BytesMut::new();
+    names.for_each(|names| splice::append(&mut map, DOMAIN_MATCHERS, names));
+    let map = Any { type_url: ServerNameMatcher::type_url(), value: map.freeze() };
     Matcher {
         matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
             input: Some(extension("server-name", any(&ServerNameInput {}))),
-            tree_type: Some(TreeType::CustomMatch(extension("server-names", any(&names)))),
+            tree_type: Some(TreeType::CustomMatch(extension("server-names", map))),
         })),
         ..Default::default()
     }
 }
 
-fn names_of(chain: String, hosts: &[Host]) -> DomainMatcher {
-    let action = any(&StringValue { value: chain });
-    DomainMatcher {
-        domains: hosts.iter().map(ToString::to_string).collect(),
-        on_match: Some(OnMatch {
-            on_match: Some(on_match::OnMatch::Action(extension("filter-chain", action))),
-            ..Default::default()
-        }),
-    }
-}
-
-fn extension(name: &str, config: envoy_api::Any) -> TypedExtensionConfig {
+fn extension(name: &str, config: Any) -> TypedExtensionConfig {
     TypedExtensionConfig { name: name.to_owned(), typed_config: Some(config) }
 }

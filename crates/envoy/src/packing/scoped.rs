@@ -25,14 +25,9 @@ use envoy_api::{
     any,
     envoy::{
         config::{
-            common::mutation_rules::v3::{HeaderMutation, header_mutation},
-            core::v3::{
-                DataSource, HeaderValue, HeaderValueOption, TypedExtensionConfig, data_source,
-                header_value_option::HeaderAppendAction,
-            },
+            core::v3::{DataSource, TypedExtensionConfig, data_source},
             route::v3::{
                 FilterConfig, Route, RouteConfiguration, RouteMatch, ScopedRouteConfiguration, VirtualHost,
-                route::Action,
                 route_match::{ConnectMatcher, PathSpecifier},
                 scoped_route_configuration::{
                     Key,
@@ -40,32 +35,29 @@ use envoy_api::{
                 },
             },
         },
-        extensions::{
-            filters::{
-                http::lua::v3::Lua,
-                network::http_connection_manager::v3::{
-                    HttpFilter, ScopedRds, ScopedRoutes,
-                    http_connection_manager::{RouteSpecifier, UpgradeConfig},
-                    scoped_routes::{
-                        ConfigSpecifier, ScopeKeyBuilder,
-                        scope_key_builder::{
-                            FragmentBuilder,
-                            fragment_builder::{HeaderValueExtractor, Type, header_value_extractor::ExtractType},
-                        },
+        extensions::filters::{
+            http::lua::v3::Lua,
+            network::http_connection_manager::v3::{
+                HttpFilter, ScopedRds, ScopedRoutes,
+                http_connection_manager::{RouteSpecifier, UpgradeConfig},
+                scoped_routes::{
+                    ConfigSpecifier, ScopeKeyBuilder,
+                    scope_key_builder::{
+                        FragmentBuilder,
+                        fragment_builder::{HeaderValueExtractor, Type, header_value_extractor::ExtractType},
                     },
                 },
             },
-            http::early_header_mutation::header_mutation::v3::HeaderMutation as EarlyMutation,
         },
     },
 };
 use model::{Host, RouteTableId};
 use prost::Message;
 
-use super::spliced;
+use super::{bound, spliced};
 use crate::{
     listener::filters,
-    name,
+    name, splice,
     virtual_host::{self, tree},
 };
 
@@ -85,7 +77,8 @@ const SCRIPT: &str = include_str!("scoped/fallback.lua");
 /// The scope of an exact host.
 pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     let mut own = virtual_host::virtual_host(host);
-    hide_key(&mut own);
+    bound::hide(&mut own, KEY);
+    bound::bind(table, &host.host, &mut own);
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
     own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
     own.typed_per_filter_config.extend(found());
@@ -115,7 +108,7 @@ fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
 pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
     let name = name::scope(table, &Host::Any);
     let mut bytes = BytesMut::from(&head(name.clone()).encode_to_vec()[..]);
-    spliced::append(&mut bytes, ROUTES, &spliced::routes(name, table, hosts));
+    splice::append(&mut bytes, ROUTES, &spliced::routes(name, table, hosts));
     bytes.freeze()
 }
 
@@ -128,16 +121,6 @@ pub fn hosts(scope: &Bytes) -> Vec<(String, Bytes)> {
 fn head(name: String) -> ScopedRouteConfiguration {
     let key = Key { fragments: vec![Fragment { r#type: Some(fragment::Type::StringKey(name.clone())) }] };
     ScopedRouteConfiguration { name, key: Some(key), ..Default::default() }
-}
-
-/// Takes the key away from what backends see, except where Envoy may need it to follow a redirect.
-pub(super) fn hide_key(host: &mut VirtualHost) {
-    for route in &mut host.routes {
-        let follows = matches!(&route.action, Some(Action::Route(route)) if route.internal_redirect_policy.is_some());
-        if !follows {
-            route.request_headers_to_remove.push(KEY.to_owned());
-        }
-    }
 }
 
 fn no_path(path: PathSpecifier) -> Route {
@@ -187,21 +170,7 @@ pub(crate) fn specifier() -> RouteSpecifier {
 
 /// What writes the key of a request, over whatever the client sent.
 pub(crate) fn key_of_requests(table: &RouteTableId) -> TypedExtensionConfig {
-    let key = HeaderValueOption {
-        header: Some(HeaderValue {
-            key: KEY.to_owned(),
-            value: format!("{}|%REQ(:AUTHORITY)%", name::group(table)),
-            ..Default::default()
-        }),
-        append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
-        ..Default::default()
-    };
-    let mutation =
-        EarlyMutation { mutations: vec![HeaderMutation { action: Some(header_mutation::Action::Append(key)) }] };
-    TypedExtensionConfig {
-        name: "envoy.http.early_header_mutation.header_mutation".to_owned(),
-        typed_config: Some(any(&mutation)),
-    }
+    bound::early(KEY, format!("{}|%REQ(:AUTHORITY)%", name::group(table)))
 }
 
 /// Lets a CONNECT come as far as the routes that answer 404: Envoy would refuse it with 403 where one of them takes it. There

@@ -1,7 +1,5 @@
-//! A route configuration made of virtual hosts that are encoded already.
-//!
-//! A message of many equal parts is the parts' bytes one after another, each behind its tag and length; so hosts are encoded
-//! once, when they change, and only copied here (measured on 3 MB: 2 ms instead of 49 ms, the bytes are the same).
+//! A route configuration made of virtual hosts that are encoded already: hosts are encoded once, when they change, and only
+//! copied here.
 
 use bytes::{Buf, Bytes, BytesMut};
 use envoy_api::envoy::config::{
@@ -11,10 +9,10 @@ use envoy_api::envoy::config::{
 use model::{Host, RouteTableId};
 use prost::{
     Message,
-    encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field},
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 
-use crate::virtual_host;
+use crate::{splice::append, virtual_host};
 
 /// The number of `RouteConfiguration.virtual_hosts`.
 const VIRTUAL_HOSTS: u32 = 2;
@@ -38,13 +36,6 @@ pub(super) fn routes<'a>(
         append(&mut bytes, VIRTUAL_HOSTS, &virtual_host::misdirected(&Host::Any).encode_to_vec());
     }
     bytes
-}
-
-/// Adds a message field.
-pub(super) fn append(bytes: &mut BytesMut, field: u32, message: &[u8]) {
-    encode_key(field, WireType::LengthDelimited, bytes);
-    encode_varint(message.len() as u64, bytes);
-    bytes.extend_from_slice(message);
 }
 
 /// The hosts of a route configuration, by name, as they were put in.

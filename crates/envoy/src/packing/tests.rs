@@ -24,7 +24,7 @@ fn host(text: &str) -> VirtualHost {
 #[test]
 fn spliced_bytes_are_the_message() {
     let hosts = [host("a.example.com"), host("*.example.com")];
-    let encoded: Vec<Bytes> = hosts.iter().map(|host| encode(host, Packing::Plain)).collect();
+    let encoded: Vec<Bytes> = hosts.iter().map(|host| encode(&http(), host, Packing::Plain)).collect();
     let spliced = plain::route_table(&http(), hosts.iter().map(|h| &h.host).zip(&encoded));
     let whole = RouteConfiguration {
         virtual_hosts: hosts.iter().map(virtual_host::virtual_host).collect(),

@@ -98,8 +98,7 @@ fn a_tree_only_where_it_pays() {
 async fn trees_answer_as_lists_do() {
     let _turn = TURN.lock().await;
     let mut proxy = Proxy::start("trees").await.unwrap();
-    let listener =
-        listener::listener(&pipeline::Settings::default().http_listener(), &Default::default(), |_| Arrangement::Table);
+    let listener = listener::plain(&pipeline::Settings::default().http_listener(), Arrangement::Table);
     let listener = Resource::new(Kind::Listener, "ingress_http", listener.encode_to_vec());
     let mut upserts = vec![listener.refers_to(Kind::Route, "ingress_http")];
     let mut hits = 0;

@@ -14,16 +14,12 @@ pub struct World {
 impl World {
     /// One that has these objects.
     pub async fn start(packing: Packing, objects: impl IntoIterator<Item = Object>) -> World {
-        World::with(packing, Config::new().name("packing"), objects).await
+        World::with(&settings(packing), Config::new().name("packing"), objects).await
     }
 
-    /// The same with an Envoy of the caller's choice.
-    pub async fn with(packing: Packing, envoy: Config, objects: impl IntoIterator<Item = Object>) -> World {
-        let mut settings = Settings { packing, ..Settings::default() };
-        settings.resolve.listed_endpoints = true;
-        settings.http_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
-        settings.https_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
-        let mut world = World { pipeline: Pipeline::new(&settings), proxy: Proxy::with(envoy).await.unwrap() };
+    /// The same with settings and an Envoy of the caller's choice.
+    pub async fn with(settings: &Settings, envoy: Config, objects: impl IntoIterator<Item = Object>) -> World {
+        let mut world = World { pipeline: Pipeline::new(settings), proxy: Proxy::with(envoy).await.unwrap() };
         world.put(objects);
         world.publish().await;
         world
@@ -51,6 +47,15 @@ impl World {
         self.proxy.publish(xds).await.unwrap();
         (set, gone)
     }
+}
+
+/// The usual settings in one packing, without access logs; Services may list their endpoints.
+pub fn settings(packing: Packing) -> Settings {
+    let mut settings = Settings { packing, ..Settings::default() };
+    settings.resolve.listed_endpoints = true;
+    settings.http_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
+    settings.https_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
+    settings
 }
 
 /// An object from JSON.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
 use model::listener::{AccessLog, AccessLogFormat, AccessLogLevel};
-use pipeline::settings::{Bind, Settings};
+use pipeline::settings::{self, Bind, Settings};
 use pipeline::{Output, Pipeline};
 use replicas::Replicas;
 use source::Folder;
@@ -63,6 +63,12 @@ pub struct Args {
     /// Follow Services of type ExternalName
     #[arg(long)]
     enable_external_name_service: bool,
+    /// Whether each host travels to Envoy by itself, or all hosts of a port together
+    #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
+    packing: Packing,
+    /// Whether Envoy has all certificates from the start, or asks for each when a client does
+    #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
+    certificates: Certificates,
     /// Only validate: start no Envoy
     #[arg(long)]
     check: bool,
@@ -80,6 +86,24 @@ enum LogFormat {
     Json,
 }
 
+/// Which virtual hosts travel together.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Packing {
+    /// All of a port: any edit costs Envoy the whole of it
+    Plain,
+    /// Each by itself: an edit costs one host
+    Scoped,
+}
+
+/// How Envoy comes by certificates.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Certificates {
+    /// All from the start: handshakes need nobody, and sessions are resumed
+    PerChain,
+    /// Each when it is first asked for: for thousands of hosts with certificates of their own
+    OnDemand,
+}
+
 /// Serves until SIGTERM or Ctrl-C.
 pub async fn run(args: Args) -> Result<()> {
     let settings = args.settings();
@@ -89,7 +113,7 @@ pub async fn run(args: Args) -> Result<()> {
     let stop = signals::stop()?;
     let opened = Folder::open(&args.folder, Limits::default());
     let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
-    let server = Server::new(xds::Config::default());
+    let server = Server::new(xds::Config { resolver: settings.resolver(), ..xds::Config::default() });
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
     let replicas = Replicas::new(server.clone(), None);
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas);
@@ -204,6 +228,14 @@ impl Args {
             https: Bind { address: self.address, port: self.https },
             stats: Bind { address: Ipv4Addr::LOCALHOST.into(), port: self.stats },
             admin_port: 0,
+            packing: match self.packing {
+                Packing::Plain => settings::Packing::Plain,
+                Packing::Scoped => settings::Packing::Scoped,
+            },
+            certificates: match self.certificates {
+                Certificates::PerChain => settings::Certificates::PerChain,
+                Certificates::OnDemand => settings::Certificates::OnDemand,
+            },
             ..Settings::default()
         };
         let format = match self.access_log_format {

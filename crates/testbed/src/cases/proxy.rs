@@ -4,11 +4,14 @@
 //! addresses that the resources say: in a sandbox every port is free.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::{self, error::TryRecvError};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use xds::{Batch, Book, Changes, Event, Fleet, Kind, Resource, Security, Server};
 
 use crate::envoy::{Config, Envoy};
@@ -52,6 +55,7 @@ debug_as_report!(Error);
 /// A running Envoy and its server.
 pub struct Proxy {
     server: Server,
+    serving: Option<(CancellationToken, JoinHandle<std::io::Result<()>>)>,
     envoy: Envoy,
     events: broadcast::Receiver<Event>,
     published: BTreeSet<(Kind, xds::Name)>,
@@ -70,10 +74,12 @@ impl Proxy {
     pub async fn with(config: Config) -> Result<Proxy, Error> {
         let listener = TcpListener::bind(Net::here()?.socket(8001)).await?;
         let address = listener.local_addr()?;
-        let server = Server::new(xds::Config::default());
+        let resolver: Arc<dyn xds::Resolver> = Arc::new(pipeline::server_name::ByServerName);
+        let server = Server::new(xds::Config { resolver: Some(resolver), ..xds::Config::default() });
         let events = server.events();
-        let serving = server.clone();
-        tokio::spawn(async move { serving.serve(listener, Security::Insecure, std::future::pending()).await });
+        let (stop, serving) = (CancellationToken::new(), server.clone());
+        let shutdown = stop.clone().cancelled_owned();
+        let serving = tokio::spawn(async move { serving.serve(listener, Security::Insecure, shutdown).await });
         let state = StateDir::new("admin")?;
         let bootstrap = Bootstrap {
             node: Node::default(),
@@ -92,7 +98,17 @@ impl Proxy {
         // Access logs are read by tests, which would otherwise wait for the usual ten seconds.
         let config = config.arg("--file-flush-interval-msec").arg("20");
         let envoy = config.launch(bootstrap).await?;
-        Ok(Proxy { server, envoy, events, published: BTreeSet::new(), ready: false, _state: state })
+        let serving = Some((stop, serving));
+        Ok(Proxy { server, serving, envoy, events, published: BTreeSet::new(), ready: false, _state: state })
+    }
+
+    /// Ends the server for good: Envoy is on its own.
+    pub async fn stop_server(&mut self) -> Result<(), Error> {
+        if let Some((stop, serving)) = self.serving.take() {
+            stop.cancel();
+            serving.await.map_err(std::io::Error::other)??;
+        }
+        Ok(())
     }
 
     /// Envoy.
@@ -112,8 +128,18 @@ impl Proxy {
         self.publish(Changes { upserts, removes }).await
     }
 
-    /// Publishes changes. Returns when Envoy has them all and has refused nothing.
+    /// Publishes changes. Returns when Envoy has them all in use and has refused nothing.
     pub async fn publish(&mut self, changes: Changes) -> Result<(), Error> {
+        self.send(changes).await?;
+        if !std::mem::replace(&mut self.ready, true) {
+            self.envoy.ready().await?;
+        }
+        self.warm().await
+    }
+
+    /// The same, but asks nothing of Envoy beyond its ACK: for those who measure what a change costs it. A look at its
+    /// statistics costs more than most changes, because Envoy walks over those of every virtual host.
+    pub async fn send(&mut self, changes: Changes) -> Result<(), Error> {
         let upserts: Vec<_> = changes.upserts.iter().map(|resource| (resource.kind, resource.name.clone())).collect();
         let book = self.server.book(&Fleet::Shared);
         let before = book.and_then(|book| book.snapshot());
@@ -130,11 +156,7 @@ impl Proxy {
         self.published.extend(upserts.iter().cloned());
         self.server.publish(Batch { fleet: Fleet::Shared, changes })?;
         let book = self.server.book(&Fleet::Shared).ok_or_else(|| Error::Late("its fleet".to_owned()))?;
-        self.taken(&book, &upserts, &gone).await?;
-        if !std::mem::replace(&mut self.ready, true) {
-            self.envoy.ready().await?;
-        }
-        self.warm().await
+        self.taken(&book, &upserts, &gone).await
     }
 
     async fn taken(
@@ -193,7 +215,8 @@ fn missing(book: &Book, upserts: &[(Kind, xds::Name)], gone: &[(Kind, xds::Name,
         // A removal that comes too early is kept back by the server: the name is still there, and nobody waits for it.
         let version = snapshot.get(kind, name)?.version;
         let holding = book.holding(kind, name, version);
-        let has = !holding.have.is_empty() && holding.behind.is_empty();
+        // A certificate is asked for by the listener that shows it, or when a client asks for it. The listener is waited for.
+        let has = (!holding.have.is_empty() || kind == Kind::Secret) && holding.behind.is_empty();
         (!has).then(|| format!("{kind} {name}"))
     };
     let lingers = |kind: Kind, name: &str, version: u64| {

@@ -58,9 +58,9 @@ impl Session {
         flow.wildcard = subscribe.iter().any(|name| &**name == EVERY) || subscribe.is_empty() && unsubscribe.is_empty();
         let table = self.view.table(kind);
         flow.names = subscribe.into_iter().filter(|name| &**name != EVERY).map(|name| shared(table, name)).collect();
-        if let Some(resolver) = &self.options.resolver {
+        if let Some(resolver) = self.options.resolver(kind) {
             for name in flow.names.iter().cloned().collect::<Vec<_>>() {
-                flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
+                flow.resolve(kind, resolver, table, &name, &self.options.limits);
             }
         }
         if held.is_empty() {
@@ -158,9 +158,9 @@ impl Session {
         flow.listed = !names.is_empty();
         flow.names = names;
         let table = self.view.table(kind);
-        if let Some(resolver) = &self.options.resolver {
+        if let Some(resolver) = self.options.resolver(kind) {
             for name in flow.names.iter().cloned().collect::<Vec<_>>() {
-                flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
+                flow.resolve(kind, resolver, table, &name, &self.options.limits);
             }
         }
         let sum = if flow.wildcard {
@@ -219,8 +219,8 @@ impl Session {
         let name = shared(table, name);
         let covered = flow.covers(&name);
         flow.names.insert(name.clone());
-        if let Some(resolver) = &self.options.resolver {
-            flow.resolve(kind, resolver.as_ref(), table, &name, &self.options.limits);
+        if let Some(resolver) = self.options.resolver(kind) {
+            flow.resolve(kind, resolver, table, &name, &self.options.limits);
         }
         let entry = flow.target(table, &name).cloned();
         if flow.rest == Rest::Nothing && entry.is_some() && !flow.marks.contains_key(&name) {

@@ -6,11 +6,12 @@ use super::*;
 struct ByHost;
 
 impl Resolver for ByHost {
-    fn resolve(&self, kind: Kind, asked: &str, listed: &dyn Fn(&str) -> bool) -> Option<Name> {
+    fn resolves(&self, kind: Kind) -> bool {
+        kind == Kind::Secret
+    }
+
+    fn resolve(&self, _: Kind, asked: &str, listed: &dyn Fn(&str) -> bool) -> Option<Name> {
         let host = asked.to_ascii_lowercase();
-        if kind != Kind::Secret {
-            return None;
-        }
         if listed(&host) {
             return Some(host.into());
         }

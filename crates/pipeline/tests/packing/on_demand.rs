@@ -1,0 +1,197 @@
+//! Certificates on demand: each host shows its own, what nobody has is refused at once, and strangers cannot fill Envoy.
+
+use super::requests::TURN;
+use super::world::{World, ingress, ingress_with, secret, service, settings};
+use kinds::Object;
+use pipeline::settings::{Certificates, Packing};
+use pipeline::{Pipeline, Settings};
+use serde_json::json;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use testbed::{Backend, Client, certs::Ca, envoy::Config};
+
+fn on_demand(packing: Packing) -> Settings {
+    Settings { certificates: Certificates::OnDemand, ..settings(packing) }
+}
+
+fn https(sni: &str, host: &str) -> Client {
+    Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 8443))).host(host).https().sni(sni)
+}
+
+/// A host with a certificate of its own.
+fn host(ca: &Ca, name: &str, host: &str) -> [Object; 2] {
+    [secret(ca, name, host), ingress_with(name, host, "/", "web", &json!({}), &[(host, name)])]
+}
+
+/// The serial number of the certificate that is shown.
+async fn shown(ca: &Ca, name: &str) -> String {
+    let connection = https(name, name).trust(ca).connect().await.unwrap();
+    connection.tls().unwrap().peer[0].serial.clone()
+}
+
+/// Not only refused, but at once.
+async fn refused_at_once(client: &Client, why: &str) {
+    let begun = Instant::now();
+    assert!(client.get("/").await.is_err(), "{why}");
+    assert!(begun.elapsed() < Duration::from_secs(3), "{why}: it took {:?}", begun.elapsed());
+}
+
+async fn each_host_shows_its_own(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("on demand"));
+    let mut world = World::with(&on_demand(packing), Config::new().name("on-demand"), []).await;
+    world.put([service("web", backend.ip())]);
+    world.put(host(&ca, "a", "a.example.com"));
+    world.put(host(&ca, "b", "b.example.com"));
+    world.put(host(&ca, "wild", "*.wild.com"));
+    world.put([ingress("below", "below.wild.com", "/", "web")]);
+    let (set, _) = world.publish().await;
+    for name in ["sds a.example.com", "sds *.wild.com", "lds ingress_https"] {
+        assert!(set.iter().any(|set| set == name), "{name} in {set:?}");
+    }
+    // The client takes only a certificate that is valid for the name.
+    for (sni, host, status) in [
+        ("a.example.com", "a.example.com", 200),
+        ("A.Example.COM", "A.example.com:8443", 200),
+        ("b.example.com", "b.example.com", 200),
+        ("x.wild.com", "x.wild.com", 200),
+        ("x.wild.com", "y.wild.com", 200),
+        ("below.wild.com", "below.wild.com", 200),
+        // Another host of the chain is elsewhere all the same, and nothing that a client writes changes that.
+        ("a.example.com", "b.example.com", 421),
+        ("a.example.com", "B.EXAMPLE.com.", 421),
+        ("a.example.com", "x.wild.com", 421),
+        ("a.example.com", "unknown.org", 421),
+        ("x.wild.com", "a.example.com", 421),
+        ("x.wild.com", "unknown.org", 421),
+    ] {
+        for client in [https(sni, host), https(sni, host).http2(), https(sni, host).http10()] {
+            let forged = client.trust(&ca).header("x-sesame-server-name", host.split(':').next().unwrap());
+            let answer = forged.get("/").await.unwrap();
+            assert_eq!(answer.status.as_u16(), status, "{packing:?} {sni} {host}");
+            if status == 200 {
+                assert_eq!(answer.echo().header("x-sesame-server-name"), None, "{packing:?} {sni} {host}");
+            }
+        }
+    }
+    refused_at_once(&https("unknown.org", "unknown.org"), "nobody's name").await;
+    refused_at_once(&https("wild.com", "wild.com"), "the name above a wildcard").await;
+    refused_at_once(&https("a.example.com", "a.example.com").no_sni(), "no name").await;
+
+    // A host that comes touches no listener; one that goes is refused.
+    let late = host(&ca, "late", "late.example.com");
+    world.put(late.clone());
+    let (set, gone) = world.publish().await;
+    assert!(set.iter().all(|name| !name.starts_with("lds")) && gone.is_empty(), "{set:?} {gone:?}");
+    assert_eq!(https("late.example.com", "late.example.com").trust(&ca).get("/").await.unwrap().status, 200);
+    for object in &late {
+        world.remove(object);
+    }
+    world.publish().await;
+    refused_at_once(&https("late.example.com", "late.example.com"), "a host that went").await;
+
+    // A certificate that is renewed is shown at once, and connections go on.
+    let connection = https("a.example.com", "a.example.com").trust(&ca).connect().await.unwrap();
+    let old = shown(&ca, "a.example.com").await;
+    world.put([secret(&ca, "a", "a.example.com")]);
+    world.publish().await;
+    assert_ne!(shown(&ca, "a.example.com").await, old);
+    assert_eq!(connection.get("/").await.unwrap().status, 200);
+
+    // Hosts with other settings have a chain of their own, and names are mapped to chains then.
+    let strict = json!({"projectcontour.io/tls-minimum-protocol-version": "1.3"});
+    let [certificate, _] = host(&ca, "strict", "strict.wild.com");
+    world.put([
+        certificate,
+        ingress_with("strict", "strict.wild.com", "/", "web", &strict, &[("strict.wild.com", "strict")]),
+    ]);
+    world.publish().await;
+    assert_eq!(connection.get("/").await.unwrap().status, 200, "the map is changed in place");
+    for (sni, host, status) in [
+        ("strict.wild.com", "strict.wild.com", 200),
+        ("x.wild.com", "x.wild.com", 200),
+        ("a.example.com", "a.example.com", 200),
+        ("x.wild.com", "strict.wild.com", 421),
+        ("strict.wild.com", "x.wild.com", 421),
+    ] {
+        let answer = https(sni, host).trust(&ca).get("/").await.unwrap();
+        assert_eq!(answer.status.as_u16(), status, "{packing:?} {sni} {host}");
+    }
+    refused_at_once(&https("unknown.org", "unknown.org"), "nobody's name, where names are mapped").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_host_shows_its_own_in_tables() {
+    each_host_shows_its_own(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_host_shows_its_own_in_scopes() {
+    each_host_shows_its_own(Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_fill_nothing_and_hosts_outlive_the_controller() {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("on demand"));
+    let mut world = World::with(&on_demand(Packing::Scoped), Config::new().name("on-demand"), []).await;
+    world.put([service("web", backend.ip())]);
+    world.put(host(&ca, "seen", "seen.example.com"));
+    world.put(host(&ca, "unseen", "unseen.example.com"));
+    world.put(host(&ca, "wild", "*.wild.com"));
+    world.publish().await;
+    assert_eq!(https("seen.example.com", "seen.example.com").trust(&ca).get("/").await.unwrap().status, 200);
+    let most = xds::Limits::default().aliases_per_resource;
+    for at in 0..most + 100 {
+        let name = format!("n{at}.wild.com");
+        https(&name, &name).trust(&ca).connect().await.unwrap();
+    }
+    let held = |world: &World| {
+        let book = world.proxy.server().book(&xds::Fleet::Shared).unwrap();
+        let views = book.clients();
+        let types = views.iter().flat_map(|client| &client.types);
+        types.filter(|of| of.kind == "sds").map(|of| of.names).sum::<usize>()
+    };
+    assert!((most..most + 10).contains(&held(&world)), "{} names are held", held(&world));
+    // One that made room comes back when it is asked for.
+    assert_eq!(https("n0.wild.com", "n0.wild.com").trust(&ca).get("/").await.unwrap().status, 200);
+
+    world.proxy.stop_server().await.unwrap();
+    assert_eq!(https("seen.example.com", "seen.example.com").trust(&ca).get("/").await.unwrap().status, 200);
+    assert_eq!(https("n0.wild.com", "n0.wild.com").trust(&ca).get("/").await.unwrap().status, 200);
+    let unseen = https("unseen.example.com", "unseen.example.com").timeout(Duration::from_secs(2));
+    assert!(unseen.get("/").await.unwrap_err().is_timeout(), "nobody can tell its certificate");
+}
+
+/// How many rows a host that comes costs, and what is published.
+fn coming(certificates: Certificates, hosts: usize) -> (u64, Vec<String>) {
+    let ca = Ca::new("on demand");
+    let mut pipeline = Pipeline::new(&Settings { certificates, ..settings(Packing::Scoped) });
+    let put = |pipeline: &mut Pipeline, object: Object| pipeline.put(&object.key(), Some(object));
+    put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
+    put(&mut pipeline, secret(&ca, "shared", "*.example.com"));
+    for number in 0..hosts {
+        let (name, host) = (format!("h{number}"), format!("h{number}.example.com"));
+        put(&mut pipeline, ingress_with(&name, &host, "/", "web", &json!({}), &[(&host, "shared")]));
+    }
+    pipeline.settle();
+    for object in host(&ca, "own", "own.example.com") {
+        put(&mut pipeline, object);
+    }
+    let output = pipeline.settle();
+    assert!(output.xds.removes.is_empty());
+    let mut names: Vec<String> = output.xds.upserts.iter().map(|r| format!("{} {}", r.kind, r.name)).collect();
+    names.sort_unstable();
+    (pipeline.engine().last_batch().computed, names)
+}
+
+#[test]
+fn a_host_that_comes_is_a_secret_and_its_scopes_whatever_their_number() {
+    let (few, published) = coming(Certificates::OnDemand, 3);
+    let group = "ingress_https/(on-demand)/server-name/tls1.2-1.3";
+    let own = |group: &str| format!("srds {group}|own.example.com");
+    assert_eq!(published, ["sds own.example.com".to_owned(), own(group), own("ingress_http")]);
+    assert_eq!(coming(Certificates::OnDemand, 1000), (few, published));
+    let (_, published) = coming(Certificates::PerChain, 3);
+    assert!(published.contains(&"lds ingress_https".to_owned()), "{published:?}");
+}
