@@ -4,9 +4,7 @@ use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::LazyLock};
 
 use bytes::Bytes;
 use envoy::{
-    cluster, endpoints,
-    listener::{self, Chains},
-    name,
+    cluster, endpoints, listener, name,
     packing::{self, Arrangement, Contents, Packing, plain, scoped},
     secret,
 };
@@ -15,7 +13,7 @@ use model::{
     ClusterId, Host, Listener, ListenerId, RouteTableId, SecretId, VirtualHost,
     cluster::Discovery,
     listener::Security,
-    tls::{Chain, KeyPair},
+    tls::{Chain, KeyPair, TcpChain},
 };
 use testbed::certs::{Ca, KeyType};
 use xds::{Kind, Resource};
@@ -34,6 +32,14 @@ static PAIRS: LazyLock<Vec<KeyPair>> = LazyLock::new(|| {
     let leaves = kinds.map(|kind| AUTHORITY.leaf("a.example.com").key(kind).make());
     leaves.iter().map(|leaf| KeyPair { chain: leaf.chain_pem().into(), key: leaf.key_pem().into() }).collect()
 });
+
+/// The filter chains of a TLS listener.
+#[derive(Clone, Debug, Default)]
+struct Chains {
+    http: Vec<Chain>,
+    tcp: Vec<TcpChain>,
+    fallback: Option<Chain>,
+}
 
 /// All resources, and what each was made from.
 #[derive(Default)]
@@ -144,7 +150,7 @@ impl World {
         let contents = Contents { exact: hosts.iter().any(is_exact), wildcard: !hosts.iter().all(is_exact) };
         let arrangement = packing.arrangement(table, contents);
         let stranger = routes::exact(dice, self.number());
-        let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(host, packing));
+        let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(table, host, packing));
         match arrangement {
             Arrangement::Table => {
                 let mut encoded: Vec<(Host, Bytes)> = hosts.iter().map(encode).collect();
@@ -215,11 +221,35 @@ impl World {
 
     fn certificate(&mut self, dice: &mut Dice, id: &SecretId) {
         let pair = dice.pick(&PAIRS);
-        self.add(Kind::Secret, &name::secret(id), &secret::certificate(id, &pair), pair);
+        self.add(Kind::Secret, &name::secret(id), &secret::certificate(&name::secret(id), &pair), pair);
     }
 
     fn listener(&mut self, model: Listener, chains: Chains, arrangement: impl Fn(&RouteTableId) -> Arrangement) {
-        let message = listener::listener(&model, &chains, arrangement);
-        self.add(Kind::Listener, &model.id.to_string(), &message, (model, chains));
+        let table = |listener: &ListenerId, chain: Option<&Chain>| RouteTableId {
+            listener: listener.clone(),
+            termination: chain.map(|chain| chain.termination.clone()),
+        };
+        let body = match model.security {
+            Security::Plain => listener::plain(&model, arrangement(&table(&model.id, None))).encode_to_vec().into(),
+            Security::Tls => {
+                let encode = |listener: &ListenerId, chain: &Chain| {
+                    let table = table(listener, Some(chain));
+                    listener::chain(&model, &table, arrangement(&table)).expect("it is encrypted")
+                };
+                let mut encoded: Vec<Bytes> = chains.http.iter().map(|chain| encode(&model.id, chain)).collect();
+                let http = chains.http.iter();
+                let mut names: Vec<Bytes> =
+                    http.map(|chain| listener::sni::names(&chain.termination.to_string(), &chain.hosts)).collect();
+                for chain in &chains.tcp {
+                    encoded.push(listener::tcp::chain(chain, &model.connections).encode_to_vec().into());
+                    let host = std::slice::from_ref(&chain.host);
+                    names.push(listener::sni::names(&name::tcp_chain(&chain.host), host));
+                }
+                let fallback = chains.fallback.as_ref().map(|chain| encode(&ListenerId::fallback(), chain));
+                let names = listener::sni::matcher(names.iter());
+                listener::encrypted(&model, encoded.iter(), fallback.as_ref(), names)
+            }
+        };
+        self.put(Kind::Listener, &model.id.to_string(), body, (model, chains));
     }
 }
