@@ -15,7 +15,11 @@ use crate::{
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
 use envoy::{cluster::ClusterSettings, listener, name};
-use model::{ClusterId, ObjectRef, SecretId, cluster::Discovery, tls::SELF_SIGNED};
+use model::{
+    ClusterId, ObjectRef, SecretId,
+    cluster::Discovery,
+    tls::{SELF_SIGNED, TcpProxy},
+};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref, Role};
