@@ -86,9 +86,12 @@ fn spellings(host: &str) -> [String; 7] {
     ]
 }
 
+/// Makes a client speak a protocol.
+type With = fn(Client) -> Client;
+
 /// Asks in every protocol, for every spelling, and looks at each answer.
 async fn try_all(door: Door<'_>, host: &str, origin: &str, expect: Expect, packing: Packing) {
-    let protocols: [(&str, fn(Client) -> Client); 3] =
+    let protocols: [(&str, With); 3] =
         [("HTTP/1.1", Client::http1), ("HTTP/1.0", Client::http10), ("HTTP/2", Client::http2)];
     for spelling in spellings(host) {
         for (protocol, with) in protocols {
