@@ -8,13 +8,14 @@ use std::process::Command;
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use envoy::cluster::{ClusterSettings, cluster};
 use envoy::listener::access_log::format;
-use envoy::listener::{Chains, listener};
+use envoy::listener::{self, sni};
 use envoy::packing::Arrangement;
-use envoy_api::json;
+use envoy_api::envoy::config::listener::v3::Listener as EnvoyListener;
+use envoy_api::{Message, json};
 use model::cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol};
 use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions, Security};
 use model::tls::{Chain, Termination, TlsVersion, TlsVersions};
-use model::{Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, SecretId};
+use model::{Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, RouteTableId, SecretId};
 
 fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: HttpSettings) -> Listener {
     Listener {
@@ -25,6 +26,16 @@ fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: Ht
         connections,
         http,
     }
+}
+
+/// A listener with that chain, as a message.
+fn encrypted(listener: &Listener) -> EnvoyListener {
+    let Chain { termination, hosts } = chain();
+    let names = sni::names(&termination.to_string(), &hosts);
+    let table = RouteTableId { listener: listener.id.clone(), termination: Some(termination) };
+    let chain = listener::chain(listener, &table, Arrangement::Table).unwrap();
+    let bytes = listener::encrypted(listener, [&chain].into_iter(), None, sni::matcher([&names].into_iter()));
+    EnvoyListener::decode(bytes).unwrap()
 }
 
 fn chain() -> Chain {
@@ -100,10 +111,9 @@ fn envoy_takes_every_setting() {
         overload: Overload::default(),
         stats: Stats::Lean,
     };
-    let chains = Chains { http: vec![chain()], ..Chains::default() };
     let mut bootstrap = bootstrap.render().bootstrap;
     let statics = bootstrap.static_resources.as_mut().unwrap();
-    statics.listeners.extend(listeners.iter().map(|it| listener(it, &chains, |_| Arrangement::Table)));
+    statics.listeners.extend(listeners.iter().map(encrypted));
     let protocols = [Protocol::Http1, Protocol::H2c, Protocol::Tls, Protocol::H2];
     statics.clusters.extend(protocols.iter().zip(80..).map(|(&it, port)| cluster(&dns_cluster(it, port), &settings)));
     let path = folder.path().join("bootstrap.json");
