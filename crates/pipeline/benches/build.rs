@@ -15,6 +15,10 @@ use std::{hint::black_box, process::Command, time::Duration};
 use testbed::cases::object;
 use xds::{Batch, Fleet, Server};
 
+/// That of the product.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const EDITS: usize = 500;
 
 fn main() {

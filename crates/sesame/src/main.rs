@@ -14,6 +14,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
+/// Clients that come and go leave holes in the C library's heap that it does not give back (docs/benchmarks.md).
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Ingress for Kubernetes and for folders of YAML, served by fleets of Envoy
 #[derive(Debug, Parser)]
 #[command(name = "sesame", version, max_term_width = 100)]

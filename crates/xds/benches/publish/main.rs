@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 use client::{Fleet, Start};
 use server::Remote;
 
+/// That of the product.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How many changes are measured in each cell.
 const CHANGES: usize = 41;
 

@@ -1,105 +1,18 @@
-//! HTTPProxies edited under a steady load: whatever changes, no request is lost.
-//!
-//! 200 requests a second go through a real Envoy. A change is published and awaited as in earnest. The tests take turns: what
-//! is asked is whether a change loses requests, not how many a small machine can make at once.
-
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+//! HTTPProxies: certificates, targets of includes, weights and whole namespaces that change.
 
 use kinds::Object;
-use pipeline::{Pipeline, Settings, settings::Bind};
 use serde_json::{Value, json};
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
-use testbed::{
-    Client, Load, Net,
-    cases::{Backends, Proxy, object},
-    certs::{Ca, Leaf},
-};
+use testbed::{cases::object, certs::Ca};
 
-/// Requests per second, of all loads of a test together.
-const RATE: u32 = 200;
-
-static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-
-/// A pipeline, the Envoy that it feeds, and clients.
-struct Bed {
-    pipeline: Pipeline,
-    proxy: Proxy,
-    backends: Backends,
-    http: Client,
-    https: Client,
-    _turn: tokio::sync::MutexGuard<'static, ()>,
-}
-
-impl Bed {
-    async fn start(name: &str) -> Self {
-        let turn = TURN.lock().await;
-        let address = Net::here().unwrap().address();
-        let bind = |port| Bind { address: address.into(), port };
-        let settings =
-            Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
-        let client = |port| Client::new(SocketAddr::new(address.into(), port));
-        Self {
-            pipeline: Pipeline::new(&settings),
-            proxy: Proxy::start(name).await.unwrap(),
-            backends: Backends::new(),
-            http: client(8080),
-            https: client(8443).https(),
-            _turn: turn,
-        }
-    }
-
-    async fn apply(&mut self, objects: impl IntoIterator<Item = Object>) {
-        for object in objects {
-            self.pipeline.put(&object.key(), Some(object));
-        }
-        self.publish().await;
-    }
-
-    async fn remove(&mut self, objects: impl IntoIterator<Item = Object>) {
-        for object in objects {
-            self.pipeline.put(&object.key(), None);
-        }
-        self.publish().await;
-    }
-
-    async fn publish(&mut self) {
-        let output = self.pipeline.settle();
-        self.proxy.publish(output.xds).await.unwrap();
-    }
-
-    /// A Service with a backend that calls itself by its name.
-    async fn service(&mut self, namespace: &str, name: &str) -> Vec<Object> {
-        let address = self.backends.named(name).await.unwrap();
-        let meta = json!({ "name": name, "namespace": namespace });
-        let service =
-            json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": { "ports": [{ "port": 80 }] } });
-        let meta = json!({ "name": name, "namespace": namespace, "labels": { "kubernetes.io/service-name": name } });
-        let slice = json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta,
-            "addressType": "IPv4", "ports": [{ "port": 80 }], "endpoints": [{ "addresses": [address] }] });
-        vec![object(&service), object(&slice)]
-    }
-
-    /// One of this many loads.
-    fn load(&self, client: &Client, host: &str, path: &str, of: u32) -> testbed::load::Plan {
-        Load::of(client.clone().host(host).get(path)).per_second(RATE / of)
-    }
-}
+use crate::bed::{Bed, secret};
 
 fn proxy(namespace: &str, name: &str, spec: &Value) -> Object {
     object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
         "metadata": { "name": name, "namespace": namespace }, "spec": spec }))
-}
-
-fn secret(namespace: &str, name: &str, leaf: &Leaf) -> Object {
-    object(&json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
-        "metadata": { "name": name, "namespace": namespace },
-        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }))
 }
 
 fn routes(service: &str) -> Value {

@@ -1,91 +1,10 @@
-//! Edits under a steady load: whatever changes, no request is lost.
-//!
-//! 200 requests a second go through a real Envoy while objects change under them. A change is whatever a test does to the
-//! pipeline; it is published and awaited as in earnest.
-
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+//! Ingresses: hosts that come, Services that take over, endpoints that are rolled, certificates that are renewed.
 
 use kinds::Object;
-use pipeline::{Pipeline, Settings, settings::Bind};
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, SocketAddr};
-use testbed::{
-    Client, Load, Net,
-    cases::{Backends, Proxy, object},
-    certs::{Ca, Leaf},
-};
+use testbed::{cases::object, certs::Ca};
 
-/// Requests per second.
-const RATE: u32 = 200;
-
-/// A pipeline, the Envoy that it feeds, and clients.
-struct Bed {
-    pipeline: Pipeline,
-    proxy: Proxy,
-    backends: Backends,
-    http: Client,
-    https: Client,
-}
-
-impl Bed {
-    async fn start(name: &str) -> Self {
-        let address = Net::here().unwrap().address();
-        let bind = |port| Bind { address: address.into(), port };
-        let settings =
-            Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
-        let client = |port| Client::new(SocketAddr::new(address.into(), port));
-        Self {
-            pipeline: Pipeline::new(&settings),
-            proxy: Proxy::start(name).await.unwrap(),
-            backends: Backends::new(),
-            http: client(8080),
-            https: client(8443).https(),
-        }
-    }
-
-    /// Puts objects, and waits until Envoy has what they come to.
-    async fn apply(&mut self, objects: impl IntoIterator<Item = Object>) {
-        for object in objects {
-            self.pipeline.put(&object.key(), Some(object));
-        }
-        self.publish().await;
-    }
-
-    async fn remove(&mut self, objects: impl IntoIterator<Item = Object>) {
-        for object in objects {
-            self.pipeline.put(&object.key(), None);
-        }
-        self.publish().await;
-    }
-
-    async fn publish(&mut self) {
-        let output = self.pipeline.settle();
-        self.proxy.publish(output.xds).await.unwrap();
-    }
-
-    /// A Service with a backend of that name.
-    async fn service(&mut self, name: &str) -> [Object; 2] {
-        let address = self.backends.named(name).await.unwrap();
-        [service(name), slice(name, &[address])]
-    }
-
-    fn load(&self, client: &Client, host: &str, path: &str) -> testbed::load::Plan {
-        Load::of(client.clone().host(host).get(path)).per_second(RATE)
-    }
-}
-
-fn service(name: &str) -> Object {
-    object(
-        &json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } }),
-    )
-}
-
-fn slice(service: &str, addresses: &[Ipv4Addr]) -> Object {
-    let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
-    object(&json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-        "metadata": { "name": service, "labels": { "kubernetes.io/service-name": service } },
-        "addressType": "IPv4", "ports": [{ "port": 80 }], "endpoints": endpoints }))
-}
+use crate::bed::{Bed, secret, service, slice};
 
 /// An Ingress of one host with these paths and Services.
 fn ingress(name: &str, host: &str, paths: &[(&str, &str)], secret: Option<&str>) -> Object {
@@ -96,18 +15,13 @@ fn ingress(name: &str, host: &str, paths: &[(&str, &str)], secret: Option<&str>)
         "spec": { "tls": tls, "rules": [{ "host": host, "http": { "paths": paths } }] } }))
 }
 
-fn secret(name: &str, leaf: &Leaf) -> Object {
-    object(&json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name },
-        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_hosts_come_one_by_one() {
     let mut bed = Bed::start("hosts").await;
-    let steady = bed.service("steady").await;
+    let steady = bed.service("default", "steady").await;
     bed.apply(steady).await;
     bed.apply([ingress("steady", "steady.example.com", &[("/", "steady")], None)]).await;
-    let load = bed.load(&bed.http, "steady.example.com", "/").start();
+    let load = bed.load(&bed.http, "steady.example.com", "/", 1).start();
     for number in 0..500 {
         let (name, host) = (format!("host-{number}"), format!("host-{number}.example.com"));
         let client = bed.http.clone().host(&host);
@@ -128,7 +42,7 @@ async fn five_hundred_hosts_come_one_by_one() {
         // The Service is new with the host: a route that came before its cluster would answer 503.
         let address = bed.backends.named("steady").await.unwrap();
         let new = ingress(&name, &host, &[("/", name.as_str())], None);
-        bed.apply([service(&name), slice(&name, &[address]), new]).await;
+        bed.apply([service("default", &name), slice("default", &name, &[address]), new]).await;
         testbed::within(format!("{host} to answer"), std::time::Duration::from_secs(10), watch).await.unwrap().unwrap();
     }
     load.stop().await.assert_nothing_lost();
@@ -137,10 +51,10 @@ async fn five_hundred_hosts_come_one_by_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn routes_backends_and_endpoints_change() {
     let mut bed = Bed::start("changes").await;
-    let (first, second) = (bed.service("first").await, bed.service("second").await);
+    let (first, second) = (bed.service("default", "first").await, bed.service("default", "second").await);
     bed.apply(first.clone()).await;
     bed.apply([ingress("web", "web.example.com", &[("/", "first"), ("/a", "first")], None)]).await;
-    let load = bed.load(&bed.http, "web.example.com", "/a/b").start();
+    let load = bed.load(&bed.http, "web.example.com", "/a/b", 1).start();
     load.answered(50).await;
     for round in 0..10 {
         // The backend is renamed: another Service takes over and the old one goes.
@@ -156,8 +70,8 @@ async fn routes_backends_and_endpoints_change() {
     // Endpoints are rolled: one more comes, the other goes, and back.
     let addresses = [bed.backends.named("first").await.unwrap(), bed.backends.named("second").await.unwrap()];
     for round in 0..20 {
-        bed.apply([slice("first", &addresses)]).await;
-        bed.apply([slice("first", &addresses[round % 2..=round % 2])]).await;
+        bed.apply([slice("default", "first", &addresses)]).await;
+        bed.apply([slice("default", "first", &addresses[round % 2..=round % 2])]).await;
         load.answered(10).await;
     }
     load.stop().await.assert_nothing_lost();
@@ -167,16 +81,16 @@ async fn routes_backends_and_endpoints_change() {
 async fn a_certificate_is_rotated() {
     let mut bed = Bed::start("rotation").await;
     let ca = Ca::new("rotation");
-    let web = bed.service("web").await;
+    let web = bed.service("default", "web").await;
     bed.apply(web).await;
-    bed.apply([secret("cert", &ca.leaf("web.example.com").make())]).await;
+    bed.apply([secret("default", "cert", &ca.leaf("web.example.com").make())]).await;
     bed.apply([ingress("web", "web.example.com", &[("/", "web")], Some("cert"))]).await;
     let client = bed.https.clone().trust(&ca);
-    let load = bed.load(&client, "web.example.com", "/").start();
+    let load = bed.load(&client, "web.example.com", "/", 1).start();
     load.answered(50).await;
     for _ in 0..10 {
         let leaf = ca.leaf("web.example.com").make();
-        bed.apply([secret("cert", &leaf)]).await;
+        bed.apply([secret("default", "cert", &leaf)]).await;
         let answer = client.clone().host("web.example.com").get("/").await.unwrap();
         let expected = echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
         assert_eq!(answer.certificate().unwrap().sha256, expected, "the new certificate is shown");

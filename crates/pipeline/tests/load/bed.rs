@@ -1,0 +1,96 @@
+//! A pipeline, the Envoy that it feeds, clients, and the objects that both dialects need.
+
+use kinds::Object;
+use pipeline::{Pipeline, Settings, settings::Bind};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use testbed::{
+    Client, Load, Net,
+    cases::{Backends, Proxy, object},
+    certs::Leaf,
+};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Requests per second, of all loads of a test together.
+const RATE: u32 = 200;
+
+static TURN: Mutex<()> = Mutex::const_new(());
+
+pub struct Bed {
+    pub backends: Backends,
+    pub http: Client,
+    pub https: Client,
+    pipeline: Pipeline,
+    proxy: Proxy,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Bed {
+    pub async fn start(name: &str) -> Self {
+        let turn = TURN.lock().await;
+        let address = Net::here().unwrap().address();
+        let bind = |port| Bind { address: address.into(), port };
+        let settings =
+            Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
+        let client = |port| Client::new(SocketAddr::new(address.into(), port));
+        Self {
+            pipeline: Pipeline::new(&settings),
+            proxy: Proxy::start(name).await.unwrap(),
+            backends: Backends::new(),
+            http: client(8080),
+            https: client(8443).https(),
+            _turn: turn,
+        }
+    }
+
+    /// Puts objects, and waits until Envoy has what they come to.
+    pub async fn apply(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), Some(object));
+        }
+        self.publish().await;
+    }
+
+    /// Takes objects away, and waits for the same.
+    pub async fn remove(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), None);
+        }
+        self.publish().await;
+    }
+
+    async fn publish(&mut self) {
+        let output = self.pipeline.settle();
+        self.proxy.publish(output.xds).await.unwrap();
+    }
+
+    /// A Service with a backend that calls itself by its name.
+    pub async fn service(&mut self, namespace: &str, name: &str) -> Vec<Object> {
+        let address = self.backends.named(name).await.unwrap();
+        vec![service(namespace, name), slice(namespace, name, &[address])]
+    }
+
+    /// One of this many loads.
+    pub fn load(&self, client: &Client, host: &str, path: &str, of: u32) -> testbed::load::Plan {
+        Load::of(client.clone().host(host).get(path)).per_second(RATE / of)
+    }
+}
+
+pub fn service(namespace: &str, name: &str) -> Object {
+    object(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name, "namespace": namespace },
+        "spec": { "ports": [{ "port": 80 }] } }))
+}
+
+pub fn slice(namespace: &str, service: &str, addresses: &[Ipv4Addr]) -> Object {
+    let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
+    let labels = json!({ "kubernetes.io/service-name": service });
+    object(&json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": { "name": service, "namespace": namespace, "labels": labels },
+        "addressType": "IPv4", "ports": [{ "port": 80 }], "endpoints": endpoints }))
+}
+
+pub fn secret(namespace: &str, name: &str, leaf: &Leaf) -> Object {
+    object(&json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": { "name": name, "namespace": namespace },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }))
+}
