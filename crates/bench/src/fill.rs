@@ -13,7 +13,7 @@ use testbed::certs::Ca;
 use testbed::{ApiServer, StateDir};
 
 use crate::progress::Progress;
-use crate::world::{SHAPE, World};
+use crate::world::{SHAPE, Wording, World};
 use crate::writer::Writer;
 
 /// Writes under way at once: enough to keep the API server busy.
@@ -32,16 +32,21 @@ pub async fn filled(world: World) -> Result<ApiServer> {
     let state = StateDir::new("apiserver")?;
     copy(&kept, &state.path().join(ETCD)).with_context(|| format!("copying {}", kept.display()))?;
     let api = ApiServer::config().state(state).start().await?;
-    let count = Writer::new(api.client()?).count("/apis/networking.k8s.io/v1/ingresses").await?;
-    ensure!(count == world.size as u64, "{} holds {count} Ingresses; remove it", kept.display());
+    let (folder, expected) = world.roots();
+    let count = Writer::new(api.client()?).count(folder).await?;
+    ensure!(count == expected as u64, "{} holds {count} objects in {folder}; remove it", kept.display());
     Ok(api)
 }
 
 /// Where the etcd of a world is kept.
 fn place(world: World) -> Result<PathBuf> {
     let version = |part| parts::version(part).unwrap_or("unknown");
-    let World { size, certificates } = world;
-    let kind = if certificates { "certificates" } else { "plain" };
+    let World { size, wording } = world;
+    let kind = match wording {
+        Wording::Ingresses => "plain",
+        Wording::Certificates => "certificates",
+        Wording::Proxies => "proxies",
+    };
     let (etcd, kubernetes) = (version("etcd"), version("kube-apiserver"));
     let name = format!("etcd-{etcd}-kubernetes-{kubernetes}-{kind}-{size}-shape-{SHAPE}");
     Ok(parts::cache()?.join("bench").join(name))

@@ -115,7 +115,7 @@ fn has_all(state: &State, world: World) -> bool {
     let taken = |kind: &Kind| state.counts(*kind).acked == state.counts(*kind).responses;
     every_host(Kind::Cluster)
         && every_host(Kind::Endpoints)
-        && (!world.certificates || every_host(Kind::Secret))
+        && state.count(Kind::Secret) >= world.secured()
         && state.count(Kind::Listener) > 0
         && routes
         && asked

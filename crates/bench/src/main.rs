@@ -26,7 +26,7 @@ use testbed::Backend;
 use contender::{Contender, Contour, Sesame};
 use measure::Options;
 use report::Report;
-use world::{FIRST, SECOND, World};
+use world::{FIRST, SECOND, Wording, World};
 
 /// Measure changes from the API server to a served request
 #[derive(Debug, Parser)]
@@ -43,6 +43,9 @@ struct Args {
     /// How many hosts, each with a certificate of its own and asked by HTTPS
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     certificates: Vec<usize>,
+    /// How many hosts of HTTPProxies
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
+    proxies: Vec<usize>,
     /// Measure Contour, too
     #[arg(long)]
     peers: bool,
@@ -113,15 +116,20 @@ async fn measure_all(args: &Args) -> Result<Report> {
     for backend in [FIRST, SECOND] {
         backends.push(Backend::named(backend.name).address(backend.ip).start().await?);
     }
-    let plain = args.sizes.iter().map(|size| World { size: *size, certificates: false });
-    let secured = args.certificates.iter().map(|size| World { size: *size, certificates: true });
+    let wordings = [
+        (&args.sizes, Wording::Ingresses),
+        (&args.certificates, Wording::Certificates),
+        (&args.proxies, Wording::Proxies),
+    ];
+    let worlds =
+        wordings.into_iter().flat_map(|(sizes, wording)| sizes.iter().map(move |&size| World { size, wording }));
     let mut report = Report {
         at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         arguments: std::env::args().skip(1).collect(),
         machine,
         runs: Vec::new(),
     };
-    for world in plain.chain(secured) {
+    for world in worlds {
         for contender in &contenders {
             let api = fill::filled(world).await?;
             report.runs.push(measure::measure(*contender, world, &api, &options).await);

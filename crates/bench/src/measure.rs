@@ -19,7 +19,7 @@ use crate::follower::Follower;
 use crate::proxy::Proxy;
 use crate::report::{Run, Step};
 use crate::usage::{self, Usage};
-use crate::world::World;
+use crate::world::{Wording, World};
 use crate::writer::Writer;
 
 /// How long one step may take; a contender that needs longer has its row left empty.
@@ -90,7 +90,7 @@ async fn steps(
     bed.step(Step::Storm, run, storm::measure).await?;
     say("restart");
     bed.step(Step::Restart, run, restart::measure).await?;
-    if contender.is_delta() && world.size == options.clients_at && !world.certificates {
+    if contender.is_delta() && world.size == options.clients_at && world.wording == Wording::Ingresses {
         say("many clients");
         bed.step(Step::Clients, run, crowd::measure).await?;
     }

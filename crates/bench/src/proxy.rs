@@ -79,7 +79,7 @@ impl Proxy {
     /// A client of this Envoy for a host.
     pub fn client(&self, number: usize) -> Client {
         let host = host(number);
-        match self.world.certificates {
+        match self.world.is_secured(number) {
             true => Client::new(self.place.https).host(host).https(),
             false => Client::new(self.place.http).host(host),
         }
@@ -128,7 +128,7 @@ impl Proxy {
 
     /// One request, on the open connection if there is one. A TLS connection is one host's.
     async fn ask(&self, connection: &mut Option<Connection>, wish: &Wish) -> Result<Answer, Failure> {
-        if self.world.certificates {
+        if self.world.is_secured(wish.number) {
             return self.client(wish.number).get(&wish.path).await;
         }
         let open = match connection.take().filter(Connection::is_open) {
@@ -145,7 +145,7 @@ impl Proxy {
             Ok(answer) => answer,
             Err(failure) if failure.is_refused() || failure.is_unprocessed() => return Judged::NotYet,
             // A name that no chain is for is refused by closing the connection.
-            Err(Failure::Tls { .. }) if self.world.certificates => return Judged::NotYet,
+            Err(Failure::Tls { .. }) if self.world.is_secured(wish.number) => return Judged::NotYet,
             Err(failure) => return Judged::Wrong(failure.to_string()),
         };
         match answer.status.as_u16() {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::usage::Usage;
-use crate::world::World;
+use crate::world::{Wording, World};
 
 /// One run of the whole benchmark.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,8 +38,8 @@ pub struct Run {
     pub version: String,
     /// With how many hosts.
     pub size: usize,
-    /// Each with a certificate.
-    pub certificates: bool,
+    /// Written how.
+    pub wording: Wording,
     /// The figures by the names of [`ROWS`](crate::row::ROWS).
     pub rows: BTreeMap<String, f64>,
     /// What was used, after each step.
@@ -118,7 +118,7 @@ impl Run {
             contender: contender.to_owned(),
             version,
             size: world.size,
-            certificates: world.certificates,
+            wording: world.wording,
             rows: BTreeMap::new(),
             usage: Vec::new(),
             notes: Vec::new(),

@@ -1,13 +1,14 @@
 //! The cluster that is measured: how many hosts, and the objects of each.
 //!
-//! In: a number of hosts. Out: for each an Ingress, a Service and an EndpointSlice, perhaps a Secret, as JSON, with the
-//! places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
+//! In: a number of hosts. Out: for each an Ingress or an HTTPProxy, a Service and an EndpointSlice, perhaps a Secret, as JSON,
+//! with the places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
 //! endpoints Envoy had. The path of a host is changed to edit it: the old one then answers 404, the new one 200.
 
 use std::net::Ipv4Addr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use testbed::certs::Ca;
 
@@ -39,8 +40,39 @@ pub const SECOND: Backend = Backend { name: "second", ip: Ipv4Addr::new(198, 18,
 pub struct World {
     /// How many hosts.
     pub size: usize,
-    /// Each has a certificate, and is asked by HTTPS.
-    pub certificates: bool,
+    /// What people wrote about them.
+    pub wording: Wording,
+}
+
+/// What people wrote about hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wording {
+    /// Ingresses.
+    Ingresses,
+    /// Ingresses, each with a certificate, and asked by HTTPS.
+    Certificates,
+    /// HTTPProxies: a third have routes of their own, a third include them, and a third have a certificate, and are asked by
+    /// HTTPS.
+    Proxies,
+}
+
+/// What a host of HTTPProxies is made of.
+#[derive(PartialEq, Eq)]
+enum Third {
+    Routes,
+    Include,
+    Certificate,
+}
+
+impl Third {
+    fn of(n: usize) -> Third {
+        match n % 3 {
+            0 => Third::Routes,
+            1 => Third::Include,
+            _ => Third::Certificate,
+        }
+    }
 }
 
 /// An object and the folder of the API that it belongs in.
@@ -78,11 +110,36 @@ impl World {
         })
     }
 
-    /// All objects of one host, its Ingress last.
+    /// Whether a host is asked by HTTPS.
+    pub fn is_secured(self, n: usize) -> bool {
+        match self.wording {
+            Wording::Ingresses => false,
+            Wording::Certificates => true,
+            Wording::Proxies => Third::of(n) == Third::Certificate,
+        }
+    }
+
+    /// How many hosts are asked by HTTPS.
+    pub fn secured(self) -> usize {
+        (0..self.size).filter(|&n| self.is_secured(n)).count()
+    }
+
+    /// The folder of the API that has an object for each host, and how many there are in it.
+    pub fn roots(self) -> (&'static str, usize) {
+        match self.wording {
+            Wording::Ingresses | Wording::Certificates => ("/apis/networking.k8s.io/v1/ingresses", self.size),
+            Wording::Proxies => {
+                let included = (0..self.size).filter(|&n| Third::of(n) == Third::Include).count();
+                ("/apis/projectcontour.io/v1/httpproxies", self.size + included)
+            }
+        }
+    }
+
+    /// All objects of one host, the one that makes it a host last.
     pub fn objects(self, n: usize, ca: &Ca) -> Vec<Object> {
         let metadata = json!({ "name": name(n) });
         let mut objects = Vec::with_capacity(4);
-        if self.certificates {
+        if self.is_secured(n) {
             let leaf = ca.leaf("").dns(&host(n)).make();
             let encoded = |text: &str| BASE64.encode(text);
             let data = json!({ "tls.crt": encoded(leaf.chain_pem()), "tls.key": encoded(leaf.key_pem()) });
@@ -98,15 +155,28 @@ impl World {
         slice["addressType"] = json!("IPv4");
         slice["ports"] = ports;
         objects.push(Object { folder: folder("/apis/discovery.k8s.io/v1", "endpointslices", n), body: slice });
-        let mut ingress = self.rules(n, FIRST_PATH);
-        ingress["metadata"] = metadata;
-        objects.push(Object { folder: folder("/apis/networking.k8s.io/v1", "ingresses", n), body: ingress });
+        match self.wording {
+            Wording::Ingresses | Wording::Certificates => {
+                let mut ingress = self.rules(n, FIRST_PATH);
+                ingress["metadata"] = metadata;
+                objects.push(Object { folder: folder("/apis/networking.k8s.io/v1", "ingresses", n), body: ingress });
+            }
+            Wording::Proxies => objects.extend(proxies(n)),
+        }
         objects
     }
 
-    /// The place of a host's Ingress, and what changes its path.
+    /// The place of the object that has a host's path, and what changes it.
     pub fn path_edit(self, n: usize, path: &str) -> (String, Value) {
-        (format!("{}/{}", folder("/apis/networking.k8s.io/v1", "ingresses", n), name(n)), self.rules(n, path))
+        match self.wording {
+            Wording::Ingresses | Wording::Certificates => {
+                (format!("{}/{}", folder("/apis/networking.k8s.io/v1", "ingresses", n), name(n)), self.rules(n, path))
+            }
+            Wording::Proxies => {
+                let name = if Third::of(n) == Third::Include { child(n) } else { name(n) };
+                (format!("{}/{name}", proxy_folder(n)), json!({ "spec": { "routes": routes(n, path) } }))
+            }
+        }
     }
 
     /// The place of a host's EndpointSlice, and what changes its endpoints.
@@ -118,11 +188,44 @@ impl World {
         let service = json!({ "name": name(n), "port": { "number": 80 } });
         let path = json!({ "path": path, "pathType": "Prefix", "backend": { "service": service } });
         let mut spec = json!({ "rules": [{ "host": host(n), "http": { "paths": [path] } }] });
-        if self.certificates {
+        if self.is_secured(n) {
             spec["tls"] = json!([{ "hosts": [host(n)], "secretName": name(n) }]);
         }
         json!({ "spec": spec })
     }
+}
+
+fn proxy_folder(n: usize) -> String {
+    folder("/apis/projectcontour.io/v1", "httpproxies", n)
+}
+
+/// The name of the HTTPProxy that a host includes.
+fn child(n: usize) -> String {
+    format!("{}-routes", name(n))
+}
+
+/// The HTTPProxies of a host, its root last.
+fn proxies(n: usize) -> Vec<Object> {
+    let object = |name: String, spec: Value| Object {
+        folder: proxy_folder(n),
+        body: json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec }),
+    };
+    let mut host = json!({ "fqdn": host(n) });
+    match Third::of(n) {
+        Third::Routes => vec![object(name(n), json!({ "virtualhost": host, "routes": routes(n, FIRST_PATH) }))],
+        Third::Include => vec![
+            object(child(n), json!({ "routes": routes(n, FIRST_PATH) })),
+            object(name(n), json!({ "virtualhost": host, "includes": [{ "name": child(n) }] })),
+        ],
+        Third::Certificate => {
+            host["tls"] = json!({ "secretName": name(n) });
+            vec![object(name(n), json!({ "virtualhost": host, "routes": routes(n, FIRST_PATH) }))]
+        }
+    }
+}
+
+fn routes(n: usize, path: &str) -> Value {
+    json!([{ "conditions": [{ "prefix": path }], "services": [{ "name": name(n), "port": 80 }] }])
 }
 
 fn endpoints(backend: Backend) -> Value {
@@ -131,7 +234,10 @@ fn endpoints(backend: Backend) -> Value {
 
 impl std::fmt::Display for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} hosts", self.size)?;
-        if self.certificates { write!(f, " with a certificate each") } else { Ok(()) }
+        match self.wording {
+            Wording::Ingresses => write!(f, "{} hosts", self.size),
+            Wording::Certificates => write!(f, "{} hosts with a certificate each", self.size),
+            Wording::Proxies => write!(f, "{} hosts of HTTPProxies", self.size),
+        }
     }
 }

@@ -8,12 +8,12 @@ use crate::world::World;
 pub fn tables(report: &Report, markdown: bool) -> String {
     let mut text = format!("Measured {} on {}.\n", report.at, report.machine);
     text.push_str(&format!("Arguments: `{}`\n", report.arguments.join(" ")));
-    let mut worlds: Vec<(usize, bool)> = report.runs.iter().map(|run| (run.size, run.certificates)).collect();
+    let world = |run: &Run| World { size: run.size, wording: run.wording };
+    let mut worlds: Vec<World> = report.runs.iter().map(world).collect();
     worlds.dedup();
-    for (size, certificates) in worlds {
-        let of_world = |run: &&Run| (run.size, run.certificates) == (size, certificates);
-        let runs: Vec<&Run> = report.runs.iter().filter(of_world).collect();
-        text.push_str(&title(&World { size, certificates }.to_string(), markdown));
+    for of in worlds {
+        let runs: Vec<&Run> = report.runs.iter().filter(|run| world(run) == of).collect();
+        text.push_str(&title(&of.to_string(), markdown));
         text.push_str(&render(&figures(&runs), markdown));
         text.push_str(&render(&usage(&runs), markdown));
         for run in runs {
