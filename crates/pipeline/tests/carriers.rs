@@ -46,7 +46,7 @@ fn a_host_in_a_scope_is_carried_by_one_version_of_it() {
 
 #[test]
 fn a_table_is_named_and_its_version_is_whatever_is_published() {
-    let mut pipeline = Pipeline::new(&Settings::default());
+    let mut pipeline = Pipeline::new(&Settings { packing: Packing::Plain, ..Settings::default() });
     put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
     let output = put(&mut pipeline, ingress("shop", "a.example.com", "/", "web"));
     let carrier = Carrier { kind: xds::Kind::Route, name: "ingress_http".into(), hash: None };
@@ -58,7 +58,7 @@ fn a_table_is_named_and_its_version_is_whatever_is_published() {
 #[test]
 fn tls_is_carried_by_its_listener_and_its_certificate() {
     let ca = Ca::new("ca");
-    let mut pipeline = Pipeline::new(&Settings::default());
+    let mut pipeline = Pipeline::new(&Settings { packing: Packing::Plain, ..Settings::default() });
     put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
     put(&mut pipeline, secret(&ca, "cert", "a.example.com"));
     let object = ingress_with("shop", "a.example.com", "/", "web", &json!({}), &[("a.example.com", "cert")]);

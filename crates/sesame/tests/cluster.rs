@@ -85,6 +85,19 @@ async fn the_manifests_serve_requests_through_a_load_balancer() {
     };
     eventually("the address on the Ingress", LIMIT, told).await.unwrap();
 
+    // The stand-in for a cloud changes its routes when the second proxy is there.
+    let steady = async || {
+        for _ in 0..20 {
+            let answer =
+                Client::new(at).host("web.example.com").get("/").await.map_err(|failure| failure.to_string())?;
+            if answer.status != 200 {
+                return Err(answer.status.to_string());
+            }
+        }
+        Ok(())
+    };
+    eventually("twenty answers in a row", LIMIT, steady).await.unwrap();
+
     // Both replicas are replaced one after the other, as a drain of their nodes would.
     let load = Load::of(Client::new(at).host("web.example.com").get("/")).per_second(100).start();
     load.answered(50).await;

@@ -230,6 +230,7 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--packing=scoped"], |p| p.pipeline.packing == Packing::Scoped),
     (&["--packing=plain"], |p| p.pipeline.packing == Packing::Plain),
     (&["--self-check"], |p| p.self_check),
+    (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
 ];
 
 /// Flags whose effect other tests show.
