@@ -159,6 +159,8 @@ async fn counts_of_all_replicas_are_added_up() {
     b.publish("2");
     a.counts(&question("2"), "one that is behind", |tally| tally.have == 1 && tally.behind == 1).await;
     assert!(!a.replicas.programmed([&question("2")]));
+    // Behind is also who has not been reached yet.
+    two.until("the next to arrive", |state| state.counts(Ask::Route).responses >= 2).await.unwrap();
     two.answer(Ask::Route, Reply::Ack);
     a.counts(&question("2"), "two that have the next", |tally| tally.have == 2).await;
     assert!(a.replicas.programmed([&question("2")]));
