@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use admin::{BuildInfo, LogFilter, Readiness, Views};
 use anyhow::{Context, Result};
+use futures::FutureExt;
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
@@ -92,20 +93,22 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (xds, pages) = listeners.pages(health, metrics, debug);
     for (listener, router) in pages {
         let served = admin::serve(listener, router, stop.clone().cancelled_owned());
-        tasks.spawn("pages for operators", async { served.await.context("pages for operators cannot be served") });
+        tasks.spawn_ending("pages for operators", async {
+            served.await.context("pages for operators cannot be served")
+        });
     }
     tasks.spawn("reports of refusals", {
         let events = server.events();
         async move { report::refusals(events).await }
     });
-    tasks.spawn_ending("the talk between replicas", replicas.clone().run(stop.clone().cancelled_owned()));
+    tasks.spawn_ending("the talk between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
     if let Some(election) = election {
-        tasks.spawn_ending("the place among replicas", place(election.holder(), replicas.clone()));
-        tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()));
+        tasks.spawn("the place among replicas", place(election.holder(), replicas.clone()).map(Ok));
+        tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
-    tasks.spawn_ending("the word of what proxies have", programmed.run(replicas.clone(), leadership, reporter));
-    tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()));
-    tasks.spawn("the xDS server", {
+    tasks.spawn("the word of what proxies have", programmed.run(replicas.clone(), leadership, reporter).map(Ok));
+    tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()).map(Ok));
+    tasks.spawn_ending("the xDS server", {
         let stop = stop.clone();
         async move { server.serve(xds, security, stop.cancelled_owned()).await.context("the xDS server failed") }
     });

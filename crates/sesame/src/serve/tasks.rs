@@ -28,19 +28,20 @@ impl Tasks {
         Self { running: JoinSet::new(), stop }
     }
 
-    /// Starts a task that has no end of its own to wait for: it is dropped when the others have ended.
+    /// Starts a task that has no end of its own: it is dropped when the server is told to stop.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = Result<()>> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.spawn_ending(name, async move { stop.run_until_cancelled_owned(task).await.unwrap_or(Ok(())) });
+    }
+
+    /// Starts a task that ends by itself when it is told to stop, and is waited for.
+    pub fn spawn_ending(&mut self, name: &'static str, task: impl Future<Output = Result<()>> + Send + 'static) {
         let stop = self.stop.clone();
         self.running.spawn(async move {
             let caught = AssertUnwindSafe(task).catch_unwind().await;
             let ended = caught.unwrap_or_else(|_| Err(anyhow!("{name} panicked; the log has the place")));
             if stop.is_cancelled() || ended.is_err() { (name, ended) } else { (name, Err(anyhow!("{name} ended"))) }
         });
-    }
-
-    /// Starts a task that ends when it is told to stop.
-    pub fn spawn_ending(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawn(name, task.map(Ok));
     }
 
     /// Runs until `signal`, or until one of the tasks has failed; then ends them all.
