@@ -3,11 +3,48 @@
 #[cfg(test)]
 mod tests;
 
-use clap::Command;
+use clap::{Command, ValueEnum};
 use model::FleetId;
+use pipeline::settings;
 
 /// The namespace Sesame is installed in unless told otherwise.
 pub const NAMESPACE: &str = "projectsesame";
+
+/// Which virtual hosts travel together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Packing {
+    /// All of a port: any edit costs Envoy the whole of it
+    Plain,
+    /// Each by itself: an edit costs one host
+    Scoped,
+}
+
+impl From<Packing> for settings::Packing {
+    fn from(packing: Packing) -> Self {
+        match packing {
+            Packing::Plain => Self::Plain,
+            Packing::Scoped => Self::Scoped,
+        }
+    }
+}
+
+/// How Envoy comes by certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Certificates {
+    /// All from the start: handshakes need nobody, and sessions are resumed
+    PerChain,
+    /// Each when it is first asked for: for thousands of hosts with certificates of their own
+    OnDemand,
+}
+
+impl From<Certificates> for settings::Certificates {
+    fn from(certificates: Certificates) -> Self {
+        match certificates {
+            Certificates::PerChain => Self::PerChain,
+            Certificates::OnDemand => Self::OnDemand,
+        }
+    }
+}
 
 /// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits
 /// carry over: `--sesame…` as `--contour…`, and `SESAME_…` as `CONTOUR_…` where only that is set.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
 use model::listener::{AccessLog, AccessLogFormat, AccessLogLevel};
-use pipeline::settings::{self, Bind, Settings};
+use pipeline::settings::{Bind, Settings};
 use pipeline::{Output, Pipeline};
 use replicas::Replicas;
 use source::Folder;
@@ -20,6 +20,7 @@ use tracing::warn;
 use xds::{Event, Fleet, Security, Server, Tls};
 
 use crate::control::{Control, News};
+use crate::flags::{Certificates, Packing};
 use crate::problem::Coded;
 use crate::run::premises::Premises;
 use crate::run::proxy::{self, Proxy};
@@ -84,24 +85,6 @@ enum LogFormat {
     Envoy,
     /// One JSON object, with the object that made the answer
     Json,
-}
-
-/// Which virtual hosts travel together.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Packing {
-    /// All of a port: any edit costs Envoy the whole of it
-    Plain,
-    /// Each by itself: an edit costs one host
-    Scoped,
-}
-
-/// How Envoy comes by certificates.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Certificates {
-    /// All from the start: handshakes need nobody, and sessions are resumed
-    PerChain,
-    /// Each when it is first asked for: for thousands of hosts with certificates of their own
-    OnDemand,
 }
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -228,14 +211,8 @@ impl Args {
             https: Bind { address: self.address, port: self.https },
             stats: Bind { address: Ipv4Addr::LOCALHOST.into(), port: self.stats },
             admin_port: 0,
-            packing: match self.packing {
-                Packing::Plain => settings::Packing::Plain,
-                Packing::Scoped => settings::Packing::Scoped,
-            },
-            certificates: match self.certificates {
-                Certificates::PerChain => settings::Certificates::PerChain,
-                Certificates::OnDemand => settings::Certificates::OnDemand,
-            },
+            packing: self.packing.into(),
+            certificates: self.certificates.into(),
             ..Settings::default()
         };
         let format = match self.access_log_format {

@@ -12,7 +12,7 @@ use model::timeout::parse_duration;
 use source::snippet::{self, Style};
 use status::Addresses;
 
-use crate::flags;
+use crate::flags::{self, Certificates, Packing};
 use crate::serve::config::Config;
 use crate::serve::plan::Plan;
 
@@ -160,9 +160,12 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub accesslog_format: Option<LogFormat>,
 
-    /// How hosts are packed into resources
-    #[arg(long, value_enum, value_name = "PACKING", hide = true)]
-    pub packing: Option<Packing>,
+    /// Whether each host travels to proxies by itself, or all hosts of a port together
+    #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
+    pub packing: Packing,
+    /// Whether proxies have all certificates from the start, or ask for each when a client does
+    #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
+    pub certificates: Certificates,
     /// Compare every table with a build from nothing after each batch, and end if one differs
     #[arg(long)]
     pub self_check: bool,
@@ -194,15 +197,6 @@ pub enum Feature {
     TcpRoutes,
     /// BackendTLSPolicies
     BackendTlsPolicies,
-}
-
-/// How hosts are packed into resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Packing {
-    /// All hosts of a port or a TLS chain in one
-    Plain,
-    /// Each host in one of its own
-    Scoped,
 }
 
 /// Serves until SIGTERM or Ctrl-C.

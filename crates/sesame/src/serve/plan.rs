@@ -12,13 +12,13 @@ use anyhow::Result;
 use kinds::Kind;
 use model::listener::{AccessLog, AccessLogFormat};
 use model::{Code, SecretId};
-use pipeline::settings::{Bind, Packing};
+use pipeline::settings::Bind;
 use source::cluster::{Access, Options, Rate};
 use status::{Addresses, lease};
 use xds::TlsFiles;
 
 use super::config::Config;
-use crate::cmd::serve::{self, Args, LogFormat};
+use crate::cmd::serve::{Args, LogFormat};
 use crate::flags;
 use crate::problem::{Coded, Problem};
 
@@ -185,12 +185,8 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
         http.proxy_protocol = args.use_proxy_protocol;
     }
     settings.spoil = args.spoil.as_deref().map(Into::into);
-    if let Some(packing) = args.packing {
-        settings.packing = match packing {
-            serve::Packing::Plain => Packing::Plain,
-            serve::Packing::Scoped => Packing::Scoped,
-        };
-    }
+    settings.packing = args.packing.into();
+    settings.certificates = args.certificates.into();
     settings.ingress.class_names = args.ingress_class_name.iter().map(|name| name.as_str().into()).collect();
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
     settings.http_proxy.root_namespaces = args.root_namespaces.iter().map(|name| name.as_str().into()).collect();

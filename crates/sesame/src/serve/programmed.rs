@@ -2,7 +2,9 @@
 //!
 //! In: which resources carry each object, as the pipeline says it, and how the proxies of all replicas stand to them. Out:
 //! word to the status writer, when an object has changed and when proxies have all of it. Only objects that changed and are
-//! not there yet are asked about, and only by the replica that writes.
+//! not there yet are asked about, and only by the replica that writes. A resource that objects share is asked about as it is
+//! published by now, not as it was when the object changed: another object's change may have come over it before any proxy
+//! had answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use pipeline::Carrier;
 use replicas::{Question, Replicas};
 use status::{Leadership, Report, Reporter};
 use tokio::sync::watch;
-use xds::{Fleet, Server};
+use xds::{Fleet, Server, Snapshot};
 
 /// Objects whose status says whether proxies have them.
 const KIND: &str = "HTTPProxy";
@@ -23,7 +25,7 @@ const KIND: &str = "HTTPProxy";
 pub struct Programmed {
     server: Server,
     fleet: Fleet,
-    awaited: Arc<Mutex<BTreeMap<ObjectRef, BTreeSet<Question>>>>,
+    awaited: Arc<Mutex<BTreeMap<ObjectRef, Arc<Vec<Carrier>>>>>,
     changed: watch::Sender<()>,
 }
 
@@ -41,20 +43,15 @@ impl Programmed {
             awaited.remove(object);
             // An object of which nothing is served has nothing to wait for, and nothing to say.
             if let Some(carriers) = carriers.as_ref().filter(|carriers| !carriers.is_empty()) {
-                awaited.insert(object.clone(), carriers.iter().filter_map(|carrier| self.question(carrier)).collect());
+                awaited.insert(object.clone(), carriers.clone());
             }
             told.push((object.clone(), false));
         }
-        if !told.is_empty() {
+        // Also for others' changes: what was awaited may share a resource with them.
+        if !told.is_empty() || !awaited.is_empty() {
             self.changed.send_replace(());
         }
         told
-    }
-
-    fn question(&self, carrier: &Carrier) -> Option<Question> {
-        let published = || Some(self.server.book(&self.fleet)?.snapshot()?.get(carrier.kind, &carrier.name)?.version);
-        let version = carrier.hash.or_else(published)?;
-        Some(Question { fleet: self.fleet.clone(), kind: carrier.kind, name: carrier.name.clone(), version })
     }
 
     /// Asks, and tells, for as long as the replicas talk.
@@ -81,18 +78,29 @@ impl Programmed {
 
     /// Tells of the objects that are there by now; gives what is to be asked about the others.
     fn look(&self, replicas: &Replicas, reporter: &Reporter) -> BTreeSet<Question> {
-        let mut awaited = self.awaited.lock();
-        let mut programmed = Vec::new();
-        awaited.retain(|object, questions| {
-            let is_there = replicas.programmed(questions.iter());
+        let Some(snapshot) = self.server.book(&self.fleet).and_then(|book| book.snapshot()) else {
+            return BTreeSet::new();
+        };
+        let (mut questions, mut programmed) = (BTreeSet::new(), Vec::new());
+        self.awaited.lock().retain(|object, carriers| {
+            let of_object: Vec<_> = carriers.iter().filter_map(|carrier| self.question(carrier, &snapshot)).collect();
+            // What is not published yet, nobody can have.
+            let is_there = of_object.len() == carriers.len() && replicas.programmed(&of_object);
             if is_there {
                 programmed.push((object.clone(), true));
+            } else {
+                questions.extend(of_object);
             }
             !is_there
         });
         if !programmed.is_empty() {
             reporter.report(Report { programmed, ..Report::default() });
         }
-        awaited.values().flatten().cloned().collect()
+        questions
+    }
+
+    fn question(&self, carrier: &Carrier, snapshot: &Snapshot) -> Option<Question> {
+        let version = carrier.hash.or_else(|| Some(snapshot.get(carrier.kind, &carrier.name)?.version))?;
+        Some(Question { fleet: self.fleet.clone(), kind: carrier.kind, name: carrier.name.clone(), version })
     }
 }

@@ -46,7 +46,6 @@ async fn a_host_is_served_over_http_and_https_with_a_secret_that_is_read_on_refe
         other => Err(format!("{other:?}")),
     };
     eventually("TLS to be served", PATIENCE, served).await.unwrap();
-    bed.api.client().unwrap();
     secrets.delete("cert", &DeleteParams::default()).await.unwrap();
     let closed = async || match handshake().await {
         Ok(status) => Err(status),

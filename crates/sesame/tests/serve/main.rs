@@ -6,5 +6,6 @@ mod bed;
 mod cases;
 mod life;
 mod outage;
+mod programmed;
 mod refusal;
 mod status;
