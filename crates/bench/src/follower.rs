@@ -106,16 +106,15 @@ pub fn last(state: &State, kinds: &[Kind]) -> Option<Instant> {
     kinds.iter().filter_map(|kind| state.counts(*kind).last).max()
 }
 
-/// Clusters, endpoints and certificates of all hosts, some routes (how many decides the packing; they come with the
-/// others or not at all), and nothing that waits to be taken.
+/// Clusters and endpoints of all hosts, some routes (how many decides the packing; they come with the others or not at
+/// all), the certificates that listeners name, and nothing that waits to be taken.
 fn has_all(state: &State, world: World) -> bool {
     let every_host = |kind| state.count(kind) >= world.size;
     let routes = ROUTES.iter().any(|kind| state.count(*kind) > 0);
-    let asked = ROUTES.iter().all(|kind| state.count(*kind) >= state.asked(*kind).len());
+    let asked = ROUTES.iter().chain(&[Kind::Secret]).all(|kind| state.count(*kind) >= state.asked(*kind).len());
     let taken = |kind: &Kind| state.counts(*kind).acked == state.counts(*kind).responses;
     every_host(Kind::Cluster)
         && every_host(Kind::Endpoints)
-        && state.count(Kind::Secret) >= world.secured()
         && state.count(Kind::Listener) > 0
         && routes
         && asked

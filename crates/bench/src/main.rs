@@ -28,6 +28,9 @@ use measure::Options;
 use report::Report;
 use world::{FIRST, SECOND, Wording, World};
 
+/// How many hosts there are unless something is said.
+const SIZES: [usize; 3] = [1000, 10_000, 50_000];
+
 /// Measure changes from the API server to a served request
 #[derive(Debug, Parser)]
 struct Args {
@@ -37,8 +40,8 @@ struct Args {
     /// One more argument of sesame serve; may be repeated
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     serve: Vec<String>,
-    /// How many hosts
-    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", default_value = "1000,10000,50000")]
+    /// How many hosts of Ingresses; 1000,10000,50000 if neither this nor one of the next two is given
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     sizes: Vec<usize>,
     /// How many hosts, each with a certificate of its own and asked by HTTPS
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
@@ -116,11 +119,13 @@ async fn measure_all(args: &Args) -> Result<Report> {
     for backend in [FIRST, SECOND] {
         backends.push(Backend::named(backend.name).address(backend.ip).start().await?);
     }
-    let wordings = [
+    let wordings: [(&[usize], Wording); 3] = [
         (&args.sizes, Wording::Ingresses),
         (&args.certificates, Wording::Certificates),
         (&args.proxies, Wording::Proxies),
     ];
+    let said = wordings.iter().any(|(sizes, _)| !sizes.is_empty());
+    let wordings = if said { wordings.to_vec() } else { vec![(&SIZES[..], Wording::Ingresses)] };
     let worlds =
         wordings.into_iter().flat_map(|(sizes, wording)| sizes.iter().map(move |&size| World { size, wording }));
     let mut report = Report {

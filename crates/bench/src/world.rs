@@ -119,11 +119,6 @@ impl World {
         }
     }
 
-    /// How many hosts are asked by HTTPS.
-    pub fn secured(self) -> usize {
-        (0..self.size).filter(|&n| self.is_secured(n)).count()
-    }
-
     /// The folder of the API that has an object for each host, and how many there are in it.
     pub fn roots(self) -> (&'static str, usize) {
         match self.wording {

@@ -165,14 +165,10 @@ impl Engine {
         self.tables.iter().flat_map(|table| table.held()).collect()
     }
 
-    /// What the row `key` of table `T` was computed from.
+    /// What the row `key` of table `T` is computed from, in order.
     pub fn reads_of<T: Table>(&self, key: &T::Key) -> Vec<Read> {
-        let store = self.store::<T>();
-        let Some(slot) = store.rows.find(key) else { return Vec::new() };
-        let reads = store.rows.get(slot).reads.iter();
-        let mut reads: Vec<_> = reads.map(|&node| self.tables[usize::from(node.table)].describe(node)).collect();
-        reads.sort_unstable();
-        reads
+        let at = self.place::<T>();
+        self.store::<T>().reads_of(key, &self.tables[..at], &self.places)
     }
 
     /// A new engine, built from nothing: the same declaration, inputs and last good values. It is not settled.

@@ -11,7 +11,6 @@ use crate::counters::TableCounters;
 use crate::hold::Held;
 use crate::node::Node;
 use crate::oracle::Divergence;
-use crate::reads::Read;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -45,7 +44,6 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn compare(&self, fresh: &dyn AnyTable) -> Result<(), Divergence>;
     fn counters(&self) -> TableCounters;
     fn held(&self) -> Vec<Held>;
-    fn describe(&self, node: Node) -> Read;
 }
 
 /// What a step did.

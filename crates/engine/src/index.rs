@@ -18,9 +18,7 @@ type Rows<T> = Slots<<T as Table>::Key, Row<<T as Table>::Value>>;
 
 /// An index as its table sees it.
 pub(crate) trait IndexOn<T: Table>: Any + Send + Sync {
-    fn name(&self) -> &'static str;
     fn len(&self) -> usize;
-    fn key_text(&self, slot: u32) -> String;
     fn update(
         &mut self,
         rows: &Rows<T>,
@@ -29,8 +27,8 @@ pub(crate) trait IndexOn<T: Table>: Any + Send + Sync {
         new: Option<&T::Value>,
         later: &mut Later<'_>,
     );
-    fn add_reader(&mut self, slot: u32, reader: Node);
-    fn drop_reader(&mut self, slot: u32, reader: Node);
+    fn add_reader(&mut self, node: Node, reader: Node);
+    fn drop_reader(&mut self, node: Node, reader: Node);
     fn fresh(&self) -> Box<dyn IndexOn<T>>;
 }
 
@@ -52,16 +50,11 @@ impl<I: Index> Entries<I> {
         Self { slots: Slots::new(), claimers: Vec::new() }
     }
 
-    pub(crate) fn find(&self, key: &I::Key) -> Option<u32> {
-        self.slots.find(key)
-    }
-
-    pub(crate) fn intern(&mut self, key: &I::Key) -> u32 {
-        self.slots.intern(key)
-    }
-
-    pub(crate) fn members(&self, slot: u32) -> &[u32] {
-        &self.slots.get(slot).members
+    /// The rows that have a key, and their place, or the trace of a key that none has.
+    pub(crate) fn members(&self, key: &I::Key) -> Result<(u32, &[u32]), u32> {
+        let slot = self.slots.find(key).filter(|&slot| !self.slots.get(slot).members.is_empty());
+        let slot = slot.ok_or_else(|| self.slots.trace(key))?;
+        Ok((slot, &self.slots.get(slot).members))
     }
 
     fn join(&mut self, key: &I::Key, rows: &Rows<I::Of>, row: u32, later: &mut Later<'_>) {
@@ -74,6 +67,7 @@ impl<I: Index> Entries<I> {
         }
         entry.members.insert(place, row);
         later.mark(entry.readers.iter());
+        later.mark(self.slots.missed(key));
     }
 
     fn leave(&mut self, key: &I::Key, rows: &Rows<I::Of>, row: u32, later: &mut Later<'_>) {
@@ -98,16 +92,8 @@ impl<I: Index> Entries<I> {
 }
 
 impl<I: Index> IndexOn<I::Of> for Entries<I> {
-    fn name(&self) -> &'static str {
-        I::NAME
-    }
-
     fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    fn key_text(&self, slot: u32) -> String {
-        format!("{:?}", self.slots.key(slot))
     }
 
     fn update(
@@ -128,17 +114,25 @@ impl<I: Index> IndexOn<I::Of> for Entries<I> {
         }
     }
 
-    fn add_reader(&mut self, slot: u32, reader: Node) {
-        self.slots.get_mut(slot).readers.insert(reader);
+    fn add_reader(&mut self, node: Node, reader: Node) {
+        match node.place() {
+            (_, true) => self.slots.add_missed(node.slot, reader),
+            (_, false) => self.slots.get_mut(node.slot).readers.insert(reader),
+        }
     }
 
-    fn drop_reader(&mut self, slot: u32, reader: Node) {
-        self.slots.get_mut(slot).readers.remove(reader);
-        self.free(slot);
+    fn drop_reader(&mut self, node: Node, reader: Node) {
+        match node.place() {
+            (_, true) => self.slots.drop_missed(node.slot, reader),
+            (_, false) => {
+                self.slots.get_mut(node.slot).readers.remove(reader);
+                self.free(node.slot);
+            }
+        }
     }
 
     fn fresh(&self) -> Box<dyn IndexOn<I::Of>> {
-        Box::new(Self { slots: Slots::new(), claimers: self.claimers.clone() })
+        Box::new(Self { slots: self.slots.fresh(), claimers: self.claimers.clone() })
     }
 }
 

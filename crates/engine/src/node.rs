@@ -6,30 +6,41 @@
 
 use std::collections::BTreeSet;
 
-/// Something that can be read: a row, an index key, or the membership of a whole table.
+/// Something that can be read: a row, an index key, the membership of a whole table, or the absence of one of the former.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Node {
     pub(crate) table: u16,
     pub(crate) part: u16,
+    /// The place of the row or index key; of one that is absent, its trace ([`crate::slots::Slots::trace`]).
     pub(crate) slot: u32,
 }
 
 /// The part that holds a table's rows; part `n + 1` is its index `n`.
 pub(crate) const ROWS: u16 = 0;
 /// The part that stands for which rows a table has.
-pub(crate) const MEMBERS: u16 = u16::MAX;
+pub(crate) const MEMBERS: u16 = ABSENT - 1;
+/// Added to the part where nothing was found.
+pub(crate) const ABSENT: u16 = 1 << 15;
+
+impl Node {
+    /// The part, and whether nothing was found there.
+    pub(crate) fn place(self) -> (u16, bool) {
+        (self.part & !ABSENT, self.part & ABSENT != 0)
+    }
+}
 
 /// From this many readers on, a tree is cheaper than shifting a sorted list.
 const MANY: usize = 64;
 
-/// Who reads a node, in order.
+/// Who reads a node, in order. Most nodes have one reader at most, so the others are behind a pointer.
 #[derive(Default)]
+#[allow(clippy::box_collection, reason = "every row and every absence has one of these: 16 bytes instead of 32")]
 pub(crate) enum Readers {
     #[default]
     None,
     One(Node),
-    Few(Vec<Node>),
-    Many(BTreeSet<Node>),
+    Few(Box<Vec<Node>>),
+    Many(Box<BTreeSet<Node>>),
 }
 
 impl Readers {
@@ -41,12 +52,12 @@ impl Readers {
         match self {
             Self::None => *self = Self::One(reader),
             Self::One(first) if *first == reader => {}
-            Self::One(first) => *self = Self::Few(vec![reader.min(*first), reader.max(*first)]),
+            Self::One(first) => *self = Self::Few(Box::new(vec![reader.min(*first), reader.max(*first)])),
             Self::Few(list) => {
                 if let Err(place) = list.binary_search(&reader) {
                     list.insert(place, reader);
                     if list.len() > MANY {
-                        *self = Self::Many(list.iter().copied().collect());
+                        *self = Self::Many(Box::new(list.iter().copied().collect()));
                     }
                 }
             }
@@ -74,14 +85,14 @@ impl Readers {
                 set.remove(&reader);
                 // Well below the way up, so that a set at the edge does not change its form with every edit.
                 if set.len() < MANY / 2 {
-                    *self = Self::Few(set.iter().copied().collect());
+                    *self = Self::Few(Box::new(set.iter().copied().collect()));
                 }
             }
         }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Node> + '_ {
-        let (list, set): (&[Node], _) = match self {
+        let (list, set): (&[Node], Option<&BTreeSet<Node>>) = match self {
             Self::None => (&[], None),
             Self::One(reader) => (std::slice::from_ref(reader), None),
             Self::Few(list) => (list, None),

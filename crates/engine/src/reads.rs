@@ -4,18 +4,15 @@
 //! membership of one index key, the membership of a whole table. What a computation did not ask cannot wake it. There is
 //! no way to walk over the values of a table: read who is there, then get each by key.
 //!
-//! During a computation the tables are borrowed shared, so that several can run side by side one day; keys that were
-//! missed and have no slot yet get it afterwards.
+//! During a computation the tables are borrowed shared, so that several can run side by side one day.
 
 use std::any::TypeId;
 use std::sync::Arc;
 
-use crate::erased::{Places, Tables, store, store_mut};
-use crate::node::{MEMBERS, Node, ROWS};
+use crate::erased::{Places, Tables, store};
+use crate::node::{ABSENT, MEMBERS, Node, ROWS};
+use crate::store::Row;
 use crate::table::{Index, Table};
-
-/// Gives a key that was missed its slot, so that the record of the miss can name it.
-type Miss = Box<dyn FnOnce(&mut Tables) -> Node + Send>;
 
 /// Read access to the tables before the one that is computed. References live as long as the tables are borrowed, not
 /// only as long as the `Reads`, so values may be kept while reading on.
@@ -24,7 +21,8 @@ pub struct Reads<'a> {
     places: &'a Places,
     reader: Reader,
     record: Vec<Node>,
-    misses: Vec<Miss>,
+    /// The same for people, if they asked.
+    list: Option<Vec<Read>>,
     misuse: Option<String>,
 }
 
@@ -38,7 +36,6 @@ pub(crate) struct Reader {
 /// What a computation read.
 pub(crate) struct Record {
     nodes: Vec<Node>,
-    misses: Vec<Miss>,
     pub(crate) misuse: Option<String>,
 }
 
@@ -56,23 +53,36 @@ pub struct Read {
 
 impl<'a> Reads<'a> {
     pub(crate) fn new(tables: &'a Tables, places: &'a Places, reader: Reader) -> Self {
-        Self { tables, places, reader, record: Vec::new(), misses: Vec::new(), misuse: None }
+        Self { tables, places, reader, record: Vec::new(), list: None, misuse: None }
+    }
+
+    /// The same, and what is read is written down for people.
+    pub(crate) fn listing(tables: &'a Tables, places: &'a Places, reader: Reader) -> Self {
+        Self { list: Some(Vec::new()), ..Self::new(tables, places, reader) }
     }
 
     /// The row `key` of table `T`.
     pub fn get<T: Table>(&mut self, key: &T::Key) -> Option<&'a Arc<T::Value>> {
-        let at = self.open::<T, T>();
-        let store = store::<T>(&*self.tables[usize::from(at.0)]);
-        let slot = self.note_row::<T>(at.0, store.rows.find(key), key)?;
-        store.rows.get(slot).value.as_ref()
+        self.row::<T>(key)?.1.value.as_ref()
     }
 
     /// Why the row `key` of table `T` is held, if its last computation panicked: for verdicts. Depends on that row.
     pub fn held<T: Table>(&mut self, key: &T::Key) -> Option<&'a str> {
-        let at = self.open::<T, T>();
-        let store = store::<T>(&*self.tables[usize::from(at.0)]);
-        let slot = self.note_row::<T>(at.0, store.rows.find(key), key)?;
-        store.holds.get(&slot).map(|hold| hold.message.as_str())
+        let (slot, _) = self.row::<T>(key)?;
+        let (at, _) = self.open::<T, T>();
+        store::<T>(&*self.tables[usize::from(at)]).holds.get(&slot).map(|hold| hold.message.as_str())
+    }
+
+    fn row<T: Table>(&mut self, key: &T::Key) -> Option<(u32, &'a Row<T::Value>)> {
+        let (table, _) = self.open::<T, T>();
+        let rows = &store::<T>(&*self.tables[usize::from(table)]).rows;
+        let found = rows.find(key).map(|slot| (slot, rows.get(slot)));
+        self.record.push(match found {
+            Some((slot, row)) if row.value.is_some() => Node { table, part: ROWS, slot },
+            _ => Node { table, part: ROWS | ABSENT, slot: rows.trace(key) },
+        });
+        self.list(|| Read { table: T::NAME, index: None, key: Some(format!("{key:?}")) });
+        found
     }
 
     /// The keys of the rows that have the index key `key`, in order. Depends on which they are, not on what they hold.
@@ -82,21 +92,12 @@ impl<'a> Reads<'a> {
     ) -> impl ExactSizeIterator<Item = &'a <I::Of as Table>::Key> + use<'a, I> {
         let (table, part) = self.open::<I::Of, I>();
         let store = store::<I::Of>(&*self.tables[usize::from(table)]);
-        let entries = store.index::<I>(part);
-        let members = match entries.find(key) {
-            Some(slot) => {
-                self.record.push(Node { table, part, slot });
-                entries.members(slot)
-            }
-            None => {
-                let key = key.clone();
-                self.misses.push(Box::new(move |tables| {
-                    let store = store_mut::<I::Of>(&mut *tables[usize::from(table)]);
-                    Node { table, part, slot: store.index_mut::<I>(part).intern(&key) }
-                }));
-                &[]
-            }
+        let (node, members) = match store.index::<I>(part).members(key) {
+            Ok((slot, members)) => (Node { table, part, slot }, members),
+            Err(slot) => (Node { table, part: part | ABSENT, slot }, &[][..]),
         };
+        self.record.push(node);
+        self.list(|| Read { table: I::Of::NAME, index: Some(I::NAME), key: Some(format!("{key:?}")) });
         members.iter().map(|&slot| store.rows.key(slot))
     }
 
@@ -105,8 +106,15 @@ impl<'a> Reads<'a> {
     pub fn scan<T: Table>(&mut self) -> Vec<&'a T::Key> {
         let (table, _) = self.open::<T, T>();
         self.record.push(Node { table, part: MEMBERS, slot: 0 });
+        self.list(|| Read { table: T::NAME, index: None, key: None });
         let rows = store::<T>(&*self.tables[usize::from(table)]).rows.sorted();
         rows.into_iter().filter(|(_, row)| row.value.is_some()).map(|(key, _)| key).collect()
+    }
+
+    fn list(&mut self, read: impl FnOnce() -> Read) {
+        if let Some(list) = &mut self.list {
+            list.push(read());
+        }
     }
 
     /// The place of the table or index `W` (of table `T`), if the reader may read it.
@@ -129,35 +137,27 @@ impl<'a> Reads<'a> {
         panic!("{trouble}");
     }
 
-    fn note_row<T: Table>(&mut self, table: u16, slot: Option<u32>, key: &T::Key) -> Option<u32> {
-        match slot {
-            Some(slot) => self.record.push(Node { table, part: ROWS, slot }),
-            None => {
-                let key = key.clone();
-                self.misses.push(Box::new(move |tables| {
-                    let slot = store_mut::<T>(&mut *tables[usize::from(table)]).rows.intern(&key);
-                    Node { table, part: ROWS, slot }
-                }));
-            }
-        }
-        slot
+    pub(crate) fn finish(self) -> Record {
+        Record { nodes: self.record, misuse: self.misuse }
     }
 
-    pub(crate) fn finish(self) -> Record {
-        Record { nodes: self.record, misses: self.misses, misuse: self.misuse }
+    /// What was read, in order, each once.
+    pub(crate) fn into_list(self) -> Vec<Read> {
+        let mut list = self.list.unwrap_or_default();
+        list.sort_unstable();
+        list.dedup();
+        list
     }
 }
 
 impl Record {
     /// Replaces the records of `reader`: what it read before against what it read now. Only the difference is touched.
     pub(crate) fn wire(mut self, reader: Node, old: &[Node], earlier: &mut Tables) -> Option<Box<[Node]>> {
-        self.nodes.extend(self.misses.into_iter().map(|miss| miss(earlier)));
         self.nodes.sort_unstable();
         self.nodes.dedup();
         if self.nodes == old {
             return None;
         }
-        // New readers first: a slot that was just given to a miss must not be taken back.
         for &node in self.nodes.iter().filter(|node| old.binary_search(node).is_err()) {
             earlier[usize::from(node.table)].add_reader(node, reader);
         }

@@ -1,28 +1,71 @@
 //! Keys to small numbers: the map under every table and every index.
 //!
 //! Dependency records name a row by a `u32` slot instead of by its key, which makes them 8 bytes each and free of
-//! reference counts. A slot is given when a key is first set, claimed or missed, and taken back when nothing speaks of it.
-//! The key stands once, beside its payload; the hash table holds slot numbers only.
+//! reference counts. A slot is given when a key is first set or claimed, and taken back when nothing speaks of it. The key
+//! stands once, beside its payload; the hash table holds slot numbers only.
+//!
+//! Most questions of a computation find nothing: is this withheld, has that host another owner. Whoever asked is remembered
+//! by a trace of the key, half of its hash, instead of a slot: a fifth of the memory. Two keys with the same trace wake each
+//! other's readers in vain, and nothing else.
 
 use std::hash::BuildHasher;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+
+use crate::node::{Node, Readers};
 
 /// A slab of payloads `P`, found by key or by slot.
 pub(crate) struct Slots<K, P> {
     by_key: HashTable<u32>,
     entries: Vec<Option<(K, P)>>,
     free: Vec<u32>,
+    /// Who asked for keys in vain, by their traces.
+    absent: HashMap<u32, Readers>,
     hasher: DefaultHashBuilder,
 }
 
 impl<K: crate::Key, P: Default> Slots<K, P> {
     pub(crate) fn new() -> Self {
-        Self { by_key: HashTable::new(), entries: Vec::new(), free: Vec::new(), hasher: DefaultHashBuilder::default() }
+        Self {
+            by_key: HashTable::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            absent: HashMap::new(),
+            hasher: DefaultHashBuilder::default(),
+        }
     }
 
+    /// An empty one in which every key has the trace that it has here.
+    pub(crate) fn fresh(&self) -> Self {
+        Self { hasher: self.hasher.clone(), ..Self::new() }
+    }
+
+    /// How many keys are known, be it that they were asked for in vain.
     pub(crate) fn len(&self) -> usize {
-        self.by_key.len()
+        self.by_key.len() + self.absent.len()
+    }
+
+    /// What stands for a key that is not there.
+    pub(crate) fn trace(&self, key: &K) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+
+    /// Who asked for a key in vain.
+    pub(crate) fn missed(&self, key: &K) -> impl Iterator<Item = Node> + '_ {
+        self.absent.get(&self.trace(key)).into_iter().flat_map(Readers::iter)
+    }
+
+    pub(crate) fn add_missed(&mut self, trace: u32, reader: Node) {
+        self.absent.entry(trace).or_default().insert(reader);
+    }
+
+    pub(crate) fn drop_missed(&mut self, trace: u32, reader: Node) {
+        if let Some(readers) = self.absent.get_mut(&trace) {
+            readers.remove(reader);
+            if readers.is_empty() {
+                self.absent.remove(&trace);
+            }
+        }
     }
 
     pub(crate) fn find(&self, key: &K) -> Option<u32> {

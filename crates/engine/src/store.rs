@@ -1,8 +1,10 @@
 //! One table: its rows, its indexes, and the rows that wait.
 //!
-//! A row has a slot while it has a value, is claimed (some declaration says that the table has this key), or is read
-//! (a miss). When none of these holds the slot is taken back, with every record that named it. What happens to a derived
-//! row stands in [`compute`]; setting an input, claims, and telling those behind are here.
+//! A row has a slot while it has a value, is claimed (some declaration says that the table has this key), or somebody who
+//! read its value has not been computed since it went. When none of these holds the slot is taken back, with every record
+//! that named it. Whoever finds no value is recorded by the trace of the key, slot or no slot, so that the books depend on
+//! what the tables hold and not on how they came to it. What happens to a derived row stands in [`compute`]; setting an
+//! input, claims, and telling those behind are here.
 
 mod compute;
 
@@ -19,7 +21,6 @@ use crate::hold::{Held, Hold};
 use crate::index::{Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
 use crate::oracle::Divergence;
-use crate::reads::Read;
 use crate::slots::Slots;
 use crate::table::{Derived, Index, Table};
 use compute::Rule;
@@ -98,7 +99,7 @@ impl<T: Table> Store<T> {
     /// Adds an index and says which part it is.
     pub(crate) fn add_index<I: Index<Of = T>>(&mut self) -> u16 {
         self.indexes.push(Box::new(Entries::<I>::new()));
-        u16::try_from(self.indexes.len()).expect("a table has fewer than 2^16 indexes")
+        u16::try_from(self.indexes.len()).expect("a table has a few indexes")
     }
 
     pub(crate) fn index<I: Index<Of = T>>(&self, part: u16) -> &Entries<I> {
@@ -169,7 +170,13 @@ impl<T: Table> Store<T> {
         if let Some(pending) = &mut self.pending {
             pending.note(key, old);
         }
+        self.tell(slot, later);
+    }
+
+    /// Tells all who read a row, or asked for it when it was not there.
+    fn tell(&self, slot: u32, later: &mut Later<'_>) {
         later.mark(self.rows.get(slot).readers.iter());
+        later.mark(self.rows.missed(self.rows.key(slot)));
     }
 
     /// Takes the slot back when nothing speaks of it.
@@ -214,21 +221,23 @@ impl<T: Table> AnyTable for Store<T> {
     }
 
     fn add_reader(&mut self, node: Node, reader: Node) {
-        match node.part {
-            ROWS => self.rows.get_mut(node.slot).readers.insert(reader),
-            MEMBERS => self.scanners.insert(reader),
-            part => self.indexes[usize::from(part) - 1].add_reader(node.slot, reader),
+        match node.place() {
+            (ROWS, true) => self.rows.add_missed(node.slot, reader),
+            (ROWS, false) => self.rows.get_mut(node.slot).readers.insert(reader),
+            (MEMBERS, _) => self.scanners.insert(reader),
+            (part, _) => self.indexes[usize::from(part) - 1].add_reader(node, reader),
         }
     }
 
     fn drop_reader(&mut self, node: Node, reader: Node) {
-        match node.part {
-            ROWS => {
+        match node.place() {
+            (ROWS, true) => self.rows.drop_missed(node.slot, reader),
+            (ROWS, false) => {
                 self.rows.get_mut(node.slot).readers.remove(reader);
                 self.free(node.slot);
             }
-            MEMBERS => self.scanners.remove(reader),
-            part => self.indexes[usize::from(part) - 1].drop_reader(node.slot, reader),
+            (MEMBERS, _) => self.scanners.remove(reader),
+            (part, _) => self.indexes[usize::from(part) - 1].drop_reader(node, reader),
         }
     }
 
@@ -248,6 +257,7 @@ impl<T: Table> AnyTable for Store<T> {
         Box::new(Self {
             lane: self.lane,
             roots: self.roots.clone(),
+            rows: self.rows.fresh(),
             indexes: self.indexes.iter().map(|index| index.fresh()).collect(),
             followers: self.followers.clone(),
             given: good.collect(),
@@ -285,17 +295,5 @@ impl<T: Table> AnyTable for Store<T> {
             last_good: hold.good.is_some(),
         });
         held.collect()
-    }
-
-    fn describe(&self, node: Node) -> Read {
-        let (index, key) = match node.part {
-            ROWS => (None, Some(format!("{:?}", self.rows.key(node.slot)))),
-            MEMBERS => (None, None),
-            part => {
-                let index = &self.indexes[usize::from(part) - 1];
-                (Some(index.name()), Some(index.key_text(node.slot)))
-            }
-        };
-        Read { table: T::NAME, index, key }
     }
 }

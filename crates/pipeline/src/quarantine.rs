@@ -105,7 +105,7 @@ impl Quarantine {
     ) {
         let split = if resource.0 == Kind::Route { plain::hosts } else { scoped::hosts };
         let before: HashMap<String, Bytes> =
-            held.map(|held| split(&held.body())).unwrap_or_default().into_iter().collect();
+            held.map(|held| split(&held.body)).unwrap_or_default().into_iter().collect();
         let mut suspects: Vec<(&HostKey, Arc<HostBytes>)> = hosts
             .iter()
             .filter_map(|key| Some((key, engine.get::<EncodedHosts>(key)?.clone())))

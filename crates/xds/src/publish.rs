@@ -7,7 +7,7 @@
 //! - The version of an endpoint set covers the clusters that use it. Envoy warms a changed cluster until its endpoints
 //!   are sent again, so they must look changed, to any client, on any replica, after any cut.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
@@ -36,8 +36,8 @@ pub(crate) struct Writer {
     referrers: HashMap<Name, usize>,
     /// Clusters that were removed while something pointed at them.
     lingering: HashSet<Name>,
-    /// The clusters that use each endpoint set, with their versions.
-    users: HashMap<Name, BTreeMap<Name, u64>>,
+    /// The clusters that use each endpoint set, with their versions, by name. Most have one.
+    users: HashMap<Name, Vec<(Name, u64)>>,
 }
 
 impl Writer {
@@ -52,7 +52,7 @@ impl Writer {
             }
         }
         for resource in changes.upserts {
-            self.upsert(&resource, &mut endpoints);
+            self.upsert(resource, &mut endpoints);
         }
         self.remove_clusters(&mut endpoints);
         for name in endpoints {
@@ -62,7 +62,7 @@ impl Writer {
         Arc::new(self.snapshot.clone())
     }
 
-    fn upsert(&mut self, resource: &Resource, endpoints: &mut BTreeSet<Name>) {
+    fn upsert(&mut self, resource: Resource, endpoints: &mut BTreeSet<Name>) {
         let kind = resource.kind;
         let version = match kind {
             Kind::Endpoints => self.endpoints_version(&resource.name, &resource.body),
@@ -106,9 +106,17 @@ impl Writer {
                 Ref::To(Kind::Cluster, name) => *self.referrers.entry(name.clone()).or_default() += 1,
                 Ref::To(Kind::Endpoints, name) if kind == Kind::Cluster => {
                     let users = self.users.entry(name.clone()).or_default();
-                    if users.insert(entry.name.clone(), entry.version) != Some(entry.version) {
-                        endpoints.insert(name.clone());
+                    match users.binary_search_by(|(user, _)| user.cmp(&entry.name)) {
+                        Ok(at) if users[at].1 == entry.version => continue,
+                        Ok(at) => users[at].1 = entry.version,
+                        Err(at) => {
+                            if users.is_empty() {
+                                users.reserve_exact(1);
+                            }
+                            users.insert(at, (entry.name.clone(), entry.version));
+                        }
                     }
+                    endpoints.insert(name.clone());
                 }
                 _ => {}
             }
@@ -133,7 +141,7 @@ impl Writer {
                         continue;
                     }
                     if let Some(users) = self.users.get_mut(name) {
-                        users.remove(&old.name);
+                        users.retain(|(user, _)| *user != old.name);
                         if users.is_empty() {
                             self.users.remove(name);
                         }
@@ -148,9 +156,9 @@ impl Writer {
     /// Gives an endpoint set the version that its users call for.
     fn reversion(&mut self, name: &Name) {
         let Some(entry) = self.snapshot.get(Kind::Endpoints, name) else { return };
-        let version = self.endpoints_version(name, &entry.body());
+        let version = self.endpoints_version(name, &entry.body);
         if entry.version != version {
-            let entry = Arc::new(entry.at_version(Kind::Endpoints, version));
+            let entry = Arc::new(Entry { version, ..Entry::clone(entry) });
             self.snapshot.tables[Kind::Endpoints.index()].put(entry);
         }
     }

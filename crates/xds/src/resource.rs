@@ -1,17 +1,17 @@
-//! One resource: what the caller publishes, and the form in which it is kept and sent.
+//! One resource: what the caller publishes, and the form in which it is kept.
 //!
-//! In: a [`Resource`], a message already encoded, with the names it points at and where it came from. Out: an
-//! [`Entry`], which holds the bytes as they go on the wire to every client, whichever protocol variant it speaks.
+//! In: a [`Resource`], a message already encoded, with the names it points at and where it came from. Out: an [`Entry`],
+//! which has the caller's bytes, not a copy: what goes around them on the wire is written with each response.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::kind::Kind;
-use crate::wire::{Varint, put_field, put_tag};
+use crate::wire::put_field;
 
 /// The name of a resource. Shared, because tables, streams and responses all hold it.
 pub type Name = Arc<str>;
@@ -110,10 +110,7 @@ impl Resource {
 }
 
 /// A resource as it stands in a table.
-///
-/// `wire` is one entry of a delta response, tag included: `Resource { version, name, resource: Any { type_url, value } }`
-/// with the `Any` last. Its field number there (2) is also that of an entry in a state-of-the-world response, so the
-/// tail of the same bytes serves both variants, and nothing is encoded twice.
+#[derive(Clone)]
 pub struct Entry {
     /// Its name.
     pub name: Name,
@@ -127,64 +124,25 @@ pub struct Entry {
     pub role: Role,
     /// Where it came from.
     pub origin: Option<Arc<dyn Origin>>,
-    wire: Bytes,
-    any_at: u32,
-    body_at: u32,
+    /// The encoded message.
+    pub body: Bytes,
 }
 
 impl Entry {
-    pub(crate) fn new(resource: &Resource, version: u64) -> Self {
-        let (wire, any_at, body_at) = encode(resource.kind, &resource.name, version, &[&resource.body]);
-        Self {
-            name: resource.name.clone(),
-            version,
-            refs: resource.refs.clone().into_boxed_slice(),
-            warms: resource.warms,
-            role: resource.role,
-            origin: resource.origin.clone(),
-            wire,
-            any_at,
-            body_at,
-        }
-    }
-
-    /// The same resource under another version.
-    pub(crate) fn at_version(&self, kind: Kind, version: u64) -> Self {
-        let (wire, any_at, body_at) = encode(kind, &self.name, version, &[&self.body()]);
-        Self {
-            name: self.name.clone(),
-            version,
-            refs: self.refs.clone(),
-            warms: self.warms,
-            role: self.role,
-            origin: self.origin.clone(),
-            wire,
-            any_at,
-            body_at,
-        }
+    pub(crate) fn new(resource: Resource, version: u64) -> Self {
+        let Resource { kind: _, name, body, refs, warms, role, origin } = resource;
+        Self { name, version, refs: refs.into_boxed_slice(), warms, role, origin, body }
     }
 
     /// The same resource under another name. Every type that can be asked for by an alias has its name in field 1,
     /// and of a field that comes twice the last one holds, so the name is appended instead of decoding the message.
-    pub(crate) fn alias(&self, kind: Kind, name: &Name) -> Self {
-        let mut rename = BytesMut::new();
-        put_field(&mut rename, 1, name.as_bytes());
+    pub(crate) fn alias(&self, name: &Name) -> Self {
+        let mut body = BytesMut::from(&*self.body);
+        put_field(&mut body, 1, name.as_bytes());
         let mut hash = Xxh3::new();
         hash.update(&self.version.to_le_bytes());
         hash.update(name.as_bytes());
-        let version = hash.digest();
-        let (wire, any_at, body_at) = encode(kind, name, version, &[&self.body(), &rename]);
-        Self {
-            name: name.clone(),
-            version,
-            refs: self.refs.clone(),
-            warms: self.warms,
-            role: self.role,
-            origin: self.origin.clone(),
-            wire,
-            any_at,
-            body_at,
-        }
+        Self { name: name.clone(), version: hash.digest(), body: body.freeze(), ..self.clone() }
     }
 
     /// An endpoint set without endpoints, for a name that no table has: the only answer that a state-of-the-world
@@ -192,29 +150,12 @@ impl Entry {
     pub(crate) fn no_endpoints(name: &Name) -> Self {
         let mut body = BytesMut::new();
         put_field(&mut body, 1, name.as_bytes());
-        let (wire, any_at, body_at) = encode(Kind::Endpoints, name, 0, &[&body]);
-        let (refs, warms, role, origin) = Default::default();
-        Self { name: name.clone(), version: 0, refs, warms, role, origin, wire, any_at, body_at }
-    }
-
-    /// The entry of a delta response, field tag included.
-    pub fn delta_wire(&self) -> &[u8] {
-        &self.wire
-    }
-
-    /// The entry of a state-of-the-world response, field tag included.
-    pub fn sotw_wire(&self) -> &[u8] {
-        &self.wire[self.any_at as usize..]
-    }
-
-    /// The encoded message.
-    pub fn body(&self) -> Bytes {
-        self.wire.slice(self.body_at as usize..)
+        Self::new(Resource::new(Kind::Endpoints, name.clone(), body.freeze()), 0)
     }
 
     /// The hash of the message alone.
     pub fn content(&self) -> u64 {
-        content_version(&self.body())
+        content_version(&self.body)
     }
 
     /// What this entry adds to the version of a whole table; sums do not depend on order. What is withheld adds nothing.
@@ -245,32 +186,4 @@ pub(crate) fn weight(name: &str, version: u64) -> u64 {
     let mut hash = Xxh3::with_seed(version);
     hash.update(name.as_bytes());
     hash.digest()
-}
-
-/// Lays out `wire`: see [`Entry`]. The body may come in parts.
-fn encode(kind: Kind, name: &str, version: u64, body: &[&[u8]]) -> (Bytes, u32, u32) {
-    let url = kind.type_url();
-    let version = format!("{version:016x}");
-    let body_len: usize = body.iter().map(|part| part.len()).sum();
-    let field = |len: usize| 1 + Varint(len as u64).len() + len;
-    let any_len = field(url.len()) + field(body_len);
-    let head_len = field(version.len()) + field(name.len());
-    let resource_len = head_len + field(any_len);
-    let mut wire = BytesMut::with_capacity(field(resource_len));
-    put_tag(&mut wire, 2);
-    Varint(resource_len as u64).put(&mut wire);
-    put_field(&mut wire, 1, version.as_bytes());
-    put_field(&mut wire, 3, name.as_bytes());
-    let any_at = wire.len();
-    put_tag(&mut wire, 2);
-    Varint(any_len as u64).put(&mut wire);
-    put_field(&mut wire, 1, url.as_bytes());
-    put_tag(&mut wire, 2);
-    Varint(body_len as u64).put(&mut wire);
-    let body_at = wire.len();
-    for part in body {
-        wire.put_slice(part);
-    }
-    let offset = |at: usize| u32::try_from(at).expect("names and type URLs are far below 4 GiB");
-    (wire.freeze(), offset(any_at), offset(body_at))
 }

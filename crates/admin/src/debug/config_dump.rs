@@ -72,7 +72,7 @@ fn dump(snapshots: &[(Fleet, Arc<Snapshot>)], kinds: &[Kind], name: &str, to: &m
 }
 
 fn resource(kind: Kind, entry: &Entry) -> Value {
-    let any = Any { type_url: kind.type_url().to_owned(), value: entry.body() };
+    let any = Any { type_url: kind.type_url().to_owned(), value: entry.body.clone() };
     let mut view = json!({
         "type": kind.label(),
         "name": &*entry.name,

@@ -10,7 +10,7 @@ use super::Store;
 use crate::erased::{Later, Places, Step, Tables};
 use crate::hold::{Hold, message_of};
 use crate::node::{Node, ROWS};
-use crate::reads::{Reader, Reads};
+use crate::reads::{Read, Reader, Reads};
 use crate::table::{Derived, Table};
 
 /// The computation of a derived table, without the trait bound: a [`Store`] is also made for inputs.
@@ -102,10 +102,19 @@ impl<T: Table> Store<T> {
         if !same {
             self.replace(slot, new, later);
         } else if !same_hold {
-            later.mark(row.readers.iter());
+            self.tell(slot, later);
         } else {
             self.counters.unchanged += 1;
         }
+    }
+
+    /// What a row is computed from, by computing it once more: the books have only places.
+    pub(crate) fn reads_of(&self, key: &T::Key, earlier: &Tables, places: &Places) -> Vec<Read> {
+        let Some(rule) = self.rule.as_ref().filter(|_| self.rows.find(key).is_some()) else { return Vec::new() };
+        let mut reads = Reads::listing(earlier, places, Reader { name: T::NAME, lane: self.lane });
+        // A panic costs what would have been read after it, as it did the first time.
+        let _value = catch_unwind(AssertUnwindSafe(|| (rule.compute)(&rule.table, key, &mut reads)));
+        reads.into_list()
     }
 
     /// The hold of a row that just panicked. What was there before is its last good value, unless a failure put it there.
@@ -139,11 +148,10 @@ impl<T: Table> Store<T> {
         for &node in &reads {
             earlier[usize::from(node.table)].drop_reader(node, Node { table: self.at, part: ROWS, slot });
         }
-        let row = self.rows.get(slot);
-        if row.value.is_some() {
+        if self.rows.get(slot).value.is_some() {
             self.replace(slot, None, later);
         } else if was_held {
-            later.mark(row.readers.iter());
+            self.tell(slot, later);
         }
         self.given.remove(self.rows.key(slot));
         self.free(slot);

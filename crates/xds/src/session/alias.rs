@@ -51,10 +51,10 @@ impl Aliases {
         Some(alias.entry)
     }
 
-    fn insert(&mut self, kind: Kind, name: &Name, of: &Arc<Entry>) {
+    fn insert(&mut self, name: &Name, of: &Arc<Entry>) {
         self.remove(name);
         self.clock += 1;
-        let entry = Arc::new(of.alias(kind, name));
+        let entry = Arc::new(of.alias(name));
         self.by_use.entry(of.name.clone()).or_default().insert(self.clock, name.clone());
         self.all_by_use.insert(self.clock, name.clone());
         self.by_name.insert(name.clone(), Alias { of: of.clone(), entry, used: self.clock });
@@ -77,7 +77,7 @@ impl Flow {
         }
         let listed = |name: &str| table.get(name).is_some();
         let Some(of) = resolver.resolve(kind, name, &listed).and_then(|of| table.get(&of).cloned()) else { return };
-        self.aliases.insert(kind, name, &of);
+        self.aliases.insert(name, &of);
         while let Some(old) = self.aliases.over(&of.name, limits) {
             self.forget(&old);
             self.names.remove(&old);
@@ -103,7 +103,7 @@ impl Flow {
                 }
                 Some(of) => {
                     self.changed(&name, old.as_ref(), true, now);
-                    self.aliases.insert(kind, &name, of);
+                    self.aliases.insert(&name, of);
                 }
                 None if old.is_some() => {
                     self.changed(&name, old.as_ref(), false, now);

@@ -12,8 +12,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::put_field;
-use crate::resource::Name;
+use super::{Varint, put_field, put_tag};
+use crate::kind::Kind;
+use crate::resource::{Entry, Name};
 use crate::session::{Response, Style};
 
 #[cfg(test)]
@@ -91,15 +92,12 @@ impl Press {
     }
 
     fn encode(&self, response: &Response) -> Vec<u8> {
-        let entries: usize = response.upserts.iter().map(|entry| entry.delta_wire().len()).sum();
+        let entries = response.upserts.iter().map(|entry| Layout::new(response.kind, response.style, entry).len());
         let removed: usize = response.removed.iter().map(|name| name.len() + 6).sum();
-        let mut out = BytesMut::with_capacity(entries + removed + self.identifier.len() + 160);
+        let mut out = BytesMut::with_capacity(entries.sum::<usize>() + removed + self.identifier.len() + 160);
         put_field(&mut out, 1, format!("{:016x}", response.version).as_bytes());
         for entry in &response.upserts {
-            out.put_slice(match response.style {
-                Style::Delta => entry.delta_wire(),
-                Style::Sotw => entry.sotw_wire(),
-            });
+            Layout::new(response.kind, response.style, entry).put(entry, &mut out);
         }
         put_field(&mut out, 4, response.kind.type_url().as_bytes());
         self.finish(response.style, &response.removed, &mut out);
@@ -125,6 +123,50 @@ impl Press {
         self.finish(style, names, &mut out);
         frame(nonce, Arc::new(out.into()))
     }
+}
+
+/// The lengths of an entry of a response. In a delta response it is `Resource { version, name, resource: Any }`, in one of
+/// the state of the world the `Any { type_url, value }` alone; both are field 2 of the response, and the `Any` is field 2 of
+/// the former.
+struct Layout {
+    url: &'static str,
+    any: usize,
+    /// Version, name and `Any`, where the entry has them.
+    resource: Option<usize>,
+}
+
+/// Versions are written as sixteen digits.
+const VERSION: usize = 16;
+
+impl Layout {
+    fn new(kind: Kind, style: Style, entry: &Entry) -> Self {
+        let url = kind.type_url();
+        let any = field(url.len()) + field(entry.body.len());
+        let resource = field(VERSION) + field(entry.name.len()) + field(any);
+        Self { url, any, resource: (style == Style::Delta).then_some(resource) }
+    }
+
+    fn len(&self) -> usize {
+        field(self.resource.unwrap_or(self.any))
+    }
+
+    fn put(&self, entry: &Entry, out: &mut BytesMut) {
+        if let Some(len) = self.resource {
+            put_tag(out, 2);
+            Varint(len as u64).put(out);
+            put_field(out, 1, format!("{:0VERSION$x}", entry.version).as_bytes());
+            put_field(out, 3, entry.name.as_bytes());
+        }
+        put_tag(out, 2);
+        Varint(self.any as u64).put(out);
+        put_field(out, 1, self.url.as_bytes());
+        put_field(out, 2, &entry.body);
+    }
+}
+
+/// How long a field with so many bytes is.
+fn field(len: usize) -> usize {
+    1 + Varint(len as u64).len() + len
 }
 
 fn key(response: &Response) -> u128 {

@@ -9,6 +9,7 @@ use envoy::bootstrap::DnsFamily;
 use model::Timeout;
 use model::listener::{AccessLogLevel, Compression, HttpVersions, ServerHeader};
 use model::tls::TlsVersion;
+use pipeline::settings::Packing;
 use std::path::Path;
 use std::time::Duration;
 

@@ -33,7 +33,7 @@ fn a_name_is_led_to_the_resource_that_answers_for_it() {
     desk.subscribe(Kind::Secret, &["A.com", "X.wild.com", "stranger.org"]);
     let response = desk.response();
     assert_eq!(summary(&response), "sds A.com X.wild.com -stranger.org");
-    let renamed = response.upserts[1].body();
+    let renamed = response.upserts[1].body.clone();
     assert!(renamed.ends_with(b"\x0a\x0aX.wild.com"), "the message is renamed, too: {renamed:?}");
     desk.ack(&response);
     desk.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);

@@ -339,7 +339,7 @@ fn request(kind: Kind, style: Style, words: &[&str], last: Option<u64>) -> Reque
 fn spell(response: &Response) -> String {
     let upserts = response.upserts.iter().map(|entry| match entry.version {
         0 => format!("{}=none", entry.name),
-        _ => format!("{}={}", entry.name, String::from_utf8_lossy(&entry.body())),
+        _ => format!("{}={}", entry.name, String::from_utf8_lossy(&entry.body)),
     });
     let removed = response.removed.iter().map(|name| format!("-{name}"));
     let mut words: Vec<String> = upserts.collect();

@@ -148,7 +148,7 @@ impl Envoy {
     pub fn handle(&mut self) {
         let Some(response) = self.inbox.pop_front() else { return };
         let Response { kind, nonce, upserts, removed, .. } = response;
-        let is_bad = |entry: &Arc<Entry>| entry.body().starts_with(b"bad");
+        let is_bad = |entry: &Arc<Entry>| entry.body.starts_with(b"bad");
         let bad: Vec<Name> = upserts.iter().filter(|entry| is_bad(entry)).map(|entry| entry.name.clone()).collect();
         if bad.is_empty() {
             let removed = match (self.style, kind.is_full_state()) {

@@ -10,7 +10,7 @@ use crate::resource::{Entry, Resource};
 fn response(style: Style, count: usize, removed: &[&str]) -> Response {
     let entry = |at: usize| {
         let resource = Resource::new(Kind::Route, format!("r{at:05}"), format!("body {at}").into_bytes());
-        Arc::new(Entry::new(&resource, at as u64 + 1))
+        Arc::new(Entry::new(resource, at as u64 + 1))
     };
     Response {
         kind: Kind::Route,
