@@ -1,25 +1,27 @@
 //! The debug pages: what there is, what was last done, who has what. For loopback: they show configuration.
 //!
-//! Every page is bounded. What could be long is cut off and says how long it is, or is sent as it is made.
+//! Every page is bounded. What could be long is cut off and says how long it is, or is sent as it is made. The small
+//! pages stand here, and so does [`Query`], which the others share.
 
 mod config_dump;
 mod fleets;
-mod log;
-mod query;
-mod redact;
 mod verdicts;
 
 use crate::board::{BatchView, Board};
 use axum::{
     Json, Router,
     extract::State,
+    http::{StatusCode, Uri},
     response::{Html, Redirect},
     routing::get,
 };
 use serde::Serialize;
-use std::{collections::VecDeque, sync::Arc};
-
-pub use log::LogFilter;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::Arc,
+};
+use tracing::info;
 
 /// What the pages show.
 #[derive(Clone)]
@@ -53,7 +55,7 @@ pub fn debug(views: Views) -> Router {
         .route("/debug/fleets", get(fleets::show))
         .route("/debug/verdicts", get(verdicts::show))
         .route("/debug/config_dump", get(config_dump::show))
-        .route("/debug/log", get(log::show).put(log::change).post(log::change))
+        .route("/debug/log", get(log).put(change_log).post(change_log))
         .with_state(Arc::new(views))
 }
 
@@ -97,4 +99,66 @@ async fn tables(State(views): State<Arc<Views>>) -> Json<Vec<TableView>> {
 
 async fn batches(State(views): State<Arc<Views>>) -> Json<Arc<VecDeque<Arc<BatchView>>>> {
     Json(views.board.0.batches.load_full())
+}
+
+/// What was asked for, by name; of a name that comes twice the last holds.
+struct Query(BTreeMap<String, String>);
+
+impl From<&Uri> for Query {
+    fn from(uri: &Uri) -> Self {
+        let query = uri.query().unwrap_or_default();
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+}
+
+impl Query {
+    /// The value of that name.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Whether a value is the one that was asked for, if one was.
+    fn fits(&self, name: &str, value: &str) -> bool {
+        self.get(name).is_none_or(|wanted| wanted == value)
+    }
+
+    /// How many are wanted, at most `most`.
+    fn limit(&self, most: usize) -> usize {
+        self.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(most).min(most)
+    }
+}
+
+/// Changes what is logged; says why it cannot.
+type SetFilter = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
+/// What is logged. Two functions, so that whoever sets up the log keeps its types to itself.
+#[derive(Clone)]
+pub struct LogFilter {
+    /// The filter as it is, as `info,xds=debug`.
+    pub get: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Changes it; says why it cannot.
+    pub set: Arc<SetFilter>,
+}
+
+impl fmt::Debug for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LogFilter").field(&(self.get)()).finish()
+    }
+}
+
+type LogAnswer = Result<String, (StatusCode, String)>;
+
+fn log_filter(views: &Views) -> Result<&LogFilter, (StatusCode, String)> {
+    views.log.as_ref().ok_or_else(|| (StatusCode::NOT_FOUND, "what is logged cannot be changed here\n".to_owned()))
+}
+
+async fn log(State(views): State<Arc<Views>>) -> LogAnswer {
+    Ok(format!("{}\n", (log_filter(&views)?.get)()))
+}
+
+async fn change_log(State(views): State<Arc<Views>>, body: String) -> LogAnswer {
+    let filter = log_filter(&views)?;
+    (filter.set)(body.trim()).map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
+    info!(filter = (filter.get)(), "what is logged was changed");
+    Ok(format!("{}\n", (filter.get)()))
 }

@@ -1,6 +1,6 @@
 //! `/debug/fleets`: what each fleet was sent, and what each of its clients has.
 
-use super::{Views, query::Query};
+use super::{Query, Views};
 use axum::{Json, extract::State, http::Uri};
 use serde::Serialize;
 use std::{

@@ -1,6 +1,6 @@
 //! `/debug/verdicts`: everything that is said about objects.
 
-use super::{Views, query::Query};
+use super::{Query, Views};
 use axum::{Json, extract::State, http::Uri};
 use model::Verdict;
 use serde::Serialize;
