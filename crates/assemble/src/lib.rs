@@ -4,6 +4,5 @@
 //! stands there, and a verdict for each piece that lost. Every order here is total, so replicas and rebuilds agree byte
 //! for byte.
 
-pub mod order;
 pub mod tls;
 pub mod virtual_host;

@@ -1,11 +1,21 @@
 //! One virtual host: every dialect's routes for one host of one listener, in the order a proxy must try them.
 //!
-//! In: the contributions to this host. Out: a [`VirtualHost`], and a verdict for each contribution that lost. Routes that
-//! match differently merge, whoever wrote them; of those that match alike, the one with the least rank is served.
+//! In: the contributions to this host. Out: a [`VirtualHost`], and a verdict for each contribution that lost. Routes
+//! that match differently merge, whoever wrote them; of those that match alike, the one with the least rank is served.
+//!
+//! The most specific is tried first: exact paths, then patterns, then prefixes; the longer one first; a prefix by path
+//! element before the same text as a plain prefix. That is the order the Kubernetes API documents for Ingress (the
+//! longest match wins, exact before prefix), and Contour's. Of routes with one path, that with more conditions comes
+//! first. Routes that match alike are ordered by rank.
+//!
+//! One thing is stronger than a pattern: the path of an ACME challenge. Without it a pattern that sends every client
+//! to HTTPS would keep the certificate from ever being renewed.
 
-use crate::order;
-use model::{Code, Host, Route, Verdict, VirtualHost};
-use std::sync::Arc;
+use model::{
+    Code, Host, Route, Verdict, VirtualHost,
+    route::{ACME, PathMatch},
+};
+use std::{cmp::Ordering, sync::Arc};
 
 /// A virtual host, and who lost on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +29,12 @@ pub struct Assembled {
 /// Assembles a host. `everyone` are the routes of whoever takes every host, in their order: below a wildcard that is one
 /// label deep they take the names that lie deeper.
 pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, everyone: &[Arc<Route>]) -> Assembled {
-    routes.sort_by(|a, b| order::compare(a, b));
+    routes.sort_by(|a, b| compare(a, b));
     let mut lost = Vec::new();
     let mut kept: Vec<Arc<Route>> = Vec::with_capacity(routes.len());
     for route in routes {
         match kept.last() {
-            Some(winner) if order::by_match(winner, &route).is_eq() => lost.extend(verdict(host, winner, &route)),
+            Some(winner) if by_match(winner, &route).is_eq() => lost.extend(verdict(host, winner, &route)),
             _ => kept.push(route),
         }
     }
@@ -43,5 +53,116 @@ fn verdict(host: &Host, winner: &Route, loser: &Route) -> Option<Verdict> {
     Some(Verdict::new(Code::RouteConflict, loser.origin.clone(), why))
 }
 
+/// How two routes of one virtual host stand to each other.
+fn compare(a: &Route, b: &Route) -> Ordering {
+    by_match(a, b).then_with(|| a.rank.cmp(&b.rank))
+}
+
+/// The same without the ranks: equal means that the two take exactly the same requests.
+fn by_match(a: &Route, b: &Route) -> Ordering {
+    class(&a.path)
+        .cmp(&class(&b.path))
+        .then_with(|| b.path.text().len().cmp(&a.path.text().len()))
+        .then_with(|| b.path.text().cmp(a.path.text()))
+        .then_with(|| a.path.cmp(&b.path))
+        .then_with(|| has_method(b).cmp(&has_method(a)))
+        .then_with(|| b.conditions.headers.len().cmp(&a.conditions.headers.len()))
+        .then_with(|| b.conditions.query.len().cmp(&a.conditions.query.len()))
+        .then_with(|| a.conditions.cmp(&b.conditions))
+        .then_with(|| a.depth.cmp(&b.depth))
+}
+
+fn has_method(route: &Route) -> bool {
+    route.conditions.headers.iter().any(|header| header.name.as_str() == ":method")
+}
+
+fn class(path: &PathMatch) -> u8 {
+    match path {
+        PathMatch::Exact(_) => 0,
+        PathMatch::Below(path) | PathMatch::Prefix(path) if path.as_str().starts_with(ACME) => 1,
+        PathMatch::Regex(_) => 2,
+        PathMatch::Below(_) | PathMatch::Prefix(_) => 3,
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! The order of routes and who wins, with routes as small as they can be.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use model::{
+        ObjectRef, Regex,
+        route::{Action, Depth, Dialect, Path, PathMatch, Rank, Respond},
+    };
+
+    fn path(text: &str) -> PathMatch {
+        let path = |text: &str| Path::parse(text).unwrap();
+        match text.split_once(' ').unwrap() {
+            ("=", rest) => PathMatch::Exact(path(rest)),
+            ("~", rest) => PathMatch::Regex(Regex::parse(rest).unwrap()),
+            ("/", rest) => PathMatch::below(&path(rest)),
+            (_, rest) => PathMatch::Prefix(path(rest)),
+        }
+    }
+
+    fn route(name: &str, created: i64, text: &str) -> Arc<Route> {
+        Arc::new(Route {
+            path: path(text),
+            conditions: Default::default(),
+            depth: Depth::OneLabel,
+            action: Action::Respond(Respond::unavailable()),
+            policy: Default::default(),
+            rank: Rank {
+                dialect: Dialect::Ingress,
+                implied: name.starts_with("implied"),
+                created,
+                namespace: "ns".into(),
+                name: name.into(),
+                index: 0,
+            },
+            origin: ObjectRef::new("Ingress", "ns", name).at("spec"),
+        })
+    }
+
+    fn host() -> Host {
+        Host::parse("a.example.com").unwrap()
+    }
+
+    #[test]
+    fn the_specific_is_tried_first() {
+        let routes = ["/ /", "/ /a", "p /a", "= /a", "/ /a/b", "~ /a/[0-9]+", "= /a/b", "~ /x.*"];
+        let assembled = assemble(&host(), routes.iter().map(|text| route("x", 0, text)).collect(), &[]);
+        let order: Vec<_> = assembled.host.routes.iter().map(|route| route.path.to_string()).collect();
+        assert_eq!(order, ["= /a/b", "= /a", "~ /a/[0-9]+", "~ /x.*", "/a/b/…", "/a/…", "/a…", "/…"]);
+        assert!(assembled.lost.is_empty());
+    }
+
+    #[test]
+    fn the_older_wins_and_the_loser_is_told() {
+        let routes = vec![route("young", 2, "= /a"), route("old", 1, "= /a"), route("b", 2, "= /a")];
+        let assembled = assemble(&host(), routes.clone(), &[]);
+        assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "old");
+        let told: Vec<_> = assembled.lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect();
+        assert_eq!(told, [("b", Code::RouteConflict), ("young", Code::RouteConflict)]);
+        let mut other_order = routes;
+        other_order.reverse();
+        assert_eq!(assemble(&host(), other_order, &[]), assembled);
+    }
+
+    #[test]
+    fn what_is_implied_gives_way_in_silence() {
+        let assembled = assemble(&host(), vec![route("implied", 1, "p /"), route("said", 2, "p /")], &[]);
+        assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "said");
+        assert!(assembled.lost.is_empty());
+    }
+
+    #[test]
+    fn names_deeper_than_a_wildcard_belong_to_everyone() {
+        let everyone = [route("everyone", 1, "p /")];
+        let wildcard = Host::parse("*.example.com").unwrap();
+        assert_eq!(assemble(&wildcard, Vec::new(), &everyone).host.deeper, everyone);
+        assert!(assemble(&host(), Vec::new(), &everyone).host.deeper.is_empty());
+    }
+}
