@@ -9,7 +9,6 @@ pub mod cluster;
 pub mod files;
 pub mod issue;
 pub mod secret;
-pub mod yaml;
 
 pub use issue::{Authority, Certificates, IssueError, Pair, Request};
-pub use secret::{Format, secrets};
+pub use secret::{Format, secrets, yaml};

@@ -93,7 +93,7 @@ pub async fn run(args: Args) -> Result<()> {
     };
     let secrets = secrets(&certificates, &args.namespace, format, &args.secrets_name_suffix);
     if args.yaml {
-        output::write(Path::new("-"), &yaml::render(&secrets).context("the Secrets have no form in YAML")?)?;
+        output::write(Path::new("-"), &yaml(&secrets).context("the Secrets have no form in YAML")?)?;
     }
     if args.kube {
         let client = client(&args).await.coded(Code::ApiServerFailed, || "no cluster can be used".to_owned())?;
