@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, UdpSocket};
 
 use crate::listen::{self, Carries};
 use crate::running::{Kind, Running, Shared};
-use crate::{Tls, TlsError, datagram};
+use crate::{Tls, TlsError, listen};
 
 /// The backend; see [`Echo::builder`].
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl Builder {
             let bound = if kind == Kind::Udp {
                 let socket = UdpSocket::bind(addr).await.map_err(failed)?;
                 let bound = socket.local_addr().map_err(failed)?;
-                shared.tasks.spawn(datagram::serve(shared.clone(), socket, bound));
+                shared.tasks.spawn(listen::echo_datagrams(shared.clone(), socket, bound));
                 bound
             } else {
                 let listener = TcpListener::bind(addr).await.map_err(failed)?;

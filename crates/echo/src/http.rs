@@ -4,16 +4,15 @@
 //! ([`answer`]).
 
 mod answer;
-mod body;
 
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -27,7 +26,7 @@ use tracing::debug;
 use crate::listen::Connection;
 use crate::running::Shared;
 use crate::wishes::{Reset, Wishes};
-use crate::{Seen, grpc, seen, websocket};
+use crate::{BodySeen, Seen, grpc, seen, websocket};
 
 /// The header that names the backend on every answer.
 pub(crate) const NAME: HeaderName = HeaderName::from_static("x-echo-name");
@@ -115,7 +114,7 @@ async fn respond(
     if is_grpc(&parts) {
         return grpc::answer(seen, &parts, body, wishes).await;
     }
-    let read = body::read(body, connection.shared.kept_body).await?;
+    let read = read(body, connection.shared.kept_body).await?;
     let seen = Seen { body: read.seen, trailers: seen::pairs(&read.trailers), ..seen };
     tokio::time::sleep(wishes.delay).await;
     answer::answer(&seen, wishes)
@@ -163,4 +162,30 @@ fn text(status: StatusCode, text: String) -> Response<Body> {
 /// A body that is there at once.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
+}
+
+/// A body that was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub seen: BodySeen,
+    pub trailers: HeaderMap,
+}
+
+/// Reads a body and keeps at most `keep` bytes of it.
+pub(crate) async fn read(mut body: Incoming, keep: usize) -> Result<Read, Cut> {
+    let mut kept = Vec::new();
+    let mut length = 0;
+    let mut trailers = HeaderMap::new();
+    while let Some(frame) = body.frame().await {
+        match frame.map_err(|_| Cut)?.into_data() {
+            Ok(mut data) => {
+                length += data.remaining() as u64;
+                let room = keep - kept.len();
+                data.truncate(room);
+                kept.extend_from_slice(&data);
+            }
+            Err(frame) => trailers.extend(frame.into_trailers().unwrap_or_default()),
+        }
+    }
+    Ok(Read { seen: BodySeen::new(&kept, length), trailers })
 }

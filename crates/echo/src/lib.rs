@@ -37,13 +37,11 @@
 //! with a JSON line that tells who this is ([`Who`]; WebSocket: [`Seen`]).
 
 mod builder;
-mod datagram;
 pub mod grpc;
 mod http;
 mod listen;
 mod running;
 mod seen;
-mod stream;
 mod tls;
 pub mod websocket;
 mod wishes;

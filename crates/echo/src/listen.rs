@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::running::Shared;
-use crate::{TlsSeen, Who, http, stream, tls};
+use crate::{TlsSeen, Who, asks_who, http, tls};
 
 /// A handshake that takes longer is given up, so that silent clients don't hold permits.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -118,6 +118,65 @@ where
 {
     match carries {
         Carries::Http => http::serve(connection, stream).await,
-        Carries::Bytes => stream::serve(&connection, stream).await,
+        Carries::Bytes => echo_stream(&connection, stream).await,
+    }
+}
+
+/// Serves one connection until its peer closes, or the backend stops.
+async fn echo_stream<S: AsyncRead + AsyncWrite + Unpin>(connection: &Connection, mut stream: S) {
+    connection.requested();
+    let stop = &connection.shared.stop;
+    let ended = tokio::select! {
+        biased;
+        ended = give_back(connection, &mut stream) => ended,
+        () = stop.cancelled() => Ok(()),
+    };
+    if let Err(e) = ended {
+        debug!(remote = %connection.remote, "connection broke: {e}");
+    }
+    let _ = stream.shutdown().await;
+}
+
+async fn give_back<S: AsyncRead + AsyncWrite + Unpin>(connection: &Connection, stream: &mut S) -> std::io::Result<()> {
+    let mut buffer = vec![0; 16 * 1024];
+    let mut first = true;
+    loop {
+        let n = stream.read(&mut buffer).await?;
+        if n == 0 {
+            return Ok(());
+        }
+        if std::mem::take(&mut first) && asks_who(&buffer[..n]) {
+            let mut line = serde_json::to_vec(&connection.who())?;
+            line.push(b'\n');
+            stream.write_all(&line).await?;
+        } else {
+            stream.write_all(&buffer[..n]).await?;
+        }
+        stream.flush().await?;
+    }
+}
+
+/// Serves until the backend stops.
+pub(crate) async fn echo_datagrams(shared: Arc<Shared>, socket: UdpSocket, local: SocketAddr) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let received = tokio::select! {
+            biased;
+            () = shared.end.cancelled() => return,
+            () = shared.stop.cancelled() => return,
+            received = socket.recv_from(&mut buffer) => received,
+        };
+        // An error here is an earlier reply that found nobody; the socket is as good as before.
+        let Ok((n, remote)) = received else { continue };
+        shared.requested();
+        let sent = if asks_who(&buffer[..n]) {
+            let who = serde_json::to_vec(&shared.who(remote, local, 0, None)).unwrap_or_default();
+            socket.send_to(&who, remote).await
+        } else {
+            socket.send_to(&buffer[..n], remote).await
+        };
+        if let Err(e) = sent {
+            debug!(%remote, "no reply sent: {e}");
+        }
     }
 }
