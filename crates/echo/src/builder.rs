@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, UdpSocket};
 
 use crate::listen::{self, Carries};
 use crate::running::{Kind, Running, Shared};
-use crate::{Tls, TlsError, listen};
+use crate::{Tls, TlsError};
 
 /// The backend; see [`Echo::builder`].
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! One HTTP connection, of any version: reads each request to its end and gives it to the answer that fits.
 //!
-//! A WebSocket handshake goes to [`websocket`], a gRPC call to [`grpc`], everything else is told what it was
+//! Of a body the first part is kept and the rest counted. A WebSocket handshake goes to [`websocket`], a gRPC call to [`grpc`], everything else is told what it was
 //! ([`answer`]).
 
 mod answer;
@@ -114,7 +114,7 @@ async fn respond(
     if is_grpc(&parts) {
         return grpc::answer(seen, &parts, body, wishes).await;
     }
-    let read = read(body, connection.shared.kept_body).await?;
+    let read = read_body(body, connection.shared.kept_body).await?;
     let seen = Seen { body: read.seen, trailers: seen::pairs(&read.trailers), ..seen };
     tokio::time::sleep(wishes.delay).await;
     answer::answer(&seen, wishes)
@@ -166,13 +166,13 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
 
 /// A body that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
-    pub seen: BodySeen,
-    pub trailers: HeaderMap,
+struct Read {
+    seen: BodySeen,
+    trailers: HeaderMap,
 }
 
 /// Reads a body and keeps at most `keep` bytes of it.
-pub(crate) async fn read(mut body: Incoming, keep: usize) -> Result<Read, Cut> {
+async fn read_body(mut body: Incoming, keep: usize) -> Result<Read, Cut> {
     let mut kept = Vec::new();
     let mut length = 0;
     let mut trailers = HeaderMap::new();

@@ -1,4 +1,5 @@
-//! One TCP port: accepts, speaks TLS where asked, and hands each connection to HTTP or to the byte echo.
+//! One TCP port: accepts, speaks TLS where asked, and hands each connection to HTTP or to the byte echo, which gives
+//! back what comes until the client has said all it wants to say. And a UDP port, whose datagrams go back one by one.
 //!
 //! A permit is taken before a connection is accepted, so that what a backend holds is bounded and the kernel's queue
 //! does the waiting. A connection is one task; it ends with its peer, with [`Shared::stop`] at the next good moment, or
