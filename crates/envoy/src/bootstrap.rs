@@ -10,32 +10,30 @@
 //! - Statistics are few and lazily made (see [`stats`]): they dominate Envoy's start-up and memory at scale.
 //! - The admin interface is a Unix socket, exempt from connection limits, so that it answers when the proxy is full.
 
-mod node;
-mod overload;
-mod runtime;
 mod stats;
 mod tls;
 mod upstream;
 
-#[cfg(test)]
-mod tests;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use envoy_api::any;
 use envoy_api::envoy::config::bootstrap::v3 as api;
+use envoy_api::envoy::config::bootstrap::v3::{LayeredRuntime, RuntimeLayer, runtime_layer};
 use envoy_api::envoy::config::core::v3 as core;
+use envoy_api::envoy::config::overload::v3 as overload;
 use envoy_api::envoy::extensions::regex_engines::v3::GoogleRe2;
-use serde_json::Value;
+use envoy_api::envoy::extensions::resource_monitors::downstream_connections::v3::DownstreamConnectionsConfig;
+use envoy_api::envoy::extensions::resource_monitors::fixed_heap::v3::FixedHeapConfig;
+use envoy_api::google::protobuf::value::Kind;
+use envoy_api::google::protobuf::{Struct, Value};
+use envoy_api::{Name, any};
+use model::FleetId;
 
-pub use node::{FLEET_KEY, Node};
-pub use overload::Overload;
+use crate::name;
+
 pub use stats::Stats;
 pub use tls::Tls;
 pub use upstream::{DnsFamily, XdsServer};
-
-use crate::name;
 
 /// The owner of the admin socket and its group may use it: the shutdown sidecar runs under the same group.
 const ADMIN_SOCKET_MODE: u32 = 0o660;
@@ -63,7 +61,7 @@ pub struct Rendered {
     /// The bootstrap itself.
     pub bootstrap: api::Bootstrap,
     /// Files that the bootstrap points to, in JSON.
-    pub files: Vec<(PathBuf, Value)>,
+    pub files: Vec<(PathBuf, serde_json::Value)>,
 }
 
 impl Bootstrap {
@@ -71,15 +69,15 @@ impl Bootstrap {
     pub fn render(&self) -> Rendered {
         let tls = self.tls.as_ref().map(tls::transport_socket);
         let bootstrap = api::Bootstrap {
-            node: node::message(&self.node),
+            node: node_message(&self.node),
             static_resources: Some(api::bootstrap::StaticResources {
                 clusters: vec![upstream::xds(&self.server, tls), upstream::admin(&self.admin_socket)],
                 ..Default::default()
             }),
             dynamic_resources: Some(dynamic_resources()),
-            layered_runtime: Some(runtime::layers()),
+            layered_runtime: Some(runtime_layers()),
             admin: Some(admin(&self.admin_socket)),
-            overload_manager: overload::message(&self.overload),
+            overload_manager: overload_manager(&self.overload),
             stats_config: Some(stats::config(self.stats)),
             deferred_stat_options: Some(api::bootstrap::DeferredStatOptions { enable_deferred_creation_stats: true }),
             default_regex_engine: Some(core::TypedExtensionConfig {
@@ -118,3 +116,110 @@ fn admin(socket: &Path) -> api::Admin {
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
+
+/// The key in the node's metadata under which an Envoy says its fleet, as `<namespace>/<name>`. An Envoy without it
+/// belongs to the fleet that its client certificate names, or to the shared one.
+pub const FLEET_KEY: &str = "sesame.fleet";
+
+/// Who an Envoy is. What is left out may be given to Envoy itself by `--service-node` and `--service-cluster`, which also
+/// win over what stands here.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// Its own name; in Kubernetes the pod's.
+    pub id: Option<String>,
+    /// The name of the group it belongs to, for statistics and logs.
+    pub cluster: Option<String>,
+    /// The fleet whose configuration it asks for.
+    pub fleet: Option<FleetId>,
+}
+
+fn node_message(node: &Node) -> Option<core::Node> {
+    if node.id.is_none() && node.cluster.is_none() && node.fleet.is_none() {
+        return None;
+    }
+    let fleet = node.fleet.as_ref().map(FleetId::to_string);
+    Some(core::Node {
+        id: node.id.clone().unwrap_or_default(),
+        cluster: node.cluster.clone().unwrap_or_default(),
+        metadata: fleet.map(|fleet| Struct { fields: [(FLEET_KEY.to_owned(), fleet.as_str().into())].into() }),
+        ..Default::default()
+    })
+}
+
+/// Regular expressions are checked for size before they are sent; Envoy's own limit of 100 would refuse a route that
+/// people can write, so it only warns.
+const VALUES: [(&str, f64); 2] =
+    [("re2.max_program_size.error_level", 1_048_576.0), ("re2.max_program_size.warn_level", 1000.0)];
+
+/// Runtime values: ours, then the server's, then what an operator sets by hand through the admin interface.
+fn runtime_layers() -> LayeredRuntime {
+    let values = VALUES.map(|(key, value)| (key.to_owned(), Value { kind: Some(Kind::NumberValue(value)) }));
+    LayeredRuntime {
+        layers: vec![
+            layer("static", runtime_layer::LayerSpecifier::StaticLayer(Struct { fields: values.into() })),
+            layer(
+                name::RUNTIME,
+                runtime_layer::LayerSpecifier::RtdsLayer(runtime_layer::RtdsLayer {
+                    name: name::RUNTIME.to_owned(),
+                    rtds_config: Some(over_ads()),
+                }),
+            ),
+            layer("admin", runtime_layer::LayerSpecifier::AdminLayer(runtime_layer::AdminLayer {})),
+        ],
+    }
+}
+
+fn layer(name: &str, specifier: runtime_layer::LayerSpecifier) -> RuntimeLayer {
+    RuntimeLayer { name: name.to_owned(), layer_specifier: Some(specifier) }
+}
+
+const HEAP: &str = "envoy.resource_monitors.fixed_heap";
+const CONNECTIONS: &str = "envoy.resource_monitors.global_downstream_max_connections";
+
+/// How often pressure is looked at.
+const REFRESH: Duration = Duration::from_millis(250);
+
+/// Limits on the whole process; none unless set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overload {
+    /// Bytes of heap: at 95 % unused memory is given back, at 98 % new requests are refused with 503.
+    pub max_heap: Option<u64>,
+    /// Connections from clients over all listeners; more are closed as they come.
+    pub max_downstream_connections: Option<u32>,
+}
+
+fn overload_manager(limits: &Overload) -> Option<overload::OverloadManager> {
+    let mut manager = overload::OverloadManager { refresh_interval: Some(REFRESH.into()), ..Default::default() };
+    if let Some(max_heap_size_bytes) = limits.max_heap {
+        let heap = FixedHeapConfig { max_heap_size_bytes, ..Default::default() };
+        manager.resource_monitors.push(monitor(HEAP, &heap));
+        manager.actions.push(above("envoy.overload_actions.shrink_heap", HEAP, 0.95));
+        manager.actions.push(above("envoy.overload_actions.stop_accepting_requests", HEAP, 0.98));
+    }
+    if let Some(limit) = limits.max_downstream_connections {
+        let connections = DownstreamConnectionsConfig { max_active_downstream_connections: limit.into() };
+        manager.resource_monitors.push(monitor(CONNECTIONS, &connections));
+    }
+    (!manager.resource_monitors.is_empty()).then_some(manager)
+}
+
+fn monitor<M: Name>(name: &str, config: &M) -> overload::ResourceMonitor {
+    overload::ResourceMonitor {
+        name: name.to_owned(),
+        config_type: Some(overload::resource_monitor::ConfigType::TypedConfig(any(config))),
+    }
+}
+
+fn above(action: &str, monitor: &str, value: f64) -> overload::OverloadAction {
+    overload::OverloadAction {
+        name: action.to_owned(),
+        triggers: vec![overload::Trigger {
+            name: monitor.to_owned(),
+            trigger_oneof: Some(overload::trigger::TriggerOneof::Threshold(overload::ThresholdTrigger { value })),
+        }],
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

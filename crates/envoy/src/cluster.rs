@@ -1,23 +1,29 @@
-//! A Service port as Envoy's cluster.
+//! A Service port as Envoy's cluster: where its endpoints come from, how they are probed and eased in, and how much
+//! they may be given at once.
 
-pub mod breakers;
-pub mod health;
 pub mod protocol;
 
 use crate::{bootstrap::DnsFamily, endpoints::socket, name};
 use envoy_api::envoy::{
     config::{
         cluster::v3::{
-            Cluster, UpstreamConnectionOptions,
-            cluster::{ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbPolicy},
+            CircuitBreakers as Breakers, Cluster, UpstreamConnectionOptions,
+            circuit_breakers::Thresholds,
+            cluster::{
+                ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbConfig, LbPolicy,
+                LeastRequestLbConfig, RoundRobinLbConfig, SlowStartConfig,
+            },
         },
-        core::v3::TcpKeepalive,
+        core::v3::{
+            HealthCheck, RuntimeDouble, TcpKeepalive,
+            health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck},
+        },
         endpoint::v3::{ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint},
     },
-    r#type::v3::Percent,
+    r#type::v3::{CodecClientType, Int64Range, Percent},
 };
 use model::{
-    cluster::{Balance, CircuitBreakers, Discovery, DnsTarget},
+    cluster::{Balance, CircuitBreakers, Discovery, DnsTarget, Probe, SlowStart},
     tls::TlsVersions,
 };
 use std::{sync::Arc, time::Duration};
@@ -73,10 +79,10 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             healthy_panic_threshold: Some(Percent { value: 0.0 }),
             ..Default::default()
         }),
-        health_checks: health::checks(cluster),
+        health_checks: health_checks(cluster),
         ignore_health_on_host_removal: cluster.health.is_some(),
-        lb_config: health::slow_start(cluster),
-        circuit_breakers: breakers::thresholds(&cluster.breakers.or(&settings.breakers)),
+        lb_config: slow_start(cluster),
+        circuit_breakers: thresholds(&cluster.breakers.or(&settings.breakers)),
         transport_socket: protocol::transport_socket(cluster, settings),
         typed_extension_protocol_options: protocol::options(cluster, settings),
         upstream_connection_options: Some(UpstreamConnectionOptions {
@@ -126,5 +132,77 @@ fn dns_endpoint(target: &DnsTarget) -> LbEndpoint {
             ..Default::default()
         })),
         ..Default::default()
+    }
+}
+
+/// How much a backend may be given at once, where any was set; what is left unset keeps Envoy's default.
+fn thresholds(limits: &CircuitBreakers) -> Option<Breakers> {
+    if *limits == CircuitBreakers::default() {
+        return None;
+    }
+    let all = Thresholds {
+        max_connections: limits.max_connections.map(Into::into),
+        max_pending_requests: limits.max_pending_requests.map(Into::into),
+        max_requests: limits.max_requests.map(Into::into),
+        max_retries: limits.max_retries.map(Into::into),
+        track_remaining: true,
+        ..Default::default()
+    };
+    let each = limits.per_host_max_connections.map(|most| Thresholds {
+        max_connections: Some(most.into()),
+        track_remaining: true,
+        ..Default::default()
+    });
+    Some(Breakers { thresholds: vec![all], per_host_thresholds: each.into_iter().collect() })
+}
+
+/// The probes of a cluster.
+fn health_checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
+    let checks = cluster.health.iter().map(|check| HealthCheck {
+        timeout: Some(check.timeout.into()),
+        interval: Some(check.interval.into()),
+        unhealthy_threshold: Some(check.unhealthy.into()),
+        healthy_threshold: Some(check.healthy.into()),
+        health_checker: Some(probe(&check.probe, cluster.protocol.is_h2())),
+        ..Default::default()
+    });
+    checks.collect()
+}
+
+fn probe(probe: &Probe, h2: bool) -> HealthChecker {
+    let Probe::Http { path, host, statuses } = probe else {
+        return HealthChecker::TcpHealthCheck(TcpHealthCheck::default());
+    };
+    let codec = if h2 { CodecClientType::Http2 } else { CodecClientType::Http1 };
+    let ranges = statuses.iter().map(|&(start, end)| Int64Range { start: start.into(), end: end.into() });
+    HealthChecker::HttpHealthCheck(HttpHealthCheck {
+        host: host.as_str().to_owned(),
+        path: path.to_string(),
+        expected_statuses: ranges.collect(),
+        codec_client_type: codec.into(),
+        ..Default::default()
+    })
+}
+
+/// How new endpoints are eased in.
+fn slow_start(cluster: &model::Cluster) -> Option<LbConfig> {
+    let slow_start_config = Some(slow_start_config(cluster.slow_start.as_ref()?));
+    match cluster.balance {
+        Balance::RoundRobin => Some(LbConfig::RoundRobinLbConfig(RoundRobinLbConfig { slow_start_config })),
+        Balance::LeastRequest => {
+            Some(LbConfig::LeastRequestLbConfig(LeastRequestLbConfig { slow_start_config, ..Default::default() }))
+        }
+        Balance::Random | Balance::RingHash => None,
+    }
+}
+
+fn slow_start_config(slow: &SlowStart) -> SlowStartConfig {
+    SlowStartConfig {
+        slow_start_window: Some(slow.window.into()),
+        aggression: Some(RuntimeDouble {
+            default_value: slow.aggression.value(),
+            runtime_key: "sesame.slow_start.aggression".to_owned(),
+        }),
+        min_weight_percent: Some(Percent { value: slow.least_percent.into() }),
     }
 }

@@ -6,7 +6,6 @@
 
 pub mod access_log;
 pub mod admin;
-pub mod compression;
 pub mod connection;
 pub mod filters;
 pub mod sni;

@@ -1,22 +1,28 @@
-//! One route: match, action, and the names it carries into logs.
+//! One route: which requests it takes (path, names below a wildcard, conditions), what it changes about headers, its
+//! action, and the names it carries into logs.
 
 pub mod action;
-pub mod condition;
 pub mod cookies;
 pub mod filters;
-pub mod hash;
-pub mod headers;
-pub mod internal_redirect;
-pub mod path;
 pub mod retry;
 
-pub use path::Names;
-
 use envoy_api::{
-    envoy::config::{core::v3::Metadata, route::v3::Route},
+    envoy::{
+        config::{
+            core::v3::{HeaderValue, HeaderValueOption, Metadata, header_value_option::HeaderAppendAction},
+            route::v3::{
+                HeaderMatcher, QueryParameterMatcher, Route, RouteMatch, header_matcher::HeaderMatchSpecifier,
+                query_parameter_matcher::QueryParameterMatchSpecifier, route_match::PathSpecifier,
+            },
+        },
+        r#type::matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
+    },
     google::protobuf::Struct,
 };
-use model::{Host, ObjectRef};
+use model::{
+    Host, ObjectRef, Regex,
+    route::{Depth, HeaderChanges, HeaderMatch, PathMatch, QueryMatch, Test, TextMatch},
+};
 use std::collections::BTreeMap;
 
 /// Where a route's origin stands in its metadata; access logs read it from there.
@@ -26,14 +32,14 @@ pub const ORIGIN: &str = "projectsesame.io";
 pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
     Route {
         name: route.origin.to_string(),
-        r#match: Some(path::route_match(host, route, names)),
+        r#match: Some(route_match(host, route, names)),
         metadata: Some(origin(&route.origin.object)),
         action: Some(action::action(&route.action)),
         typed_per_filter_config: filters::of_route(&route.policy),
-        request_headers_to_add: headers::set(&route.policy.request_headers),
-        request_headers_to_remove: headers::remove(&route.policy.request_headers),
-        response_headers_to_add: headers::set(&route.policy.response_headers),
-        response_headers_to_remove: headers::remove(&route.policy.response_headers),
+        request_headers_to_add: headers_to_set(&route.policy.request_headers),
+        request_headers_to_remove: headers_to_remove(&route.policy.request_headers),
+        response_headers_to_add: headers_to_set(&route.policy.response_headers),
+        response_headers_to_remove: headers_to_remove(&route.policy.response_headers),
         ..Default::default()
     }
 }
@@ -42,4 +48,112 @@ fn origin(object: &ObjectRef) -> Metadata {
     let fields = [("kind", object.kind), ("namespace", &object.namespace), ("name", &object.name)];
     let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
     Metadata { filter_metadata: BTreeMap::from([(ORIGIN.to_owned(), Struct { fields })]), ..Default::default() }
+}
+
+/// Which names below a wildcard host a route is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Those that the route itself reaches.
+    Own,
+    /// Those that lie deeper than one label.
+    Deeper,
+}
+
+/// The match: the path, and below a wildcard host, how many labels the Host has.
+fn route_match(host: &Host, route: &model::Route, names: Names) -> RouteMatch {
+    let mut headers = match (host, names) {
+        (Host::Wildcard(below), Names::Own) if route.depth == Depth::OneLabel => vec![one_label_below(below.as_str())],
+        (Host::Wildcard(below), Names::Deeper) => {
+            vec![HeaderMatcher { invert_match: true, ..one_label_below(below.as_str()) }]
+        }
+        _ => Vec::new(),
+    };
+    headers.extend(route.conditions.headers.iter().map(header));
+    RouteMatch {
+        path_specifier: Some(path(&route.path)),
+        headers,
+        query_parameters: route.conditions.query.iter().map(query).collect(),
+        ..Default::default()
+    }
+}
+
+fn path(path: &PathMatch) -> PathSpecifier {
+    match path {
+        PathMatch::Exact(path) => PathSpecifier::Path(path.as_str().to_owned()),
+        PathMatch::Regex(regex) => PathSpecifier::SafeRegex(pattern(regex.as_str().to_owned())),
+        PathMatch::Below(path) => PathSpecifier::PathSeparatedPrefix(path.as_str().to_owned()),
+        PathMatch::Prefix(path) => PathSpecifier::Prefix(path.as_str().to_owned()),
+    }
+}
+
+/// Envoy's wildcard domains are any number of labels deep. The Host comes in any case and may carry a port.
+fn one_label_below(name: &str) -> HeaderMatcher {
+    let regex = format!("(?i)[^.]+\\.{}(:[0-9]+)?", Regex::literal(name));
+    HeaderMatcher {
+        name: ":authority".to_owned(),
+        header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(StringMatcher {
+            match_pattern: Some(MatchPattern::SafeRegex(pattern(regex))),
+            ..Default::default()
+        })),
+        ..Default::default()
+    }
+}
+
+fn pattern(regex: String) -> RegexMatcher {
+    RegexMatcher { regex, ..Default::default() }
+}
+
+/// A condition about a header.
+fn header(header: &HeaderMatch) -> HeaderMatcher {
+    HeaderMatcher {
+        name: header.name.to_string(),
+        invert_match: header.invert,
+        treat_missing_header_as_empty: header.missing_is_empty,
+        header_match_specifier: Some(match &header.test {
+            Test::Present => HeaderMatchSpecifier::PresentMatch(true),
+            Test::Text { text: found, ignore_case } => HeaderMatchSpecifier::StringMatch(text(found, *ignore_case)),
+        }),
+    }
+}
+
+/// A condition about a query parameter.
+fn query(query: &QueryMatch) -> QueryParameterMatcher {
+    QueryParameterMatcher {
+        name: query.name.to_string(),
+        query_parameter_match_specifier: Some(match &query.test {
+            Test::Present => QueryParameterMatchSpecifier::PresentMatch(true),
+            Test::Text { text: found, ignore_case } => {
+                QueryParameterMatchSpecifier::StringMatch(text(found, *ignore_case))
+            }
+        }),
+    }
+}
+
+/// How a text is compared. A pattern says itself how it takes case.
+fn text(text: &TextMatch, ignore_case: bool) -> StringMatcher {
+    let (pattern, ignore_case) = match text {
+        TextMatch::Exact(text) => (MatchPattern::Exact(text.to_string()), ignore_case),
+        TextMatch::Prefix(text) => (MatchPattern::Prefix(text.to_string()), ignore_case),
+        TextMatch::Suffix(text) => (MatchPattern::Suffix(text.to_string()), ignore_case),
+        TextMatch::Contains(text) => (MatchPattern::Contains(text.to_string()), ignore_case),
+        TextMatch::Regex(regex) => {
+            (MatchPattern::SafeRegex(RegexMatcher { regex: regex.to_string(), ..Default::default() }), false)
+        }
+    };
+    StringMatcher { match_pattern: Some(pattern), ignore_case }
+}
+
+/// Headers that are given a value, whatever they had.
+fn headers_to_set(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
+    let set = changes.set.iter().map(|(name, value)| HeaderValueOption {
+        header: Some(HeaderValue { key: name.to_string(), value: value.as_str().to_owned(), ..Default::default() }),
+        append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
+        ..Default::default()
+    });
+    set.collect()
+}
+
+/// Headers that are taken away.
+fn headers_to_remove(changes: &HeaderChanges) -> Vec<String> {
+    changes.remove.iter().map(ToString::to_string).collect()
 }

@@ -54,7 +54,7 @@ use envoy_api::{
 use model::{Host, RouteTableId};
 use prost::Message;
 
-use super::{bound, spliced};
+use super::{bound, plain};
 use crate::{
     listener::filters,
     name, splice,
@@ -100,7 +100,7 @@ pub fn refused(table: &RouteTableId, host: &Host) -> Bytes {
 
 fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
     let name = name::scope(table, host);
-    let routes = RouteConfiguration { virtual_hosts: vec![own, again()], ..spliced::head(name.clone()) };
+    let routes = RouteConfiguration { virtual_hosts: vec![own, again()], ..plain::head(name.clone()) };
     ScopedRouteConfiguration { route_configuration: Some(routes), ..head(name) }.encode_to_vec().into()
 }
 
@@ -108,13 +108,13 @@ fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
 pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
     let name = name::scope(table, &Host::Any);
     let mut bytes = BytesMut::from(&head(name.clone()).encode_to_vec()[..]);
-    splice::append(&mut bytes, ROUTES, &spliced::routes(name, table, hosts));
+    splice::append(&mut bytes, ROUTES, &plain::routes(name, table, hosts));
     bytes.freeze()
 }
 
 /// The hosts of a scope that was made by [`everyone`], by name, as they were put in.
 pub fn hosts(scope: &Bytes) -> Vec<(String, Bytes)> {
-    spliced::parts(scope, ROUTES).iter().flat_map(spliced::hosts).collect()
+    plain::parts(scope, ROUTES).iter().flat_map(plain::hosts).collect()
 }
 
 /// A scope's name is its key: Envoy loses scopes whose keys are exchanged.

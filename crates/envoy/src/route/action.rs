@@ -1,25 +1,24 @@
 //! What is done with a request.
 
-use super::{cookies, hash, headers, internal_redirect, retry};
+use super::{cookies, retry};
 use crate::name;
+use envoy_api::envoy::config::core::v3::{DataSource, RuntimeFractionalPercent, data_source};
+use envoy_api::envoy::config::route::v3::redirect_action::{
+    PathRewriteSpecifier, RedirectResponseCode, SchemeRewriteSpecifier,
+};
+use envoy_api::envoy::config::route::v3::route::Action;
+use envoy_api::envoy::config::route::v3::route_action::hash_policy::{
+    ConnectionProperties, Cookie, Header, PolicySpecifier, QueryParameter,
+};
+use envoy_api::envoy::config::route::v3::route_action::{
+    ClusterSpecifier, HashPolicy, HostRewriteSpecifier, RequestMirrorPolicy, UpgradeConfig,
+};
+use envoy_api::envoy::config::route::v3::weighted_cluster::{ClusterWeight, cluster_weight};
+use envoy_api::envoy::config::route::v3::{DirectResponseAction, RedirectAction, RouteAction, WeightedCluster};
 use envoy_api::envoy::r#type::v3::FractionalPercent;
-use envoy_api::{
-    envoy::config::{
-        core::v3::{DataSource, RuntimeFractionalPercent, data_source},
-        route::v3::{
-            DirectResponseAction, RedirectAction, RouteAction, WeightedCluster,
-            redirect_action::{PathRewriteSpecifier, RedirectResponseCode, SchemeRewriteSpecifier},
-            route::Action,
-            route_action::{ClusterSpecifier, HostRewriteSpecifier, RequestMirrorPolicy, UpgradeConfig},
-            weighted_cluster::{ClusterWeight, cluster_weight},
-        },
-    },
-    google::protobuf::Duration,
-};
-use model::{
-    Timeout,
-    route::{self, Forward, HostRewrite, Mirror, Redirect, RedirectPath, Respond, Scheme},
-};
+use envoy_api::google::protobuf::Duration;
+use model::route::{Forward, Hash, HashOf, HostRewrite, Mirror, Redirect, RedirectPath, Respond, Scheme};
+use model::{Timeout, route};
 
 /// The shortest time that Envoy can tell from none.
 const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
@@ -42,8 +41,8 @@ fn forwarded(forward: &Forward) -> RouteAction {
         request_mirror_policies: forward.mirrors.iter().map(mirror).collect(),
         prefix_rewrite: forward.rewrite.as_ref().map_or_else(String::new, ToString::to_string),
         host_rewrite_specifier: forward.host.as_ref().map(host),
-        hash_policy: forward.hash.iter().map(hash::policy).collect(),
-        internal_redirect_policy: forward.internal_redirect.as_ref().map(internal_redirect::policy),
+        hash_policy: forward.hash.iter().map(hash_policy).collect(),
+        internal_redirect_policy: forward.internal_redirect.as_ref().map(retry::internal_redirect_policy),
         upgrade_configs: if forward.websocket { vec![websocket()] } else { Vec::new() },
         ..Default::default()
     }
@@ -59,10 +58,10 @@ fn clusters(clusters: &[route::WeightedCluster]) -> ClusterSpecifier {
     let clusters = clusters.iter().map(|share| ClusterWeight {
         name: name::cluster(&share.cluster),
         weight: Some(share.weight.into()),
-        request_headers_to_add: headers::set(&share.request_headers),
-        request_headers_to_remove: headers::remove(&share.request_headers),
-        response_headers_to_add: headers::set(&share.response_headers),
-        response_headers_to_remove: headers::remove(&share.response_headers),
+        request_headers_to_add: route::headers_to_set(&share.request_headers),
+        request_headers_to_remove: route::headers_to_remove(&share.request_headers),
+        response_headers_to_add: route::headers_to_set(&share.response_headers),
+        response_headers_to_remove: route::headers_to_remove(&share.response_headers),
         host_rewrite_specifier: share
             .host
             .as_ref()
@@ -139,4 +138,20 @@ fn responded(respond: &Respond) -> DirectResponseAction {
         ..Default::default()
     });
     DirectResponseAction { status: respond.status.into(), body, ..Default::default() }
+}
+
+/// One part of it.
+fn hash_policy(hash: &Hash) -> HashPolicy {
+    let specifier = match &hash.of {
+        HashOf::Cookie(name) => PolicySpecifier::Cookie(Cookie {
+            name: name.to_string(),
+            ttl: Some(Duration::default()),
+            path: "/".to_owned(),
+            ..Default::default()
+        }),
+        HashOf::Header(name) => PolicySpecifier::Header(Header { header_name: name.to_string(), ..Default::default() }),
+        HashOf::Query(name) => PolicySpecifier::QueryParameter(QueryParameter { name: name.to_string() }),
+        HashOf::SourceIp => PolicySpecifier::ConnectionProperties(ConnectionProperties { source_ip: true }),
+    };
+    HashPolicy { policy_specifier: Some(specifier), terminal: hash.terminal }
 }
