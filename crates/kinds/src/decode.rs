@@ -4,15 +4,13 @@
 //! the kind does not have. Only an object without an identity, or with a `spec` that is not even a map, is refused as a
 //! whole ([`DecodeError`]).
 
-mod path;
 mod tree;
-
-pub(crate) use path::FieldPath;
-pub(crate) use tree::{Tree, TreeError, fault};
 
 use crate::{Fault, Kind, Node, Object, ObjectKey, suggest};
 use std::fmt;
 use tree::Notes;
+
+pub(crate) use tree::{Tree, TreeError, fault};
 
 /// An object, and what was wrong with it.
 #[derive(Clone, Debug)]
@@ -108,6 +106,31 @@ fn unknown_field(
 ) -> UnknownField {
     let candidates = known.iter().chain(unread).copied();
     UnknownField { path: path.into(), meant: suggest::nearest(name, candidates) }
+}
+
+/// A path inside an object, written as `spec.rules[0].host` and `metadata.annotations["a.io/b"]`.
+#[derive(Clone, Copy)]
+pub(crate) enum FieldPath<'p> {
+    /// The object itself.
+    Root,
+    /// A field of a struct.
+    Field(&'p FieldPath<'p>, &'p str),
+    /// An entry of a map, whose key may hold dots.
+    Entry(&'p FieldPath<'p>, &'p str),
+    /// An element of a list.
+    Index(&'p FieldPath<'p>, usize),
+}
+
+impl fmt::Display for FieldPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FieldPath::Root => Ok(()),
+            FieldPath::Field(FieldPath::Root, name) => f.write_str(name),
+            FieldPath::Field(parent, name) => write!(f, "{parent}.{name}"),
+            FieldPath::Entry(parent, key) => write!(f, "{parent}[\"{key}\"]"),
+            FieldPath::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,24 +4,18 @@
 //! part that can be lost alone is [`Checked`]; inside a policy a bad value spoils the policy, because half a policy is
 //! not what anybody asked for.
 
-pub mod condition;
 pub mod rate_limit;
 pub mod route;
 pub mod security;
 pub mod service;
-pub mod status;
-pub mod tcp_proxy;
 pub mod virtual_host;
 
-pub use condition::{Condition, HeaderCondition, QueryParameterCondition};
+use crate::{Checked, List, Meta, ingress::LoadBalancer};
+use serde::Deserialize;
+
 pub use route::Route;
 pub use service::Service;
-pub use status::HttpProxyStatus;
-pub use tcp_proxy::TcpProxy;
-pub use virtual_host::VirtualHost;
-
-use crate::{Checked, List, Meta};
-use serde::Deserialize;
+pub use virtual_host::{TcpProxy, VirtualHost};
 
 /// A host and its routes (a root), or routes for others to include (a child).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -74,5 +68,192 @@ pub struct Include {
 /// The fields of the API that nothing reads.
 pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD, ("LoadBalancerAddress", &["ports", "ipMode"])];
 
+/// One condition of several that must all hold; it may say something about each part of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// The path begins with this text.
+    pub prefix: Option<Box<str>>,
+    /// The path is this text.
+    pub exact: Option<Box<str>>,
+    /// The whole path matches this pattern.
+    pub regex: Option<Box<str>>,
+    /// About a header.
+    pub header: Option<Box<HeaderCondition>>,
+    /// About a query parameter.
+    pub query_parameter: Option<Box<QueryParameterCondition>>,
+}
+
+/// A condition about a header; one of the operators should be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeaderCondition {
+    /// The header.
+    #[serde(default)]
+    pub name: Box<str>,
+    /// It is there.
+    #[serde(default)]
+    pub present: bool,
+    /// It is not there.
+    #[serde(default, rename = "notpresent")]
+    pub not_present: bool,
+    /// Its value has this text in it.
+    pub contains: Option<Box<str>>,
+    /// Its value does not have this text in it.
+    #[serde(rename = "notcontains")]
+    pub not_contains: Option<Box<str>>,
+    /// Its value is this text.
+    pub exact: Option<Box<str>>,
+    /// Its value is not this text.
+    #[serde(rename = "notexact")]
+    pub not_exact: Option<Box<str>>,
+    /// Its whole value matches this pattern.
+    pub regex: Option<Box<str>>,
+    /// Upper and lower case are the same.
+    #[serde(default)]
+    pub ignore_case: bool,
+    /// A header that is not there is an empty one.
+    #[serde(default)]
+    pub treat_missing_as_empty: bool,
+}
+
+/// A condition about a query parameter; one of the operators should be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueryParameterCondition {
+    /// The parameter.
+    #[serde(default)]
+    pub name: Box<str>,
+    /// Its value is this text.
+    pub exact: Option<Box<str>>,
+    /// Its value begins with this text.
+    pub prefix: Option<Box<str>>,
+    /// Its value ends with this text.
+    pub suffix: Option<Box<str>>,
+    /// Its whole value matches this pattern.
+    pub regex: Option<Box<str>>,
+    /// Its value has this text in it.
+    pub contains: Option<Box<str>>,
+    /// It is there.
+    #[serde(default)]
+    pub present: bool,
+    /// Upper and lower case are the same.
+    #[serde(default)]
+    pub ignore_case: bool,
+}
+
+/// What was last said about an HTTPProxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpProxyStatus {
+    /// `valid`, `invalid` or `orphaned`.
+    pub current_status: Option<Box<str>>,
+    /// The same in a sentence.
+    pub description: Option<Box<str>>,
+    /// Where it is served.
+    #[serde(default)]
+    pub load_balancer: LoadBalancer,
+    /// What holds and what does not.
+    #[serde(default)]
+    pub conditions: List<DetailedCondition>,
+}
+
+/// One thing that holds or does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DetailedCondition {
+    /// What it is about.
+    pub r#type: Box<str>,
+    /// `True`, `False` or `Unknown`.
+    pub status: Box<str>,
+    /// Why, in one word.
+    pub reason: Box<str>,
+    /// Why, in a sentence.
+    pub message: Box<str>,
+    /// When `status` last changed.
+    pub last_transition_time: Option<Box<str>>,
+    /// The generation that it is about.
+    pub observed_generation: Option<i64>,
+    /// What is wrong.
+    pub errors: Vec<SubCondition>,
+    /// What is there, though hardly as it was meant.
+    pub warnings: Vec<SubCondition>,
+}
+
+/// One finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubCondition {
+    /// What it is about.
+    pub r#type: Box<str>,
+    /// `True`: it is so.
+    pub status: Box<str>,
+    /// Why, in one word.
+    pub reason: Box<str>,
+    /// Why, in a sentence.
+    pub message: Box<str>,
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! HTTPProxies as people write them, and as they should not.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::{Kind, Vendor, decode_json};
+    use serde_json::json;
+
+    fn read(spec: serde_json::Value) -> (HttpProxy, Vec<String>, Vec<String>) {
+        let object = json!({ "metadata": { "name": "shop", "namespace": "a" }, "spec": spec });
+        let decoded = decode_json(Kind::HttpProxy(Vendor::Contour), object.to_string().as_bytes()).unwrap();
+        let proxy = HttpProxy::clone(decoded.object.get::<HttpProxy>().unwrap());
+        let faults = decoded.faults.iter().map(|fault| fault.path.to_string()).collect();
+        (proxy, faults, decoded.unknown.iter().map(|field| field.path.to_string()).collect())
+    }
+
+    #[test]
+    fn a_root_and_its_parts() {
+        let (proxy, faults, unknown) = read(json!({
+            "virtualhost": { "fqdn": "a.example.com", "tls": { "secretName": "cert" } },
+            "routes": [{
+                "conditions": [{ "prefix": "/a" }, { "header": { "name": "x-team", "notcontains": "b" } }],
+                "services": [{ "name": "web", "port": 80, "weight": 3 }],
+                "timeoutPolicy": { "response": "5s" },
+            }],
+            "includes": [{ "name": "child", "namespace": "b", "conditions": [{ "prefix": "/b" }] }],
+        }));
+        assert_eq!((faults, unknown), (Vec::new(), Vec::new()));
+        let host = proxy.spec.virtual_host.get().unwrap().as_ref().unwrap();
+        assert_eq!(host.tls.get().unwrap().as_ref().unwrap().secret_name.as_deref(), Some("cert"));
+        let (_, route) = proxy.spec.routes.good().next().unwrap();
+        assert_eq!(route.services.good().next().unwrap().1.weight, Some(3));
+        assert_eq!(proxy.spec.includes.good().next().unwrap().1.namespace.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_bad_value_spoils_the_smallest_part() {
+        let (proxy, faults, unknown) = read(json!({
+            "virtualhost": { "fqdn": "a.example.com", "ipAllowPolicy": "everyone" },
+            "routes": [
+                { "services": [{ "name": "web", "port": "http" }, { "name": "web", "port": 80 }], "permitInsecure": "yes" },
+                { "timeoutPolicy": { "response": 5 }, "service": [] },
+            ],
+        }));
+        let host = proxy.spec.virtual_host.get().unwrap().as_ref().unwrap();
+        assert!(host.fqdn.get().is_ok() && host.ip_allow.get().is_err());
+        let routes: Vec<_> = proxy.spec.routes.good().map(|(_, route)| route).collect();
+        assert_eq!((routes.len(), routes[0].services.good().count()), (2, 1));
+        assert!(routes[0].permit_insecure.get().is_err() && routes[1].timeout_policy.get().is_err());
+        assert_eq!(
+            faults,
+            [
+                "spec.routes[0].permitInsecure",
+                "spec.routes[0].services[0].port",
+                "spec.routes[1].timeoutPolicy.response",
+                "spec.virtualhost.ipAllowPolicy",
+            ]
+        );
+        assert_eq!(unknown, ["spec.routes[1].service"]);
+    }
+}

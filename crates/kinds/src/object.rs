@@ -1,13 +1,13 @@
-//! An object of any kind, and how each kind is read.
+//! An object of any kind, its key (the key of every table of objects), and how each kind is read.
 
 use crate::{
-    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, ObjectKey, Secret, Service,
+    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, Secret, Service,
     TlsCertificateDelegation, Vendor,
     decode::{Tree, TreeError},
     meta::DEFAULT_NAMESPACE,
 };
 use serde::Deserialize;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// An object of any kind. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,6 +175,33 @@ impl Kind {
                 },
                 unread: crate::tls_certificate_delegation::UNREAD,
             },
+        }
+    }
+}
+
+/// Which object. Cheap to clone; ordered by kind, then namespace, then name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// The kind, with its group where it is read from several.
+    pub kind: Kind,
+    /// The namespace; empty for kinds that stand in none.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl ObjectKey {
+    /// An object by its three names.
+    pub fn new(kind: Kind, namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self { kind, namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.namespace {
+            "" => write!(f, "{} {}", self.kind, self.name),
+            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
         }
     }
 }

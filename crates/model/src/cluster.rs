@@ -2,18 +2,15 @@
 //!
 //! Its name comes from identity alone, so that the same Service port has the same name however many routes use it, in
 //! whatever order, on every replica. What the Service itself says (protocol, circuit breakers) is content, not name: a
-//! change of it updates the cluster in place. What a route says about the way there ([`Variant`]) is identity.
+//! change of it updates the cluster in place. What a route says about the way there ([`Variant`]: how backends are
+//! probed and eased in, whom to trust) is identity.
 
-mod health;
-mod trust;
 mod variant;
 
-pub use health::{Aggression, HealthCheck, Probe, SlowStart};
-pub use trust::Validation;
-pub use variant::{Balance, Variant};
+use crate::{EndpointsId, HeaderValue, SecretId, Timeout, route::Path};
+use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{EndpointsId, Timeout};
-use std::{fmt, sync::Arc};
+pub use variant::{Balance, Variant};
 
 /// Which cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,5 +165,75 @@ impl Cluster {
             validation: validation.clone(),
             ..self
         }
+    }
+}
+
+/// The CA, by the Secret that holds it, and the names of which the backend's certificate must have one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Validation {
+    /// The Secret with the CA.
+    pub ca: SecretId,
+    /// The DNS names; never empty.
+    pub names: Vec<Arc<str>>,
+}
+
+/// How backends are probed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HealthCheck {
+    /// What is tried.
+    pub probe: Probe,
+    /// The time between probes; a second at least.
+    pub interval: Duration,
+    /// How long an answer may take; not zero.
+    pub timeout: Duration,
+    /// Failures after which a backend is not used; not zero.
+    pub unhealthy: u32,
+    /// Successes after which it is used again; not zero.
+    pub healthy: u32,
+}
+
+/// What is tried to see whether a backend lives.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Probe {
+    /// A request.
+    Http {
+        /// The path that is asked for.
+        path: Path,
+        /// The host that is asked for.
+        host: HeaderValue,
+        /// The statuses that are good, each from the first to before the second, from 100 to 600; 200 alone where there is
+        /// none.
+        statuses: Vec<(u16, u16)>,
+    },
+    /// A connection.
+    Tcp,
+}
+
+/// How new endpoints are eased in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlowStart {
+    /// For how long; not zero.
+    pub window: Duration,
+    /// How fast.
+    pub aggression: Aggression,
+    /// The share to begin with, in a hundred; 0 to 100.
+    pub least_percent: u32,
+}
+
+/// How fast something new is eased in: 1 in even steps, above that sooner. Always above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Aggression(u64);
+
+impl Aggression {
+    /// Reads a number above 0.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let value: f64 = text.parse().ok().filter(|_| digits)?;
+        (value.is_finite() && value > 0.0).then(|| Self(value.to_bits()))
+    }
+
+    /// The number.
+    pub fn value(self) -> f64 {
+        f64::from_bits(self.0)
     }
 }

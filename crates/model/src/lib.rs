@@ -5,13 +5,12 @@
 //! What could not be parsed became a [`Verdict`] with a [`Code`] and the path of the field, and took nothing else with
 //! it. Every piece carries its [`Origin`], all the way to the Envoy resource.
 //!
-//! Reading order: [`origin`] and [`verdict`] (who wrote it, what became of it), [`host`], [`route`], [`cluster`],
+//! Reading order: [`origin`] (who wrote it, what became of it), [`host`], [`route`], [`cluster`],
 //! [`endpoints`], [`tls`], [`listener`].
 
 pub mod cluster;
 pub mod code;
 pub mod endpoints;
-pub mod fleet;
 pub mod header;
 pub mod host;
 pub mod listener;
@@ -21,21 +20,16 @@ pub mod route;
 pub mod timeout;
 pub mod tls;
 pub mod unit;
-pub mod verdict;
-pub mod virtual_host;
 
 pub use cluster::{Cluster, ClusterId};
 pub use code::{Code, Severity};
 pub use endpoints::{Endpoint, Endpoints, EndpointsId};
-pub use fleet::FleetId;
 pub use header::{HeaderName, HeaderValue};
 pub use host::{Fqdn, Host};
-pub use listener::{Listener, ListenerId};
-pub use origin::{FieldPath, ObjectRef, Origin};
+pub use listener::{FleetId, Listener, ListenerId};
+pub use origin::{FieldPath, ObjectRef, Origin, Verdict};
 pub use regex::Regex;
-pub use route::Route;
+pub use route::{Route, RouteTableId, VirtualHost};
 pub use timeout::Timeout;
 pub use tls::SecretId;
 pub use unit::Unit;
-pub use verdict::Verdict;
-pub use virtual_host::{RouteTableId, VirtualHost};

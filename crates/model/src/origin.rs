@@ -1,8 +1,10 @@
-//! Who wrote it: the object and the field that a piece of configuration came from.
+//! Who wrote it, and what became of it: the object and the field that a piece of configuration came from, and what is
+//! said about them, each a code, the place, and a sentence about this very case.
 //!
-//! Lines and columns are not kept here: a source that reads files can tell them from the object and the field path when
-//! somebody asks, which costs nothing for the thousands of pieces that nobody asks about.
+//! Lines and columns are not kept here: a source that reads files can tell them from the object and the field path
+//! when somebody asks, which costs nothing for the thousands of pieces that nobody asks about.
 
+use crate::{Code, Severity};
 use std::{fmt, sync::Arc};
 
 /// An object of any dialect, by name.
@@ -103,6 +105,35 @@ impl fmt::Display for Origin {
             "" => write!(f, "{}", self.object),
             field => write!(f, "{} {field}", self.object),
         }
+    }
+}
+
+/// One finding about one place of one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Verdict {
+    /// The place.
+    pub origin: Origin,
+    /// The row of the table.
+    pub code: Code,
+    /// This very case, with the names: `Service shop/cart has no port 8081`.
+    pub message: Box<str>,
+}
+
+impl Verdict {
+    /// A finding.
+    pub fn new(code: Code, origin: Origin, message: impl Into<Box<str>>) -> Self {
+        Self { origin, code, message: message.into() }
+    }
+
+    /// How much it takes away.
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {} ({})", self.code, self.origin, self.message, self.code.help())
     }
 }
 

@@ -1,34 +1,27 @@
-//! One route: which requests, what is done with them, on whose word.
+//! One route: which requests, what is done with them, on whose word; and the virtual host that it ends up in.
 //!
-//! A route stands alone: it does not know its neighbours, its virtual host or its place in the order. Those are found in
-//! assembly, from [`Rank`] and from the matches themselves.
+//! A route stands alone: it does not know its neighbours, its virtual host or its place in the order. Those are found
+//! in assembly, from the matches themselves and from [`Rank`]: what was said over what is implied; then the stronger
+//! dialect; inside one the older object, then the one whose namespace and name come first, then the place inside the
+//! object. The order is total, so every replica and every rebuild agree.
 
 pub mod action;
-pub mod clients;
-pub mod condition;
 pub mod cookies;
 pub mod cors;
-pub mod defaults;
-pub mod limit;
 pub mod path;
 pub mod policy;
-pub mod rank;
+
+use crate::{HeaderName, Host, ListenerId, Origin, Regex, tls::Termination};
+use std::{fmt, sync::Arc};
 
 pub use action::{
     Action, CrossScheme, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, Redirect, RedirectPath, Respond,
     RetryPolicy, Scheme, WeightedCluster,
 };
-pub use clients::{AddressOf, Cidr, ClientFilter};
-pub use condition::{Conditions, HeaderMatch, QueryMatch, Test, TextMatch};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
-pub use defaults::HeaderDefaults;
-pub use limit::LocalLimit;
 pub use path::{ACME, Path, PathError, PathMatch};
-pub use policy::{HeaderChanges, Policy};
-pub use rank::{Dialect, Rank};
-
-use crate::Origin;
+pub use policy::{AddressOf, Cidr, ClientFilter, HeaderChanges, HeaderDefaults, LocalLimit, Policy};
 
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,4 +50,156 @@ pub struct Route {
     pub rank: Rank,
     /// Who wrote it.
     pub origin: Origin,
+}
+
+/// The language an object is written in, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// Gateway API.
+    Gateway,
+    /// HTTPProxy.
+    HttpProxy,
+    /// Ingress.
+    Ingress,
+}
+
+/// The claim of one piece; the least one wins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank {
+    /// Whether it only stands in where nobody said anything, such as a default backend: what was said wins.
+    pub implied: bool,
+    /// The dialect.
+    pub dialect: Dialect,
+    /// When the object was made, in seconds since 1970.
+    pub created: i64,
+    /// The object's namespace.
+    pub namespace: Arc<str>,
+    /// The object's name.
+    pub name: Arc<str>,
+    /// Where the piece stands inside the object.
+    pub index: u32,
+}
+
+/// How a text is compared. The order is that in which routes are tried: the narrower first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TextMatch {
+    /// It is this text.
+    Exact(Arc<str>),
+    /// The whole of it matches this pattern.
+    Regex(Regex),
+    /// It begins with this text; never empty.
+    Prefix(Arc<str>),
+    /// It ends with this text; never empty.
+    Suffix(Arc<str>),
+    /// It has this text in it; never empty.
+    Contains(Arc<str>),
+}
+
+/// What is asked of a header or a parameter that may be there several times.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Test {
+    /// Its value is so.
+    Text {
+        /// How it is compared.
+        text: TextMatch,
+        /// Upper and lower case are the same.
+        ignore_case: bool,
+    },
+    /// It is there.
+    Present,
+}
+
+/// A condition about a header.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeaderMatch {
+    /// The header.
+    pub name: HeaderName,
+    /// Whether the test must fail.
+    pub invert: bool,
+    /// What is asked of it.
+    pub test: Test,
+    /// A header that is not there is an empty one.
+    pub missing_is_empty: bool,
+}
+
+/// The longest name of a query parameter that Envoy takes.
+pub const LONGEST_PARAMETER: usize = 1024;
+
+/// A condition about a query parameter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueryMatch {
+    /// The parameter: 1 to [`LONGEST_PARAMETER`] bytes.
+    pub name: Arc<str>,
+    /// What is asked of it.
+    pub test: Test,
+}
+
+/// Everything that a request must fulfil besides its path; sorted, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Conditions {
+    /// About headers.
+    pub headers: Vec<HeaderMatch>,
+    /// About query parameters.
+    pub query: Vec<QueryMatch>,
+}
+
+impl Conditions {
+    /// Whether every request fulfils them.
+    pub fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.query.is_empty()
+    }
+
+    /// The conditions in the one order that equal sets have in common.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.headers.sort();
+        self.headers.dedup();
+        self.query.sort();
+        self.query.dedup();
+        self
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for header in &self.headers {
+            write!(f, " and header {}", header.name)?;
+        }
+        for parameter in &self.query {
+            write!(f, " and parameter {}", parameter.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a virtual host is looked up: the listener, and under TLS the filter chain that the connection took.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteTableId {
+    /// The listener.
+    pub listener: ListenerId,
+    /// What the hosts of the chain have in common; nothing in the clear.
+    pub termination: Option<Termination>,
+}
+
+impl fmt::Display for RouteTableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.termination {
+            None => write!(f, "{}", self.listener),
+            Some(termination) => write!(f, "{}/{termination}", self.listener),
+        }
+    }
+}
+
+/// One virtual host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VirtualHost {
+    /// The host.
+    pub host: Host,
+    /// Its routes, first match wins.
+    pub routes: Vec<Arc<Route>>,
+    /// For a wildcard host: the routes for names that lie deeper than one label below it. A proxy takes those names for
+    /// this host's, but they are nobody's, and so belong to whoever takes every host.
+    pub deeper: Vec<Arc<Route>>,
+    /// How many requests are taken of all routes together that say nothing about it themselves.
+    pub limit: Option<Arc<LocalLimit>>,
 }

@@ -9,7 +9,7 @@
 use crate::{address, statuses::Change};
 use kinds::{
     HttpProxy,
-    http_proxy::status::{DetailedCondition, HttpProxyStatus},
+    http_proxy::{DetailedCondition, HttpProxyStatus},
     ingress::LoadBalancerAddress,
 };
 use model::{Code, Severity, Verdict};

@@ -17,7 +17,7 @@ use kinds::{
     HttpProxy,
     http_proxy::{
         Service,
-        tcp_proxy::{TcpProxy, TcpProxyInclude},
+        virtual_host::{TcpProxy, TcpProxyInclude},
     },
 };
 use model::{ClusterId, Code, FieldPath, ObjectRef, Timeout, cluster::Balance};

@@ -1,6 +1,6 @@
 //! How many requests are taken.
 
-use super::{condition::HeaderCondition, route::HeaderValue};
+use super::{HeaderCondition, route::HeaderValue};
 use crate::open_enum::open_enum;
 use serde::Deserialize;
 

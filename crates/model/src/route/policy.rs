@@ -1,8 +1,15 @@
-//! What is done with every request of a route, whatever its action is.
+//! What is done with every request of a route, whatever its action is: which clients may, how many requests each proxy
+//! takes, what is changed about headers.
 
-use super::{ClientFilter, CookieRewrite, Cors, LocalLimit};
+use super::{CookieRewrite, Cors};
 use crate::{HeaderName, header::HeaderFormat};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 /// What is changed about headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,4 +37,175 @@ pub struct Policy {
     pub cors: Option<Arc<Cors>>,
     /// What is changed about the cookies that backends set; sorted, each cookie once.
     pub cookies: Vec<CookieRewrite>,
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cidr {
+    /// The address, with nothing beyond the prefix.
+    pub address: IpAddr,
+    /// How many of its bits count.
+    pub bits: u8,
+}
+
+/// Why a text is no range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither an address nor a range such as 10.0.0.0/8")]
+pub struct CidrError(Box<str>);
+
+impl Cidr {
+    /// Reads a range, or an address for that one alone.
+    pub fn parse(text: &str) -> Result<Self, CidrError> {
+        let wrong = || CidrError(text.chars().take(80).collect::<String>().escape_debug().to_string().into());
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            None => most,
+            Some(bits) if bits.len() <= 3 && bits.bytes().all(|b| b.is_ascii_digit()) => {
+                bits.parse().ok().filter(|&bits| bits <= most).ok_or_else(wrong)?
+            }
+            Some(_) => return Err(wrong()),
+        };
+        Ok(Self { address: masked(address, bits), bits })
+    }
+}
+
+fn masked(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V4((u32::from(v4) & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V6((u128::from(v6) & mask).into())
+        }
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+/// Which address of a client is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddressOf {
+    /// The other end of the connection.
+    Peer,
+    /// What trusted proxies tell.
+    Remote,
+}
+
+/// Which clients may.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientFilter {
+    /// Whether those in the ranges are the only ones that may, or the ones that may not.
+    pub allow: bool,
+    /// The ranges; never empty.
+    pub ranges: Vec<(AddressOf, Cidr)>,
+}
+
+/// Whether Envoy takes a status for the answer to one request too many: from 400 on, only those that have a name.
+pub fn is_status(code: u16) -> bool {
+    matches!(code, 400..=417 | 421..=424 | 426 | 428 | 429 | 431 | 500..=508 | 510 | 511)
+}
+
+/// How many requests each proxy takes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalLimit {
+    /// So many; at least 1.
+    pub requests: u32,
+    /// In this time.
+    pub unit: Duration,
+    /// So many more at once.
+    pub burst: u32,
+    /// The status of an answer to one too many; see [`is_status`].
+    pub status: u16,
+    /// Headers of that answer.
+    pub headers: Vec<(HeaderName, HeaderFormat)>,
+}
+
+/// What is changed about headers where nobody who wrote a route says anything about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HeaderDefaults {
+    /// Headers that are given a value: as it was written, since some of it may stand for the backend.
+    pub set: BTreeMap<HeaderName, Box<str>>,
+    /// Headers that are taken away.
+    pub remove: BTreeSet<HeaderName>,
+}
+
+impl HeaderDefaults {
+    /// What somebody said, and these beneath it; `own` are names in values with what stands for them.
+    #[must_use]
+    pub fn under(&self, said: HeaderChanges, own: &[(&str, &str)]) -> HeaderChanges {
+        let mut set: BTreeMap<HeaderName, HeaderFormat> = said.set.into_iter().collect();
+        let mut remove: BTreeSet<HeaderName> = said.remove.into_iter().collect();
+        for (name, value) in &self.set {
+            if !set.contains_key(name)
+                && !remove.contains(name)
+                && let Ok(read) = HeaderFormat::read(value, own)
+            {
+                set.insert(name.clone(), read.format);
+            }
+        }
+        remove.extend(self.remove.iter().filter(|name| !set.contains_key(name)).cloned());
+        HeaderChanges { set: set.into_iter().collect(), remove: remove.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn ranges_that_are_ranges() {
+        let shown = |text: &str| Cidr::parse(text).map(|cidr| cidr.to_string());
+        for (text, expected) in [
+            ("10.1.2.3", "10.1.2.3/32"),
+            ("10.1.2.3/8", "10.0.0.0/8"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("fd00::1", "fd00::1/128"),
+            ("fd00:1:2::/32", "fd00:1::/32"),
+            ("::/0", "::/0"),
+        ] {
+            assert_eq!(shown(text), Ok(expected.to_owned()), "{text}");
+        }
+        for wrong in ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "a", "fd00::/129", "10.0.0.0/+8", "10.0.0.0/8/8"] {
+            assert!(Cidr::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    fn name(text: &str) -> HeaderName {
+        HeaderName::parse(text).unwrap()
+    }
+
+    fn value(text: &str) -> HeaderFormat {
+        HeaderFormat::read(text, &[]).unwrap().format
+    }
+
+    #[test]
+    fn what_somebody_said_stands_above() {
+        let defaults = HeaderDefaults {
+            set: [("x-a", "%CONTOUR_NAMESPACE%"), ("x-b", "b"), ("x-c", "c")].map(|(n, v)| (name(n), v.into())).into(),
+            remove: ["x-d", "x-e"].map(name).into(),
+        };
+        let said = HeaderChanges {
+            set: vec![(name("x-b"), value("own")), (name("x-d"), value("own"))],
+            remove: vec![name("x-c")],
+        };
+        let expected = HeaderChanges {
+            set: vec![(name("x-a"), value("shop")), (name("x-b"), value("own")), (name("x-d"), value("own"))],
+            remove: vec![name("x-c"), name("x-e")],
+        };
+        assert_eq!(defaults.under(said, &[("CONTOUR_NAMESPACE", "shop")]), expected);
+        assert_eq!(HeaderDefaults::default().under(expected.clone(), &[]), expected);
+    }
 }

@@ -6,13 +6,13 @@ use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     route::{
         Action, AddressOf, Cidr, ClientFilter, Conditions, Cors, CrossScheme, Depth, Dialect, Forward, Hash, HashOf,
-        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, LocalLimit, Mirror, PathMatch, Policy, QueryMatch,
-        Rank, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, Test, TextMatch, WeightedCluster,
+        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, LONGEST_PARAMETER, LocalLimit, Mirror, PathMatch,
+        Policy, QueryMatch, Rank, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, Test, TextMatch,
+        WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
-        condition::LONGEST_PARAMETER,
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
-        limit::is_status,
+        policy::is_status,
     },
 };
 

@@ -4,7 +4,7 @@ use crate::No;
 use kinds::http_proxy::QueryParameterCondition;
 use model::{
     Code, FieldPath, Regex,
-    route::{QueryMatch, Test, TextMatch, condition::LONGEST_PARAMETER},
+    route::{LONGEST_PARAMETER, QueryMatch, Test, TextMatch},
 };
 use std::collections::BTreeSet;
 

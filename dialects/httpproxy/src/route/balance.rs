@@ -11,7 +11,7 @@ use kinds::{
 use model::{
     Code, FieldPath, HeaderName,
     cluster::Balance,
-    route::{Hash, HashOf, condition::LONGEST_PARAMETER},
+    route::{Hash, HashOf, LONGEST_PARAMETER},
 };
 
 /// The cookie that Contour gives out: clients keep theirs.

@@ -3,7 +3,7 @@
 use crate::{No, route::said};
 use kinds::{
     Checked,
-    http_proxy::{route::HttpHealthCheckPolicy, tcp_proxy::TcpHealthCheckPolicy},
+    http_proxy::{route::HttpHealthCheckPolicy, virtual_host::TcpHealthCheckPolicy},
 };
 use model::{
     Code, FieldPath, HeaderValue,

@@ -8,7 +8,7 @@ use kinds::{
 use model::{
     Code, FieldPath, HeaderName, HeaderValue,
     header::HeaderFormat,
-    route::{LocalLimit, limit::is_status},
+    route::{LocalLimit, policy::is_status},
 };
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ pub const ACCESS_LOG: &[Row] = rows! {
 pub const TLS: &[Row] = rows! {
     works("tls.minimum-protocol-version", VERSIONS, "1.2", "the lowest version that any host may speak", |c, n| { let lowest = version(n)?; c.versions(|own| own.lowest = lowest) });
     works("tls.maximum-protocol-version", VERSIONS, "1.3", "the highest version that any host may speak", |c, n| { let highest = version(n)?; c.versions(|own| own.highest = highest) });
-    works("tls.cipher-suites", CIPHERS, "", "what TLS 1.2 may use with clients; Contour's list if not set", |c, n| c.pipeline.connections.ciphers = ciphers(n, &model::listener::connections::CIPHERS)?);
+    works("tls.cipher-suites", CIPHERS, "", "what TLS 1.2 may use with clients; Contour's list if not set", |c, n| c.pipeline.connections.ciphers = ciphers(n, &model::listener::CIPHERS)?);
     works("tls.ecdh-curves", CURVES, "[]", "the curves of key exchange with clients; none named means Envoy's own", |c, n| c.pipeline.connections.curves = list(n, curve)?);
     works("tls.fingerprint.ja3", BOOLEAN, "false", "whether clients are told apart by JA3", |c, n| c.pipeline.connections.ja3 = boolean(n)?);
     works("tls.fingerprint.ja4", BOOLEAN, "false", "whether clients are told apart by JA4", |c, n| c.pipeline.connections.ja4 = boolean(n)?);
