@@ -2,15 +2,13 @@
 //!
 //! In: the object. Out: only what routes and clusters need, so that a changed label or status wakes nobody.
 
-mod breakers;
-mod external;
-mod listed;
-mod protocol;
-#[cfg(test)]
-mod tests;
+mod target;
 
-use crate::{No, Settings};
-use kinds::service::{ServiceType, TransportProtocol};
+use crate::{No, Settings, annotation};
+use kinds::{
+    Meta,
+    service::{ServiceType, TransportProtocol},
+};
 use model::{
     Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
     cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol},
@@ -84,7 +82,7 @@ impl Service {
         let meta = &object.meta;
         let subject = ObjectRef::new("Service", &meta.namespace, &meta.name);
         let mut verdicts = Vec::new();
-        let protocols = protocol::annotated(meta, &subject, &mut verdicts);
+        let protocols = annotated_protocols(meta, &subject, &mut verdicts);
         let ports = object.spec.ports.good().filter_map(|(index, port)| {
             let number = u16::try_from(port.port).ok().filter(|&number| number != 0);
             if number.is_none() {
@@ -94,12 +92,12 @@ impl Service {
             }
             let name: Box<str> = port.name.clone().unwrap_or_default();
             let number = number?;
-            let protocol = protocol::of(port.app_protocol.as_deref(), &protocols, &name, number);
+            let protocol = protocol_of(port.app_protocol.as_deref(), &protocols, &name, number);
             Some(Port { number, name, tcp: port.protocol == TransportProtocol::Tcp, protocol })
         });
         let ports = ports.collect();
-        let breakers = breakers::read(meta, &subject, &mut verdicts);
-        let target = target(object, settings);
+        let breakers = breakers(meta, &subject, &mut verdicts);
+        let target = target::target(object, settings);
         Service { namespace: meta.namespace.clone(), name: meta.name.clone(), ports, target, breakers, verdicts }
     }
 
@@ -135,7 +133,7 @@ impl Service {
         let port = self.ports.iter().find(|port| port.number == number)?;
         let (discovery, server_name) = match &self.target {
             Target::Slices => (Discovery::Endpoints, None),
-            Target::Listed(list) if listed::all_addresses(list) => (Discovery::Endpoints, None),
+            Target::Listed(list) if target::all_addresses(list) => (Discovery::Endpoints, None),
             Target::Listed(list) => (Discovery::Dns(list.clone()), None),
             Target::External(host) => {
                 let target = DnsTarget { host: host.clone(), port: number };
@@ -154,25 +152,82 @@ impl Service {
     }
 }
 
-fn target(object: &kinds::Service, settings: &Settings) -> Target {
-    match listed::read(&object.meta, settings) {
-        Ok(None) => {}
-        Ok(Some(list)) => return Target::Listed(list),
-        Err(no) => return Target::Refused(no),
-    }
-    match object.spec.service_type.get() {
-        Ok(Some(ServiceType::ExternalName)) => match external::host(object, settings) {
-            Ok(host) => Target::External(host),
-            Err(no) => Target::Refused(no),
-        },
-        Ok(_) => Target::Slices,
-        Err(fault) => Target::Refused(No::new(Code::NotDecodable, fault.to_string())),
-    }
-}
-
 fn shown(port: &Port) -> String {
     match &*port.name {
         "" => port.number.to_string(),
         name => format!("{} (`{name}`)", port.number),
     }
 }
+
+/// Reads the five limits; one that is no number is a finding and stays unset.
+fn breakers(meta: &Meta, subject: &ObjectRef, verdicts: &mut Vec<Verdict>) -> CircuitBreakers {
+    let mut limit = |name: &str| -> Option<u32> {
+        let found = match annotation::get(meta, name) {
+            Ok(found) => found?,
+            Err(fault) => {
+                let field = FieldPath::from(&*fault.path);
+                verdicts.push(Verdict::new(Code::AnnotationValue, subject.at(field), fault.why.clone()));
+                return None;
+            }
+        };
+        match found.value.trim().parse() {
+            Ok(0) => None,
+            Ok(limit) => Some(limit),
+            Err(_) => {
+                let why = format!("`{}` is not a number from 0 to 4294967295", found.value);
+                let field = FieldPath::annotation(&found.name);
+                verdicts.push(Verdict::new(Code::AnnotationValue, subject.at(field), why));
+                None
+            }
+        }
+    };
+    CircuitBreakers {
+        max_connections: limit("max-connections"),
+        max_pending_requests: limit("max-pending-requests"),
+        max_requests: limit("max-requests"),
+        max_retries: limit("max-retries"),
+        per_host_max_connections: limit("per-host-max-connections"),
+    }
+}
+
+const PROTOCOLS: [(&str, Protocol); 3] = [
+    ("upstream-protocol.h2", Protocol::H2),
+    ("upstream-protocol.h2c", Protocol::H2c),
+    ("upstream-protocol.tls", Protocol::Tls),
+];
+
+/// The ports that annotations give a protocol to, by name or number as they were written.
+fn annotated_protocols(meta: &Meta, subject: &ObjectRef, verdicts: &mut Vec<Verdict>) -> Vec<(Box<str>, Protocol)> {
+    let mut ports = Vec::new();
+    for (name, protocol) in PROTOCOLS {
+        match annotation::get(meta, name) {
+            Ok(None) => {}
+            Ok(Some(found)) => {
+                let listed = found.value.split(',').map(str::trim).filter(|port| !port.is_empty());
+                ports.extend(listed.map(|port| (port.into(), protocol)));
+            }
+            Err(fault) => {
+                let field = FieldPath::from(&*fault.path);
+                verdicts.push(Verdict::new(Code::AnnotationValue, subject.at(field), fault.why.clone()));
+            }
+        }
+    }
+    ports
+}
+
+/// The protocol of one port. What `appProtocol` says is final, also where it says something we do not know.
+fn protocol_of(app: Option<&str>, annotated: &[(Box<str>, Protocol)], name: &str, number: u16) -> Protocol {
+    if let Some(app) = app {
+        return match app {
+            "kubernetes.io/h2c" => Protocol::H2c,
+            "https" => Protocol::Tls,
+            _ => Protocol::Http1,
+        };
+    }
+    let by_name = annotated.iter().find(|(port, _)| !name.is_empty() && **port == *name);
+    let by_number = || annotated.iter().find(|(port, _)| port.parse() == Ok(number));
+    by_name.or_else(by_number).map_or(Protocol::Http1, |(_, protocol)| *protocol)
+}
+
+#[cfg(test)]
+mod tests;
