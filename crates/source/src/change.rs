@@ -1,10 +1,11 @@
-//! What a source says: which objects are new, other or gone, and what it could not read.
+//! What a source says: which objects are new, other or gone, and what it could not read, or read with doubts.
 //!
 //! The folder and the API server both speak in these; whoever listens cannot tell them apart.
 
-use crate::{Place, Problem};
+use crate::{Place, Spot};
 use kinds::{Object, ObjectKey};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use model::{Code, Severity};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 /// One object as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,4 +51,62 @@ pub struct Batch {
     pub problems: BTreeMap<Subject, Vec<Problem>>,
     /// Whether every source has now said everything it knows. It stays so.
     pub synced: bool,
+}
+
+/// One thing that is wrong with what a source read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The row of the table of codes.
+    pub code: Code,
+    /// This very case, with the names.
+    pub message: Box<str>,
+    /// The object it is about, where that is known.
+    pub object: Option<ObjectKey>,
+    /// The field inside the object; empty for the whole.
+    pub field: Box<str>,
+    /// The place in a file.
+    pub spot: Option<Spot>,
+}
+
+impl Problem {
+    /// Something that is wrong.
+    pub fn new(code: Code, message: impl Into<Box<str>>) -> Self {
+        Self { code, message: message.into(), object: None, field: Box::default(), spot: None }
+    }
+
+    /// It is about this object.
+    #[must_use]
+    pub fn on(self, object: ObjectKey) -> Self {
+        Self { object: Some(object), ..self }
+    }
+
+    /// It is about this field of the object.
+    #[must_use]
+    pub fn field(self, field: impl Into<Box<str>>) -> Self {
+        Self { field: field.into(), ..self }
+    }
+
+    /// It stands here.
+    #[must_use]
+    pub fn at(self, spot: Spot) -> Self {
+        Self { spot: Some(spot), ..self }
+    }
+
+    /// How much it takes away.
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.code)?;
+        if let Some(spot) = &self.spot {
+            write!(f, "{spot}: ")?;
+        }
+        if let Some(object) = &self.object {
+            write!(f, "{object}: ")?;
+        }
+        f.write_str(&self.message)
+    }
 }

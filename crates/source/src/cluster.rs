@@ -23,33 +23,25 @@
 //!   through wakes the others, so that all kinds catch up together.
 
 pub mod access;
-
 mod api;
 mod fetch;
 mod follow;
-mod head;
 mod known;
-mod lines;
 mod patience;
-mod rate;
-mod rights;
 mod target;
-mod timing;
-
-pub use access::{Access, AccessError};
-pub use fetch::Wants;
-pub use rate::Rate;
-pub use rights::{Right, rights};
-pub use timing::Timing;
+mod wire;
 
 use crate::{Closed, Feeder};
 use api::Api;
 use fetch::Fetcher;
 use follow::Follower;
 use kinds::Kind;
-use std::sync::Arc;
-use target::Target;
+use std::{sync::Arc, time::Duration};
+use target::{Content, Target};
 use tokio::task::JoinSet;
+
+pub use access::{Access, AccessError, Rate};
+pub use fetch::Wants;
 
 /// What is read.
 #[derive(Clone, Debug)]
@@ -106,4 +98,57 @@ impl Cluster {
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
         }
     }
+}
+
+/// Pauses and limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// The first pause after a failure. Each further one is twice as long, give or take a half.
+    pub shortest_pause: Duration,
+    /// The longest pause. Short, because the first task that gets through wakes all others: this is how long an API
+    /// server that is back may wait for us.
+    pub longest_pause: Duration,
+    /// The longest pause before a kind that is not there is looked for again.
+    pub absent_pause: Duration,
+    /// How long a kind that was there must be away before what was read of it is told as gone.
+    pub absent_after: Duration,
+    /// After how long "there is no such kind" is believed of an API server that does not call itself ready.
+    pub doubt: Duration,
+    /// How long a list of one page, or one object, may take.
+    pub answer: Duration,
+    /// How long a watch may be silent. The API server sends a bookmark about every minute.
+    pub silence: Duration,
+    /// How long a watch is asked to last.
+    pub watch: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            shortest_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(4),
+            absent_pause: Duration::from_secs(15),
+            absent_after: Duration::from_secs(60),
+            doubt: Duration::from_secs(20),
+            answer: Duration::from_secs(60),
+            silence: Duration::from_secs(100),
+            watch: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A right: the verb, the API group, the resource.
+pub type Right = (&'static str, &'static str, &'static str);
+
+/// The rights to read these kinds. Where only names are followed, contents are fetched one by one.
+pub fn rights(kinds: &[Kind]) -> Vec<Right> {
+    let targets = Target::all(kinds, &[]);
+    let of = |target: &Target| {
+        let verbs: &[&str] = match target.content {
+            Content::Whole => &["list", "watch"],
+            Content::Names => &["get", "list", "watch"],
+        };
+        verbs.iter().map(|verb| (*verb, target.kind.group(), target.kind.plural())).collect::<Vec<_>>()
+    };
+    targets.iter().flat_map(of).collect()
 }

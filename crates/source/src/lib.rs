@@ -12,13 +12,11 @@ pub mod cluster;
 pub mod feed;
 pub mod folder;
 pub mod place;
-pub mod problem;
 pub mod snippet;
 pub mod yaml;
 
-pub use change::{Batch, Change, Origin, Subject};
+pub use change::{Batch, Change, Origin, Problem, Subject};
 pub use cluster::Cluster;
 pub use feed::{Closed, Feed, Feeder, Update, feed};
 pub use folder::Folder;
 pub use place::{Origins, Place, Spot};
-pub use problem::Problem;

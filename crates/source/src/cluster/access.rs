@@ -1,12 +1,19 @@
 //! How the API server is reached: as a pod of the cluster, or by a kubeconfig.
 
-use crate::cluster::Rate;
 use kube::{
     Client, Config,
     client::ClientBuilder,
     config::{InClusterError, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use std::{path::PathBuf, time::Duration};
+use std::{
+    future::Future,
+    path::PathBuf,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::time::{Instant, Sleep};
+use tower::{Layer, Service};
 
 /// How long a connection may take. The library's half a minute is too long to notice that an address is dead.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -69,5 +76,98 @@ impl Access {
         let failed = |source| AccessError::Kubeconfig { path: path.clone(), source: Box::new(source) };
         let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
         Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(failed)
+    }
+}
+
+/// How often the API server may be asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// In the long run.
+    pub per_second: f64,
+    /// At once, after a rest.
+    pub burst: u32,
+}
+
+impl<S> Layer<S> for Rate {
+    type Service = Limited<S>;
+
+    fn layer(&self, inner: S) -> Limited<S> {
+        let burst = f64::from(self.burst.max(1));
+        Limited { inner, rate: *self, burst, tokens: burst, counted: Instant::now(), wait: None }
+    }
+}
+
+/// A service that is called no more often than a [`Rate`] allows.
+struct Limited<S> {
+    inner: S,
+    rate: Rate,
+    burst: f64,
+    tokens: f64,
+    counted: Instant,
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Limited<S> {
+    /// How long there is no token.
+    fn shortage(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        let earned = (now - self.counted).as_secs_f64() * self.rate.per_second;
+        self.tokens = (self.tokens + earned).min(self.burst);
+        self.counted = now;
+        // A hair less than one is one: the clock is not exact.
+        (self.tokens < 0.999_999).then(|| Duration::from_secs_f64((1.0 - self.tokens) / self.rate.per_second))
+    }
+}
+
+impl<S: Service<R>, R> Service<R> for Limited<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        loop {
+            if let Some(wait) = &mut self.wait {
+                std::task::ready!(wait.as_mut().poll(context));
+                self.wait = None;
+            }
+            match self.shortage() {
+                Some(time) => self.wait = Some(Box::pin(tokio::time::sleep(time))),
+                None => return self.inner.poll_ready(context),
+            }
+        }
+    }
+
+    fn call(&mut self, request: R) -> S::Future {
+        self.tokens -= 1.0;
+        self.inner.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use tower::{ServiceExt, service_fn};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_let_through_and_then_so_many_a_second() {
+        let begun = Instant::now();
+        let answers = service_fn(async |()| Ok::<_, std::convert::Infallible>(begun.elapsed().as_millis()));
+        let mut limited = Rate { per_second: 10.0, burst: 3 }.layer(answers);
+        let mut times = Vec::new();
+        for _ in 0..6 {
+            times.push(limited.ready().await.unwrap().call(()).await.unwrap());
+        }
+        assert_eq!(times[..3], [0, 0, 0]);
+        for (time, expected) in times[3..].iter().zip([100, 200, 300]) {
+            assert!(time.abs_diff(expected) <= 2, "{times:?}");
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let before = begun.elapsed();
+        for _ in 0..3 {
+            limited.ready().await.unwrap().call(()).await.unwrap();
+        }
+        assert_eq!(begun.elapsed(), before);
     }
 }

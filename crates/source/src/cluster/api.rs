@@ -5,10 +5,9 @@
 
 use crate::cluster::{
     Timing,
-    head::{Kinds, Status},
-    lines::Lines,
     patience::{Link, jittered},
     target::{Target, object_url},
+    wire::{Kinds, Lines, Status},
 };
 use bytes::Bytes;
 use http::{Request, StatusCode, header};

@@ -3,11 +3,8 @@
 //! In: pages and lines of JSON. Out: an [`Update`] for each list and for each handful of events that arrived together.
 //! The module above says what is promised; [`list`] and [`watch`] do the work, this is what holds them together.
 
-mod list;
+mod list_watch;
 mod object;
-mod watch;
-
-pub use object::undecodable;
 
 use crate::{
     Closed, Feeder, Problem, Subject, Update,
@@ -22,6 +19,8 @@ use crate::{
 use model::Code;
 use std::{sync::Arc, time::Instant};
 use tracing::{debug, info, warn};
+
+pub use object::undecodable;
 
 /// Why a list or a watch did not go on.
 pub enum Stop {

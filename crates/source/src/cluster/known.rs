@@ -4,7 +4,7 @@
 //! made after an outage from news, so it must be exact; and there is a row for each of fifty thousand Secrets that
 //! nobody refers to, so it must be small.
 
-use crate::cluster::head::HeadMeta;
+use crate::cluster::wire::HeadMeta;
 use hashbrown::{Equivalent, HashMap, HashSet};
 use std::sync::Arc;
 

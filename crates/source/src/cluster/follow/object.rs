@@ -4,9 +4,9 @@ use super::Follower;
 use crate::{
     Change, Origin, Problem, Subject, Update,
     cluster::{
-        head::{Head, HeadMeta},
         known::{Names, News},
         target::Content,
+        wire::{Head, HeadMeta},
     },
 };
 use kinds::{DecodeError, Decoded, Kind, ObjectKey};
