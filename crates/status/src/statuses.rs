@@ -8,9 +8,8 @@
 
 use crate::{
     address::{self, Addresses},
-    due::Due,
     http_proxy, ingress,
-    pace::pause,
+    pace::{Due, pause},
     report::Said,
 };
 use kinds::{Kind, Object, ObjectKey, ingress::LoadBalancerAddress};

@@ -1,6 +1,6 @@
 //! The task that claims the lease, renews it and hands it back.
 
-use super::{Leadership, Settings, SettingsError, sight::Sight};
+use super::{Leadership, Settings, SettingsError, Sight};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
