@@ -5,10 +5,7 @@
 mod target;
 
 use crate::{No, Settings, annotation};
-use kinds::{
-    Meta,
-    service::{ServiceType, TransportProtocol},
-};
+use kinds::{Meta, service::TransportProtocol};
 use model::{
     Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
     cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol},

@@ -100,7 +100,7 @@ impl Cluster {
     }
 }
 
-/// Pauses and limits.
+/// Pauses and limits. None of them stands in the way of a change: all are for when something is wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// The first pause after a failure. Each further one is twice as long, give or take a half.

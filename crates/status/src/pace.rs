@@ -1,4 +1,4 @@
-//! How fast we write, and how long we wait after a failure.
+//! How fast we write, how long we wait after a failure, and the queue of what waits.
 
 use std::{
     collections::{BTreeSet, HashMap},

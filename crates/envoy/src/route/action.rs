@@ -140,7 +140,7 @@ fn responded(respond: &Respond) -> DirectResponseAction {
     DirectResponseAction { status: respond.status.into(), body, ..Default::default() }
 }
 
-/// One part of it.
+/// One part of what the hash of a request is made of, where one chooses the endpoint.
 fn hash_policy(hash: &Hash) -> HashPolicy {
     let specifier = match &hash.of {
         HashOf::Cookie(name) => PolicySpecifier::Cookie(Cookie {

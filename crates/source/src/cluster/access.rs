@@ -1,4 +1,4 @@
-//! How the API server is reached: as a pod of the cluster, or by a kubeconfig.
+//! How the API server is reached: as a pod of the cluster, or by a kubeconfig; and how often it may be asked.
 
 use kube::{
     Client, Config,

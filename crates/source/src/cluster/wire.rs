@@ -1,7 +1,8 @@
-//! What can be told of an object without decoding it: which it is, and which version of it.
+//! What the API server sends, as far as it can be told without decoding objects: pages of a list, events of a watch
+//! (one to a line), and of an object which it is, and which version of it.
 //!
-//! Everything but three fields is skipped over, so that an object that is known already costs hardly more than the look
-//! at its bytes.
+//! Everything but three fields of an object is skipped over, so that an object that is known already costs hardly more
+//! than the look at its bytes.
 
 use crate::cluster::api::Failure;
 use bytes::{Bytes, BytesMut};

@@ -1,4 +1,5 @@
-//! A list: everything there is of a target, told as the difference to what was known.
+//! A list and a watch: everything there is of a target, told as the difference to what was known, and then every
+//! change of it as it comes.
 
 use super::{Follower, Presence, Stop};
 use crate::{
