@@ -17,10 +17,6 @@
 mod access;
 pub(crate) mod apply;
 mod config;
-mod controllers;
-mod error;
-mod etcd;
-mod pki;
 mod serve;
 
 use std::net::SocketAddr;
@@ -34,12 +30,12 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::process::Process;
+use crate::report::debug_as_report;
 use crate::state::StateDir;
 
 pub use access::User;
 pub use config::Config;
-pub use controllers::Controllers;
-pub use error::Error;
+pub use serve::Controllers;
 
 /// How long a start may take: about 3 s on a quiet machine, and tests run on busy ones.
 const START: Duration = Duration::from_secs(60);
@@ -51,11 +47,11 @@ const GRACE: Duration = Duration::from_secs(15);
 pub struct ApiServer {
     config: Config,
     address: SocketAddr,
-    pki: pki::Pki,
+    pki: access::Pki,
     /// Dropped first to last: the API server before the etcd it writes to, the folder at the end.
     controllers: Mutex<Option<Process>>,
     server: Mutex<Option<Arc<Process>>>,
-    etcd: etcd::Etcd,
+    etcd: serve::Etcd,
     state: StateDir,
 }
 
@@ -99,12 +95,12 @@ impl ApiServer {
 
     /// The file of that CA.
     pub fn ca_file(&self) -> PathBuf {
-        self.state.path().join(pki::CA_FILE)
+        self.state.path().join(access::CA_FILE)
     }
 
     /// The key that signs the tokens of service accounts.
     pub fn service_account_key_file(&self) -> PathBuf {
-        self.state.path().join(pki::SERVICE_ACCOUNT_KEY_FILE)
+        self.state.path().join(access::SERVICE_ACCOUNT_KEY_FILE)
     }
 
     /// Etcd, for tests that want to hurt it.
@@ -162,3 +158,71 @@ impl ApiServer {
         apply::apply(self.client()?, apply::parse(yaml, "the given text")?).await
     }
 }
+
+/// The API server could not be had or did not do as told.
+#[derive(thiserror::Error)]
+pub enum Error {
+    /// A program is not there.
+    #[error(transparent)]
+    Part(#[from] parts::Missing),
+    /// There is no private network.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// Its folder could not be made.
+    #[error(transparent)]
+    State(#[from] crate::state::Error),
+    /// A process did not start, or died, or was late.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
+    /// Something did not happen in time.
+    #[error(transparent)]
+    Late(#[from] crate::Late),
+    /// No certificate could be made.
+    #[error("cannot make the certificates")]
+    Certificate(#[from] rcgen::Error),
+    /// The kubeconfig is of no use.
+    #[error("cannot use the kubeconfig")]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// The API server refused, or did not answer.
+    #[error("the API server did not do it")]
+    Api(#[from] kube::Error),
+    /// One object of several was refused.
+    #[error("cannot apply {object}")]
+    Apply {
+        /// Which one.
+        object: String,
+        /// Why.
+        source: kube::Error,
+    },
+    /// A CRD did not come into use.
+    #[error("the CRD {name} did not become established")]
+    NotEstablished {
+        /// Which one.
+        name: String,
+        /// Why.
+        source: kube::runtime::wait::Error,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A text is not YAML of Kubernetes objects.
+    #[error("no Kubernetes objects in {place}: {reason}")]
+    Yaml {
+        /// Where.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// The server made an object without a name.
+    #[error("the API server gave the object no name")]
+    NoName,
+    /// Nobody of that name was declared when the server was configured.
+    #[error("no user {0}: declare it with Config::user before the start")]
+    NoUser(String),
+}
+debug_as_report!(Error);

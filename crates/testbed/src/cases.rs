@@ -30,20 +30,19 @@
 
 mod backends;
 mod cluster;
-mod diff;
 mod file;
 mod golden;
 mod objects;
 mod proxy;
 mod request;
 mod settings;
-mod table;
-mod yaml;
+mod text;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use pipeline::{Pipeline, settings::Packing};
+use pipeline::Pipeline;
+use pipeline::settings::Packing;
 
 use self::settings::Print;
 use crate::certs::Ca;
@@ -133,7 +132,7 @@ impl Runner {
         if update && usual {
             case.rewrite(&golden).unwrap_or_else(|error| wrong.push(error));
         } else if !update && (usual || case.settings.print == Print::Brief) && golden != case.golden {
-            wrong.push(diff::lines(&case.golden, &golden));
+            wrong.push(text::differences(&case.golden, &golden));
         }
         if let Err(error) = pipeline.self_check() {
             wrong.push(format!("a build from nothing differs: {error}"));

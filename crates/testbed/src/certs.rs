@@ -12,18 +12,15 @@
 //! let revoked = ca.crl([&server]);
 //! ```
 
-mod broken;
 mod ca;
 mod leaf;
-mod revoked;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, RsaKeySize};
 
-pub use ca::Ca;
+pub use ca::{Ca, Crl};
 pub use leaf::{Leaf, LeafBuilder};
-pub use revoked::Crl;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -22,7 +22,6 @@
 
 mod answer;
 mod connection;
-mod dial;
 mod failure;
 mod grpc;
 mod request;
@@ -37,18 +36,17 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::certs::{Ca, Leaf};
+use tls::Tls;
 
 pub use answer::{Answer, Timings};
 pub use connection::Connection;
 pub use failure::Failure;
 pub use grpc::{GrpcAnswer, GrpcCall};
+pub(crate) use request::Exchange;
 pub use request::Request;
 pub use tls::TlsVersion;
 pub use websocket::WebSocket;
 pub use wire::Wire;
-
-pub(crate) use request::Exchange;
-use tls::Tls;
 
 /// How requests are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,31 +28,26 @@
 mod access;
 mod addresses;
 mod bed;
-mod bridge;
 mod cgroups;
 mod config;
-mod dns;
 mod error;
 mod load_balancer;
 mod node;
-mod pause;
-mod root;
-mod run;
 mod wait;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::ApiServer;
 use crate::image::Image;
+use crate::{ApiServer, Command, StateDir};
 use bed::Bed;
 
 pub use access::Output;
-pub use config::{Config, Nodes};
+pub use config::{Config, Nodes, available, is_root};
 pub use error::Error;
-pub use root::{available, is_root};
 
 /// A running cluster.
 #[derive(Debug)]
@@ -149,4 +144,22 @@ impl Cluster {
             Home::Elsewhere => Err(Error::BedOnly(wish)),
         }
     }
+}
+
+/// Nothing that is run here takes more than a second on a quiet machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a command to its end, which must be a good one.
+async fn run(command: Command, state: &StateDir) -> Result<(), Error> {
+    let process = command.start_in(state)?;
+    let status = crate::within(format!("{} to end", process.name()), LIMIT, process.exited()).await??;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Command { name: process.name().to_owned(), status, log: process.log().tail() })
+}
+
+/// Runs lines of shell, of which every one must succeed.
+async fn shell(name: &str, script: String, state: &StateDir) -> Result<(), Error> {
+    run(Command::new("/bin/sh").name(name).arg("-euc").arg(script), state).await
 }

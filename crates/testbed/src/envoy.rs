@@ -14,21 +14,17 @@
 //! ```
 
 mod admin;
-mod bootstrap;
 mod config;
-mod drain;
-mod error;
 
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::process::Process;
+use crate::report::debug_as_report;
 use crate::state::StateDir;
 
 pub use admin::Admin;
-pub use bootstrap::Bootstrap;
-pub use config::Config;
-pub use error::Error;
+pub use config::{Bootstrap, Config};
 
 /// How long a start may take: a tenth of a second on a quiet machine, and tests run on busy ones.
 const START: Duration = Duration::from_secs(30);
@@ -99,3 +95,87 @@ impl std::ops::Deref for Envoy {
         &self.admin
     }
 }
+
+impl Envoy {
+    /// Answers health checks with 503 from now on, and tells clients to go: connections are closed after their current
+    /// request, over the drain time, and then the listeners close.
+    pub async fn drain(&self) -> Result<(), Error> {
+        self.post("/healthcheck/fail").await?;
+        self.post("/drain_listeners?graceful").await?;
+        Ok(())
+    }
+
+    /// How many connections clients have open.
+    pub async fn connections(&self) -> Result<u64, Error> {
+        let open = self.stats(r"^listener\..*\.downstream_cx_active$").await?;
+        // One count per listener and one per worker of it; and the question itself, on the admin listener.
+        let whole = |name: &str| !name.starts_with("listener.admin.") && !name.contains(".worker_");
+        Ok(open.iter().filter(|(name, _)| whole(name)).map(|(_, count)| count).sum())
+    }
+
+    /// Drains it, waits until no connection is left or `limit` is over, and stops it.
+    pub async fn shut_down(&self, limit: Duration) -> Result<ExitStatus, Error> {
+        self.drain().await?;
+        let idle = async || match self.connections().await {
+            Ok(0) => Ok(()),
+            Ok(open) => Err(format!("{open} connections")),
+            Err(error) => Err(error.to_string()),
+        };
+        // Those who stay to the end are cut off, as in a cluster.
+        let _ = crate::eventually("all connections to be gone", limit, idle).await;
+        self.stop().await
+    }
+}
+
+/// The Envoy could not be had or did not do as told.
+#[derive(thiserror::Error)]
+pub enum Error {
+    /// The program is not there.
+    #[error(transparent)]
+    Part(#[from] parts::Missing),
+    /// There is no private network.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// Its folder could not be made.
+    #[error(transparent)]
+    State(#[from] crate::state::Error),
+    /// It did not start, or died, or was late.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
+    /// Something did not happen in time.
+    #[error(transparent)]
+    Late(#[from] crate::Late),
+    /// The bootstrap is not YAML, or no bootstrap.
+    #[error("this is no bootstrap: {0}")]
+    Bootstrap(String),
+    /// Envoy would not take the bootstrap.
+    #[error("Envoy refuses the bootstrap:\n{0}")]
+    Refused(String),
+    /// The admin interface does not answer.
+    #[error("no answer from the admin interface to {path}")]
+    Admin {
+        /// What was asked.
+        path: String,
+        /// Why.
+        source: crate::http::Error,
+    },
+    /// The admin interface answers, but with an error.
+    #[error("the admin interface answers {path} with {status}: {body}")]
+    Status {
+        /// What was asked.
+        path: String,
+        /// The status.
+        status: http::StatusCode,
+        /// The body.
+        body: String,
+    },
+    /// The answer is not what was asked for.
+    #[error("cannot read the answer to {path}: {reason}")]
+    Answer {
+        /// What was asked.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+debug_as_report!(Error);

@@ -5,14 +5,12 @@
 //! [`ready`] has the images that tests use.
 
 mod archive;
-mod libraries;
 pub mod ready;
 mod tar;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::json;
 
@@ -108,7 +106,7 @@ impl Image {
     /// Adds a program of this machine at `inside`, with the shared libraries that it is linked to at their own paths.
     pub fn program(mut self, host: impl AsRef<Path>, inside: &str) -> Result<Self, ImageError> {
         let host = host.as_ref();
-        for library in libraries::of(host)? {
+        for library in libraries_of(host)? {
             let inside = library.to_str().ok_or_else(|| ImageError::Path(library.clone()))?.to_owned();
             self.put(&inside, Content::Host(library))?;
         }
@@ -177,3 +175,37 @@ impl Image {
         })
     }
 }
+
+/// All libraries that `program` is linked to, directly or through others.
+fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, ImageError> {
+    if let Err(source) = std::fs::metadata(program) {
+        return Err(ImageError::File { path: program.to_owned(), source });
+    }
+    let failed = |reason: String| ImageError::Tool { program: format!("ldd {}", program.display()), reason };
+    let out = Command::new("ldd").arg(program).env("LC_ALL", "C").output().map_err(|e| failed(e.to_string()))?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    if !out.status.success() && !errors.contains("not a dynamic executable") {
+        return Err(failed(errors.trim().to_owned()));
+    }
+    parse_ldd(program, &String::from_utf8_lossy(&out.stdout))
+}
+
+/// Reads `name => /path (address)`, `/path (address)` and `name => not found`; other lines name nothing that has a
+/// file.
+fn parse_ldd(program: &Path, output: &str) -> Result<Vec<PathBuf>, ImageError> {
+    let mut found = Vec::new();
+    for line in output.lines() {
+        let line = line.trim();
+        let (name, target) = line.split_once(" => ").unwrap_or((line, line));
+        if target.starts_with("not found") {
+            return Err(ImageError::Library { program: program.to_owned(), library: name.to_owned() });
+        }
+        if let Some(path) = target.split_whitespace().next().filter(|path| path.starts_with('/')) {
+            found.push(PathBuf::from(path));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

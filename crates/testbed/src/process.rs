@@ -6,9 +6,7 @@
 //! that each have their own runtime.
 
 mod command;
-mod error;
 mod log;
-mod readable;
 
 use std::fmt::Display;
 use std::future::Future;
@@ -22,8 +20,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
+use crate::report::debug_as_report;
+
 pub use command::Command;
-pub use error::Error;
 pub use log::Log;
 
 /// A running program.
@@ -144,7 +143,7 @@ impl Process {
             return Ok(status);
         }
         let ended = async {
-            let fd = readable::Readable::new(self.fd.try_clone()?)?;
+            let fd = log::Readable::new(self.fd.try_clone()?)?;
             fd.until(|_| self.child.lock().try_wait()).await
         };
         ended.await.map_err(|source| self.cannot("wait for", source))
@@ -211,6 +210,60 @@ fn describe(status: ExitStatus) -> String {
         (None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
+}
+
+/// A process that did not do what the test waited for.
+#[derive(thiserror::Error)]
+pub enum Error {
+    /// It could not be started.
+    #[error("cannot start {name}")]
+    Start {
+        /// The process.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It ended while something was expected of it.
+    #[error("{name} {} while the test waited for {what}; the end of its log:\n{log}", describe(*.status))]
+    Exited {
+        /// The process.
+        name: String,
+        /// What was waited for.
+        what: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// It runs, but did not get there in time.
+    #[error("waited {limit:?} for {what} of {name}{}; the end of its log:\n{log}", last_seen(.last))]
+    Late {
+        /// The process.
+        name: String,
+        /// What was waited for.
+        what: String,
+        /// For how long.
+        limit: Duration,
+        /// What the last look showed, if anything was looked at.
+        last: Option<String>,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// The system refused.
+    #[error("cannot {verb} {name}")]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// The process.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+debug_as_report!(Error);
+
+fn last_seen(last: &Option<String>) -> String {
+    last.as_ref().map(|last| format!("; last seen: {last}")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@
 mod builder;
 mod follow;
 mod kind;
-mod known;
 mod request;
 mod run;
 mod state;
@@ -41,14 +40,13 @@ use tokio::task::AbortHandle;
 
 use crate::client::Client;
 use crate::deadline::{Late, within};
+use run::Command;
 
 pub use builder::Builder;
 pub use kind::Kind;
-pub use known::Known;
+pub use request::Known;
 pub use state::{Counts, End, Held, Response, State};
 pub use wire::Resource;
-
-use run::Command;
 
 /// How long [`XdsClient::until`] waits.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,5 +12,3 @@ mod http;
 mod tls;
 #[path = "client/websocket.rs"]
 mod websocket;
-#[path = "client/wishes.rs"]
-mod wishes;

@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "xds_client/answers.rs"]
-mod answers;
 #[path = "xds_client/connect.rs"]
 mod connect;
-#[path = "xds_client/many.rs"]
-mod many;
-#[path = "xds_client/subscribe.rs"]
-mod subscribe;
+#[path = "xds_client/exchange.rs"]
+mod exchange;
 #[path = "xds_client/world.rs"]
 mod world;

@@ -1,8 +1,10 @@
-//! Who may log in and how: users with tokens, anyone by impersonation, service accounts.
+//! Who may log in and how: users with tokens, anyone by impersonation, service accounts; and the certificates by which
+//! the server is known.
 //!
-//! In: a user. Out: a kubeconfig file for programs, a client for the test itself. Declared users have a token each, which
-//! the server reads at its start. Any other user and groups are had at any time by impersonation: the server checks the
-//! rights of the impersonated user, which is all that a test of RBAC needs.
+//! In: a user. Out: a kubeconfig file for programs, a client for the test itself. Declared users have a token each,
+//! which the server reads at its start, so there are no client certificates. Any other user and groups are had at any
+//! time by impersonation: the server checks the rights of the impersonated user, which is all that a test of RBAC
+//! needs.
 
 use std::path::PathBuf;
 
@@ -12,9 +14,13 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use serde_json::{Value, json};
 
 use super::{ApiServer, Error};
+use crate::state::StateDir;
 
 pub const TOKEN_FILE: &str = "tokens.csv";
 
@@ -128,4 +134,47 @@ fn config_now(kubeconfig: Kubeconfig) -> Result<kube::Config, Error> {
     let options = KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
     Ok(config.now_or_never().expect("a kubeconfig that names no file and no plugin is read without waiting")?)
+}
+
+pub const CA_FILE: &str = "ca.crt";
+pub const SERVING_FILE: &str = "serving.crt";
+pub const SERVING_KEY_FILE: &str = "serving.key";
+pub const SERVICE_ACCOUNT_KEY_FILE: &str = "service-account.key";
+pub const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
+
+/// What others need to know of it.
+#[derive(Debug)]
+pub struct Pki {
+    ca: String,
+}
+
+impl Pki {
+    /// Makes all of it.
+    pub fn make(names: Vec<String>, state: &StateDir) -> Result<Pki, Error> {
+        let mut ca = CertificateParams::default();
+        ca.distinguished_name.push(DnType::CommonName, "testbed");
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let ca_key = KeyPair::generate()?;
+        let ca_pem = ca.self_signed(&ca_key)?.pem();
+
+        let mut serving = CertificateParams::new(names)?;
+        serving.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let serving_key = KeyPair::generate()?;
+        let serving = serving.signed_by(&serving_key, &Issuer::new(ca, ca_key))?;
+
+        state.write(CA_FILE, &ca_pem)?;
+        state.write(SERVING_FILE, serving.pem())?;
+        state.write(SERVING_KEY_FILE, serving_key.serialize_pem())?;
+        let accounts = KeyPair::generate()?;
+        state.write(SERVICE_ACCOUNT_KEY_FILE, accounts.serialize_pem())?;
+        state.write(SERVICE_ACCOUNT_PUBLIC_FILE, accounts.public_key_pem())?;
+        Ok(Pki { ca: ca_pem })
+    }
+
+    /// The CA's certificate.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca
+    }
 }

@@ -1,11 +1,18 @@
 //! A case as a file: what was written by hand, and the golden part after the mark.
+//!
+//! Part of what is written by hand is the table: requests and the answers that are expected. A row is a map. Its first
+//! entry is the request (`[METHOD] URL`) and the answer: a status, then the backend that gave it, or the place that a
+//! redirect leads to; `refused` where there is no answer at all. Other entries say how the request is made and what
+//! else the answer has.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use source::yaml::documents;
 
 use super::settings::Settings;
-use super::table::{self, Row};
 
 /// The line that the golden part begins with.
 const MARK: &str = "--- # What comes of it: UPDATE_CASES=1 writes it.\n";
@@ -49,7 +56,7 @@ impl Case {
             if begins("settings:") {
                 case.settings = Settings::read(document.text)?;
             } else if begins("requests:") {
-                case.requests = table::read(document.text)?;
+                case.requests = read_table(document.text)?;
             } else {
                 let missing = (document.first_line as usize).saturating_sub(1 + case.objects.lines().count());
                 case.objects.extend(std::iter::repeat_n('\n', missing));
@@ -67,4 +74,109 @@ impl Case {
         let text = format!("{}\n{MARK}{golden}", self.by_hand.trim_end());
         std::fs::write(&self.path, text).map_err(|error| format!("cannot write {}: {error}", self.path.display()))
     }
+}
+
+/// One row.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The request and its answer, as they stand in the file.
+    pub line: String,
+    pub method: http::Method,
+    pub https: bool,
+    /// The `Host`, with its port where one is written.
+    pub host: String,
+    pub path: String,
+    pub answer: Expected,
+    pub how: How,
+}
+
+/// What a row expects first of all.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// No answer: the connection or the handshake ends.
+    Refused,
+    /// A status, and the backend or the location; nothing means that the proxy itself answers.
+    Answer(u16, Option<String>),
+}
+
+/// How a request is made, and what else the answer has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct How {
+    /// The TLS server name, if it is not the host's; `none` leaves it out.
+    pub sni: Option<String>,
+    /// The version of HTTP: `1.0`, `1.1` or `2`.
+    #[serde(deserialize_with = "version")]
+    pub http: Option<String>,
+    /// The only version of TLS that is offered.
+    #[serde(deserialize_with = "version")]
+    pub tls: Option<String>,
+    /// The protocols that are offered in the handshake.
+    pub offers: Option<Vec<String>>,
+    /// Headers of the request.
+    pub headers: BTreeMap<String, String>,
+    /// Whether it becomes a WebSocket.
+    pub websocket: bool,
+    /// The name in the certificate that is shown.
+    pub shows: Option<String>,
+    /// The protocol that the handshake agreed on.
+    pub agrees: Option<String>,
+    /// What the backend saw: `path`, `host`, `protocol`, `sni`, or a header; null where it must not be there.
+    pub sees: BTreeMap<String, Option<String>>,
+    /// Headers of the answer; null where one must not be there.
+    pub has: BTreeMap<String, Option<String>>,
+    /// How many requests backends got for this one.
+    pub tries: Option<u64>,
+    /// What the access log has about it: fields of JSON, or parts of a line.
+    pub logs: Option<Value>,
+}
+
+/// A version reads as a number unless it is quoted, which nobody remembers.
+fn version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+}
+
+/// Reads the document.
+fn read_table(document: &str) -> Result<Vec<Row>, String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Table {
+        requests: Vec<Map<String, Value>>,
+    }
+    let table: Table = serde_saphyr::from_str(document).map_err(|error| format!("requests: {error}"))?;
+    table.requests.into_iter().map(row).collect()
+}
+
+fn row(mut entries: Map<String, Value>) -> Result<Row, String> {
+    let requests: Vec<String> = entries.keys().filter(|key| key.contains("://")).cloned().collect();
+    let [request] = &requests[..] else { return Err(format!("a row has one request: {entries:?}")) };
+    let answer = entries.remove(request).unwrap_or_default();
+    let answer = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+    let wrong = |what: &str| format!("{request}: {what}");
+    let how = serde_json::from_value(Value::Object(entries)).map_err(|error| wrong(&error.to_string()))?;
+    let (method, url) = request.split_once(' ').unwrap_or(("GET", request));
+    let method = method.parse().map_err(|_| wrong("not a method"))?;
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("not a URL"))?;
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let path = if path.is_empty() { "/" } else { path };
+    let https = match scheme {
+        "http" => false,
+        "https" => true,
+        _ => return Err(wrong("neither http nor https")),
+    };
+    let (host, path) = (host.to_owned(), path.to_owned());
+    Ok(Row { line: format!("{request}: {answer}"), method, https, host, path, answer: expected(&answer)?, how })
+}
+
+fn expected(answer: &str) -> Result<Expected, String> {
+    if answer == "refused" {
+        return Ok(Expected::Refused);
+    }
+    let (status, who) = match answer.split_once(' ') {
+        Some((status, who)) => (status, Some(who.to_owned())),
+        None => (answer, None),
+    };
+    let status = status.parse().map_err(|_| format!("{answer}: not a status, nor `refused`"))?;
+    Ok(Expected::Answer(status, who))
 }

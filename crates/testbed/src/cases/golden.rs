@@ -13,7 +13,7 @@ use source::Problem;
 use xds::Kind;
 
 use super::settings::Print;
-use super::{Backends, yaml};
+use super::{Backends, text};
 
 /// What every cluster has, by default.
 const OF_EVERY_CLUSTER: [&str; 10] = [
@@ -38,7 +38,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         }
         let object = problem.object.as_ref().map(|key| format!("{key}")).unwrap_or_default();
         let line = format!("{} {object} {}: {}", problem.code, problem.field, problem.message);
-        out.push_str(&format!("- {}\n", yaml::word(&line)));
+        out.push_str(&format!("- {}\n", text::word(&line)));
     }
     out.push_str(&verdicts(output));
     let of = |kind: Kind| -> BTreeMap<String, Value> {
@@ -55,7 +55,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         ];
         for (title, kind) in kinds.into_iter().filter(|(_, kind)| !of(*kind).is_empty()) {
             let all: Value = of(kind).into_iter().collect::<serde_json::Map<_, _>>().into();
-            out.push_str(&format!("{title}:{}", yaml::below(&all, 0)));
+            out.push_str(&format!("{title}:{}", text::below(&all, 0)));
         }
     } else {
         out.push_str(&listeners(&of(Kind::Listener)));
@@ -71,7 +71,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
     secrets.sort_unstable();
     if !secrets.is_empty() {
         out.push_str("secrets:\n");
-        out.extend(secrets.into_iter().map(|name| format!("- {}\n", yaml::word(name))));
+        out.extend(secrets.into_iter().map(|name| format!("- {}\n", text::word(name))));
     }
     out
 }
@@ -120,17 +120,17 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
             let chain = &entry["on_match"]["action"]["typed_config"]["value"];
             out.push_str(&format!(
                 "  {}: {}\n",
-                yaml::key(chain.as_str().unwrap_or("?")),
-                yaml::flow(&entry["domains"])
+                text::key(chain.as_str().unwrap_or("?")),
+                text::flow(&entry["domains"])
             ));
         }
         let chains = listener["filter_chains"].as_array().into_iter().flatten();
         for chain in chains.chain([&listener["default_filter_chain"]]) {
             let filters = chain["filters"].as_array().into_iter().flatten();
             let clients = filters.map(|filter| &filter["typed_config"]["rules"]).find(|rules| !rules.is_null());
-            let name = yaml::key(chain["name"].as_str().unwrap_or("?"));
+            let name = text::key(chain["name"].as_str().unwrap_or("?"));
             if let Some(rules) = clients {
-                out.push_str(&format!("  clients of {name}: {}\n", yaml::flow(rules)));
+                out.push_str(&format!("  clients of {name}: {}\n", text::flow(rules)));
             }
             if chain["name"] == envoy::name::FALLBACK_CHAIN {
                 out.push_str(&format!("  {name}: every other name\n"));
@@ -182,18 +182,18 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
             let routes = host["routes"].take();
             let routes = routes.as_array().map(Vec::as_slice).unwrap_or_default();
             let name = host["name"].as_str().unwrap_or("?");
-            let domains = yaml::flow(&host["domains"]);
+            let domains = text::flow(&host["domains"]);
             if let [only] = routes
                 && only["direct_response"] == serde_json::json!({ "status": 421 })
             {
                 let domains = host["domains"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                out.extend(domains.map(|domain| format!("  {}: misdirected\n", yaml::key(domain))));
+                out.extend(domains.map(|domain| format!("  {}: misdirected\n", text::key(domain))));
                 continue;
             }
             let title = if host["domains"] == serde_json::json!([name]) {
-                yaml::key(name)
+                text::key(name)
             } else {
-                yaml::key(&format!("{name} {domains}"))
+                text::key(&format!("{name} {domains}"))
             };
             out.push_str(&format!("  {title}:{}\n", if routes.is_empty() { " []" } else { "" }));
             for route in routes {
@@ -201,7 +201,7 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
                 let origin = route["name"].as_str().unwrap_or("?").to_owned();
                 strip(&mut route, &["name", "metadata"]);
                 without_scripts(&mut route);
-                out.push_str(&format!("  - {}: {}\n", yaml::key(&origin), yaml::flow(&route)));
+                out.push_str(&format!("  - {}: {}\n", text::key(&origin), text::flow(&route)));
             }
         }
     }
@@ -217,7 +217,7 @@ fn streams(extensions: &BTreeMap<String, Value>) -> String {
         if out.is_empty() {
             out.push_str("connections:\n");
         }
-        out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&proxy)));
+        out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&proxy)));
     }
     out
 }
@@ -235,7 +235,7 @@ fn clusters(clusters: &BTreeMap<String, Value>) -> String {
         if out.is_empty() {
             out.push_str("clusters:\n");
         }
-        out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&value)));
+        out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&value)));
     }
     out
 }
@@ -263,7 +263,7 @@ fn endpoints(sets: &BTreeMap<String, Value>, backends: &Backends) -> String {
         if out.is_empty() {
             out.push_str("endpoints:\n");
         }
-        out.push_str(&format!("  {}: {}\n", yaml::key(name), yaml::flow(&Value::Array(list))));
+        out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&Value::Array(list))));
     }
     out
 }

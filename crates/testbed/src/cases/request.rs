@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Backends;
-use super::table::{Expected, How, Row};
+use super::file::{Expected, How, Row};
 use crate::certs::Ca;
 use crate::client::{Answer, Failure, TlsVersion};
 use crate::{Client, Envoy};

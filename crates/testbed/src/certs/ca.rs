@@ -1,13 +1,16 @@
-//! Certificate authorities: roots and what stands between a root and a leaf.
+//! Certificate authorities: roots and what stands between a root and a leaf, and the lists of what they revoked.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
+};
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 
-use super::{Crl, DAY, KeyType, Leaf, LeafBuilder, params, revoked, valid};
+use super::{DAY, KeyType, Leaf, LeafBuilder, params, valid};
 
 /// An authority that signs leaves, other authorities and revocation lists.
 #[derive(Clone, Debug)]
@@ -66,12 +69,12 @@ impl Ca {
 
     /// A list that says which of this authority's certificates are no longer good; it may name none.
     pub fn crl<'a>(&self, revoked: impl IntoIterator<Item = &'a Leaf>) -> Crl {
-        revoked::list(&self.issuer(), revoked, SystemTime::now() + 30 * DAY)
+        revocation_list(&self.issuer(), revoked, SystemTime::now() + 30 * DAY)
     }
 
     /// A list whose successor should have come yesterday.
     pub fn stale_crl<'a>(&self, revoked: impl IntoIterator<Item = &'a Leaf>) -> Crl {
-        revoked::list(&self.issuer(), revoked, SystemTime::now() - DAY)
+        revocation_list(&self.issuer(), revoked, SystemTime::now() - DAY)
     }
 
     /// Its certificate as PEM: what verifiers are given.
@@ -107,4 +110,50 @@ fn authority(name: &str) -> CertificateParams {
     let now = SystemTime::now();
     valid(&mut params, now - DAY * 400, now + DAY * 3650);
     params
+}
+
+/// A list of certificates that their authority has revoked.
+#[derive(Clone, Debug)]
+pub struct Crl {
+    pem: String,
+    der: CertificateRevocationListDer<'static>,
+}
+
+impl Crl {
+    /// As PEM: `crl.pem` of a Secret.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// As DER.
+    pub fn der(&self) -> &CertificateRevocationListDer<'static> {
+        &self.der
+    }
+}
+
+fn revocation_list<'a>(
+    issuer: &Issuer<'_, &KeyPair>,
+    revoked: impl IntoIterator<Item = &'a Leaf>,
+    next_update: SystemTime,
+) -> Crl {
+    let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = |time: SystemTime| rcgen::date_time_ymd(1970, 1, 1) + since_epoch(time);
+    let this_update = SystemTime::now() - 2 * DAY;
+    let revoked_certs = revoked.into_iter().map(|leaf| RevokedCertParams {
+        serial_number: leaf.serial(),
+        revocation_time: at(this_update),
+        reason_code: Some(RevocationReason::KeyCompromise),
+        invalidity_date: None,
+    });
+    let list = CertificateRevocationListParams {
+        this_update: at(this_update),
+        next_update: at(next_update),
+        // Seconds grow, and that is all a list's number must do.
+        crl_number: SerialNumber::from(since_epoch(SystemTime::now()).as_secs()),
+        issuing_distribution_point: None,
+        revoked_certs: revoked_certs.collect(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    let list = list.signed_by(issuer).expect("an authority may sign lists");
+    Crl { pem: list.pem().expect("a list can be written as PEM"), der: list.der().clone() }
 }

@@ -21,8 +21,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::{Mutex, watch};
 use tokio::task::AbortHandle;
 
-use super::dial::{Dialed, dial};
 use super::request::Parts;
+use super::wire::{Dialed, dial};
 use super::{Answer, Client, Failure, Protocol, Request, Timings};
 
 type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;

@@ -1,13 +1,15 @@
-//! Bytes and datagrams: for TCP routes, for requests that no well-behaved client would write, for UDP.
+//! The way to a server: TCP from the wanted address, the preamble, TLS; and bytes and datagrams over it, for TCP
+//! routes, for requests that no well-behaved client would write, for UDP.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use echo::TlsSeen;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio_rustls::TlsConnector;
 
-use super::dial::{Dialed, Stream, dial};
 use super::{Client, Failure, failure};
 
 /// An open connection of bytes, over TLS when its client speaks TLS.
@@ -100,4 +102,49 @@ pub(super) async fn datagram(client: &Client, datagram: &[u8]) -> Result<Vec<u8>
     let n = socket.recv(&mut buffer).await?;
     buffer.truncate(n);
     Ok(buffer)
+}
+
+/// What bytes go over, plain or not.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A connection that is open.
+pub(super) struct Dialed {
+    pub stream: Box<dyn Stream>,
+    pub tls: Option<TlsSeen>,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub connect: Duration,
+    pub handshake: Duration,
+}
+
+pub(super) async fn dial(client: &Client) -> Result<Dialed, Failure> {
+    let addr = client.addr;
+    let start = Instant::now();
+    let connected = tcp(client).await.and_then(|stream| Ok((stream.local_addr()?, stream)));
+    let (local, mut stream) = connected.map_err(|source| Failure::Connect { addr, source })?;
+    let connect = start.elapsed();
+    stream.write_all(&client.preamble).await?;
+    let Some(tls) = &client.tls else {
+        let handshake = Duration::ZERO;
+        return Ok(Dialed { stream: Box::new(stream), tls: None, local, remote: addr, connect, handshake });
+    };
+    let failed = |source| Failure::Tls { addr, source };
+    let name = tls.server_name(&client.host).map_err(|e| failed(io::Error::other(e)))?;
+    let config = tls.config(client.protocol).map_err(|e| failed(io::Error::other(e)))?;
+    let sni = (!tls.hide_sni).then(|| name.to_str().into_owned());
+    let start = Instant::now();
+    let session = TlsConnector::from(config).connect(name, stream).await.map_err(failed)?;
+    let handshake = start.elapsed();
+    let tls = Some(TlsSeen { sni, ..TlsSeen::of(session.get_ref().1) });
+    Ok(Dialed { stream: Box::new(session), tls, local, remote: addr, connect, handshake })
+}
+
+async fn tcp(client: &Client) -> io::Result<TcpStream> {
+    let socket = if client.addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(ip) = client.from {
+        socket.bind((ip, 0).into())?;
+    }
+    socket.set_nodelay(true)?;
+    socket.connect(client.addr).await
 }

@@ -1,4 +1,5 @@
-//! Who has which address in a cluster.
+//! Who has which address in a cluster, and the lan that they are on: a bridge in the network of the test process, with the
+//! ways to all that is on the nodes.
 //!
 //! In: the cluster's number in this process, 0 to 7. Out: every address and range of it, so that clusters of one
 //! process never meet and a reader finds the whole plan in one place:
@@ -15,6 +16,9 @@
 use std::net::Ipv4Addr;
 
 use parking_lot::Mutex;
+
+use super::{Error, shell};
+use crate::StateDir;
 
 /// How many clusters one process may have at once.
 pub(super) const MOST: u8 = 8;
@@ -115,5 +119,44 @@ impl Addresses {
 impl Drop for Addresses {
     fn drop(&mut self) {
         TAKEN.lock()[usize::from(self.number)] = false;
+    }
+}
+
+/// The bridge; it goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    name: String,
+}
+
+impl Bridge {
+    /// Services are reached through the first node: its kube-proxy knows them. Connections to a load balancer address
+    /// spread over the nodes by port, as those of different clients would.
+    pub(super) async fn create(addresses: &Addresses, state: &StateDir) -> Result<Bridge, Error> {
+        let bridge = Bridge { name: format!("bed{}", addresses.number()) };
+        let script = format!(
+            "ip link add {name} type bridge
+             ip addr add {own}/24 dev {name}
+             ip link set {name} up
+             ip route add {services} via {first}
+             echo 1 >/proc/sys/net/ipv4/ip_forward
+             echo 1 >/proc/sys/net/ipv4/fib_multipath_hash_policy",
+            name = bridge.name,
+            own = addresses.control_plane(),
+            services = addresses.services(),
+            first = addresses.node(0),
+        );
+        shell("bridge", script, state).await?;
+        Ok(bridge)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        // It goes with the network of the test process at the latest.
+        let _ = std::process::Command::new("ip").args(["link", "del", &self.name]).output();
     }
 }

@@ -3,6 +3,7 @@
 //! In: a [`Config`]. Out: a [`Bed`], usable: nodes ready, names resolve. The API server takes longest to start, so all
 //! that does not need it happens meanwhile: nodes boot and get their images.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,12 +13,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::Api;
 
-use super::addresses::{self, Addresses};
-use super::bridge::Bridge;
+use super::addresses::{Addresses, Bridge};
 use super::cgroups::Cgroups;
 use super::load_balancer::{LoadBalancer, Pool};
 use super::node::{Node, Papers, Site};
-use super::{Config, Error, dns, pause, wait};
+use super::{Config, Error, addresses, run, wait};
 use crate::apiserver::Controllers;
 use crate::certs::Ca;
 use crate::image::{Image, ready};
@@ -49,14 +49,14 @@ impl Bed {
         let cgroups = Cgroups::create(&own_name(&addresses))?;
         let (count, tell) = (config.nodes.count(), config.tell);
         let bridge = Bridge::create(&addresses, &state).await?;
-        let pause = pause::program(&state);
+        let pause = pause_program(&state);
         let site = Site { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
         let dns_image = ready::coredns()?;
-        let dns = dns::objects(addresses.dns(), &dns_image);
+        let dns = dns_objects(addresses.dns(), &dns_image);
         let archives = AtomicUsize::new(0);
 
         let booting = async {
-            pause::compile(&state).await?;
+            compile_pause(&state).await?;
             let images = config.images.into_iter().chain([ready::pause(&pause)?, dns_image]);
             let archived = try_join_all(images.map(|image| archive(image, &state, &archives)));
             let booted = try_join_all((0..count).map(|number| Node::boot(number, &site)));
@@ -201,8 +201,26 @@ async fn until_usable(api: &ApiServer, nodes: &[Node], tell: fn(&str)) -> Result
         Ok(())
     };
     let account = wait::account(&client, "default", START);
-    let (namespace, name) = dns::DEPLOYMENT;
+    let (namespace, name) = DNS_DEPLOYMENT;
     let dns = wait::settled(Api::<Deployment>::namespaced(client.clone(), namespace), name, START);
     futures::try_join!(nodes, account, dns)?;
     Ok(())
+}
+
+/// Namespace and name of its Deployment.
+const DNS_DEPLOYMENT: (&str, &str) = ("kube-system", "coredns");
+
+fn dns_objects(address: Ipv4Addr, image: &Image) -> String {
+    let name = image.names().first().map(String::as_str).unwrap_or_default();
+    include_str!("dns.yaml").replace("{address}", &address.to_string()).replace("{image}", name)
+}
+
+/// Where the program stands once it is made.
+fn pause_program(state: &StateDir) -> PathBuf {
+    state.path().join("pause")
+}
+
+async fn compile_pause(state: &StateDir) -> Result<(), Error> {
+    let source = state.write("pause.c", include_str!("pause.c"))?;
+    run(Command::new("cc").arg("-O2").arg("-o").arg(pause_program(state)).arg(source), state).await
 }

@@ -12,10 +12,9 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 
-use super::Error;
 use super::addresses::Addresses;
 use super::bed::node_name;
-use super::run::{run, shell};
+use super::{Error, run, shell};
 use crate::process::Process;
 use crate::{Command, StateDir};
 

@@ -1,10 +1,16 @@
-//! What can be chosen about an Envoy before it starts.
+//! What an Envoy is started with: what can be chosen about it, and its bootstrap.
+//!
+//! A bootstrap comes as JSON or YAML text and gets an admin interface; one that has one keeps it, whatever its form,
+//! and where it listens in the end Envoy tells by itself.
 
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::admin::Admin;
-use super::{Bootstrap, Envoy, Error, START};
+use super::{Envoy, Error, START};
+use crate::net::Net;
 use crate::process::Command;
 use crate::state::StateDir;
 
@@ -111,5 +117,58 @@ impl Config {
     fn command(&self, bootstrap: &Path) -> Result<Command, Error> {
         let command = Command::new(parts::program("envoy")?).name(&self.name);
         Ok(command.arg("--config-path").arg(bootstrap).args(["--log-level", &self.log_level]))
+    }
+}
+
+/// A bootstrap.
+#[derive(Clone, Debug)]
+pub enum Bootstrap {
+    /// As JSON.
+    Value(Value),
+    /// As YAML or JSON text.
+    Text(String),
+}
+
+impl From<Value> for Bootstrap {
+    fn from(value: Value) -> Bootstrap {
+        Bootstrap::Value(value)
+    }
+}
+
+impl From<&Value> for Bootstrap {
+    fn from(value: &Value) -> Bootstrap {
+        Bootstrap::Value(value.clone())
+    }
+}
+
+impl From<String> for Bootstrap {
+    fn from(text: String) -> Bootstrap {
+        Bootstrap::Text(text)
+    }
+}
+
+impl From<&str> for Bootstrap {
+    fn from(text: &str) -> Bootstrap {
+        Bootstrap::Text(text.to_owned())
+    }
+}
+
+impl Bootstrap {
+    /// With an admin interface and a node, which Envoy wants once anything comes by xDS.
+    pub(super) fn complete(self, name: &str) -> Result<Value, Error> {
+        let mut value = match self {
+            Bootstrap::Value(value) => value,
+            Bootstrap::Text(text) => {
+                serde_saphyr::from_str(&text).map_err(|error| Error::Bootstrap(error.to_string()))?
+            }
+        };
+        let fields = value.as_object_mut().ok_or_else(|| Error::Bootstrap("not an object".to_owned()))?;
+        if !fields.contains_key("admin") {
+            let address = Net::here()?.address();
+            let socket = json!({ "address": address, "port_value": 9901 });
+            fields.insert("admin".to_owned(), json!({ "address": { "socket_address": socket } }));
+        }
+        fields.entry("node").or_insert_with(|| json!({ "id": name, "cluster": "testbed" }));
+        Ok(value)
     }
 }

@@ -76,12 +76,9 @@ fn the_output_of_ldd_is_understood() {
     let program = Path::new("/bin/thing");
     let output =
         "\tlinux-vdso.so.1 (0x00007fff)\n\tlibz.so.1 => /usr/lib/libz.so.1 (0x00007f)\n\t/lib64/ld.so.2 (0x7f)\n";
-    assert_eq!(
-        libraries::parse(program, output).unwrap(),
-        [PathBuf::from("/usr/lib/libz.so.1"), "/lib64/ld.so.2".into()]
-    );
-    assert!(libraries::parse(program, "\tstatically linked\n").unwrap().is_empty());
-    let error = libraries::parse(program, "\tlibodd.so.3 => not found\n").unwrap_err().to_string();
+    assert_eq!(parse_ldd(program, output).unwrap(), [PathBuf::from("/usr/lib/libz.so.1"), "/lib64/ld.so.2".into()]);
+    assert!(parse_ldd(program, "\tstatically linked\n").unwrap().is_empty());
+    let error = parse_ldd(program, "\tlibodd.so.3 => not found\n").unwrap_err().to_string();
     assert_eq!(error, "/bin/thing needs libodd.so.3, which this machine does not have");
 }
 

@@ -1,17 +1,18 @@
 //! The log of a process: a file that the process writes to directly, and that can be awaited.
 //!
 //! In: the file's path. Out: its tail, or the first line that contains a text. Waiting is by inotify on the file, so it
-//! costs nothing and is over the moment the line is written.
+//! costs nothing and is over the moment the line is written; the end of a process, a pidfd, is awaited the same way.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::inotify;
-
-use super::readable::Readable;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// How much of a log an error shows.
 const TAIL_LINES: usize = 30;
@@ -88,5 +89,30 @@ impl Log {
             file.read_to_end(&mut bytes)
         });
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// A descriptor registered with the runtime that is current when it is made.
+pub struct Readable(AsyncFd<OwnedFd>);
+
+impl Readable {
+    /// Registers a descriptor.
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for types that may swap their descriptor; an OwnedFd cannot"
+    )]
+    pub fn new(fd: OwnedFd) -> io::Result<Readable> {
+        AsyncFd::with_interest(fd, Interest::READABLE).map(Readable)
+    }
+
+    /// Waits until it can be read, then runs `look`, again and again until that gives a value.
+    pub async fn until<T>(&self, mut look: impl FnMut(&OwnedFd) -> io::Result<Option<T>>) -> io::Result<T> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            if let Some(value) = look(ready.get_inner())? {
+                return Ok(value);
+            }
+            ready.clear_ready();
+        }
     }
 }

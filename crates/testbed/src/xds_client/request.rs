@@ -2,8 +2,11 @@
 //!
 //! In: subscriptions, responses, answers. Out: encoded requests in the order in which they go out, each with the kind whose
 //! stream it belongs to. Delta and state of the world differ only here.
+//!
+//! What a client tells on a new stream that it already has ([`Known`]) is encoded once: messages of protobuf may be
+//! concatenated, so thousands of clients send one shared copy behind their own few bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use envoy_api::Message;
@@ -11,9 +14,8 @@ use envoy_api::envoy::config::core::v3::Node;
 use envoy_api::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use envoy_api::google::rpc::Status;
 
-use super::known::Known;
 use super::state::Of;
-use super::{Kind, Response};
+use super::{Kind, Response, State};
 
 /// How a client speaks.
 #[derive(Clone, Debug)]
@@ -109,5 +111,25 @@ impl Said {
             ..Default::default()
         };
         request.encode_to_vec().into()
+    }
+}
+
+/// Names and versions by kind; cheap to copy.
+#[derive(Clone, Debug, Default)]
+pub struct Known(BTreeMap<Kind, Bytes>);
+
+impl Known {
+    pub(super) fn of(state: &State) -> Known {
+        let versions = |of: &super::state::Of| {
+            let initial_resource_versions =
+                of.held.iter().map(|(name, held)| (name.clone(), held.version.clone())).collect();
+            let part = DeltaDiscoveryRequest { initial_resource_versions, ..Default::default() };
+            Bytes::from(part.encode_to_vec())
+        };
+        Known(state.kinds.iter().map(|(kind, of)| (*kind, versions(of))).collect())
+    }
+
+    pub(super) fn part(&self, kind: Kind) -> Bytes {
+        self.0.get(&kind).cloned().unwrap_or_default()
     }
 }
