@@ -10,15 +10,11 @@ pub mod clients;
 pub mod cookies;
 pub mod headers;
 pub mod health;
-pub mod internal_redirect;
 pub mod limit;
 pub mod redirect;
-pub mod respond;
 pub mod retry;
 pub mod rewrite;
 pub mod service;
-pub mod timeout;
-pub mod validation;
 
 use crate::{HttpProxyView, No, Work, condition::Scope};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
@@ -115,10 +111,10 @@ fn done(
             forward(work, place, route, path, host, &policy.cookies)
         }
         (false, Ok(Some(policy)), Ok(None)) => {
-            redirect::action(policy, &place.field).map(Action::Redirect).map_err(|no| vec![no])
+            redirect::redirect(policy, &place.field).map(Action::Redirect).map_err(|no| vec![no])
         }
         (false, Ok(None), Ok(Some(policy))) => {
-            respond::action(policy, &place.field).map(Action::Respond).map_err(|no| vec![no])
+            redirect::respond(policy, &place.field).map(Action::Respond).map_err(|no| vec![no])
         }
         _ => {
             let why = "exactly one of services, requestRedirectPolicy and directResponsePolicy must be there";
@@ -157,7 +153,7 @@ fn forward(
     let mut gather = |found: Result<(), No>| nos.extend(found.err());
     gather(route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(No::from));
     let mut idle_connection = Timeout::Default;
-    gather(timeout::policy(&route.timeout_policy, &place.field).map(|times| {
+    gather(retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
         (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
     }));
     // A WebSocket lives as long as both sides want, unless somebody said otherwise.
@@ -165,11 +161,11 @@ fn forward(
         forward.timeout = Timeout::Infinite;
     }
     let mut notes = Vec::new();
-    gather(retry::policy(&route.retry_policy, &place.field, &mut notes).map(|retry| forward.retry = retry));
+    gather(retry::retry_policy(&route.retry_policy, &place.field, &mut notes).map(|retry| forward.retry = retry));
     gather(rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path));
     let mut health = None;
     gather(health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
-    let redirect = internal_redirect::policy(&route.internal_redirect_policy, &place.field);
+    let redirect = retry::internal_redirect(&route.internal_redirect_policy, &place.field);
     gather(redirect.map(|found| forward.internal_redirect = found));
     let mut balance = Default::default();
     gather(

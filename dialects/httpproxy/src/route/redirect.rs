@@ -1,14 +1,14 @@
-//! The client is sent elsewhere.
+//! Answers of the proxy's own: the client is sent elsewhere, or told something.
 
 use crate::No;
-use kinds::http_proxy::route::RequestRedirectPolicy;
+use kinds::http_proxy::route::{DirectResponsePolicy, RequestRedirectPolicy};
 use model::{
     Code, FieldPath, Fqdn,
-    route::{Path, Redirect, RedirectPath, Scheme},
+    route::{Path, Redirect, RedirectPath, Respond, Scheme, action::LONGEST_BODY},
 };
 
-/// Reads the policy.
-pub(crate) fn action(policy: &RequestRedirectPolicy, field: &FieldPath) -> Result<Redirect, No> {
+/// The client is sent elsewhere.
+pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Result<Redirect, No> {
     let field = field.field("requestRedirectPolicy");
     let no = |name: &str, why: String| No::new(Code::ProxyRedirect, field.field(name), why);
     let scheme = match policy.scheme.as_deref() {
@@ -33,4 +33,17 @@ pub(crate) fn action(policy: &RequestRedirectPolicy, field: &FieldPath) -> Resul
         (None, None) => None,
     };
     Ok(Redirect { scheme, host, port, path, status })
+}
+
+/// The proxy answers by itself.
+pub(crate) fn respond(policy: &DirectResponsePolicy, field: &FieldPath) -> Result<Respond, No> {
+    let field = field.field("directResponsePolicy");
+    let no = |name: &str, why: String| No::new(Code::ProxyDirectResponse, field.field(name), why);
+    let status = u16::try_from(policy.status_code).ok().filter(|status| (200..600).contains(status));
+    let status = status.ok_or_else(|| no("statusCode", format!("{} is not from 200 to 599", policy.status_code)))?;
+    let body = policy.body.as_deref().unwrap_or_default();
+    if body.len() > LONGEST_BODY {
+        return Err(no("body", format!("the body has {} bytes; {LONGEST_BODY} is the limit", body.len())));
+    }
+    Ok(Respond { status, body: body.into() })
 }

@@ -1,14 +1,21 @@
-//! When a request is tried again.
+//! How long a request may take, and when it is tried again: after a failure, or because the backend sent a redirect
+//! that the proxy follows itself.
 
 use crate::{No, route::said};
-use kinds::{Checked, http_proxy};
+use kinds::{
+    Checked,
+    http_proxy::{
+        self,
+        route::{self as kind, TimeoutPolicy},
+    },
+};
 use model::{
     Code, FieldPath, Timeout,
-    route::{RetryPolicy, action::RetryOn},
+    route::{CrossScheme, InternalRedirect, RetryPolicy, action::RetryOn},
 };
 
 /// Reads the policy. A count of −1 is "never"; 0 and nothing are "once".
-pub(crate) fn policy(
+pub(crate) fn retry_policy(
     policy: &Checked<Option<Box<http_proxy::route::RetryPolicy>>>,
     field: &FieldPath,
     notes: &mut Vec<No>,
@@ -44,4 +51,61 @@ pub(crate) fn policy(
         notes.push(No::new(Code::ProxyIgnored, field.field("retriableStatusCodes"), why));
     }
     Ok(count.map(|count| RetryPolicy { on, count, per_try, status_codes }))
+}
+
+/// Which redirects of a backend the proxy follows itself.
+pub(crate) fn internal_redirect(
+    policy: &Checked<Option<Box<kind::InternalRedirectPolicy>>>,
+    field: &FieldPath,
+) -> Result<Option<InternalRedirect>, No> {
+    let Some(policy) = said(policy)? else { return Ok(None) };
+    let field = field.field("internalRedirectPolicy");
+    let no = |name: &str, why: String| No::new(Code::ProxyInternalRedirect, field.field(name), why);
+    let most = policy.max_internal_redirects.map(|most| u32::try_from(most).map_err(|_| most)).transpose();
+    let most = most.map_err(|most| no("maxInternalRedirects", format!("{most} is not a number from 0")))?;
+    let mut statuses = Vec::new();
+    for &code in &policy.redirect_response_codes {
+        match code {
+            301 | 302 | 303 | 307 | 308 => statuses.push(code as u32),
+            other => {
+                let why = format!("{other} is not one of 301, 302, 303, 307 and 308");
+                return Err(no("redirectResponseCodes", why));
+            }
+        }
+    }
+    statuses.sort_unstable();
+    statuses.dedup();
+    let cross_scheme = match &policy.allow_cross_scheme_redirect {
+        None | Some(kind::CrossScheme::Never) => CrossScheme::Never,
+        Some(kind::CrossScheme::Always) => CrossScheme::Always,
+        Some(kind::CrossScheme::SafeOnly) => CrossScheme::SafeOnly,
+        Some(kind::CrossScheme::Unknown(word)) => {
+            let why = format!("`{word}` is not one of Always, Never and SafeOnly");
+            return Err(no("allowCrossSchemeRedirect", why));
+        }
+    };
+    Ok(Some(InternalRedirect { most, statuses, cross_scheme, no_repeats: policy.deny_repeated_route_redirect }))
+}
+
+/// The three spans.
+#[derive(Default)]
+pub(crate) struct Times {
+    pub response: Timeout,
+    pub idle: Timeout,
+    pub idle_connection: Timeout,
+}
+
+/// How long things may take.
+pub(crate) fn timeouts(policy: &Checked<Option<Box<TimeoutPolicy>>>, field: &FieldPath) -> Result<Times, No> {
+    let Some(policy) = said(policy)? else { return Ok(Times::default()) };
+    let field = field.field("timeoutPolicy");
+    let read = |name: &str, text: &Option<Box<str>>| {
+        Timeout::parse(text.as_deref().unwrap_or_default())
+            .map_err(|error| No::new(Code::ProxyTimeout, field.field(name), error.to_string()))
+    };
+    Ok(Times {
+        response: read("response", &policy.response)?,
+        idle: read("idle", &policy.idle)?,
+        idle_connection: read("idleConnection", &policy.idle_connection)?,
+    })
 }
