@@ -10,8 +10,6 @@ mod delegation;
 mod http_proxy;
 mod schema;
 mod status;
-#[cfg(test)]
-mod tests;
 mod yaml;
 
 use std::path::PathBuf;
@@ -95,4 +93,161 @@ fn crd(group: &str, names: &Names, schema: Value, columns: Value) -> Value {
             "versions": [version],
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Our CRDs beside Contour's, and beside our own types.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Rules of Contour's CRD that ours has in another form, with the reason: the end of the path, the rule, why.
+    const EXCEPTIONS: &[(&str, &str, &str)] = &[
+        (".port", "exclusiveMaximum", "maximum 65535 is the same for whole numbers"),
+        (".port", "maximum", "maximum 65535 is the same for whole numbers"),
+        ("cookieRewritePolicies[].name", "pattern", "the same characters, as a range"),
+        ("pathRewrite.value", "pattern", "the same characters, as a range"),
+        ("jwtProviders[]", "required", "keys may also come from a Secret: a rule asks for exactly one of the two"),
+    ];
+
+    /// Every schema of a tree by its path, with its rules.
+    fn walk(schema: &Value, path: String, into: &mut BTreeMap<String, BTreeMap<String, Value>>) {
+        let map = schema.as_object().unwrap();
+        let below = ["properties", "items", "additionalProperties", "description"];
+        let rules = map.iter().filter(|(rule, _)| !below.contains(&rule.as_str()));
+        into.insert(path.clone(), rules.map(|(rule, value)| (rule.clone(), value.clone())).collect());
+        for (name, field) in map.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            walk(field, format!("{path}.{name}"), into);
+        }
+        if let Some(items) = map.get("items") {
+            walk(items, format!("{path}[]"), into);
+        }
+        if let Some(values) = map.get("additionalProperties") {
+            walk(values, format!("{path}{{}}"), into);
+        }
+    }
+
+    fn version(crd: &Value) -> &Value {
+        &crd["spec"]["versions"][0]
+    }
+
+    fn schemas(crd: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
+        let mut into = BTreeMap::new();
+        walk(&version(crd)["schema"]["openAPIV3Schema"], String::new(), &mut into);
+        into
+    }
+
+    /// Contour's CRD of a kind, from its package.
+    fn theirs(kind: &str) -> Value {
+        let folder = parts::folder("contour-crds").unwrap();
+        let text = std::fs::read_to_string(folder.join("01-crds.yaml")).unwrap();
+        let documents = text.split("\n---\n").filter(|document| document.contains(&format!("kind: {kind}\n")));
+        let document = documents.last().unwrap_or_else(|| panic!("no CRD of {kind}"));
+        serde_saphyr::from_str(document).unwrap()
+    }
+
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Array(items) => {
+                let mut items = items.clone();
+                items.sort_by_key(Value::to_string);
+                Value::Array(items)
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn compare(ours: &Value, theirs: &Value) {
+        let mut missing = Vec::new();
+        let own = schemas(ours);
+        for (path, rules) in schemas(theirs) {
+            let Some(here) = own.get(&path) else {
+                missing.push(format!("{path}: there is no such field"));
+                continue;
+            };
+            for (rule, value) in rules {
+                let excepted = EXCEPTIONS.iter().any(|(end, name, _)| path.ends_with(end) && *name == rule);
+                // CEL rules of ours may stand beside theirs.
+                let holds = match (rule.as_str(), here.get(&rule)) {
+                    ("x-kubernetes-validations", Some(Value::Array(list))) => {
+                        value.as_array().unwrap().iter().all(|one| list.iter().any(|own| own["rule"] == one["rule"]))
+                    }
+                    (_, found) => found.map(sorted) == Some(sorted(&value)),
+                };
+                if !holds && !excepted {
+                    missing.push(format!("{path}: {rule} is {value}, here {:?}", here.get(&rule)));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{} differences:\n{}", missing.len(), missing.join("\n"));
+        for field in ["kind", "listKind", "plural", "singular", "shortNames"] {
+            assert_eq!(ours["spec"]["names"][field], theirs["spec"]["names"][field]);
+        }
+        let columns = |crd: &Value| -> Vec<(Value, Value)> {
+            let columns = version(crd)["additionalPrinterColumns"].as_array().cloned().unwrap_or_default();
+            columns.iter().map(|column| (column["name"].clone(), column["jsonPath"].clone())).collect()
+        };
+        assert_eq!(columns(ours), columns(theirs));
+        assert_eq!(version(ours)["subresources"], version(theirs)["subresources"]);
+    }
+
+    #[test]
+    fn every_field_and_rule_of_contour_is_there() {
+        compare(&http_proxy::crd("projectcontour.io"), &theirs("HTTPProxy"));
+        compare(&delegation::crd("projectcontour.io"), &theirs("TLSCertificateDelegation"));
+    }
+
+    #[test]
+    fn every_exception_is_still_one() {
+        let fields = schemas(&theirs("HTTPProxy"));
+        for (end, rule, why) in EXCEPTIONS {
+            let found = fields.iter().any(|(path, rules)| path.ends_with(end) && rules.contains_key(*rule));
+            assert!(found, "{end} has no {rule} any more ({why})");
+        }
+    }
+
+    #[test]
+    fn the_files_are_what_the_description_says() {
+        run(true).unwrap();
+    }
+
+    #[test]
+    fn the_two_groups_have_one_schema() {
+        let [contour, sesame] = GROUPS.map(http_proxy::crd);
+        assert_eq!(version(&contour), version(&sesame));
+    }
+
+    /// A value for each field of a schema.
+    fn filled(schema: &Value) -> Value {
+        if let Some(words) = schema["enum"].as_array() {
+            return words[0].clone();
+        }
+        match schema["type"].as_str().unwrap() {
+            "string" => json!("1s"),
+            "boolean" => json!(true),
+            "integer" => json!(1),
+            "array" => json!([filled(&schema["items"])]),
+            _ => match (schema["properties"].as_object(), schema.get("additionalProperties")) {
+                (Some(fields), _) => fields.iter().map(|(name, field)| (name.clone(), filled(field))).collect(),
+                (None, Some(values)) => json!({ "key": filled(values) }),
+                (None, None) => json!({}),
+            },
+        }
+    }
+
+    #[test]
+    fn every_field_is_one_that_we_read() {
+        for (crd, kind) in [
+            (http_proxy::crd("projectsesame.io"), kinds::Kind::HttpProxy(kinds::Vendor::Sesame)),
+            (delegation::crd("projectsesame.io"), kinds::Kind::TlsCertificateDelegation(kinds::Vendor::Sesame)),
+        ] {
+            let mut object = json!({ "metadata": { "name": "all" } });
+            object["spec"] = filled(&version(&crd)["schema"]["openAPIV3Schema"]["properties"]["spec"]);
+            let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
+            assert_eq!((decoded.faults, decoded.unknown), (Vec::new(), Vec::new()));
+        }
+    }
 }

@@ -3,13 +3,11 @@
 //! An annotation that protects and cannot be read fails closed: a redirect to HTTPS that is not `true` or `false`
 //! redirects, a lowest TLS version that is none is the highest one. The rest keeps its default. All are told.
 
-mod retry;
-
 use crate::Settings;
 use kinds::{Fault, Meta};
 use model::{
     Code, FieldPath, ObjectRef, Timeout, Verdict,
-    route::RetryPolicy,
+    route::{RetryPolicy, action::RetryOn},
     tls::{TlsVersion, TlsVersions},
 };
 use resolve::annotation::{self, Found};
@@ -64,7 +62,7 @@ impl Annotations {
                 .timeout("response-timeout")
                 .or_else(|| reader.timeout("request-timeout"))
                 .unwrap_or_default(),
-            retry: retry::policy(&mut reader),
+            retry: retry_policy(&mut reader),
             tls_versions: reader.tls_versions(settings.tls),
             tls_cert_namespace: reader.get("tls-cert-namespace").map(|found| found.value.into()),
             websocket_paths: reader.get("websocket-routes").map_or_else(Vec::new, |found| {
@@ -164,6 +162,39 @@ impl<'a> Reader<'a> {
                 let why = format!("`{name}` has no effect on an Ingress");
                 self.verdicts.push(Verdict::new(Code::AnnotationUnknown, origin, why));
             }
+        }
+    }
+}
+
+/// The policy, where `retry-on` asks for one. `num-retries` of -1 means none; 0, as when it is absent, means one.
+fn retry_policy(reader: &mut Reader<'_>) -> Option<RetryPolicy> {
+    let found = reader.get("retry-on")?;
+    let mut on = Vec::new();
+    for word in found.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        match RetryOn::ALL.iter().find(|on| on.word() == word) {
+            Some(&known) => on.push(known),
+            None => reader.wrong(&found.name, format!("`{word}` is not a condition for a retry")),
+        }
+    }
+    let count = retry_count(reader);
+    let per_try = reader.timeout("per-try-timeout").unwrap_or_default();
+    if on.is_empty() {
+        return None;
+    }
+    on.sort_unstable();
+    on.dedup();
+    Some(RetryPolicy { on, count, per_try, status_codes: Vec::new() })
+}
+
+fn retry_count(reader: &mut Reader<'_>) -> u32 {
+    let Some(found) = reader.get("num-retries") else { return 1 };
+    match found.value.trim().parse::<i64>() {
+        Ok(-1) => 0,
+        Ok(0) => 1,
+        Ok(count) if (1..=i64::from(u32::MAX)).contains(&count) => u32::try_from(count).unwrap_or(u32::MAX),
+        _ => {
+            reader.wrong(&found.name, format!("`{}` is not -1, 0 or a number of retries", found.value));
+            1
         }
     }
 }

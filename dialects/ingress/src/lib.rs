@@ -4,16 +4,12 @@
 //! regex, that path; a missing Service makes that path answer 503, so that a client sees an outage and not a page that
 //! never was; a broken Secret takes the TLS of its hosts and nothing else. Each is told with a code and its field.
 //!
-//! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`], [`path`],
-//! [`backend`], [`tls`].
+//! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`] (paths and
+//! what is behind them), [`tls`].
 
 pub mod annotations;
-pub mod backend;
 pub mod class;
-pub mod path;
 pub mod rules;
-#[cfg(test)]
-mod tests;
 pub mod tls;
 
 use annotations::Annotations;
@@ -98,3 +94,6 @@ impl Context<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,14 @@
-//! The routes of an Ingress: for each path, in the clear and under TLS.
+//! The routes of an Ingress: for each path, its type and its text, and what is behind it, a Service's port or the reason why
+//! there is nothing; in the clear and under TLS.
 
-use crate::{Context, backend, path};
-use kinds::ingress::{Backend, HttpPath};
+use crate::Context;
+use kinds::ingress::{Backend, HttpPath, PathType, ServiceBackendPort};
 use model::{
-    ClusterId, Code, FieldPath, Host, ListenerId, Route, Timeout, Verdict,
+    ClusterId, Code, FieldPath, Host, ListenerId, Regex, Route, Timeout, Verdict,
     route::{ACME, Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
     unit::{RoutePiece, TlsPiece},
 };
-use resolve::View;
+use resolve::{No, PortRef, View};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// The routes of all rules, and those of the default backend, which takes what no rule of this object takes, on every
@@ -24,9 +25,9 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[Tls
         for (at, path) in rule.http.paths.good() {
             let field = field.field("http").field("paths").index(at);
             index += 1;
-            if let Some(found) = path::path_match(context, path, &field) {
+            if let Some(found) = path_match(context, path, &field) {
                 let found = Match { path: found, index, implied: false };
-                let cluster = backend::cluster(context, view, path.backend.as_ref(), &field.field("backend"));
+                let cluster = cluster(context, view, path.backend.as_ref(), &field.field("backend"));
                 let websocket = is_websocket(context, path);
                 pieces.extend(routes(context, &host, found, cluster, websocket, &field));
             }
@@ -34,7 +35,7 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[Tls
     }
     if let Ok(Some(default)) = object.spec.default_backend.get() {
         let field = FieldPath::from("spec.defaultBackend");
-        let cluster = backend::cluster(context, view, Some(default as &Backend), &field);
+        let cluster = cluster(context, view, Some(default as &Backend), &field);
         hosts.insert(Host::Any);
         hosts.extend(tls.iter().map(|piece| piece.host.clone()));
         for host in &hosts {
@@ -146,5 +147,78 @@ fn warn_about_the_whole(context: &mut Context<'_>, pieces: &[RoutePiece], tls: &
         let field = FieldPath::annotation(crate::annotations::FORCE_HTTPS);
         let why = "clients are sent to HTTPS, but no host of this Ingress has TLS here";
         context.verdicts.push(Verdict::new(Code::RedirectWithoutTls, context.subject.at(field), why));
+    }
+}
+
+/// What makes a path of no particular type a regular expression, as Contour decides it, and with the characters that
+/// cannot stand in a path but are common in patterns.
+const REGEX: &[char] = &['^', '+', '*', '[', ']', '%', '$', '|', '\\', '{', '}'];
+
+/// The match; nothing, and a verdict, where the path cannot be matched.
+fn path_match(context: &mut Context<'_>, path: &HttpPath, field: &FieldPath) -> Option<PathMatch> {
+    let text = match path.path.as_deref() {
+        None | Some("") => "/",
+        Some(text) => text,
+    };
+    let found = match &path.path_type {
+        Some(PathType::Exact) => plain(text).map(PathMatch::Exact),
+        Some(PathType::Prefix) => plain(text).map(|path| PathMatch::below(&path)),
+        None | Some(PathType::ImplementationSpecific) if text.contains(REGEX) => {
+            Regex::parse(text).map(PathMatch::Regex).map_err(|error| (Code::IngressRegex, "path", error.to_string()))
+        }
+        None | Some(PathType::ImplementationSpecific) => plain(text).map(PathMatch::Prefix),
+        Some(PathType::Unknown(word)) => Err((Code::PathType, "pathType", format!("`{word}` is not a path type"))),
+    };
+    found
+        .map_err(|(code, name, why)| {
+            context.verdicts.push(Verdict::new(code, context.subject.at(field.field(name)), why))
+        })
+        .ok()
+}
+
+fn plain(text: &str) -> Result<Path, (Code, &'static str, String)> {
+    Path::parse(text).map_err(|error| (Code::IngressPath, "path", error.to_string()))
+}
+
+/// The cluster; nothing, and a verdict, where there is none.
+fn cluster(
+    context: &mut Context<'_>,
+    view: &mut impl View,
+    backend: Option<&Backend>,
+    field: &FieldPath,
+) -> Option<ClusterId> {
+    let found = match backend {
+        Some(Backend { service: Some(service), .. }) => {
+            let field = field.field("service");
+            port(&service.port).map_err(|no| no.at(&context.subject, field.field("port"))).and_then(|port| {
+                resolve::backend(view, &context.object.meta.namespace, &service.name, &port)
+                    .map_err(|no| no.at(&context.subject, field.field(part(&no))))
+            })
+        }
+        Some(Backend { resource: Some(resource), .. }) => {
+            let why = format!("{} `{}` cannot be a backend", resource.kind, resource.name);
+            Err(Verdict::new(Code::ResourceBackend, context.subject.at(field.field("resource")), why))
+        }
+        _ => Err(Verdict::new(Code::IngressBackendMissing, context.subject.at(field.clone()), "there is no backend")),
+    };
+    found.map_err(|verdict| context.verdicts.push(verdict)).ok()
+}
+
+/// Whether the name or the port of the Service is what is wrong.
+fn part(no: &No) -> &'static str {
+    match no.code {
+        Code::ServicePortNotFound | Code::ServicePortNotTcp => "port",
+        _ => "name",
+    }
+}
+
+fn port(port: &ServiceBackendPort) -> Result<PortRef, No> {
+    match (&port.name, port.number) {
+        (Some(name), None | Some(0)) => Ok(PortRef::Name(name.clone())),
+        (None, Some(number)) => u16::try_from(number)
+            .map(PortRef::Number)
+            .map_err(|_| No::new(Code::ServicePortNotFound, format!("{number} is not a port number"))),
+        (None, None) => Err(No::new(Code::ServicePortNotFound, "the port has neither a number nor a name")),
+        (Some(_), Some(_)) => Err(No::new(Code::ServicePortNotFound, "the port has both a number and a name")),
     }
 }

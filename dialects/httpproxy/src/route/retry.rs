@@ -2,13 +2,7 @@
 //! that the proxy follows itself.
 
 use crate::{No, route::said};
-use kinds::{
-    Checked,
-    http_proxy::{
-        self,
-        route::{self as kind, TimeoutPolicy},
-    },
-};
+use kinds::{Checked, http_proxy::route as kind};
 use model::{
     Code, FieldPath, Timeout,
     route::{CrossScheme, InternalRedirect, RetryPolicy, action::RetryOn},
@@ -16,7 +10,7 @@ use model::{
 
 /// Reads the policy. A count of −1 is "never"; 0 and nothing are "once".
 pub(crate) fn retry_policy(
-    policy: &Checked<Option<Box<http_proxy::route::RetryPolicy>>>,
+    policy: &Checked<Option<Box<kind::RetryPolicy>>>,
     field: &FieldPath,
     notes: &mut Vec<No>,
 ) -> Result<Option<RetryPolicy>, No> {
@@ -96,7 +90,7 @@ pub(crate) struct Times {
 }
 
 /// How long things may take.
-pub(crate) fn timeouts(policy: &Checked<Option<Box<TimeoutPolicy>>>, field: &FieldPath) -> Result<Times, No> {
+pub(crate) fn timeouts(policy: &Checked<Option<Box<kind::TimeoutPolicy>>>, field: &FieldPath) -> Result<Times, No> {
     let Some(policy) = said(policy)? else { return Ok(Times::default()) };
     let field = field.field("timeoutPolicy");
     let read = |name: &str, text: &Option<Box<str>>| {

@@ -1,4 +1,4 @@
-//! The backends of a route and their shares.
+//! The backends of a route and their shares, and whom to trust behind the TLS connection to one.
 //!
 //! A service that is not there, or of which something cannot be used, is left out and told; the others share what is
 //! left. Where none is left the route answers 503.
@@ -211,9 +211,9 @@ fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<
 }
 
 /// The longest name that a certificate can be asked for.
-const LONGEST: usize = 250;
+const LONGEST_SUBJECT: usize = 250;
 /// The most names.
-const MOST: usize = 8;
+const MOST_SUBJECTS: usize = 8;
 
 /// Reads the policy. Without TLS there is nobody to trust or not: that is told.
 pub(super) fn validation(
@@ -237,9 +237,12 @@ pub(super) fn validation(
         }
         names => names.iter().map(|name| &**name).collect(),
     };
-    let fits = |name: &&str| (1..=LONGEST).contains(&name.len()) && HeaderValue::parse(name).is_ok();
-    if names.len() > MOST || !names.iter().all(fits) {
-        return Err(no("subjectName", format!("there must be 1 to {MOST} names of 1 to {LONGEST} characters")));
+    let fits = |name: &&str| (1..=LONGEST_SUBJECT).contains(&name.len()) && HeaderValue::parse(name).is_ok();
+    if names.len() > MOST_SUBJECTS || !names.iter().all(fits) {
+        return Err(no(
+            "subjectName",
+            format!("there must be 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters"),
+        ));
     }
     let namespace = &place.object.meta.namespace;
     let ca = secret_id(namespace, &policy.ca_secret);
