@@ -1,7 +1,7 @@
 //! One HTTP connection, of any version: reads each request to its end and gives it to the answer that fits.
 //!
-//! Of a body the first part is kept and the rest counted. A WebSocket handshake goes to [`websocket`], a gRPC call to [`grpc`], everything else is told what it was
-//! ([`answer`]).
+//! Of a body the first part is kept and the rest counted. A WebSocket handshake goes to [`websocket`], a gRPC call to
+//! [`grpc`], everything else is told what it was ([`answer`]).
 
 mod answer;
 

@@ -108,7 +108,8 @@ fn unknown_field(
     UnknownField { path: path.into(), meant: suggest::nearest(name, candidates) }
 }
 
-/// The way from the root of an object to a value: kept as links on the stack, written out only when somebody asks, as `spec.rules[0].host` and `metadata.annotations["a.io/b"]`.
+/// The way from the root of an object to a value: kept as links on the stack, written out only when somebody asks, as
+/// `spec.rules[0].host` and `metadata.annotations["a.io/b"]`.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldPath<'p> {
     /// The object itself.

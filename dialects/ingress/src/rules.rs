@@ -1,5 +1,5 @@
-//! The routes of an Ingress: for each path, its type and its text, and what is behind it, a Service's port or the reason why
-//! there is nothing; in the clear and under TLS.
+//! The routes of an Ingress: for each path, its type and its text, and what is behind it, a Service's port or the reason
+//! why there is nothing; in the clear and under TLS.
 
 use crate::Context;
 use kinds::ingress::{Backend, HttpPath, PathType, ServiceBackendPort};

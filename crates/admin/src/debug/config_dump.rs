@@ -100,7 +100,7 @@ const SECRET: [&str; 6] =
 const REDACTED: &str = "[redacted]";
 
 /// Takes secrets out.
-pub(super) fn redact(value: &mut Value) {
+fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {

@@ -1,5 +1,5 @@
-//! The host of a root: its name, its certificate, what holds for all its routes, and where its connections go if they are
-//! passed on without being read.
+//! The host of a root: its name, its certificate, what holds for all its routes, and where its connections go if they
+//! are passed on without being read.
 
 use super::{
     Service,

@@ -1,7 +1,7 @@
 //! The life of one target: list it, watch it, and begin again when the watch cannot go on.
 //!
 //! In: pages and lines of JSON. Out: an [`Update`] for each list and for each handful of events that arrived together.
-//! The module above says what is promised; [`list`] and [`watch`] do the work, this is what holds them together.
+//! The module above says what is promised; [`list_watch`] does the work, this is what holds them together.
 
 mod list_watch;
 mod object;

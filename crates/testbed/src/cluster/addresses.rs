@@ -1,5 +1,5 @@
-//! Who has which address in a cluster, and the lan that they are on: a bridge in the network of the test process, with the
-//! ways to all that is on the nodes.
+//! Who has which address in a cluster, and the lan that they are on: a bridge in the network of the test process, with
+//! the ways to all that is on the nodes.
 //!
 //! In: the cluster's number in this process, 0 to 7. Out: every address and range of it, so that clusters of one
 //! process never meet and a reader finds the whole plan in one place:

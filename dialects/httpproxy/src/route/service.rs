@@ -216,7 +216,7 @@ const LONGEST_SUBJECT: usize = 250;
 const MOST_SUBJECTS: usize = 8;
 
 /// Reads the policy. Without TLS there is nobody to trust or not: that is told.
-pub(super) fn validation(
+fn validation(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     service: &Service,
