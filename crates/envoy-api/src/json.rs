@@ -11,7 +11,7 @@ use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageD
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::any::{Any, type_name};
+use crate::well_known::{Any, type_name};
 
 /// Why a message could not be turned into JSON, or JSON into a message.
 #[derive(Debug, Error)]

@@ -7,20 +7,18 @@
 //! encode to equal bytes: a resource's version is a hash of its bytes and must agree between replicas and rebuilds.
 //! The content of an [`Any`] is [`bytes::Bytes`], so one encoded resource is shared by every stream that sends it.
 
-mod any;
-mod convert;
 pub mod json;
+mod well_known;
+
+pub use generated::*;
+pub use prost::{Message, Name};
+pub use well_known::{Any, UnpackError, any, seconds, unpack};
 
 /// The generated modules; rustc's and clippy's opinions on their style are of no use to anybody.
 #[allow(missing_docs, clippy::all, rustdoc::all, reason = "generated code")]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/_includes.rs"));
 }
-
-pub use any::{Any, UnpackError, any, unpack};
-pub use convert::seconds;
-pub use generated::*;
-pub use prost::{Message, Name};
 
 /// The descriptors of every message in this crate, as an encoded `google.protobuf.FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
