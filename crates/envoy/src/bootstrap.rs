@@ -148,12 +148,12 @@ fn node_message(node: &Node) -> Option<core::Node> {
 
 /// Regular expressions are checked for size before they are sent; Envoy's own limit of 100 would refuse a route that
 /// people can write, so it only warns.
-const VALUES: [(&str, f64); 2] =
+const RUNTIME_VALUES: [(&str, f64); 2] =
     [("re2.max_program_size.error_level", 1_048_576.0), ("re2.max_program_size.warn_level", 1000.0)];
 
 /// Runtime values: ours, then the server's, then what an operator sets by hand through the admin interface.
 fn runtime_layers() -> LayeredRuntime {
-    let values = VALUES.map(|(key, value)| (key.to_owned(), Value { kind: Some(Kind::NumberValue(value)) }));
+    let values = RUNTIME_VALUES.map(|(key, value)| (key.to_owned(), Value { kind: Some(Kind::NumberValue(value)) }));
     LayeredRuntime {
         layers: vec![
             layer("static", runtime_layer::LayerSpecifier::StaticLayer(Struct { fields: values.into() })),
@@ -173,11 +173,11 @@ fn layer(name: &str, specifier: runtime_layer::LayerSpecifier) -> RuntimeLayer {
     RuntimeLayer { name: name.to_owned(), layer_specifier: Some(specifier) }
 }
 
-const HEAP: &str = "envoy.resource_monitors.fixed_heap";
-const CONNECTIONS: &str = "envoy.resource_monitors.global_downstream_max_connections";
+const HEAP_MONITOR: &str = "envoy.resource_monitors.fixed_heap";
+const CONNECTION_MONITOR: &str = "envoy.resource_monitors.global_downstream_max_connections";
 
 /// How often pressure is looked at.
-const REFRESH: Duration = Duration::from_millis(250);
+const PRESSURE_REFRESH: Duration = Duration::from_millis(250);
 
 /// Limits on the whole process; none unless set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,16 +189,17 @@ pub struct Overload {
 }
 
 fn overload_manager(limits: &Overload) -> Option<overload::OverloadManager> {
-    let mut manager = overload::OverloadManager { refresh_interval: Some(REFRESH.into()), ..Default::default() };
+    let mut manager =
+        overload::OverloadManager { refresh_interval: Some(PRESSURE_REFRESH.into()), ..Default::default() };
     if let Some(max_heap_size_bytes) = limits.max_heap {
         let heap = FixedHeapConfig { max_heap_size_bytes, ..Default::default() };
-        manager.resource_monitors.push(monitor(HEAP, &heap));
-        manager.actions.push(above("envoy.overload_actions.shrink_heap", HEAP, 0.95));
-        manager.actions.push(above("envoy.overload_actions.stop_accepting_requests", HEAP, 0.98));
+        manager.resource_monitors.push(monitor(HEAP_MONITOR, &heap));
+        manager.actions.push(above("envoy.overload_actions.shrink_heap", HEAP_MONITOR, 0.95));
+        manager.actions.push(above("envoy.overload_actions.stop_accepting_requests", HEAP_MONITOR, 0.98));
     }
     if let Some(limit) = limits.max_downstream_connections {
         let connections = DownstreamConnectionsConfig { max_active_downstream_connections: limit.into() };
-        manager.resource_monitors.push(monitor(CONNECTIONS, &connections));
+        manager.resource_monitors.push(monitor(CONNECTION_MONITOR, &connections));
     }
     (!manager.resource_monitors.is_empty()).then_some(manager)
 }

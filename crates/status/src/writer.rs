@@ -218,13 +218,13 @@ fn key(object: &ObjectRef) -> Option<ObjectKey> {
 
 /// What was written, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Request {
-    pub kind: &'static str,
+struct Request {
+    kind: &'static str,
     /// One word.
-    pub result: &'static str,
+    result: &'static str,
 }
 
-/// All of it.
+/// What the writer counts, under `sesame_status_` and `sesame_events_`.
 #[derive(Clone, Debug)]
 struct Metrics {
     writes: Family<Request, Counter>,

@@ -146,13 +146,13 @@ impl Cluster {
     }
 }
 
-/// Nothing that is run here takes more than a second on a quiet machine.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Nothing that [`run`] is given takes more than a second on a quiet machine.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a command to its end, which must be a good one.
 async fn run(command: Command, state: &StateDir) -> Result<(), Error> {
     let process = command.start_in(state)?;
-    let status = crate::within(format!("{} to end", process.name()), LIMIT, process.exited()).await??;
+    let status = crate::within(format!("{} to end", process.name()), RUN_LIMIT, process.exited()).await??;
     if status.success() {
         return Ok(());
     }

@@ -81,22 +81,6 @@ impl Envoy {
         Ok(self.process.stop(GRACE).await?)
     }
 
-    /// Kills it.
-    pub async fn kill(&self) -> Result<ExitStatus, Error> {
-        Ok(self.process.kill().await?)
-    }
-}
-
-/// A running Envoy is asked as its admin interface is.
-impl std::ops::Deref for Envoy {
-    type Target = Admin;
-
-    fn deref(&self) -> &Admin {
-        &self.admin
-    }
-}
-
-impl Envoy {
     /// Answers health checks with 503 from now on, and tells clients to go: connections are closed after their current
     /// request, over the drain time, and then the listeners close.
     pub async fn drain(&self) -> Result<(), Error> {
@@ -124,6 +108,20 @@ impl Envoy {
         // Those who stay to the end are cut off, as in a cluster.
         let _ = crate::eventually("all connections to be gone", limit, idle).await;
         self.stop().await
+    }
+
+    /// Kills it.
+    pub async fn kill(&self) -> Result<ExitStatus, Error> {
+        Ok(self.process.kill().await?)
+    }
+}
+
+/// A running Envoy is asked as its admin interface is.
+impl std::ops::Deref for Envoy {
+    type Target = Admin;
+
+    fn deref(&self) -> &Admin {
+        &self.admin
     }
 }
 

@@ -207,7 +207,7 @@ async fn until_usable(api: &ApiServer, nodes: &[Node], tell: fn(&str)) -> Result
     Ok(())
 }
 
-/// Namespace and name of its Deployment.
+/// Namespace and name of the DNS server's Deployment.
 const DNS_DEPLOYMENT: (&str, &str) = ("kube-system", "coredns");
 
 fn dns_objects(address: Ipv4Addr, image: &Image) -> String {
@@ -215,11 +215,12 @@ fn dns_objects(address: Ipv4Addr, image: &Image) -> String {
     include_str!("dns.yaml").replace("{address}", &address.to_string()).replace("{image}", name)
 }
 
-/// Where the program stands once it is made.
+/// The program that holds namespaces: process 1 of every pod's sandbox and of every node.
 fn pause_program(state: &StateDir) -> PathBuf {
     state.path().join("pause")
 }
 
+/// Makes it with the system's C compiler, in a tenth of a second.
 async fn compile_pause(state: &StateDir) -> Result<(), Error> {
     let source = state.write("pause.c", include_str!("pause.c"))?;
     run(Command::new("cc").arg("-O2").arg("-o").arg(pause_program(state)).arg(source), state).await

@@ -77,7 +77,7 @@ impl Config {
 /// For the first line of a test that needs a cluster: `if !cluster::available() { return }`. Without root, and without
 /// `SESAME_KUBECONFIG`, it says `skipped: needs root: TEST` on standard error; `cargo xtask test` counts these lines.
 pub fn available() -> bool {
-    if super::named_kubeconfig().is_some() || is_root() {
+    if named_kubeconfig().is_some() || is_root() {
         return true;
     }
     let thread = std::thread::current();
