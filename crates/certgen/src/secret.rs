@@ -79,7 +79,6 @@ mod tests {
 
     use super::*;
     use crate::issue::Request;
-    use crate::secret;
 
     fn certificates() -> Certificates {
         Certificates::issue(&Request {
@@ -132,7 +131,7 @@ mod tests {
         let certificates = certificates();
         for format in [Format::Compact, Format::Legacy] {
             let secrets = secrets(&certificates, "gateways", format, "");
-            let text = yaml::yaml(&secrets).unwrap();
+            let text = yaml(&secrets).unwrap();
             assert_eq!(text.matches("kind: Secret").count(), secrets.len(), "{text}");
             let read: Vec<Secret> =
                 text.split("---\n").skip(1).map(|document| serde_saphyr::from_str(document).unwrap()).collect();

@@ -22,7 +22,7 @@
 //! * **An API server that is away changes nothing.** Every task tries again with growing pauses; the first that gets
 //!   through wakes the others, so that all kinds catch up together.
 
-pub mod access;
+mod access;
 mod api;
 mod fetch;
 mod follow;

@@ -1,6 +1,6 @@
 //! What is done with a request.
 
-use super::{cookies, retry};
+use super::{cookies, headers_to_remove, headers_to_set, retry};
 use crate::name;
 use envoy_api::envoy::config::core::v3::{DataSource, RuntimeFractionalPercent, data_source};
 use envoy_api::envoy::config::route::v3::redirect_action::{
@@ -58,10 +58,10 @@ fn clusters(clusters: &[route::WeightedCluster]) -> ClusterSpecifier {
     let clusters = clusters.iter().map(|share| ClusterWeight {
         name: name::cluster(&share.cluster),
         weight: Some(share.weight.into()),
-        request_headers_to_add: route::headers_to_set(&share.request_headers),
-        request_headers_to_remove: route::headers_to_remove(&share.request_headers),
-        response_headers_to_add: route::headers_to_set(&share.response_headers),
-        response_headers_to_remove: route::headers_to_remove(&share.response_headers),
+        request_headers_to_add: headers_to_set(&share.request_headers),
+        request_headers_to_remove: headers_to_remove(&share.request_headers),
+        response_headers_to_add: headers_to_set(&share.response_headers),
+        response_headers_to_remove: headers_to_remove(&share.response_headers),
         host_rewrite_specifier: share
             .host
             .as_ref()

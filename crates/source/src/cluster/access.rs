@@ -98,7 +98,7 @@ impl<S> Layer<S> for Rate {
 }
 
 /// A service that is called no more often than a [`Rate`] allows.
-struct Limited<S> {
+pub struct Limited<S> {
     inner: S,
     rate: Rate,
     burst: f64,

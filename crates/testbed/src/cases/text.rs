@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_shown_with_its_neighbours() {
-        let text = lines("a\nb\nc\nd\ne\nf\ng\nh\n", "a\nb\nc\nd\ne\nf\nG\nh\n");
+        let text = differences("a\nb\nc\nd\ne\nf\ng\nh\n", "a\nb\nc\nd\ne\nf\nG\nh\n");
         let shown: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(shown, ["  …", "  d", "  e", "  f", "- g", "+ G", "  h"]);
     }
