@@ -179,6 +179,6 @@ fn route_of(world: &World) -> Route {
     let book = world.proxy.server().book(&xds::Fleet::Shared).unwrap();
     let snapshot = book.snapshot().unwrap();
     let entry = snapshot.get(Kind::Route, "ingress_http").unwrap();
-    let table = RouteConfiguration::decode(entry.body()).unwrap();
+    let table = RouteConfiguration::decode(entry.body.clone()).unwrap();
     table.virtual_hosts[0].routes[0].clone()
 }
