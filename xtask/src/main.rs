@@ -19,7 +19,7 @@ cargo xtask parts [NAME…]      bring parts, or groups of parts, into the cache
 cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the whole workspace if no argument is given), count
 cargo xtask crds [--check]     write deploy/crds from its description, or say whether it is as that says
 cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny
-cargo xtask docs               write the pages that come from the program itself: docs/errors.md";
+cargo xtask docs               write the pages that come from the program itself: docs/errors.md, docs/configuration.md";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -67,15 +67,26 @@ impl Replica {
 
     /// A figure from the metrics.
     pub fn count(&self, metric: &str, result: &str) -> u64 {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let text = self.text();
         let line = |line: &&str| line.starts_with(metric) && line.contains(&format!("result=\"{result}\""));
         let values = text.lines().filter(line).map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
         values.sum()
     }
 
+    fn text(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        text
+    }
+
     pub fn written(&self) -> u64 {
         self.count("sesame_status_writes_total", "written")
+    }
+
+    /// The same once every answer of the API server has come: an object shows what was written a little before.
+    pub async fn settled(&self) -> u64 {
+        self.until("all answers", |replica| replica.text().contains("sesame_status_behind 0\n")).await;
+        self.written()
     }
 
     pub async fn until(&self, what: &str, is: impl Fn(&Replica) -> bool) {

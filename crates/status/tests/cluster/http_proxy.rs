@@ -106,7 +106,7 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
         assert_eq!(status["loadBalancer"]["ingress"], json!([{ "ip": ADDRESS }]));
         let since = valid["lastTransitionTime"].clone();
         assert!(since.is_string());
-        let written = replica.written();
+        let written = replica.settled().await;
 
         // The watch brings our own write back: nothing is left to say.
         let now = proxies.read(&proxies.api.get("a").await.unwrap());
@@ -118,7 +118,7 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
         let other = proxies.create("b").await;
         replica.reporter.report(proxies.report(other, "b", Vec::new()));
         proxies.until("b", "valid").await;
-        assert_eq!(replica.written(), written + 1, "only b was written");
+        assert_eq!(replica.settled().await, written + 1, "only b was written");
 
         // It is mended: one write, and the error is gone from the list.
         replica.reporter.report(proxies.report(now, "a", Vec::new()));
@@ -126,7 +126,7 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
         let valid = find(&status, "Valid");
         assert_eq!((&valid["status"], &valid["errors"]), (&"True".into(), &Value::Null));
         assert_eq!(find(&status, "example.com/Checked")["reason"], "Fine");
-        assert_eq!(replica.written(), written + 2);
+        assert_eq!(replica.settled().await, written + 2);
         replica.stop().await;
     }
 }
