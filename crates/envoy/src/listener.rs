@@ -69,7 +69,7 @@ pub fn encrypted<'a>(
 
 /// The chain of a listener under TLS whose requests are looked up in this table, encoded; its hosts travel so.
 pub fn chain(listener: &model::Listener, table: &RouteTableId, arrangement: Arrangement) -> Option<Bytes> {
-    let termination = table.termination.as_ref()?;
+    let termination = table.termination.as_deref()?;
     let chain = FilterChain {
         name: chain_name(table)?,
         filters: vec![http(listener, table, arrangement)],
@@ -81,7 +81,7 @@ pub fn chain(listener: &model::Listener, table: &RouteTableId, arrangement: Arra
 
 /// The name of that chain.
 pub fn chain_name(table: &RouteTableId) -> Option<String> {
-    let termination = table.termination.as_ref()?;
+    let termination = table.termination.as_deref()?;
     let is_fallback = table.listener == ListenerId::fallback();
     Some(if is_fallback { name::FALLBACK_CHAIN.to_owned() } else { termination.to_string() })
 }

@@ -103,7 +103,7 @@ mod tests {
     fn tls(secret: &str) -> RouteTableId {
         let certificate = SecretId::new("ns", secret);
         let termination = Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
-        RouteTableId { listener: ListenerId::https(), termination: Some(termination) }
+        RouteTableId { listener: ListenerId::https(), termination: Some(Arc::new(termination)) }
     }
 
     fn host(text: &str) -> VirtualHost {

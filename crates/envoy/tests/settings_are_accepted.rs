@@ -32,7 +32,7 @@ fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: Ht
 fn encrypted(listener: &Listener) -> EnvoyListener {
     let Chain { termination, hosts } = chain();
     let names = sni::names(&termination.to_string(), &hosts);
-    let table = RouteTableId { listener: listener.id.clone(), termination: Some(termination) };
+    let table = RouteTableId { listener: listener.id.clone(), termination: Some(Arc::new(termination)) };
     let chain = listener::chain(listener, &table, Arrangement::Table).unwrap();
     let bytes = listener::encrypted(listener, [&chain].into_iter(), None, sni::matcher([&names].into_iter()));
     EnvoyListener::decode(bytes).unwrap()

@@ -178,7 +178,7 @@ pub struct RouteTableId {
     /// The listener.
     pub listener: ListenerId,
     /// What the hosts of the chain have in common; nothing in the clear.
-    pub termination: Option<Termination>,
+    pub termination: Option<Arc<Termination>>,
 }
 
 impl fmt::Display for RouteTableId {

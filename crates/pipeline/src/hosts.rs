@@ -78,7 +78,7 @@ impl Index for HostsByChain {
     const NAME: &'static str = "by chain";
 
     fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = RouteTableId> {
-        host.handling.http().map(|termination| table(listener, Some(termination.clone())))
+        host.handling.http().map(|termination| table(listener, Some(termination)))
     }
 }
 
@@ -149,7 +149,7 @@ impl Table for Chains {
 
 impl Derived for Chains {
     fn compute(&self, key: &RouteTableId, reads: &mut Reads<'_>) -> Option<Chain> {
-        let termination = key.termination.as_ref()?;
+        let termination = key.termination.as_deref()?;
         if termination.is_on_demand()
             && reads.probe::<GroupsByListener>(&key.listener).len() == 1
             && reads.probe::<GroupsByListener>(&ListenerId::fallback()).len() == 0
@@ -221,7 +221,7 @@ impl Derived for Places {
         }
         let own = reads.get::<TlsHosts>(key);
         let found = own.or_else(|| reads.get::<TlsHosts>(&(listener.clone(), Host::Wildcard(above(host)?))))?;
-        Some(table(listener, Some(found.handling.http()?.clone())))
+        Some(table(listener, Some(found.handling.http()?)))
     }
 }
 
@@ -230,8 +230,8 @@ fn above(host: &Host) -> Option<Fqdn> {
     Fqdn::parse(name.as_str().split_once('.')?.1).ok()
 }
 
-fn table(listener: &ListenerId, termination: Option<Termination>) -> RouteTableId {
-    RouteTableId { listener: listener.clone(), termination }
+fn table(listener: &ListenerId, termination: Option<&Termination>) -> RouteTableId {
+    RouteTableId { listener: listener.clone(), termination: termination.cloned().map(Arc::new) }
 }
 
 /// Virtual hosts by the objects that lost a route there.

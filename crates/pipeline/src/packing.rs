@@ -39,7 +39,7 @@ impl Derived for Strangers {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Vec<RouteTableId>> {
         let (listener, host) = key;
         let own = match reads.get::<Places>(key) {
-            Some(place) => Some(place.termination.as_ref()?),
+            Some(place) => Some(place.termination.as_deref()?),
             // Its connections are passed on, so no table has it.
             None => reads.get::<TlsHosts>(key)?.handling.http(),
         };
@@ -49,7 +49,7 @@ impl Derived for Strangers {
                 && let Some(other) = other.handling.http()
                 && own != Some(other)
             {
-                let termination = Some(other.clone());
+                let termination = Some(Arc::new(other.clone()));
                 tables.insert(RouteTableId { listener: listener.clone(), termination });
             }
         }

@@ -142,10 +142,11 @@ impl Derived for ClusterResources {
         let cluster = reads.get::<Clusters>(id)?;
         let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(cluster, &self.0));
         match cluster.discovery {
-            Discovery::Endpoints => resource.refs.push(Ref::To(Kind::Endpoints, resource.name.clone())),
+            Discovery::Endpoints => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             Discovery::Dns(_) => resource.warms = true,
         }
-        resource.origin = Some(ObjectRef::new("Service", &id.backend.namespace, &id.backend.service));
+        let (namespace, service) = (&id.backend.namespace, &id.backend.service);
+        resource.origin = Some(ObjectRef { kind: "Service", namespace: namespace.clone(), name: service.clone() });
         Some(resource.unless_held(Kind::Cluster, reads))
     }
 }

@@ -84,6 +84,7 @@ fn sorted(mut list: Vec<Endpoint>) -> Endpoints {
     }
     list.sort_unstable();
     list.dedup_by(|a, b| a.address == b.address && a.port == b.port);
+    list.shrink_to_fit();
     Endpoints { list }
 }
 

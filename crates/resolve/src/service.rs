@@ -92,7 +92,8 @@ impl Service {
             let protocol = protocol_of(port.app_protocol.as_deref(), &protocols, &name, number);
             Some(Port { number, name, tcp: port.protocol == TransportProtocol::Tcp, protocol })
         });
-        let ports = ports.collect();
+        let mut ports: Vec<_> = ports.collect();
+        ports.shrink_to_fit();
         let breakers = breakers(meta, &subject, &mut verdicts);
         let target = target::target(object, settings);
         Service { namespace: meta.namespace.clone(), name: meta.name.clone(), ports, target, breakers, verdicts }

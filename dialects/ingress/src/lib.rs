@@ -57,7 +57,8 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     if !class::is_ours(object, view, settings) {
         return None;
     }
-    let subject = ObjectRef::new("Ingress", &object.meta.namespace, &object.meta.name);
+    let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
+    let subject = ObjectRef { kind: "Ingress", namespace, name };
     let mut verdicts = Vec::new();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
     let mut context = Context { object, subject, annotations, settings, verdicts };

@@ -46,7 +46,11 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[Tls
     warn_about_the_whole(context, &pieces, tls);
     let listeners = [ListenerId::http(), ListenerId::https()];
     let hosts = hosts.iter().flat_map(|host| listeners.iter().map(|listener| (listener.clone(), host.clone())));
-    Pieces { hosts: hosts.collect(), routes: pieces }
+    // They stay for as long as the object does.
+    let mut hosts: Vec<_> = hosts.collect();
+    hosts.shrink_to_fit();
+    pieces.shrink_to_fit();
+    Pieces { hosts, routes: pieces }
 }
 
 /// The hosts that an Ingress names, and its routes.

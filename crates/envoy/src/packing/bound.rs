@@ -27,7 +27,7 @@ pub const SERVER_NAME: &str = "x-sesame-server-name";
 
 /// Whether the requests of a table have to be bound.
 pub(crate) fn is_needed(table: &RouteTableId) -> bool {
-    table.termination.as_ref().is_some_and(model::tls::Termination::is_on_demand)
+    table.termination.as_deref().is_some_and(model::tls::Termination::is_on_demand)
 }
 
 /// What writes the server name, over whatever the client sent.

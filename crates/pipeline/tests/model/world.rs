@@ -1,6 +1,11 @@
 //! Arbitrary values put together: everything that one Envoy can be given at once, through every constructor.
 
-use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    net::Ipv4Addr,
+    sync::{Arc, LazyLock},
+};
 
 use bytes::Bytes;
 use envoy::{
@@ -214,7 +219,7 @@ impl World {
         hosts: Vec<VirtualHost>,
     ) -> (RouteTableId, Arrangement) {
         self.certificate(dice, &chain.termination.certificate);
-        let table = RouteTableId { listener: listener.clone(), termination: Some(chain.termination.clone()) };
+        let table = RouteTableId { listener: listener.clone(), termination: Some(Arc::new(chain.termination.clone())) };
         let arrangement = self.routes(dice, packing, &table, hosts);
         (table, arrangement)
     }
@@ -227,7 +232,7 @@ impl World {
     fn listener(&mut self, model: Listener, chains: Chains, arrangement: impl Fn(&RouteTableId) -> Arrangement) {
         let table = |listener: &ListenerId, chain: Option<&Chain>| RouteTableId {
             listener: listener.clone(),
-            termination: chain.map(|chain| chain.termination.clone()),
+            termination: chain.map(|chain| Arc::new(chain.termination.clone())),
         };
         let body = match model.security {
             Security::Plain => listener::plain(&model, arrangement(&table(&model.id, None))).encode_to_vec().into(),
