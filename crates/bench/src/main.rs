@@ -52,6 +52,9 @@ struct Args {
     /// Measure Contour, too
     #[arg(long)]
     peers: bool,
+    /// Leave peers their own limits towards the API server
+    #[arg(long, requires = "peers")]
+    as_shipped: bool,
     /// How often each kind of change is made
     #[arg(long, value_name = "NUMBER", default_value = "50")]
     samples: usize,
@@ -104,8 +107,9 @@ async fn measure_all(args: &Args) -> Result<Report> {
     eprintln!("bench: {machine}");
     let sesame = Sesame { program, arguments: args.serve.clone() };
     let mut contenders: Vec<&dyn Contender> = vec![&sesame];
+    let contour = Contour { as_shipped: args.as_shipped };
     if args.peers {
-        contenders.push(&Contour);
+        contenders.push(&contour);
     }
     let options = Options {
         samples: args.samples,
