@@ -95,6 +95,7 @@ mod tests {
         ListenerId, SecretId, VirtualHost,
         tls::{Termination, TlsVersion},
     };
+    use std::sync::Arc;
 
     fn http() -> RouteTableId {
         RouteTableId { listener: ListenerId::http(), termination: None }

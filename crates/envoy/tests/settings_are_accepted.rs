@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::sync::Arc;
 
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use envoy::cluster::{ClusterSettings, cluster};

@@ -16,11 +16,11 @@ pub struct Found<'a> {
 /// Looks an annotation up by its name without prefix. A value that is no text is an error, never "not there": some
 /// annotations protect.
 pub fn get<'a>(meta: &'a Meta, name: &str) -> Result<Option<Found<'a>>, &'a Fault> {
+    // Every object is asked for every name, and most have few annotations: comparing is cheaper than making names.
     for prefix in PREFIXES {
-        let name = format!("{prefix}{name}");
-        if let Some(value) = meta.annotations.get(&name)? {
-            return Ok(Some(Found { name, value }));
+        if let Some((key, value)) = meta.annotations.iter().find(|(key, _)| key.strip_prefix(prefix) == Some(name)) {
+            return Ok(Some(Found { name: key.to_owned(), value: value? }));
         }
     }
-    Ok(None)
+    meta.annotations.broken().map_or(Ok(None), Err)
 }

@@ -284,8 +284,10 @@ impl Run {
     fn warmed(&mut self, state: &mut State) {
         let of = state.of(Kind::Endpoints);
         let missing = |name: &String| !of.held.contains_key(name) && !of.gone.contains(name);
-        let cold = self.pointed_at.keys().any(|r| matches!(r, Ref::One(Kind::Endpoints, name) if missing(name)));
-        if !cold {
+        let clusters = self.warming.iter().flat_map(|response| &response.resources);
+        let mut refs = clusters.filter_map(|it| self.points_at.get(&(Kind::Cluster, it.name.clone()))).flatten();
+        let is_cold = refs.any(|to| matches!(to, Ref::One(Kind::Endpoints, name) if missing(name)));
+        if !is_cold {
             for response in std::mem::take(&mut self.warming) {
                 self.ack(state, &response);
             }
