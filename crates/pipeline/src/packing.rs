@@ -348,6 +348,14 @@ pub fn awaited(table: &RouteTableId, arrangement: Arrangement) -> Ref {
     }
 }
 
+/// The scope that requests for an exact host are looked up in: a connection that is made for the host before a proxy has it
+/// would be told that it is misdirected.
+pub fn scope_of(key: &HostKey, reads: &mut Reads<'_>) -> Option<Ref> {
+    let table = reads.get::<Places>(key)?;
+    let is_scoped = **reads.get::<Arrangements>(table)? == Arrangement::Scopes && matches!(key.1, Host::Exact(_));
+    is_scoped.then(|| Ref::To(Kind::ScopedRoute, scope_name(&scope(table, &key.1)).into()))
+}
+
 /// The name of a scope.
 pub fn scope_name((table, host): &ScopeKey) -> String {
     name::scope(table, host)

@@ -248,7 +248,8 @@ impl Derived for HostSecretResources {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let host = reads.get::<TlsHosts>(key)?;
         let on_demand = host.handling.http()?.is_on_demand();
-        let resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
+        let mut resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
+        resource.refs = packing::scope_of(key, reads).into_iter().collect();
         let authors = resource.origin.iter().cloned().chain(authors(key, reads)).collect();
         Some(resource.or_stand_in(Kind::Secret, authors, None, reads))
     }

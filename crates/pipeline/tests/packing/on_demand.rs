@@ -36,6 +36,33 @@ async fn refused_at_once(client: &Client, why: &str) {
     assert!(begun.elapsed() < Duration::from_secs(3), "{why}: it took {:?}", begun.elapsed());
 }
 
+/// Whoever asks for a host while it comes is refused until it is served: never told that it is elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_comes_has_its_certificate_no_earlier_than_its_routes() {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("coming"));
+    let mut world = World::with(&on_demand(Packing::Scoped), Config::new().name("coming"), []).await;
+    world.put([service("web", backend.ip())]);
+    world.put(host(&ca, "first", "first.example.com"));
+    world.publish().await;
+    for number in 0..20 {
+        let name = format!("late{number}");
+        let fqdn = format!("{name}.example.com");
+        let client = https(&fqdn, &fqdn).trust(&ca);
+        let asking = tokio::spawn(async move {
+            loop {
+                if let Ok(answer) = client.get("/").await {
+                    return answer.status.as_u16();
+                }
+            }
+        });
+        world.put(host(&ca, &name, &fqdn));
+        world.publish().await;
+        let first = tokio::time::timeout(Duration::from_secs(60), asking).await;
+        assert_eq!(first.expect("an answer within a minute").unwrap(), 200, "{fqdn}");
+    }
+}
+
 async fn each_host_shows_its_own(packing: Packing) {
     let _turn = TURN.lock().await;
     let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("on demand"));

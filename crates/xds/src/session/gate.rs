@@ -8,7 +8,8 @@
 //!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
 //!   stream in a version that is gone may point anywhere.
-//! - Endpoints and secrets wait for nothing, and so does any answer to a question.
+//! - A certificate that a client asks for by the name of a host waits for the host's scope, where it names one.
+//! - Endpoints and other secrets wait for nothing, and so does the answer that something does not exist.
 //!
 //! What does not exist or is withheld, what the client did not subscribe to and what it refused holds nothing up (the
 //! last after the same patience), so nothing waits for what never comes.
@@ -54,7 +55,9 @@ impl Session {
         for to in &entry.refs {
             let gate = match to {
                 Ref::To(Kind::Cluster, name) => self.cluster_gate(name, now),
-                Ref::To(Kind::ScopedRoute, name) if kind == Kind::Listener => self.scope_gate(name, false, now),
+                Ref::To(Kind::ScopedRoute, name) if matches!(kind, Kind::Listener | Kind::Secret) => {
+                    self.scope_gate(name, false, now)
+                }
                 Ref::Under(Kind::ScopedRoute, name) if kind == Kind::Listener => self.scope_gate(name, true, now),
                 _ => Gate::Open,
             };
