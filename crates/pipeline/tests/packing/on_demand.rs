@@ -56,7 +56,10 @@ async fn a_host_that_comes_has_its_certificate_no_earlier_than_its_routes() {
                 }
             }
         });
-        world.put(host(&ca, &name, &fqdn));
+        // With a Service of its own: its routes wait until Envoy has the cluster.
+        let tls = [(&*fqdn, &*name)];
+        world.put([service(&name, backend.ip()), secret(&ca, &name, &fqdn)]);
+        world.put([ingress_with(&name, &fqdn, "/", &name, &json!({}), &tls)]);
         world.publish().await;
         let first = tokio::time::timeout(Duration::from_secs(60), asking).await;
         assert_eq!(first.expect("an answer within a minute").unwrap(), 200, "{fqdn}");
