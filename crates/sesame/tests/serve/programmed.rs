@@ -1,5 +1,6 @@
 //! The word on an HTTPProxy that proxies serve it as it is written.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use testbed::certs::Ca;
 use testbed::{Backend, eventually};
@@ -66,6 +67,8 @@ async fn objects_that_share_resources_and_change_at_once_are_all_programmed() {
     envoy.ready().await.unwrap();
     let ca = Ca::new("together");
     let hosts: Vec<String> = (0..40).map(|number| format!("{}h{number}.example.com", ["", "*."][number % 2])).collect();
+    // While it stands still, each change comes over one that it has not answered.
+    envoy.process().signal(Signal::STOP).unwrap();
     for (number, host) in hosts.iter().enumerate() {
         let name = format!("h{number}");
         let leaf = ca.leaf(host).make();
@@ -78,6 +81,7 @@ async fn objects_that_share_resources_and_change_at_once_are_all_programmed() {
                 "routes": [{ "services": [{ "name": "web", "port": 80 }] }] } });
         bed.api.apply(&format!("{secret}\n---\n{proxy}\n")).await.unwrap();
     }
+    envoy.process().signal(Signal::CONT).unwrap();
     for number in 0..hosts.len() {
         let name = format!("h{number}");
         let programmed = async || says(&bed.proxy_status(&namespace, &name).await, 1, Some("True"));
