@@ -16,7 +16,9 @@
 
 mod access;
 pub(crate) mod apply;
+mod audit;
 mod config;
+mod front;
 mod serve;
 
 use std::net::SocketAddr;
@@ -34,7 +36,9 @@ use crate::report::debug_as_report;
 use crate::state::StateDir;
 
 pub use access::User;
+pub use audit::AuditEntry;
 pub use config::Config;
+pub use front::{Fate, Front};
 pub use serve::Controllers;
 
 /// How long a start may take: about 3 s on a quiet machine, and tests run on busy ones.
@@ -217,6 +221,14 @@ pub enum Error {
         place: String,
         /// Why.
         reason: String,
+    },
+    /// The proxy in front of it has no socket.
+    #[error("nothing can listen at {address}")]
+    Front {
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// Why it cannot.
+        source: std::io::Error,
     },
     /// The server made an object without a name.
     #[error("the API server gave the object no name")]

@@ -14,6 +14,7 @@ pub struct Config {
     pub(super) names: Vec<String>,
     pub(super) users: Vec<User>,
     pub(super) service_accounts: bool,
+    pub(super) audit: bool,
     pub(super) flags: Vec<(String, String)>,
 }
 
@@ -32,6 +33,7 @@ impl Config {
             names: Vec::new(),
             users: vec![User::new("admin", ["system:masters"])],
             service_accounts: false,
+            audit: false,
             flags: Vec::new(),
         }
     }
@@ -64,6 +66,12 @@ impl Config {
     /// in every namespace.
     pub fn service_accounts(mut self) -> Config {
         self.service_accounts = true;
+        self
+    }
+
+    /// Records every request; see [`ApiServer::audit`].
+    pub fn audit(mut self) -> Config {
+        self.audit = true;
         self
     }
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use parking_lot::Mutex;
 
-use super::{ApiServer, Config, Error, START, access};
+use super::{ApiServer, Config, Error, START, access, audit};
 use crate::process::{Command, Process};
 use crate::state::StateDir;
 
@@ -26,6 +26,9 @@ impl ApiServer {
         names.extend(config.names.iter().cloned());
         let pki = access::Pki::make(names, &state)?;
         state.write(access::TOKEN_FILE, access::token_file(&config.users))?;
+        if config.audit {
+            state.write(audit::POLICY_FILE, audit::POLICY)?;
+        }
         etcd.until_ready(address.ip(), START).await?;
         let (controllers, server) = (Mutex::new(None), Mutex::new(None));
         let api = ApiServer { config, address, pki, controllers, server, etcd, state };
@@ -83,6 +86,10 @@ fn flags(config: &Config, address: SocketAddr, state: &StateDir) -> Vec<(String,
     let mut flags: Vec<(String, String)> = usual.map(|(name, value)| (name.to_owned(), value)).into();
     if !config.service_accounts {
         flags.push(("disable-admission-plugins".to_owned(), "ServiceAccount".to_owned()));
+    }
+    if config.audit {
+        flags.push(("audit-policy-file".to_owned(), file(audit::POLICY_FILE)));
+        flags.push(("audit-log-path".to_owned(), file(audit::LOG_FILE)));
     }
     for (name, value) in &config.flags {
         flags.retain(|(usual, _)| usual != name);

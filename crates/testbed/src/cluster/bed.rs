@@ -48,6 +48,8 @@ impl Bed {
         let state = StateDir::new("cluster")?;
         let cgroups = Cgroups::create(&own_name(&addresses))?;
         let (count, tell) = (config.nodes.count(), config.tell);
+        let api_config = api_server(&addresses, count);
+        let api_config = if config.audit { api_config.audit() } else { api_config };
         let bridge = Bridge::create(&addresses, &state).await?;
         let pause = pause_program(&state);
         let site = Site { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
@@ -66,7 +68,7 @@ impl Bed {
             Ok::<_, Error>(nodes)
         };
         let serving = async {
-            let api = api_server(&addresses, count).start().await?;
+            let api = api_config.start().await?;
             tell("the API server is ready");
             Ok(api)
         };

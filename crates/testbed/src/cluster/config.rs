@@ -31,12 +31,13 @@ impl Nodes {
 pub struct Config {
     pub(super) nodes: Nodes,
     pub(super) images: Vec<Image>,
+    pub(super) audit: bool,
     pub(super) tell: fn(&str),
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { nodes: Nodes::default(), images: Vec::new(), tell: |_| {} }
+        Config { nodes: Nodes::default(), images: Vec::new(), audit: false, tell: |_| {} }
     }
 }
 
@@ -51,6 +52,12 @@ impl Config {
     /// server starts.
     pub fn image(mut self, image: Image) -> Config {
         self.images.push(image);
+        self
+    }
+
+    /// Records what the API server is asked; see [`ApiServer::audit`](crate::ApiServer::audit).
+    pub fn audit(mut self) -> Config {
+        self.audit = true;
         self
     }
 
