@@ -10,6 +10,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Api, DeleteParams, ListParams};
+use testbed::apiserver::AuditEntry;
 use testbed::cluster::{self, Cluster, Nodes};
 use testbed::image::ready;
 use testbed::{Client, Load, eventually};
@@ -61,7 +62,7 @@ async fn the_manifests_serve_requests_through_a_load_balancer() {
     let binary = env!("CARGO_BIN_EXE_sesame");
     let sesame = ready::sesame(binary).unwrap();
     let sesame = sesame.also_named(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION")));
-    let images = Cluster::config().nodes(Nodes::Two).image(sesame).image(ready::echo(binary).unwrap());
+    let images = Cluster::config().nodes(Nodes::Two).audit().image(sesame).image(ready::echo(binary).unwrap());
     let cluster = images.image(ready::envoy().unwrap()).start().await.unwrap();
     cluster.apply_yaml(&deploy("crds")).await.unwrap();
     cluster.apply_yaml(&deploy("manifests")).await.unwrap();
@@ -111,5 +112,11 @@ async fn the_manifests_serve_requests_through_a_load_balancer() {
     cluster.apply_yaml(&app(&namespace, "new")).await.unwrap();
     served(at, "new.example.com").await;
     load.stop().await.assert_nothing_lost();
+    if let Ok(api) = cluster.api() {
+        let ours = |entry: &AuditEntry| entry.user.starts_with("system:serviceaccount:projectsesame:");
+        let (allowed, refused): (Vec<_>, Vec<_>) =
+            api.audit().unwrap().into_iter().filter(ours).partition(|entry| entry.allowed);
+        assert!(!allowed.is_empty() && refused.is_empty(), "{refused:?}");
+    }
     cluster.stop().await.unwrap();
 }

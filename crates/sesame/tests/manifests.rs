@@ -1,22 +1,22 @@
-//! The manifests in `deploy`: a real API server takes them, and their rights are what the code asks for, no less and no more.
+//! The manifests in `deploy`: a real API server takes them, and their rights are those that it is asked for, no less and no
+//! more.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "manifests/asked.rs"]
+mod asked;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use k8s_openapi::api::core::v1::{Secret, Service};
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::api::networking::v1::Ingress;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kinds::Kind;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-use testbed::{ApiServer, StateDir, eventually};
+use kube::api::PostParams;
+use serde_json::Value;
+use testbed::ApiServer;
 
 const NAMESPACE: &str = "projectsesame";
 
@@ -47,22 +47,6 @@ fn granted(kind: &str, name: &str) -> BTreeSet<Right> {
         }
     }
     rights
-}
-
-fn owned(rights: impl IntoIterator<Item = (&'static str, &'static str, &'static str)>) -> BTreeSet<Right> {
-    rights.into_iter().map(|(verb, group, resource)| (verb.into(), group.into(), resource.into())).collect()
-}
-
-/// Everything that the code asks for, in all namespaces.
-fn asked() -> BTreeSet<Right> {
-    let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect();
-    owned(source::cluster::rights(&kinds).into_iter().chain(status::rights::rights(&kinds)))
-}
-
-#[test]
-fn the_rights_are_those_that_the_code_asks_for() {
-    assert_eq!(granted("ClusterRole", "sesame"), asked());
-    assert_eq!(granted("Role", "sesame"), owned(status::rights::LEASE));
 }
 
 #[test]
@@ -110,13 +94,14 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
 
     let sesame = api.client_as(&account("sesame"), &GROUPS).unwrap();
-    for (verb, group, resource) in asked() {
+    for (verb, group, resource) in granted("ClusterRole", "sesame") {
         assert!(may(&sesame, &(&verb, &group, &resource), Some("shop"), None).await, "{verb} {group} {resource}");
     }
-    for (index, right) in status::rights::LEASE.iter().enumerate() {
-        let name = (index > 0).then_some("leader-elect");
-        assert!(may(&sesame, right, Some(NAMESPACE), name).await, "{right:?}");
-        assert!(!may(&sesame, right, Some("shop"), name).await, "{right:?}");
+    for (verb, group, resource) in granted("Role", "sesame") {
+        // The right to create cannot be bound to a name.
+        let (right, name) = ((&*verb, &*group, &*resource), (verb != "create").then_some("leader-elect"));
+        assert!(may(&sesame, &right, Some(NAMESPACE), name).await, "{right:?}");
+        assert!(!may(&sesame, &right, Some("shop"), name).await, "{right:?}");
     }
     for right in [
         ("create", "", "secrets"),
@@ -148,82 +133,4 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     assert_eq!(versions[0], versions[1]);
     assert_ne!(versions[1], versions[2]);
     assert!(secrets.get("envoycert").await.unwrap().data.unwrap().contains_key("ca.crt"));
-}
-
-/// The command of the Deployment, where its files and its account are on this machine.
-fn words(folder: &Path, kubeconfig: &Path) -> Vec<String> {
-    let documents = documents();
-    let named =
-        |kind: &str| documents.iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == "sesame").unwrap();
-    let config = folder.join("sesame.yaml");
-    std::fs::write(&config, named("ConfigMap")["data"]["sesame.yaml"].as_str().unwrap()).unwrap();
-    let words = named("Deployment")["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap();
-    let file = |name: &str| folder.join(name).display().to_string();
-    let here = |word: &Value| match word.as_str().unwrap() {
-        "--incluster" => format!("--kubeconfig={}", kubeconfig.display()),
-        word => word
-            .replace("/config/sesame.yaml", &config.display().to_string())
-            .replace("/certs/ca.crt", &file("cacert.pem"))
-            .replace("/certs/tls.crt", &file("sesamecert.pem"))
-            .replace("/certs/tls.key", &file("sesamekey.pem")),
-    };
-    words.iter().skip(1).map(here).collect()
-}
-
-const OBJECTS: &str = "
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: web, namespace: default}
-spec: {rules: [{host: web.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: none, port: {number: 80}}}}]}}]}
----
-apiVersion: projectcontour.io/v1
-kind: HTTPProxy
-metadata: {name: web, namespace: default}
-spec: {virtualhost: {fqdn: proxy.example.com}, routes: [{services: [{name: none, port: 80}]}]}
-";
-
-/// The Deployment's command, with the rights of its account and nothing else: it reads everything, becomes the leader,
-/// and tells people what became of their objects.
-#[tokio::test]
-async fn the_command_of_the_deployment_works_with_these_rights() {
-    const PATIENCE: Duration = Duration::from_secs(60);
-    let api = ApiServer::start().await.unwrap();
-    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
-    let client = api.client().unwrap();
-    let services = Api::<Service>::namespaced(client.clone(), NAMESPACE);
-    let balancer = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } } });
-    services.patch_status("envoy", &PatchParams::default(), &Patch::Merge(balancer)).await.unwrap();
-    api.apply(OBJECTS).await.unwrap();
-
-    let state = StateDir::new("manifests").unwrap();
-    let sesame = || testbed::Command::new(PathBuf::from(env!("CARGO_BIN_EXE_sesame"))).name("sesame");
-    let certgen = sesame().arg("certgen").arg("--pem").arg(state.path()).start_in(&state).unwrap();
-    assert!(certgen.exited().await.unwrap().success(), "{}", certgen.log().text());
-    let kubeconfig = api.kubeconfig_as(&account("sesame"), &GROUPS).unwrap();
-    let command = sesame().env("POD_NAME", "sesame-0").env("SESAME_NAMESPACE", NAMESPACE);
-    let words = words(state.path(), &kubeconfig);
-    let serve = words.iter().fold(command, |command, word| command.arg(word)).start_in(&state).unwrap();
-    serve.expect_http(([127, 0, 0, 1], 8000).into(), "/readyz", PATIENCE).await.unwrap();
-
-    let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
-    let proxy = ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk("projectcontour.io", "v1", "HTTPProxy"));
-    let proxies = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &proxy);
-    let events = Api::<Event>::namespaced(client, "default");
-    let told = async || {
-        let ingress = serde_json::to_value(ingresses.get("web").await.unwrap()).unwrap();
-        let proxy = proxies.get("web").await.unwrap().data;
-        let about: BTreeSet<String> = (events.list(&ListParams::default()).await.unwrap().items.into_iter())
-            .filter_map(|event| event.regarding?.kind)
-            .collect();
-        let address = &ingress["status"]["loadBalancer"]["ingress"][0]["ip"];
-        match *address == "192.0.2.9" && proxy["status"]["currentStatus"] == "invalid" && about.contains("Ingress") {
-            true => Ok(()),
-            false => Err(format!("{}, {}, events about {about:?}", ingress["status"], proxy["status"])),
-        }
-    };
-    eventually("every object to be told", PATIENCE, told)
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", serve.log().text()));
-    let log = serve.log().text();
-    assert!(!log.contains("forbidden"), "{log}");
 }

@@ -37,7 +37,7 @@ use fetch::Fetcher;
 use follow::Follower;
 use kinds::Kind;
 use std::{sync::Arc, time::Duration};
-use target::{Content, Target};
+use target::Target;
 use tokio::task::JoinSet;
 
 pub use access::{Access, AccessError, Rate};
@@ -135,20 +135,4 @@ impl Default for Timing {
             watch: Duration::from_secs(300),
         }
     }
-}
-
-/// A right: the verb, the API group, the resource.
-pub type Right = (&'static str, &'static str, &'static str);
-
-/// The rights to read these kinds. Where only names are followed, contents are fetched one by one.
-pub fn rights(kinds: &[Kind]) -> Vec<Right> {
-    let targets = Target::all(kinds, &[]);
-    let of = |target: &Target| {
-        let verbs: &[&str] = match target.content {
-            Content::Whole => &["list", "watch"],
-            Content::Names => &["get", "list", "watch"],
-        };
-        verbs.iter().map(|verb| (*verb, target.kind.group(), target.kind.plural())).collect::<Vec<_>>()
-    };
-    targets.iter().flat_map(of).collect()
 }

@@ -23,6 +23,9 @@ const TOLD: usize = 10;
 const FORGOTTEN: Duration = Duration::from_secs(61 * 60);
 /// How long to wait after a request that failed, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(300));
+/// How long to wait after a request that was refused, at first and at most. An API server that is starting refuses what it
+/// will allow; after that only somebody who changes rights helps.
+const REFUSED: (Duration, Duration) = (Duration::from_secs(30), FORGOTTEN);
 
 #[derive(Debug, Default)]
 struct Entry {
@@ -31,8 +34,6 @@ struct Entry {
     uid: Option<String>,
     told: BTreeMap<Verdict, Told>,
     in_flight: bool,
-    failures: u32,
-    not_before: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -41,6 +42,8 @@ struct Told {
     due: Instant,
     /// Whether it came up after we knew everything, and has not been told since.
     is_new: bool,
+    /// How often in a row that did not work. Each verdict has its own count, so that none waits for another.
+    failures: u32,
 }
 
 /// The verdicts about all objects.
@@ -106,26 +109,13 @@ impl Announcements {
     pub fn done(&mut self, it: &Announcement, outcome: Announced, now: Instant) {
         let Some(entry) = self.entries.get_mut(&it.key) else { return };
         entry.in_flight = false;
-        match outcome {
-            Announced::Said(uid) => {
-                entry.failures = 0;
-                entry.not_before = None;
-                entry.uid = Some(uid);
-                if let Some(told) = entry.told.get_mut(&it.verdict) {
-                    *told = Told { due: now + FORGOTTEN, is_new: false };
-                }
-            }
-            // The verdicts go when their object does; until then there is nobody to tell.
-            Announced::Gone => {
-                entry.uid = None;
-                if let Some(told) = entry.told.get_mut(&it.verdict) {
-                    told.due = now + FORGOTTEN;
-                }
-            }
-            Announced::Failed => {
-                entry.failures += 1;
-                entry.not_before = Some(now + pause(entry.failures, RETRY.0, RETRY.1));
-            }
+        match &outcome {
+            Announced::Said(uid) => entry.uid = Some(uid.clone()),
+            Announced::Gone => entry.uid = None,
+            Announced::Refused | Announced::Failed => {}
+        }
+        if let Some(told) = entry.told.get_mut(&it.verdict) {
+            told.answered(&outcome, now);
         }
         if entry.is_done() {
             self.entries.remove(&it.key);
@@ -142,7 +132,7 @@ impl Announcements {
         wanted.truncate(TOLD);
         let mut before = std::mem::take(&mut entry.told);
         for verdict in wanted {
-            let told = before.remove(&verdict).unwrap_or(Told { due: now, is_new });
+            let told = before.remove(&verdict).unwrap_or(Told { due: now, is_new, failures: 0 });
             entry.told.insert(verdict, told);
         }
         if entry.is_done() {
@@ -156,8 +146,30 @@ impl Announcements {
     fn queue(&mut self, key: &ObjectKey, now: Instant) {
         let Some(entry) = self.entries.get(key).filter(|entry| !entry.in_flight) else { return };
         if let Some(due) = entry.told.values().map(|told| told.due).min() {
-            self.due.put(key, due.max(entry.not_before.unwrap_or(now)));
+            self.due.put(key, due.max(now));
         }
+    }
+}
+
+impl Told {
+    /// When it is to be told again, after what became of it.
+    fn answered(&mut self, outcome: &Announced, now: Instant) {
+        let rest = match outcome {
+            Announced::Said(_) => {
+                *self = Told { due: now, is_new: false, failures: 0 };
+                FORGOTTEN
+            }
+            // The verdicts go when their object does; until then there is nobody to tell.
+            Announced::Gone => FORGOTTEN,
+            Announced::Refused => self.after_failure(REFUSED),
+            Announced::Failed => self.after_failure(RETRY),
+        };
+        self.due = now + rest;
+    }
+
+    fn after_failure(&mut self, (first, most): (Duration, Duration)) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        pause(self.failures, first, most)
     }
 }
 
@@ -267,5 +279,33 @@ mod tests {
         all.done(&it, Announced::Failed, now);
         assert!(all.next(now, |_| None).is_none());
         assert_eq!(tell(&mut all, now + RETRY.0), [new("a")]);
+    }
+
+    #[test]
+    fn a_verdict_that_cannot_be_told_keeps_no_other_waiting() {
+        for outcome in [|| Announced::Failed, || Announced::Refused] {
+            let (mut all, now) = (Announcements::default(), Instant::now());
+            all.translated(&key(), said(&["a", "b"]), true, now);
+            let it = all.next(now, |_| None).unwrap();
+            assert_eq!(&*it.verdict.message, "a");
+            all.done(&it, outcome(), now);
+            assert_eq!(tell(&mut all, now), [new("b")]);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_again_and_again_is_asked_once_an_hour() {
+        let (mut all, mut now) = (Announcements::default(), Instant::now());
+        all.translated(&key(), said(&["a"]), true, now);
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let it = all.next(now, |_| None).unwrap();
+            all.done(&it, Announced::Refused, now);
+            let next = all.next_at().unwrap();
+            waits.push(next - now);
+            now = next;
+        }
+        assert_eq!((waits[0], *waits.last().unwrap()), (REFUSED.0, FORGOTTEN));
+        assert!(waits.is_sorted());
     }
 }

@@ -47,6 +47,8 @@ pub(crate) enum Announced {
     Said(String),
     /// There is no such object.
     Gone,
+    /// The API server does not take it: for lack of a right, or because of what it is. Again would be refused again.
+    Refused,
     /// It failed, and may fail again.
     Failed,
 }
@@ -55,11 +57,21 @@ pub(crate) enum Announced {
 pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcement) -> (Announced, &'static str) {
     match try_send(client, instance, it).await {
         Ok(outcome) => outcome,
+        Err(error) if is_refusal(&error) => {
+            warn!(object = %it.key, error = %words(&error), "the API server refused the event");
+            (Announced::Refused, "refused")
+        }
         Err(error) => {
             warn!(object = %it.key, error = %words(&error), "the event could not be written; it is tried again");
             (Announced::Failed, "failed")
         }
     }
+}
+
+/// Whether the request is at fault, not the moment: the same again would be answered the same.
+fn is_refusal(error: &kube::Error) -> bool {
+    const OF_THE_MOMENT: [u16; 4] = [401, 408, 409, 429];
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !OF_THE_MOMENT.contains(&status.code))
 }
 
 async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> kube::Result<(Announced, &'static str)> {

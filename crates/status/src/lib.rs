@@ -31,7 +31,6 @@ pub mod lease;
 pub mod pace;
 mod patch;
 pub mod report;
-pub mod rights;
 mod statuses;
 mod writer;
 

@@ -138,3 +138,56 @@ async fn followers_say_nothing_and_a_new_leader_goes_on() {
     first.stop().await;
     second.stop().await;
 }
+
+/// A role that may write events and not read them: what returns cannot be counted.
+fn writers(namespace: &str) -> String {
+    format!(
+        "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: writer, namespace: {namespace}}}
+rules:
+- {{apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}}
+- {{apiGroups: [''], resources: [services], verbs: [get]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: writer, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: writer}}
+subjects: [{{kind: User, name: writer}}]
+"
+    )
+}
+
+#[tokio::test]
+async fn an_event_that_is_refused_keeps_no_other_from_being_told() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("refused").await.unwrap();
+    api.apply(&writers(&namespace)).await.unwrap();
+    let services = Api::<Service>::namespaced(api.client().unwrap(), &namespace);
+    let service = json!({ "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] } });
+    services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+    let client = api.client_as("writer", &["system:authenticated"]).unwrap();
+    let mine = Api::<Service>::namespaced(client.clone(), &namespace);
+    testbed::eventually("the role to take effect", LIMIT, async || mine.get("web").await).await.unwrap();
+
+    let replica = Replica::idle(client, Leadership::always());
+    let subject = ObjectRef::new("Service", &namespace, "web");
+    let verdict = |message: &str| Verdict::new(Code::NoEndpoints, subject.at("spec"), message);
+    let say = |messages: &[&str]| {
+        let verdicts = Arc::new(messages.iter().map(|message| verdict(message)).collect());
+        let verdicts = vec![(subject.clone(), Some(verdicts))];
+        replica.reporter.report(Report { verdicts, synced: true, ..Report::default() });
+    };
+    let told = async |messages: &[&str], result: &str, count: u64| {
+        say(messages);
+        replica.until(result, |replica| replica.count("sesame_events_total", result) == count).await;
+    };
+    told(&["a"], "created", 1).await;
+    told(&["m"], "created", 2).await;
+    told(&["a"], "refused", 1).await;
+    told(&["a", "z"], "created", 3).await;
+    assert_eq!(replica.count("sesame_events_total", "refused"), 1, "it is not tried again at once");
+    assert_eq!(all(api, &namespace).await.len(), 3);
+    replica.stop().await;
+}

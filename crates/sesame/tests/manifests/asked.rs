@@ -1,0 +1,227 @@
+//! What an API server is asked by the programs of the manifests, as their accounts: recorded in its audit log and compared
+//! with the rules, both ways.
+//!
+//! The requests that are rare are brought about: an event for something that was wrong before, a status of an object that
+//! is gone or has changed meanwhile, and objects that cannot be read because somebody else's CRD let them pass.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::networking::v1::Ingress;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{GroupVersionKind, ObjectMeta};
+use serde_json::{Value, json};
+use testbed::apiserver::AuditEntry;
+use testbed::{ApiServer, Process, StateDir, eventually};
+
+use super::{GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The command of the Deployment, where its files and its account are on this machine.
+fn words(folder: &Path, kubeconfig: &Path) -> Vec<String> {
+    let documents = documents();
+    let named =
+        |kind: &str| documents.iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == "sesame").unwrap();
+    let config = folder.join("sesame.yaml");
+    std::fs::write(&config, named("ConfigMap")["data"]["sesame.yaml"].as_str().unwrap()).unwrap();
+    let words = named("Deployment")["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let here = |word: &Value| match word.as_str().unwrap() {
+        "--incluster" => format!("--kubeconfig={}", kubeconfig.display()),
+        word => word
+            .replace("/config/sesame.yaml", &config.display().to_string())
+            .replace("/certs/ca.crt", &file("cacert.pem"))
+            .replace("/certs/tls.crt", &file("sesamecert.pem"))
+            .replace("/certs/tls.key", &file("sesamekey.pem")),
+    };
+    words.iter().skip(1).map(here).collect()
+}
+
+const OBJECTS: &str = "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: default}
+spec: {rules: [{host: web.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: none, port: {number: 80}}}}]}}]}
+---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: web, namespace: default}
+spec: {virtualhost: {fqdn: proxy.example.com, tls: {secretName: none}}, routes: [{services: [{name: none, port: 80}]}]}
+---
+apiVersion: projectsesame.io/v1
+kind: HTTPProxy
+metadata: {name: web, namespace: default}
+spec: {virtualhost: {fqdn: own.example.com}, routes: [{services: [{name: none, port: 80}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: limits, namespace: default, annotations: {projectsesame.io/max-connections: many}}
+spec: {ports: [{port: 80}]}
+";
+
+/// The Deployment's command, as its account.
+async fn serve(api: &ApiServer, state: &StateDir) -> Process {
+    let sesame = || testbed::Command::new(PathBuf::from(env!("CARGO_BIN_EXE_sesame"))).name("sesame");
+    let certgen = sesame().arg("certgen").arg("--pem").arg(state.path()).start_in(state).unwrap();
+    assert!(certgen.exited().await.unwrap().success(), "{}", certgen.log().text());
+    let kubeconfig = api.kubeconfig_as(&account("sesame"), &GROUPS).unwrap();
+    let command = sesame().env("POD_NAME", "sesame-0").env("SESAME_NAMESPACE", NAMESPACE);
+    let words = words(state.path(), &kubeconfig);
+    let serve = words.iter().fold(command, |command, word| command.arg(word)).start_in(state).unwrap();
+    serve.expect_http(([127, 0, 0, 1], 8000).into(), "/readyz", PATIENCE).await.unwrap();
+    serve
+}
+
+/// What an account has asked for so far, and what of it was refused.
+fn asked(api: &ApiServer, name: &str) -> (BTreeSet<Right>, BTreeSet<Right>) {
+    let right = |entry: &AuditEntry| (entry.verb.clone(), entry.group.clone(), entry.resource.clone());
+    let all: Vec<_> = api.audit().unwrap().into_iter().filter(|entry| entry.user == account(name)).collect();
+    let refused = all.iter().filter(|entry| !entry.allowed).map(right).collect();
+    (all.iter().filter(|entry| !entry.resource.is_empty()).map(right).collect(), refused)
+}
+
+/// Tries `more` until an account has asked for every right that it has; then it has asked for no other, and none was
+/// refused.
+async fn compare(api: &ApiServer, name: &str, granted: &BTreeSet<Right>, mut more: impl AsyncFnMut()) {
+    let all = async || {
+        more().await;
+        let (asked, refused) = asked(api, name);
+        match granted.difference(&asked).collect::<Vec<_>>() {
+            unused if unused.is_empty() => Ok(()),
+            unused => Err(format!("never asked for: {unused:?}; refused: {refused:?}")),
+        }
+    };
+    eventually(format!("{name} to use all its rights"), PATIENCE, all).await.unwrap();
+    let (asked, refused) = asked(api, name);
+    assert_eq!((&asked, refused), (granted, BTreeSet::new()), "{name}");
+}
+
+fn custom(client: &kube::Client, group: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), plural);
+    Api::namespaced_with(client.clone(), "default", &resource)
+}
+
+/// Waits until something that was wrong, right and wrong again is counted on the event that was there.
+async fn an_event_that_returns(client: &kube::Client, serve: &Process) {
+    let proxies = custom(client, "projectsesame.io", "HTTPProxy", "httpproxies");
+    let services = Api::<Service>::namespaced(client.clone(), "default");
+    let events = Api::<Event>::namespaced(client.clone(), "default");
+    let about = async || {
+        let all = events.list(&ListParams::default()).await.unwrap().items.into_iter();
+        let one = |event: &Event| {
+            event.regarding.as_ref().is_some_and(|it| it.kind.as_deref() == Some("Ingress"))
+                && event.reason.as_deref() == Some("SES3001")
+        };
+        all.filter(one).map(|event| event.series.map_or(1, |series| series.count)).max()
+    };
+    let told = async |count: i32| match about().await {
+        Some(found) if found == count => Ok(()),
+        other => Err(format!("{other:?}\n{}", serve.log().text())),
+    };
+    eventually("an event about the Ingress", PATIENCE, async || told(1).await).await.unwrap();
+    let none: Service =
+        serde_json::from_value(json!({ "metadata": { "name": "none" }, "spec": { "ports": [{ "port": 80 }] } }))
+            .unwrap();
+    services.create(&PostParams::default(), &none).await.unwrap();
+    // Verdicts of one batch are reported together: what the HTTPProxy says holds for the Ingress, too.
+    let mended = async || match &proxies.get("web").await.unwrap().data["status"] {
+        status if status["currentStatus"] == "valid" => Ok(()),
+        status => Err(status.to_string()),
+    };
+    eventually("the Service to be found", PATIENCE, mended).await.unwrap();
+    services.delete("none", &DeleteParams::default()).await.unwrap();
+    eventually("the event to be counted", PATIENCE, async || told(2).await).await.unwrap();
+}
+
+/// Objects that change and go while their first status is being written, so that it comes too late.
+async fn too_late(client: &kube::Client) {
+    let edit = Patch::Merge(json!({ "metadata": { "labels": { "edited": "yes" } } }));
+    let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
+    let brief: Ingress = serde_json::from_value(json!({
+        "metadata": { "name": "brief" },
+        "spec": { "defaultBackend": { "service": { "name": "none", "port": { "number": 80 } } } },
+    }))
+    .unwrap();
+    ingresses.create(&PostParams::default(), &brief).await.unwrap();
+    ingresses.patch("brief", &PatchParams::default(), &edit).await.unwrap();
+    ingresses.delete("brief", &DeleteParams::default()).await.unwrap();
+    for group in ["projectcontour.io", "projectsesame.io"] {
+        let proxies = custom(client, group, "HTTPProxy", "httpproxies");
+        let brief = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "HTTPProxy", "metadata": { "name": "brief" },
+            "spec": { "virtualhost": { "fqdn": "brief.example.com" } },
+        });
+        let brief: DynamicObject = serde_json::from_value(brief).unwrap();
+        proxies.create(&PostParams::default(), &brief).await.unwrap();
+        proxies.patch("brief", &PatchParams::default(), &edit).await.unwrap();
+        proxies.delete("brief", &DeleteParams::default()).await.unwrap();
+    }
+}
+
+/// A CRD that says nothing about its fields, and an object that cannot be read under it.
+async fn unreadable(client: &kube::Client, group: &str) {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let lax = json!({ "spec": { "versions": [{ "name": "v1", "served": true, "storage": true, "schema": schema }] } });
+    let name = format!("tlscertificatedelegations.{group}");
+    definitions.patch(&name, &PatchParams::default(), &Patch::Merge(lax)).await.unwrap();
+    let delegations = custom(client, group, "TLSCertificateDelegation", "tlscertificatedelegations");
+    let odd = DynamicObject {
+        types: Some(kube::core::TypeMeta {
+            api_version: format!("{group}/v1"),
+            kind: "TLSCertificateDelegation".to_owned(),
+        }),
+        metadata: ObjectMeta { name: Some("odd".to_owned()), ..ObjectMeta::default() },
+        data: json!({ "spec": { "delegations": 5 } }),
+    };
+    let accepted = async || delegations.create(&PostParams::default(), &odd).await;
+    eventually(format!("{name} to be lax"), PATIENCE, accepted).await.unwrap();
+}
+
+/// The Deployment's command, with the rights of its account and nothing else: it reads everything, becomes the leader,
+/// and tells people what became of their objects. It asks for every right that it has.
+#[tokio::test]
+async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
+    let api = ApiServer::config().audit().start().await.unwrap();
+    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
+    let client = api.client().unwrap();
+    let services = Api::<Service>::namespaced(client.clone(), NAMESPACE);
+    let balancer = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } } });
+    services.patch_status("envoy", &PatchParams::default(), &Patch::Merge(balancer)).await.unwrap();
+    api.apply(OBJECTS).await.unwrap();
+
+    let state = StateDir::new("manifests").unwrap();
+    let serve = serve(&api, &state).await;
+    let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
+    let proxies = custom(&client, "projectcontour.io", "HTTPProxy", "httpproxies");
+    let told = async || {
+        let ingress = serde_json::to_value(ingresses.get("web").await.unwrap()).unwrap();
+        let proxy = proxies.get("web").await.unwrap().data;
+        let address = &ingress["status"]["loadBalancer"]["ingress"][0]["ip"];
+        match *address == "192.0.2.9" && proxy["status"]["currentStatus"] == "invalid" {
+            true => Ok(()),
+            false => Err(format!("{}, {}\n{}", ingress["status"], proxy["status"], serve.log().text())),
+        }
+    };
+    eventually("every object to be told", PATIENCE, told).await.unwrap();
+
+    an_event_that_returns(&client, &serve).await;
+    for group in ["projectcontour.io", "projectsesame.io"] {
+        unreadable(&client, group).await;
+    }
+    let rights = granted("ClusterRole", "sesame").into_iter().chain(granted("Role", "sesame")).collect();
+    compare(&api, "sesame", &rights, async || too_late(&client).await).await;
+
+    let kubeconfig = api.kubeconfig_as(&account("sesame-certgen"), &GROUPS).unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        let output = certgen(&kubeconfig, more);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    compare(&api, "sesame-certgen", &granted("Role", "sesame-certgen"), async || ()).await;
+    assert_eq!(asked(&api, "envoy"), Default::default());
+}
