@@ -11,10 +11,7 @@
 //! One thing is stronger than a pattern: the path of an ACME challenge. Without it a pattern that sends every client
 //! to HTTPS would keep the certificate from ever being renewed.
 
-use model::{
-    Code, Host, Route, Verdict, VirtualHost,
-    route::{ACME, PathMatch},
-};
+use model::{Code, Host, Route, Verdict, VirtualHost, route::PathMatch};
 use std::{cmp::Ordering, sync::Arc};
 
 /// A virtual host, and who lost on the way.
@@ -44,13 +41,15 @@ pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, everyone: &[Arc<Route>
     Assembled { host: VirtualHost { host: host.clone(), routes: kept, deeper, limit }, lost }
 }
 
-/// Nobody asked for what is only implied, so nobody is told when it gives way.
+/// Nobody asked for what is only implied, so nobody is told when it gives way. Where both were written in one object, or in
+/// what it includes, nobody else has a part in it: that is worth knowing, and no error.
 fn verdict(host: &Host, winner: &Route, loser: &Route) -> Option<Verdict> {
     if loser.rank.implied {
         return None;
     }
+    let code = if winner.rank.is_same_object(&loser.rank) { Code::RouteShadowed } else { Code::RouteConflict };
     let why = format!("host {host}, path {}{}: {} is served", loser.path, loser.conditions, winner.origin);
-    Some(Verdict::new(Code::RouteConflict, loser.origin.clone(), why))
+    Some(Verdict::new(code, loser.origin.clone(), why))
 }
 
 /// How two routes of one virtual host stand to each other.
@@ -79,7 +78,7 @@ fn has_method(route: &Route) -> bool {
 fn class(path: &PathMatch) -> u8 {
     match path {
         PathMatch::Exact(_) => 0,
-        PathMatch::Below(path) | PathMatch::Prefix(path) if path.as_str().starts_with(ACME) => 1,
+        PathMatch::Below(_) | PathMatch::Prefix(_) if path.is_acme() => 1,
         PathMatch::Regex(_) => 2,
         PathMatch::Below(_) | PathMatch::Prefix(_) => 3,
     }
@@ -149,6 +148,14 @@ mod tests {
         let mut other_order = routes;
         other_order.reverse();
         assert_eq!(assemble(&host(), other_order, &[]), assembled);
+    }
+
+    #[test]
+    fn what_one_object_says_twice_is_a_warning() {
+        let routes = vec![route("a", 1, "= /a"), route("a", 1, "= /a"), route("b", 2, "= /a")];
+        let lost = assemble(&host(), routes, &[]).lost;
+        let told: Vec<_> = lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect();
+        assert_eq!(told, [("a", Code::RouteShadowed), ("b", Code::RouteConflict)]);
     }
 
     #[test]

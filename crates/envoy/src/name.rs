@@ -58,6 +58,11 @@ pub fn scope(table: &RouteTableId, host: &Host) -> String {
     format!("{}|{host}", group(table))
 }
 
+/// Where redirects that Envoy follows by itself are looked up. No host is called so.
+pub fn redirects(table: &RouteTableId) -> String {
+    format!("{}|~", group(table))
+}
+
 /// A certificate: the Secret it stands in. A rotated certificate keeps its name, so that no listener changes.
 pub fn secret(id: &SecretId) -> String {
     id.to_string()

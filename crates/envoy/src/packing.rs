@@ -9,10 +9,11 @@
 //!
 //! Whichever it is, a request gets the same answer; every behaviour test runs with both. [`plain`] makes a message of
 //! parts that are encoded already, for the resources that many hosts share; [`bound`] keeps apart hosts of one table that
-//! have different certificates.
+//! have different certificates; [`redirects`] says which hosts a redirect may lead to that Envoy follows by itself.
 
 pub mod bound;
 pub mod plain;
+pub mod redirects;
 pub mod scoped;
 
 use bytes::Bytes;
@@ -65,19 +66,17 @@ impl Packing {
 }
 
 /// A virtual host of a table that shares a resource with others, encoded once for all of its neighbours' edits.
-pub fn encode(table: &RouteTableId, host: &model::VirtualHost, packing: Packing) -> Bytes {
+pub fn encode(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     let mut encoded = virtual_host::virtual_host(host);
-    if packing == Packing::Scoped {
-        bound::hide(&mut encoded, scoped::KEY);
-    }
+    redirects::prepare(table, &mut encoded);
     bound::bind(table, &host.host, &mut encoded);
     tree::shape(&mut encoded);
     encoded.encode_to_vec().into()
 }
 
 /// The answer for a host that stands in another table: 421, in the place where the host would stand here.
-pub fn stranger(host: &Host) -> Bytes {
-    virtual_host::misdirected(host).encode_to_vec().into()
+pub fn stranger(table: &RouteTableId, host: &Host) -> Bytes {
+    redirects::misdirected(table, host).encode_to_vec().into()
 }
 
 /// What stands in for a host that shares a resource with others, while proxies refuse it.
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn spliced_bytes_are_the_message() {
         let hosts = [host("a.example.com"), host("*.example.com")];
-        let encoded: Vec<Bytes> = hosts.iter().map(|host| encode(&http(), host, Packing::Plain)).collect();
+        let encoded: Vec<Bytes> = hosts.iter().map(|host| encode(&http(), host)).collect();
         let spliced = plain::route_table(&http(), hosts.iter().map(|h| &h.host).zip(&encoded));
         let whole = RouteConfiguration {
             virtual_hosts: hosts.iter().map(virtual_host::virtual_host).collect(),

@@ -49,7 +49,8 @@ fn always(host: &Host, route: Route) -> VirtualHost {
     VirtualHost { name: host.to_string(), domains: vec![host.to_string()], routes: vec![route], ..Default::default() }
 }
 
-fn every_path(name: &str, action: Action) -> Route {
+/// A route for every path.
+pub(crate) fn every_path(name: &str, action: Action) -> Route {
     Route {
         name: name.to_owned(),
         r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),

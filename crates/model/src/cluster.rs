@@ -7,7 +7,7 @@
 
 mod variant;
 
-use crate::{EndpointsId, HeaderValue, SecretId, Timeout, route::Path};
+use crate::{EndpointsId, HeaderValue, SecretId, Timeout, route::PathAndQuery};
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use variant::{Balance, Variant};
@@ -197,8 +197,8 @@ pub struct HealthCheck {
 pub enum Probe {
     /// A request.
     Http {
-        /// The path that is asked for.
-        path: Path,
+        /// What is asked for.
+        path: PathAndQuery,
         /// The host that is asked for.
         host: HeaderValue,
         /// The statuses that are good, each from the first to before the second, from 100 to 600; 200 alone where there is

@@ -198,10 +198,12 @@ codes! {
     5063 ProxyTcpIncludeNotFound Error "the HTTPProxy that tcpproxy includes does not exist" "create it, or correct its name and namespace; connections are ended meanwhile";
     5064 ProxyTcpIncludesRoot Error "the HTTPProxy that tcpproxy includes is a root" "remove its virtualhost, or the include";
     5065 ProxyTcpIncludeCycle Error "the includes of tcpproxy form a circle" "remove the include that closes it";
+    5070 ProxyChildEmpty Warning "an included HTTPProxy has nothing in it" "add routes or includes to it, or remove the include";
+    5071 ProxyTcpChildEmpty Warning "an HTTPProxy that a tcpproxy includes has no tcpproxy itself" "add tcpproxy to it, or include another; connections are ended meanwhile";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";
-    7003 RouteShadowed Warning "another route matches everything that this one could" "reorder, or make this one more specific";
+    7003 RouteShadowed Warning "another route of the same object, or of what it includes, matches the same requests" "change the conditions of one, or remove the one that is not served";
 
     8001 EnvoyRefused Error "a proxy refused what was made of the object" "the proxy's text is shown; other objects are not affected";
     8002 ValueTooLarge Error "the value passes a limit of Envoy" "shorten it to the limit in the message";

@@ -2,6 +2,9 @@
 //!
 //! Envoy refuses a whole route table for one header name with a space in it, so the check stands here, where the field
 //! that holds it can still be named.
+//!
+//! A [`HeaderName`] may be looked at: in a condition, in a hash. What may be set, added, appended or removed is a
+//! [`MutableHeader`], which cannot be one of those by which a message is framed or a connection managed, nor one of ours.
 
 mod format;
 
@@ -24,6 +27,18 @@ pub enum HeaderError {
     /// Past [`LONGEST`].
     #[error("it is {0} bytes long; {LONGEST} is the limit")]
     TooLong(usize),
+    /// It says where a message ends, or what becomes of its connection: whoever changes it changes others' messages.
+    #[error("the header {0} belongs to the connection; it cannot be set or removed")]
+    Framing(Box<str>),
+    /// Requests find their host by it.
+    #[error("the header {0} belongs to Sesame; it cannot be set or removed")]
+    Reserved(Box<str>),
+    /// It is part of the request line, or of HTTP/2's form of it.
+    #[error("`{0}` is a pseudo header; it cannot be set or removed")]
+    Pseudo(Box<str>),
+    /// There are other ways to say what a backend sees as the host.
+    #[error("the header Host cannot be changed here")]
+    Host,
 }
 
 /// A header name in lower case; a pseudo header (`:method`) where a match asks for one.
@@ -72,6 +87,51 @@ impl fmt::Display for HeaderName {
     }
 }
 
+/// What the headers begin with that Sesame sets for itself.
+pub const RESERVED_PREFIX: &str = "x-sesame-";
+
+/// The headers of a connection, which are not passed on, and those that say where a message ends.
+const FRAMING: [&str; 7] =
+    ["connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+
+/// The headers between a client and a proxy.
+const PROXY_PREFIX: &str = "proxy-";
+
+/// The name of a header that may be set, added, appended or removed; see the head of this module for those that may not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MutableHeader(HeaderName);
+
+impl MutableHeader {
+    /// Reads a name, in any case.
+    pub fn parse(text: &str) -> Result<Self, HeaderError> {
+        if text.starts_with(':') {
+            return Err(HeaderError::Pseudo(
+                text.chars().take(80).collect::<String>().escape_debug().to_string().into(),
+            ));
+        }
+        let name = HeaderName::parse(text)?;
+        match name.as_str() {
+            "host" => Err(HeaderError::Host),
+            own if own.starts_with(RESERVED_PREFIX) => Err(HeaderError::Reserved(own.into())),
+            other if FRAMING.contains(&other) || other.starts_with(PROXY_PREFIX) => {
+                Err(HeaderError::Framing(other.into()))
+            }
+            _ => Ok(Self(name)),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Display for MutableHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A header value: visible characters, spaces and tabs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderValue(Arc<str>);
@@ -107,6 +167,36 @@ mod tests {
         assert_eq!(HeaderName::parse("X-Team").map(|n| n.to_string()), Ok("x-team".into()));
         for wrong in ["", "a b", "a:b", ":method", "é", "a\n"] {
             assert!(HeaderName::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_frames_a_message_and_what_is_ours_cannot_be_changed() {
+        assert_eq!(MutableHeader::parse("X-Team").map(|n| n.to_string()), Ok("x-team".into()));
+        for right in ["proxy", "content-type", "te-x", "x-sesame", "upgrade-insecure-requests", "keep-alive-x"] {
+            assert!(MutableHeader::parse(right).is_ok(), "{right:?}");
+        }
+        for wrong in [
+            "Content-Length",
+            "TRANSFER-ENCODING",
+            "connection",
+            "Keep-Alive",
+            "Upgrade",
+            "TE",
+            "Trailer",
+            "Proxy-Connection",
+            "Proxy-Authenticate",
+            "proxy-",
+            ":path",
+            ":status",
+            ":x",
+            "Host",
+            "X-Sesame-Host",
+            "x-sesame-",
+            "a b",
+            "",
+        ] {
+            assert!(MutableHeader::parse(wrong).is_err(), "{wrong:?}");
         }
     }
 

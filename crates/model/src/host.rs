@@ -2,7 +2,8 @@
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
-/// A DNS name: lower case, labels of letters, digits and hyphens, no final dot.
+/// A DNS name: lower case, labels of letters, digits and hyphens, no final dot. An IPv4 address is one where a dialect
+/// takes it for a name ([`Fqdn::parse_or_ipv4`]).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fqdn(Arc<str>);
 
@@ -56,6 +57,14 @@ impl Fqdn {
         Ok(Self(text.into()))
     }
 
+    /// Reads a name, or an IPv4 address for requests whose Host is that address.
+    pub fn parse_or_ipv4(text: &str) -> Result<Self, HostError> {
+        match text.parse::<std::net::Ipv4Addr>() {
+            Ok(address) => Ok(Self(address.to_string().into())),
+            Err(_) => Self::parse(text),
+        }
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -91,6 +100,14 @@ impl Host {
             Some(rest) => Fqdn::parse(rest).map(Host::Wildcard),
             None if text.contains('*') => Err(HostError::Wildcard(text.into())),
             None => Fqdn::parse(text).map(Host::Exact),
+        }
+    }
+
+    /// The same, or an IPv4 address, where the dialect takes it for a name like any other.
+    pub fn parse_or_ipv4(text: &str) -> Result<Self, HostError> {
+        match Fqdn::parse_or_ipv4(text) {
+            Ok(name) => Ok(Host::Exact(name)),
+            Err(_) => Self::parse(text),
         }
     }
 
@@ -158,6 +175,17 @@ mod tests {
             assert!(Host::parse(wrong).is_err(), "{wrong:?}");
         }
         assert!(matches!(Host::parse(&"a.".repeat(200)), Err(HostError::TooLong(_))));
+    }
+
+    #[test]
+    fn an_ipv4_address_is_a_host_where_it_may_be() {
+        assert_eq!(Host::parse_or_ipv4("10.0.0.1").map(|h| h.to_string()), Ok("10.0.0.1".into()));
+        for name in ["a.example.com", "*.example.com", "", "127.1"] {
+            assert_eq!(Host::parse_or_ipv4(name), Host::parse(name), "{name:?}");
+        }
+        for wrong in ["::1", "[::1]", "10.0.0.1:80", "*.10.0.0.1", "a..b"] {
+            assert!(Host::parse_or_ipv4(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

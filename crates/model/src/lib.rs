@@ -24,7 +24,7 @@ pub mod unit;
 pub use cluster::{Cluster, ClusterId};
 pub use code::{Code, Severity};
 pub use endpoints::{Endpoint, Endpoints, EndpointsId};
-pub use header::{HeaderName, HeaderValue};
+pub use header::{HeaderName, HeaderValue, MutableHeader};
 pub use host::{Fqdn, Host};
 pub use listener::{FleetId, Listener, ListenerId};
 pub use origin::{FieldPath, ObjectRef, Origin, Verdict};

@@ -5,7 +5,10 @@ pub mod settings;
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
-pub use settings::{AccessLog, AccessLogFormat, AccessLogLevel, Compression, HttpSettings, HttpVersions, ServerHeader};
+pub use settings::{
+    AccessLog, AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpSettings, HttpVersions,
+    ServerHeader,
+};
 
 /// Which listener of a fleet, by name: `ingress_http`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,7 +20,7 @@ pub use action::{
 };
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
-pub use path::{ACME, Path, PathError, PathMatch};
+pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, ClientFilter, HeaderChanges, HeaderDefaults, LocalLimit, Policy};
 
 /// How deep a wildcard host reaches for this route.
@@ -78,6 +78,14 @@ pub struct Rank {
     pub name: Arc<str>,
     /// Where the piece stands inside the object.
     pub index: u32,
+}
+
+impl Rank {
+    /// Whether two pieces are of one object and what it includes.
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        let object = |rank: &Self| (rank.dialect, rank.created, rank.namespace.clone(), rank.name.clone());
+        object(self) == object(other)
+    }
 }
 
 /// How a text is compared. The order is that in which routes are tried: the narrower first.

@@ -2,7 +2,7 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
 //! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
-//! [`packing`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`]; [`server_name`] is for the xDS server. A
+//! [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`]; [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
 //! ```text
@@ -39,6 +39,7 @@ pub mod listeners;
 pub mod objects;
 pub mod packing;
 mod quarantine;
+pub mod redirects;
 pub mod resources;
 pub mod run;
 pub mod server_name;

@@ -194,7 +194,7 @@ impl Holdable for HostBytes {
 }
 
 /// The virtual hosts that share a resource with others.
-pub struct EncodedHosts(Packing, Option<Box<str>>);
+pub struct EncodedHosts(Option<Box<str>>);
 
 impl Table for EncodedHosts {
     type Key = HostKey;
@@ -210,7 +210,7 @@ impl Derived for EncodedHosts {
             return None;
         }
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        let bytes = spoil::host(packing::encode(place, host, self.0), self.1.as_deref());
+        let bytes = spoil::host(packing::encode(place, host), self.0.as_deref());
         let hash = xds::content_version(&bytes);
         let target = holds::of_host(key);
         let substitute =
@@ -254,11 +254,13 @@ struct Shared {
 
 impl Shared {
     fn gather<'r>(
+        table: &RouteTableId,
         hosts: impl Iterator<Item = &'r HostKey>,
         strangers: impl Iterator<Item = &'r HostKey>,
         reads: &mut Reads<'r>,
     ) -> Self {
-        let mut all: Vec<(Host, Bytes)> = strangers.map(|(_, host)| (host.clone(), packing::stranger(host))).collect();
+        let mut all: Vec<(Host, Bytes)> =
+            strangers.map(|(_, host)| (host.clone(), packing::stranger(table, host))).collect();
         let mut clusters = BTreeSet::new();
         for key in hosts {
             let Some(host) = reads.get::<EncodedHosts>(key) else { continue };
@@ -296,7 +298,7 @@ impl Derived for RouteResources {
         let rest = (table.clone(), Host::Any);
         let hosts = reads.probe::<ExactHostsByTable>(table).chain(reads.probe::<HostsByScope>(&rest));
         let strangers = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
-        let shared = Shared::gather(hosts, strangers, reads);
+        let shared = Shared::gather(table, hosts, strangers, reads);
         let body = plain::route_table(table, shared.iter());
         let resource = Resource { refs: shared.refs.clone(), ..Resource::of(name::route_table(table), body) };
         let stand_in = || plain::route_table(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
@@ -322,7 +324,7 @@ impl Derived for ScopeResources {
         }
         if *host == Host::Any {
             let hosts = reads.probe::<HostsByScope>(key);
-            let shared = Shared::gather(hosts, reads.probe::<StrangersByScope>(key), reads);
+            let shared = Shared::gather(table, hosts, reads.probe::<StrangersByScope>(key), reads);
             let body = scoped::everyone(table, shared.iter());
             let resource = Resource { refs: shared.refs.clone(), ..Resource::of(scope_name(key), body) };
             let stand_in = || scoped::everyone(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
@@ -372,7 +374,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.index::<HostsByScope>().index::<StrangersByScope>();
     pipeline.index::<ExactHostsByTable>().index::<ExactStrangersByTable>();
     pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());
-    pipeline.derived(EncodedHosts(settings.packing, settings.spoil.clone())).each::<Places>();
+    pipeline.derived(EncodedHosts(settings.spoil.clone())).each::<Places>();
     pipeline.derived(RouteResources).per::<TablesOfChains>().always(in_the_clear()).output();
     pipeline
         .derived(ScopeResources(settings.packing, settings.spoil.clone()))

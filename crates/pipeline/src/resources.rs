@@ -8,6 +8,7 @@ use crate::{
     hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
     listeners::ListenerResources,
     packing::{self, RouteResources, ScopeResources},
+    redirects::RedirectScopes,
     services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
     units::{HostKey, TlsByHost, Units},
@@ -125,6 +126,7 @@ kinds_of! {
     TcpResources => Extension,
     RouteResources => Route,
     ScopeResources => ScopedRoute,
+    RedirectScopes => ScopedRoute,
     ListenerResources => Listener,
 }
 
@@ -314,6 +316,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);
+    take::<RedirectScopes>(engine, name::redirects, into);
     take::<ListenerResources>(engine, ToString::to_string, into);
 }
 

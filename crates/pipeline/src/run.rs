@@ -6,7 +6,7 @@ use crate::{
     holds::{self, Hold},
     hosts, listeners, objects, packing,
     quarantine::Quarantine,
-    resources, services,
+    redirects, resources, services,
     settings::Settings,
     units,
     verdicts::{self, Verdicts},
@@ -67,6 +67,7 @@ impl Pipeline {
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         packing::declare(&mut declaration, settings);
+        redirects::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
         listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);

@@ -42,8 +42,19 @@ fn world() -> Vec<Object> {
 
 /// What an object `a/it` with this spec says.
 fn status(spec: &Value, settings: &Settings) -> Value {
+    status_beside(&[], spec, settings)
+}
+
+/// The same beside other HTTPProxies of its namespace.
+fn status_beside(others: &[(&str, Value)], spec: &Value, settings: &Settings) -> Value {
     let mut pipeline = Pipeline::new(settings);
-    for object in world() {
+    let others = others.iter().map(|(name, spec)| {
+        object(&json!({
+            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+            "metadata": { "name": name, "namespace": "a" }, "spec": spec,
+        }))
+    });
+    for object in world().into_iter().chain(others) {
         pipeline.put(&object.key(), Some(object));
     }
     let meta = json!({ "name": "it", "namespace": "a", "creationTimestamp": "2024-01-01T00:00:00Z", "generation": 1 });
@@ -162,7 +173,7 @@ fn every_error_is_told_in_contours_words() {
         ),
         ("IncludeError IncludeNotFound", include(json!([{ "name": "nobody" }]))),
         ("IncludeError RootIncludesRoot", include(json!([{ "name": "root" }]))),
-        ("IncludeError IncludeCreatesCycle", include(json!([{ "name": "it" }]))),
+        ("IncludeError RootIncludesRoot", include(json!([{ "name": "it" }]))),
         ("RouteError RouteActionCountNotValid", root(json!({ "directResponsePolicy": { "statusCode": 200 } }))),
         ("RouteError PathMatchConditionsNotValid", conditions(json!([{ "prefix": "a" }]))),
         (
@@ -232,7 +243,7 @@ fn every_error_is_told_in_contours_words() {
         ("TCPProxyError ServiceUnresolvedReference", tcp(json!({ "services": [{ "name": "nobody", "port": 80 }] }))),
         ("TCPProxyIncludeError IncludeNotFound", tcp(json!({ "include": { "name": "nobody" } }))),
         ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "root" } }))),
-        ("TCPProxyIncludeError IncludeCreatesCycle", tcp(json!({ "include": { "name": "it" } }))),
+        ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "it" } }))),
     ];
     let mut wrong = Vec::new();
     for (words, spec) in rows {
@@ -241,6 +252,64 @@ fn every_error_is_told_in_contours_words() {
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// As in Contour: of includes, the object that is met again; of a tcpproxy, the one whose include leads back.
+#[test]
+fn a_cycle_is_told_on_the_object_that_contour_blames() {
+    let host = json!({ "fqdn": "cycle.example.com", "tls": { "secretName": "cert" } });
+    let to = |name: &str| json!({ "includes": [{ "name": name }] });
+    let root = |name: &str| json!({ "virtualhost": { "fqdn": "cycle.example.com" }, "includes": [{ "name": name }] });
+    let words = "IncludeError IncludeCreatesCycle";
+    let settings = Settings::default();
+    // The root includes `it`, and `it` another that leads back to it.
+    let first = status_beside(&[("cycle", root("it")), ("other", to("it"))], &to("other"), &settings);
+    assert_eq!(differs(words, &first, "errors"), None);
+    // The other way round, `it` only leads back.
+    let second = status_beside(&[("cycle", root("other")), ("other", to("it"))], &to("other"), &settings);
+    assert_eq!(second["currentStatus"], "valid", "{second}");
+    let alone = status_beside(&[("cycle", root("it"))], &to("it"), &settings);
+    assert_eq!(differs(words, &alone, "errors"), None);
+    let tcp = |name: &str| json!({ "tcpproxy": { "include": { "name": name } } });
+    let mut tcp_root = tcp("other");
+    tcp_root["virtualhost"] = host;
+    let back = status_beside(&[("cycle", tcp_root), ("other", tcp("it"))], &tcp("other"), &settings);
+    assert_eq!(differs("TCPProxyIncludeError IncludeCreatesCycle", &back, "errors"), None);
+}
+
+#[test]
+fn what_contour_lets_pass_leaves_an_object_valid() {
+    let route =
+        |prefix: &str| json!({ "conditions": [{ "prefix": prefix }], "services": [{ "name": "web", "port": 80 }] });
+    let root = |fields: Value| {
+        let mut spec = json!({ "virtualhost": { "fqdn": "other.example.com" } });
+        spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        spec
+    };
+    let twice = json!({ "virtualhost": { "fqdn": "it.example.com" }, "routes": [route("/a"), route("/a")] });
+    let parent = root(json!({ "includes": [{ "name": "it" }], "routes": [route("/a")] }));
+    let tls = json!({ "fqdn": "other.example.com", "tls": { "secretName": "cert" } });
+    let tcp = root(json!({ "virtualhost": tls, "tcpproxy": { "include": { "name": "it" } } }));
+    let child = || json!({ "routes": [route("/a")] });
+    let rows = [
+        ("RouteError DuplicateRoute", None, twice),
+        ("RouteError DuplicateRoute", Some(parent.clone()), child()),
+        ("SpecError NothingDefined", Some(parent), json!({})),
+        ("TCPProxyError NothingDefined", Some(tcp), child()),
+    ];
+    for (words, other, spec) in rows {
+        let others: Vec<(&str, Value)> = other.into_iter().map(|other| ("other", other)).collect();
+        let status = status_beside(&others, &spec, &Settings::default());
+        assert_eq!((&status["currentStatus"], differs(words, &status, "warnings")), (&"valid".into(), None), "{spec}");
+    }
+    for spec in [
+        host(json!({ "fqdn": "192.0.2.1" })),
+        service(json!({ "slowStartPolicy": { "window": "0s" } })),
+        self::root(json!({ "healthCheckPolicy": { "path": "/check?x=1" } })),
+    ] {
+        let status = status(&spec, &Settings::default());
+        assert_eq!(status["conditions"][0]["reason"], "Valid", "{spec}: {status}");
+    }
 }
 
 #[test]

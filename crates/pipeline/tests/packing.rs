@@ -6,14 +6,20 @@
 mod changes;
 #[path = "packing/edits.rs"]
 mod edits;
+#[path = "packing/forged.rs"]
+mod forged;
 #[path = "packing/on_demand.rs"]
 mod on_demand;
 #[path = "packing/protection.rs"]
 mod protection;
+#[path = "packing/redirects.rs"]
+mod redirects;
 #[path = "packing/requests.rs"]
 mod requests;
 #[path = "packing/series.rs"]
 mod series;
+#[path = "packing/timeouts.rs"]
+mod timeouts;
 #[path = "packing/tree.rs"]
 mod tree;
 #[path = "packing/world.rs"]

@@ -15,10 +15,9 @@ pub fn endpoints<'a>(
     health: Option<u16>,
     slices: impl Iterator<Item = &'a EndpointSlice>,
 ) -> Endpoints {
-    let find = |number: u16| service.ports.iter().find(|port| port.number == number);
-    let Some(port) = find(number) else { return Endpoints::default() };
+    let Some(port) = service.numbered(number) else { return Endpoints::default() };
     match &service.target {
-        Target::Slices => from_slices(port, health.and_then(find), slices),
+        Target::Slices => from_slices(port, health.and_then(|number| service.numbered(number)), slices),
         Target::Listed(list) => {
             let endpoint = |target: &model::cluster::DnsTarget| {
                 let address = target.host.parse().ok()?;
@@ -144,6 +143,20 @@ mod tests {
         assert_eq!(used(&[slice("a", "IPv4", json!([ending, away, starting, ready]))]), ["10.0.0.4:8080"]);
         assert_eq!(used(&[slice("a", "IPv4", json!([ending, away, starting]))]), ["10.0.0.1:8080"]);
         assert!(used(&[slice("a", "IPv4", json!([away, starting]))]).is_empty());
+    }
+
+    #[test]
+    fn the_endpoints_of_a_number_are_those_of_tcp() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "shop" },
+            "spec": { "ports": [{ "name": "quic", "port": 80, "protocol": "UDP" }, { "name": "http", "port": 80 }] },
+        });
+        let decoded = kinds::decode_json(kinds::Kind::Service, object.to_string().as_bytes()).unwrap();
+        let service = Service::read(decoded.object.get::<kinds::Service>().unwrap(), &Settings::default());
+        let slice = slice("a", "IPv4", json!([{ "addresses": ["10.0.0.1"] }]));
+        let found = endpoints(&service, 80, Some(80), [&*slice].into_iter());
+        let found: Vec<_> = found.list.iter().map(|e| (e.port, e.health_port)).collect();
+        assert_eq!(found, [(8080, Some(8080))]);
     }
 
     #[test]

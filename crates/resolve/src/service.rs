@@ -101,10 +101,10 @@ impl Service {
 
     /// The port that is meant.
     pub fn port(&self, port: &PortRef) -> Result<&Port, No> {
-        let found = self.ports.iter().find(|own| match port {
-            PortRef::Name(name) => !name.is_empty() && own.name == *name,
-            PortRef::Number(number) => own.number == *number,
-        });
+        let found = match port {
+            PortRef::Name(name) => self.ports.iter().find(|own| !name.is_empty() && own.name == *name),
+            PortRef::Number(number) => self.numbered(*number),
+        };
         found.ok_or_else(|| {
             let have: Vec<String> = self.ports.iter().map(shown).collect();
             let have = if have.is_empty() { "it has none".to_owned() } else { format!("it has {}", have.join(", ")) };
@@ -126,9 +126,16 @@ impl Service {
         Ok(self.endpoints_id(found.number).into())
     }
 
+    /// The port with this number. TCP and UDP may share a number, as DNS and HTTP/3 do: routes are for TCP, so its port is
+    /// the one that is meant, wherever it stands in the list.
+    pub(crate) fn numbered(&self, number: u16) -> Option<&Port> {
+        let ports = || self.ports.iter().filter(|port| port.number == number);
+        ports().find(|port| port.tcp).or_else(|| ports().next())
+    }
+
     /// The cluster of one of its ports, as a proxy reaches it.
     pub fn cluster(&self, number: u16) -> Option<Cluster> {
-        let port = self.ports.iter().find(|port| port.number == number)?;
+        let port = self.numbered(number)?;
         let (discovery, server_name) = match &self.target {
             Target::Slices => (Discovery::Endpoints, None),
             Target::Listed(list) if target::all_addresses(list) => (Discovery::Endpoints, None),

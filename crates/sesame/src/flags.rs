@@ -72,6 +72,27 @@ fn theirs(name: &str, ours: &str, contours: &str) -> Option<&'static str> {
     (rest.is_empty() || rest.starts_with(['-', '_'])).then(|| &*format!("{contours}{rest}").leak())
 }
 
+/// Names that were written with commas between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(Vec<Box<str>>);
+
+impl std::ops::Deref for Names {
+    type Target = [Box<str>];
+
+    fn deref(&self) -> &[Box<str>] {
+        &self.0
+    }
+}
+
+/// Names with commas between them, and blanks around them; nothing at all is no name. As with Contour, what stands beside a
+/// comma is a name also where it is empty: `--root-namespaces=,` allows none, and not all.
+pub fn names(text: &str) -> Result<Names, std::convert::Infallible> {
+    if text.trim().is_empty() {
+        return Ok(Names::default());
+    }
+    Ok(Names(text.split(',').map(|name| name.trim().into()).collect()))
+}
+
 /// `namespace/name`.
 pub fn fleet(text: &str) -> Result<FleetId, String> {
     match text.split_once('/') {

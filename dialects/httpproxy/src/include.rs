@@ -30,7 +30,8 @@ struct Visit {
     depth: usize,
     /// The includes whose conditions an earlier one has.
     repeated: BTreeSet<usize>,
-    parent: Option<Rc<Visit>>,
+    /// The object that includes it, and which of its includes that is.
+    parent: Option<(Rc<Visit>, usize)>,
 }
 
 /// What waits on the stack.
@@ -84,13 +85,14 @@ pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) 
                 work.members.push(subject.clone());
                 let depth = visit.depth + 1;
                 let (repeated, scope) = (repeated(&object), Rc::new(scope));
-                let visit = Rc::new(Visit { object, subject, scope, depth, repeated, parent: Some(visit) });
+                let parent = Some((visit, index));
+                let visit = Rc::new(Visit { object, subject, scope, depth, repeated, parent });
                 stack.push(Step::Routes(visit.clone()));
                 stack.push(Step::Includes(visit, 0));
             }
-            Err(no) => {
+            Err((subject, no)) => {
                 made.extend(bad_gateway(&visit, include, scope, index));
-                work.tell(&visit.subject, no);
+                work.tell(&subject, no);
             }
         }
     }
@@ -109,10 +111,9 @@ fn look_at_whole<V>(work: &mut Work<'_, V>, visit: &Visit) {
     }
     match spec.tcp_proxy.get() {
         Ok(None) if spec.routes.is_empty() && spec.includes.is_empty() => {
-            work.tell(
-                &visit.subject,
-                No::new(Code::ProxyEmpty, "spec".into(), "there are neither routes nor includes"),
-            );
+            // A root without anything has no use for its host; a child may be filled later.
+            let code = if visit.parent.is_none() { Code::ProxyEmpty } else { Code::ProxyChildEmpty };
+            work.tell(&visit.subject, No::new(code, "spec".into(), "there are neither routes nor includes"));
         }
         Ok(_) => {}
         Err(fault) => work.tell(&visit.subject, fault.into()),
@@ -136,28 +137,21 @@ fn narrowed<V>(work: &mut Work<'_, V>, visit: &Visit, include: &Include, index: 
     narrowed.map_err(|no| work.tell(&visit.subject, no)).ok()
 }
 
-/// The child, if it is there and may be included.
+/// The child, if it is there and may be included; else what is in the way, and whose object is told.
 fn child(
     work: &mut Work<'_, impl HttpProxyView>,
     visit: &Rc<Visit>,
     include: &Include,
     index: usize,
     followed: usize,
-) -> Result<(Arc<HttpProxy>, ObjectRef), No> {
-    let no = |code, why: String| No::new(code, field(index), why);
+) -> Result<(Arc<HttpProxy>, ObjectRef), (ObjectRef, No)> {
+    let no = |code, why: String| (visit.subject.clone(), No::new(code, field(index), why));
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&visit.object.meta.namespace);
     let subject = reference(work.vendor, namespace, &include.name);
     if followed > MOST || visit.depth >= DEEPEST {
         let why = format!("{subject} is not followed: at most {MOST} includes, at most {DEEPEST} deep");
         return Err(no(Code::ProxyIncludeLimit, why));
-    }
-    let chain = || std::iter::successors(Some(visit), |visit| visit.parent.as_ref());
-    if chain().any(|visit| visit.subject == subject) {
-        let names: BTreeSet<String> = chain().map(|visit| visit.subject.to_string()).take(8).collect();
-        let names: Vec<String> = names.into_iter().collect();
-        let why = format!("{subject} includes itself by way of {}", names.join(", "));
-        return Err(no(Code::ProxyIncludeCycle, why));
     }
     let found = work.view.proxy(work.vendor, namespace, &include.name);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
@@ -166,7 +160,29 @@ fn child(
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Err(no(Code::ProxyIncludesRoot, format!("{subject} is a root")));
     }
-    Ok((object, subject))
+    match cycle(visit, index, &subject) {
+        Some(no) => Err((subject, no)),
+        None => Ok((object, subject)),
+    }
+}
+
+/// What is said where an include leads back to an object on the way to it. As in Contour, the one that is met again is told,
+/// on its own include that begins the way back to it.
+fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<No> {
+    let mut names = BTreeSet::new();
+    let (mut at, mut index) = (visit, index);
+    loop {
+        if names.len() < 8 {
+            names.insert(at.subject.to_string());
+        }
+        if at.subject == *subject {
+            let names: Vec<String> = names.into_iter().collect();
+            let why = format!("{subject} includes itself by way of {}", names.join(", "));
+            return Some(No::new(Code::ProxyIncludeCycle, field(index), why));
+        }
+        let (parent, entered) = at.parent.as_ref()?;
+        (at, index) = (parent, *entered);
+    }
 }
 
 /// An include that leads nowhere answers 502 on its conditions; one without conditions leaves the requests to others.

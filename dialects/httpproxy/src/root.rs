@@ -113,7 +113,7 @@ fn owned_host<'o>(
     let field = FieldPath::from("spec.virtualhost.fqdn");
     let wrong = |why: &str| No::new(Code::ProxyFqdn, field.clone(), why);
     let name = virtual_host.fqdn.get()?.as_deref().unwrap_or_default();
-    let host = match Host::parse(name) {
+    let host = match Host::parse_or_ipv4(name) {
         Ok(Host::Any) => return Err(wrong("the fqdn is empty")),
         Ok(host) => host,
         Err(error) => return Err(wrong(&error.to_string())),

@@ -156,10 +156,6 @@ fn forward(
     gather(retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
         (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
     }));
-    // A WebSocket lives as long as both sides want, unless somebody said otherwise.
-    if forward.websocket && forward.timeout == Timeout::Default {
-        forward.timeout = Timeout::Infinite;
-    }
     let mut notes = Vec::new();
     gather(retry::retry_policy(&route.retry_policy, &place.field, &mut notes).map(|retry| forward.retry = retry));
     gather(rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path));

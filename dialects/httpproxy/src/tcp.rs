@@ -61,7 +61,8 @@ fn step(
     let field = FieldPath::from("spec.tcpproxy");
     let nothing = |why: &str| No::new(Code::ProxyTcpEmpty, field.clone(), why);
     let Some(proxy) = said(&object.spec.tcp_proxy)? else {
-        return Err(nothing("it is included by a tcpproxy, and has none itself"));
+        let why = "it is included by a tcpproxy, and has none itself";
+        return Err(No::new(Code::ProxyTcpChildEmpty, "spec".into(), why));
     };
     let (include, old) = (said(&proxy.include)?, said(&proxy.includes)?);
     if include.is_some() && old.is_some() {
@@ -98,15 +99,15 @@ fn child(
     if visited.len() > DEEPEST {
         return Err(no(Code::ProxyIncludeLimit, format!("{subject} is not followed: at most {DEEPEST} deep")));
     }
-    if !visited.insert(subject.clone()) {
-        return Err(no(Code::ProxyTcpIncludeCycle, format!("{subject} was passed on the way here")));
-    }
     let found = work.view.proxy(work.vendor, namespace, &include.name);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
         return Err(no(Code::ProxyTcpIncludeNotFound, format!("there is no {subject}")));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Err(no(Code::ProxyTcpIncludesRoot, format!("{subject} is a root")));
+    }
+    if !visited.insert(subject.clone()) {
+        return Err(no(Code::ProxyTcpIncludeCycle, format!("{subject} was passed on the way here")));
     }
     Ok((object, subject))
 }

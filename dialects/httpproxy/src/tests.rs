@@ -165,7 +165,7 @@ fn a_child_by_itself_asks_for_nothing() {
 
 #[test]
 fn headers_that_the_operator_sets_stand_beneath_those_of_a_service() {
-    let name = |text: &str| model::HeaderName::parse(text).unwrap();
+    let name = |text: &str| model::MutableHeader::parse(text).unwrap();
     let settings = Settings {
         request_headers: HeaderDefaults {
             set: [(name("x-service"), "%CONTOUR_SERVICE_NAME%".into()), (name("x-own"), "operator".into())].into(),

@@ -4,8 +4,8 @@
 use crate::Context;
 use kinds::ingress::{Backend, HttpPath, PathType, ServiceBackendPort};
 use model::{
-    ClusterId, Code, FieldPath, Host, ListenerId, Regex, Route, Timeout, Verdict,
-    route::{ACME, Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
+    ClusterId, Code, FieldPath, Host, ListenerId, Regex, Route, Verdict,
+    route::{Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
     unit::{RoutePiece, TlsPiece},
 };
 use resolve::{No, PortRef, View};
@@ -90,7 +90,7 @@ fn routes(
 ) -> Vec<RoutePiece> {
     let annotations = &context.annotations;
     // The proof must be found in the clear, whatever the rest does.
-    let is_acme = found.path.text().starts_with(ACME);
+    let is_acme = found.path.is_acme();
     let route = |action: Action| {
         Arc::new(Route {
             path: found.path.clone(),
@@ -118,11 +118,6 @@ fn routes(
 fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) -> Action {
     let Some(cluster) = cluster else { return Action::Respond(Respond::unavailable()) };
     let annotations = &context.annotations;
-    // A WebSocket lives as long as both sides want, unless somebody said otherwise.
-    let timeout = match annotations.response_timeout {
-        Timeout::Default if websocket => Timeout::Infinite,
-        timeout => timeout,
-    };
     let port = cluster.backend.port.to_string();
     let own = [
         ("CONTOUR_NAMESPACE", &*cluster.backend.namespace),
@@ -134,7 +129,7 @@ fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) ->
     let backend = WeightedCluster { request_headers, response_headers, ..WeightedCluster::new(cluster.clone(), 1) };
     Action::Forward(Box::new(Forward {
         clusters: vec![backend],
-        timeout,
+        timeout: annotations.response_timeout,
         retry: annotations.retry.clone(),
         websocket,
         ..Default::default()

@@ -7,7 +7,7 @@
 use crate::{CONTROLLER, IngressView, Settings, unit};
 use kinds::{Ingress, IngressClass, Kind, Typed};
 use model::{
-    Code, HeaderName, Host, ListenerId, SecretId, Unit,
+    Code, Host, ListenerId, MutableHeader, SecretId, Unit,
     route::{Action, HeaderDefaults, PathMatch},
     tls::KeyPair,
 };
@@ -285,8 +285,8 @@ fn a_path_that_cannot_be_served_still_answers() {
 fn headers_that_the_operator_sets_are_on_the_way_to_every_backend() {
     let settings = Settings {
         request_headers: HeaderDefaults {
-            set: [(HeaderName::parse("x-service").unwrap(), "%CONTOUR_SERVICE_NAME%".into())].into(),
-            remove: [HeaderName::parse("x-debug").unwrap()].into(),
+            set: [(MutableHeader::parse("x-service").unwrap(), "%CONTOUR_SERVICE_NAME%".into())].into(),
+            remove: [MutableHeader::parse("x-debug").unwrap()].into(),
         },
         ..Settings::default()
     };
@@ -296,5 +296,5 @@ fn headers_that_the_operator_sets_are_on_the_way_to_every_backend() {
     let changes = &forward.clusters[0].request_headers;
     let set: Vec<_> = changes.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(set, [("x-service", "web")]);
-    assert_eq!(changes.remove, [HeaderName::parse("x-debug").unwrap()]);
+    assert_eq!(changes.remove, [MutableHeader::parse("x-debug").unwrap()]);
 }

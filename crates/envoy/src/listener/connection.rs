@@ -2,7 +2,7 @@
 
 use super::{access_log, filters};
 use crate::{
-    packing::{Arrangement, bound, plain, scoped},
+    packing::{Arrangement, bound, plain, redirects, scoped},
     route::action::timeout,
 };
 use envoy_api::{
@@ -20,7 +20,7 @@ use envoy_api::{
 };
 use model::{
     RouteTableId, Timeout,
-    listener::{HttpSettings, HttpVersions, ServerHeader},
+    listener::{HeadersWithUnderscores, HttpSettings, HttpVersions, ServerHeader},
 };
 
 /// What one HTTP/2 stream may send ahead.
@@ -39,21 +39,22 @@ pub fn connection_manager(
 ) -> HttpConnectionManager {
     let http = &listener.http;
     let mut http_filters = filters::http(http);
-    let (specifier, mut early, upgrade_configs) = match arrangement {
-        Arrangement::Table => (plain::specifier(table), Vec::new(), Vec::new()),
+    let (specifier, key, upgrade_configs) = match arrangement {
+        Arrangement::Table => (plain::specifier(table), bound::removed(redirects::KEY), Vec::new()),
         Arrangement::Scopes => {
             http_filters.insert(0, scoped::fallback());
-            (scoped::specifier(), vec![scoped::key_of_requests(table)], vec![scoped::connect()])
+            (scoped::specifier(), scoped::key_of_requests(table), vec![scoped::connect()])
         }
     };
-    if bound::is_needed(table) {
-        early.push(bound::server_name_of_requests());
-    }
+    let server_name = match bound::is_needed(table) {
+        true => bound::server_name_of_requests(),
+        false => bound::removed(bound::SERVER_NAME),
+    };
     HttpConnectionManager {
         stat_prefix: listener.id.to_string(),
         codec_type: codec(http.versions).into(),
         route_specifier: Some(specifier),
-        early_header_mutation_extensions: early,
+        early_header_mutation_extensions: vec![bound::early(vec![key, server_name])],
         upgrade_configs,
         http_filters,
         access_log: access_log::access_log(&http.access_log),
@@ -94,14 +95,21 @@ fn codec(versions: HttpVersions) -> CodecType {
     }
 }
 
-/// A header whose name differs from another's only by `_` for `-` may slip past whoever checks the other: refused.
 fn connections(http: &HttpSettings) -> HttpProtocolOptions {
     HttpProtocolOptions {
         idle_timeout: timeout(http.connection_idle),
         max_connection_duration: longest(http.max_connection),
         max_requests_per_connection: http.max_requests.map(Into::into),
-        headers_with_underscores_action: HeadersWithUnderscoresAction::RejectRequest.into(),
+        headers_with_underscores_action: underscores(http.underscores).into(),
         ..Default::default()
+    }
+}
+
+fn underscores(headers: HeadersWithUnderscores) -> HeadersWithUnderscoresAction {
+    match headers {
+        HeadersWithUnderscores::Allow => HeadersWithUnderscoresAction::Allow,
+        HeadersWithUnderscores::Reject => HeadersWithUnderscoresAction::RejectRequest,
+        HeadersWithUnderscores::Drop => HeadersWithUnderscoresAction::DropHeader,
     }
 }
 

@@ -12,7 +12,7 @@ use envoy_api::{
         config::{
             common::mutation_rules::v3::{HeaderMutation, header_mutation},
             core::v3::{HeaderValue, HeaderValueOption, TypedExtensionConfig, header_value_option::HeaderAppendAction},
-            route::v3::{HeaderMatcher, VirtualHost, header_matcher::HeaderMatchSpecifier, route::Action},
+            route::v3::{HeaderMatcher, VirtualHost, header_matcher::HeaderMatchSpecifier},
         },
         extensions::http::early_header_mutation::header_mutation::v3::HeaderMutation as EarlyMutation,
         r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern},
@@ -20,6 +20,7 @@ use envoy_api::{
 };
 use model::{Host, RouteTableId};
 
+use super::redirects;
 use crate::virtual_host;
 
 /// The header that holds the server name.
@@ -31,33 +32,40 @@ pub(crate) fn is_needed(table: &RouteTableId) -> bool {
 }
 
 /// What writes the server name, over whatever the client sent.
-pub(crate) fn server_name_of_requests() -> TypedExtensionConfig {
-    early(SERVER_NAME, "%REQUESTED_SERVER_NAME%".to_owned())
+pub(crate) fn server_name_of_requests() -> HeaderMutation {
+    written(SERVER_NAME, "%REQUESTED_SERVER_NAME%".to_owned())
 }
 
-/// Writes a header of ours before anything else looks at a request.
-pub(super) fn early(name: &str, value: String) -> TypedExtensionConfig {
+/// Writes a header of ours over whatever the client sent, also where there is nothing to write: without `keep_empty_value`
+/// an empty value would leave the client's in place.
+pub(super) fn written(name: &str, value: String) -> HeaderMutation {
     let header = HeaderValueOption {
         header: Some(HeaderValue { key: name.to_owned(), value, ..Default::default() }),
         append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
+        keep_empty_value: true,
         ..Default::default()
     };
-    let mutation =
-        EarlyMutation { mutations: vec![HeaderMutation { action: Some(header_mutation::Action::Append(header)) }] };
+    HeaderMutation { action: Some(header_mutation::Action::Append(header)) }
+}
+
+/// Takes a header of ours away that nothing writes here: nobody but us may say anything in it.
+pub(crate) fn removed(name: &str) -> HeaderMutation {
+    HeaderMutation { action: Some(header_mutation::Action::Remove(name.to_owned())) }
+}
+
+/// What is done with headers of ours before anything else looks at a request.
+pub(crate) fn early(mutations: Vec<HeaderMutation>) -> TypedExtensionConfig {
     TypedExtensionConfig {
         name: "envoy.http.early_header_mutation.header_mutation".to_owned(),
-        typed_config: Some(any(&mutation)),
+        typed_config: Some(any(&EarlyMutation { mutations })),
     }
 }
 
-/// Takes a header of ours away from what backends see, except where Envoy may need it to follow a redirect: it does not
-/// write it again then.
-pub(super) fn hide(host: &mut VirtualHost, header: &str) {
-    for route in &mut host.routes {
-        let follows = matches!(&route.action, Some(Action::Route(route)) if route.internal_redirect_policy.is_some());
-        if !follows {
-            route.request_headers_to_remove.push(header.to_owned());
-        }
+/// Takes the server name away from what backends see, except where Envoy may need it to follow a redirect: it does not write
+/// it again then.
+fn hide(host: &mut VirtualHost) {
+    for route in host.routes.iter_mut().filter(|route| !redirects::follows(route)) {
+        route.request_headers_to_remove.push(SERVER_NAME.to_owned());
     }
 }
 
@@ -82,6 +90,6 @@ pub(super) fn bind(table: &RouteTableId, of: &Host, host: &mut VirtualHost) {
     };
     let mut misdirected = virtual_host::misdirected_route();
     misdirected.r#match.get_or_insert_default().headers.push(another);
-    hide(host, SERVER_NAME);
+    hide(host);
     host.routes.insert(0, misdirected);
 }

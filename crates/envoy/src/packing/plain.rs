@@ -17,7 +17,8 @@ use prost::{
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 
-use crate::{name, splice::append, virtual_host};
+use super::redirects;
+use crate::{name, splice::append};
 
 /// The route configuration of a table, from its hosts' bytes in the order of the hosts.
 pub fn route_table<'a>(id: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
@@ -51,7 +52,7 @@ pub(super) fn routes<'a>(
         append(&mut bytes, VIRTUAL_HOSTS, encoded);
     }
     if table.termination.is_some() && !catch_all {
-        append(&mut bytes, VIRTUAL_HOSTS, &virtual_host::misdirected(&Host::Any).encode_to_vec());
+        append(&mut bytes, VIRTUAL_HOSTS, &redirects::misdirected(table, &Host::Any).encode_to_vec());
     }
     bytes
 }

@@ -10,9 +10,8 @@
 //!   even build the filter.
 //! - *A path miss is not a host miss*: an exact host ends with routes that answer 404, or the fallback would hand the request
 //!   to the wildcard above, which may be somebody else's.
-//! - Envoy does not write the key again when it follows a redirect by itself. The header then still names the first host, in
-//!   whose scope the new one meets the virtual host [`AGAIN`], where the fallback is on. Routes without such redirects take
-//!   the header away from what backends see.
+//! - Envoy does not write the key again when it follows a redirect by itself: see [`redirects`]. The new request begins in a
+//!   scope of all hosts, where the fallback is on.
 //! - *The chain of filters is built before the fallback has found a route.* A filter that is off in the chain and switched on
 //!   by a route would be passed over; so what protects is on in the chain, and told what to do by its own per-route message.
 //! - A name that belongs to another TLS chain but lies below a wildcard of this one has a scope here that answers 421. So a
@@ -25,7 +24,8 @@ use envoy_api::{
     any,
     envoy::{
         config::{
-            core::v3::{DataSource, TypedExtensionConfig, data_source},
+            common::mutation_rules::v3::HeaderMutation,
+            core::v3::{DataSource, data_source},
             route::v3::{
                 FilterConfig, Route, RouteConfiguration, RouteMatch, ScopedRouteConfiguration, VirtualHost,
                 route_match::{ConnectMatcher, PathSpecifier},
@@ -54,19 +54,18 @@ use envoy_api::{
 use model::{Host, RouteTableId};
 use prost::Message;
 
-use super::{bound, plain};
+use super::{
+    bound, plain,
+    redirects::{self, KEY},
+};
 use crate::{
     listener::filters,
     name, splice,
     virtual_host::{self, tree},
 };
 
-/// The header that holds the key.
-pub const KEY: &str = "x-sesame-host";
 /// The filter that finds what has no scope.
 pub const FALLBACK: &str = "sesame.fallback";
-/// The virtual host, and its route, that a redirect inside Envoy meets in the scope of the host that it came from.
-pub const AGAIN: &str = "again";
 /// The routes of an exact host that no other route took.
 pub const NO_PATH: &str = "no-path";
 /// The number of `ScopedRouteConfiguration.route_configuration`.
@@ -77,7 +76,7 @@ const SCRIPT: &str = include_str!("scoped/fallback.lua");
 /// The scope of an exact host.
 pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     let mut own = virtual_host::virtual_host(host);
-    bound::hide(&mut own, KEY);
+    redirects::prepare(table, &mut own);
     bound::bind(table, &host.host, &mut own);
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
     own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
@@ -100,7 +99,7 @@ pub fn refused(table: &RouteTableId, host: &Host) -> Bytes {
 
 fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
     let name = name::scope(table, host);
-    let routes = RouteConfiguration { virtual_hosts: vec![own, again()], ..plain::head(name.clone()) };
+    let routes = RouteConfiguration { virtual_hosts: vec![own], ..plain::head(name.clone()) };
     ScopedRouteConfiguration { route_configuration: Some(routes), ..head(name) }.encode_to_vec().into()
 }
 
@@ -118,7 +117,7 @@ pub fn hosts(scope: &Bytes) -> Vec<(String, Bytes)> {
 }
 
 /// A scope's name is its key: Envoy loses scopes whose keys are exchanged.
-fn head(name: String) -> ScopedRouteConfiguration {
+pub(super) fn head(name: String) -> ScopedRouteConfiguration {
     let key = Key { fragments: vec![Fragment { r#type: Some(fragment::Type::StringKey(name.clone())) }] };
     ScopedRouteConfiguration { name, key: Some(key), ..Default::default() }
 }
@@ -132,18 +131,8 @@ fn no_path(path: PathSpecifier) -> Route {
     }
 }
 
-fn again() -> VirtualHost {
-    let route = Route { name: AGAIN.to_owned(), ..no_path(PathSpecifier::Prefix("/".to_owned())) };
-    VirtualHost {
-        name: AGAIN.to_owned(),
-        domains: vec![Host::Any.to_string()],
-        routes: vec![route],
-        ..Default::default()
-    }
-}
-
-/// A host that was found needs no fallback. It is off for exact hosts alone: not for a whole route configuration, because
-/// [`AGAIN`] stands in it, and not for wildcards, because a redirect may lead from one to an exact host.
+/// A host that was found needs no fallback. It is off for exact hosts alone, not for wildcards: the exact host may be found
+/// only in lower case.
 fn found() -> BTreeMap<String, envoy_api::Any> {
     BTreeMap::from([(FALLBACK.to_owned(), any(&FilterConfig { disabled: true, ..Default::default() }))])
 }
@@ -169,8 +158,8 @@ pub(crate) fn specifier() -> RouteSpecifier {
 }
 
 /// What writes the key of a request, over whatever the client sent.
-pub(crate) fn key_of_requests(table: &RouteTableId) -> TypedExtensionConfig {
-    bound::early(KEY, format!("{}|%REQ(:AUTHORITY)%", name::group(table)))
+pub(crate) fn key_of_requests(table: &RouteTableId) -> HeaderMutation {
+    bound::written(KEY, format!("{}|%REQ(:AUTHORITY)%", name::group(table)))
 }
 
 /// Lets a CONNECT come as far as the routes that answer 404: Envoy would refuse it with 403 where one of them takes it. There

@@ -119,7 +119,7 @@ mod tests {
     use std::time::Duration;
 
     fn http(statuses: Vec<(u16, u16)>) -> Probe {
-        Probe::Http { path: Path::root(), host: HeaderValue::parse("a").expect("a value"), statuses }
+        Probe::Http { path: Path::root().into(), host: HeaderValue::parse("a").expect("a value"), statuses }
     }
 
     fn health() -> HealthCheck {

@@ -33,7 +33,7 @@ conditions! {
     ProxyFqdn => VirtualHostError FQDNNotSpecified;
     ProxyDuplicateFqdn => VirtualHostError DuplicateVhost;
     ProxyRootNamespace => RootNamespaceError RootProxyNotAllowedInNamespace;
-    ProxyEmpty => SpecError NothingDefined;
+    ProxyEmpty | ProxyChildEmpty => SpecError NothingDefined;
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
     ProxyUnsupported => SpecError FieldNotSupported;
@@ -87,12 +87,12 @@ conditions! {
     ProxyMirrors => ServiceError OnlyOneMirror;
     ProxyCookies => RouteError CookieRewritePoliciesInvalid;
     ProxyTcpTls => TCPProxyError TLSMustBeConfigured;
-    ProxyTcpEmpty => TCPProxyError NothingDefined;
+    ProxyTcpEmpty | ProxyTcpChildEmpty => TCPProxyError NothingDefined;
     ProxyTcpBoth => TCPProxyError NoServicesAndInclude;
     ProxyTcpIncludeNotFound => TCPProxyIncludeError IncludeNotFound;
     ProxyTcpIncludesRoot => TCPProxyIncludeError RootIncludesRoot;
     ProxyTcpIncludeCycle => TCPProxyIncludeError IncludeCreatesCycle;
-    RouteConflict => RouteError DuplicateRoute;
+    RouteConflict | RouteShadowed => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
 }
 

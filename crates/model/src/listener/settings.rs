@@ -30,6 +30,19 @@ pub enum ServerHeader {
     PassThrough,
 }
 
+/// What becomes of a request with a header whose name has a `_`. Such a name may slip past whoever checks the one with a `-`,
+/// where a backend takes both for the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HeadersWithUnderscores {
+    /// It is passed on.
+    #[default]
+    Allow,
+    /// It is answered with 400.
+    Reject,
+    /// It is passed on without the header.
+    Drop,
+}
+
 /// Which versions of HTTP clients may speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HttpVersions {
@@ -73,6 +86,8 @@ pub struct HttpSettings {
     pub merge_slashes: bool,
     /// Whether a request may say both how long it is and that it comes in chunks; the chunks count.
     pub chunked_length: bool,
+    /// What becomes of headers with a `_` in their names.
+    pub underscores: HeadersWithUnderscores,
     /// Which versions are spoken.
     pub versions: HttpVersions,
     /// After how many requests a connection is closed.
@@ -98,6 +113,7 @@ impl Default for HttpSettings {
             drain: Timeout::Default,
             merge_slashes: true,
             chunked_length: true,
+            underscores: HeadersWithUnderscores::default(),
             versions: HttpVersions::default(),
             max_requests: None,
             max_streams: 100,

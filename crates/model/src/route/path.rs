@@ -53,6 +53,42 @@ impl Path {
     }
 }
 
+/// A path with or without a query, as a request line has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathAndQuery(Arc<str>);
+
+impl PathAndQuery {
+    /// Reads a path and what may follow it behind the first `?`, in which another `?` is a character like any other.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+        Path::parse(path)?;
+        if text.len() > LONGEST {
+            return Err(PathError::TooLong(text.len()));
+        }
+        if query.bytes().any(|b| b <= 0x20 || b == 0x7f || b == b'#') {
+            return Err(PathError::Character(shown(text)));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Both as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Path> for PathAndQuery {
+    fn from(path: Path) -> Self {
+        Self(path.0)
+    }
+}
+
+impl fmt::Display for PathAndQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -85,6 +121,14 @@ impl PathMatch {
         }
     }
 
+    /// Whether it is for ACME challenges alone: the directory that holds them, in any form, or something in it.
+    pub fn is_acme(&self) -> bool {
+        match self {
+            PathMatch::Below(path) => path.as_str().starts_with(ACME) || path.as_str() == ACME.trim_end_matches('/'),
+            PathMatch::Exact(_) | PathMatch::Regex(_) | PathMatch::Prefix(_) => self.text().starts_with(ACME),
+        }
+    }
+
     /// The text of the path or pattern.
     pub fn text(&self) -> &str {
         match self {
@@ -114,6 +158,30 @@ mod tests {
         assert!(Path::parse("/a/b%20c").is_ok());
         for wrong in ["", "a", "/a b", "/a?b", "/a#b", "/a\n"] {
             assert!(Path::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_follows_a_path() {
+        for right in ["/", "/check?x=1", "/check?", "/check?a=b?c&d=/"] {
+            assert_eq!(PathAndQuery::parse(right).map(|found| found.to_string()), Ok(right.to_owned()));
+        }
+        for wrong in ["", "?x=1", "check?x=1", "/check?a b", "/check?a#b", "/check#a?b", "/check?a\n"] {
+            assert!(PathAndQuery::parse(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(PathAndQuery::parse(&format!("/?{}", "a".repeat(LONGEST))).is_err());
+    }
+
+    #[test]
+    fn the_directory_of_challenges_is_known_with_and_without_a_final_slash() {
+        let path = |text: &str| Path::parse(text).expect("a path");
+        for text in [ACME, "/.well-known/acme-challenge", "/.well-known/acme-challenge/token"] {
+            assert!(PathMatch::below(&path(text)).is_acme(), "{text}");
+        }
+        assert!(PathMatch::Prefix(path(ACME)).is_acme());
+        assert!(PathMatch::Exact(path("/.well-known/acme-challenge/token")).is_acme());
+        for text in ["/", "/.well-known", "/.well-known/acme-challenges", "/x/.well-known/acme-challenge"] {
+            assert!(!PathMatch::below(&path(text)).is_acme(), "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! takes, what is changed about headers.
 
 use super::{CookieRewrite, Cors};
-use crate::{HeaderName, header::HeaderFormat};
+use crate::{MutableHeader, header::HeaderFormat};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -14,10 +14,10 @@ use std::{
 /// What is changed about headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderChanges {
-    /// Headers that are given a value, whatever they had; sorted, each once, never `host`.
-    pub set: Vec<(HeaderName, HeaderFormat)>,
-    /// Headers that are taken away; sorted, each once, never `host`.
-    pub remove: Vec<HeaderName>,
+    /// Headers that are given a value, whatever they had; sorted, each once.
+    pub set: Vec<(MutableHeader, HeaderFormat)>,
+    /// Headers that are taken away; sorted, each once.
+    pub remove: Vec<MutableHeader>,
 }
 
 /// What is done with every request of a route.
@@ -128,24 +128,24 @@ pub struct LocalLimit {
     /// The status of an answer to one too many; see [`is_status`].
     pub status: u16,
     /// Headers of that answer.
-    pub headers: Vec<(HeaderName, HeaderFormat)>,
+    pub headers: Vec<(MutableHeader, HeaderFormat)>,
 }
 
 /// What is changed about headers where nobody who wrote a route says anything about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HeaderDefaults {
     /// Headers that are given a value: as it was written, since some of it may stand for the backend.
-    pub set: BTreeMap<HeaderName, Box<str>>,
+    pub set: BTreeMap<MutableHeader, Box<str>>,
     /// Headers that are taken away.
-    pub remove: BTreeSet<HeaderName>,
+    pub remove: BTreeSet<MutableHeader>,
 }
 
 impl HeaderDefaults {
     /// What somebody said, and these beneath it; `own` are names in values with what stands for them.
     #[must_use]
     pub fn under(&self, said: HeaderChanges, own: &[(&str, &str)]) -> HeaderChanges {
-        let mut set: BTreeMap<HeaderName, HeaderFormat> = said.set.into_iter().collect();
-        let mut remove: BTreeSet<HeaderName> = said.remove.into_iter().collect();
+        let mut set: BTreeMap<MutableHeader, HeaderFormat> = said.set.into_iter().collect();
+        let mut remove: BTreeSet<MutableHeader> = said.remove.into_iter().collect();
         for (name, value) in &self.set {
             if !set.contains_key(name)
                 && !remove.contains(name)
@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    fn name(text: &str) -> HeaderName {
-        HeaderName::parse(text).unwrap()
+    fn name(text: &str) -> MutableHeader {
+        MutableHeader::parse(text).unwrap()
     }
 
     fn value(text: &str) -> HeaderFormat {

@@ -109,7 +109,7 @@ fn request(dice: &mut Dice) -> Probe {
         let start = dice.between(100, 599);
         (start as u16, dice.between(start + 1, 600) as u16)
     });
-    Probe::Http { path: dice.path(), host: dice.header_value(), statuses }
+    Probe::Http { path: dice.path().into(), host: dice.header_value(), statuses }
 }
 
 /// All of one family, each once, as they are found in EndpointSlices.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, time::Duration};
 
-use model::{HeaderName, HeaderValue, Regex, Timeout, header::HeaderFormat, route::Path, timeout};
+use model::{HeaderName, HeaderValue, MutableHeader, Regex, Timeout, header::HeaderFormat, route::Path, timeout};
 use proptest::{
     prelude::Rng,
     test_runner::{RngAlgorithm, TestRng},
@@ -218,9 +218,9 @@ impl Dice {
         self.parsed(Self::header_text, HeaderName::parse)
     }
 
-    /// A header that can be set or taken away: `Host` is none.
-    pub fn changed_header(&mut self) -> HeaderName {
-        self.until(|dice| Some(dice.header_name()).filter(|name| name.as_str() != "host"))
+    /// A header that can be set or taken away.
+    pub fn changed_header(&mut self) -> MutableHeader {
+        self.parsed(Self::header_text, MutableHeader::parse)
     }
 
     pub fn header_text(&mut self) -> String {

@@ -4,8 +4,8 @@ use envoy::listener::access_log::{DEFAULT_FIELDS, format};
 use model::{
     ClusterId, Host, Listener, ListenerId, SecretId,
     listener::{
-        AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HttpSettings, HttpVersions,
-        Security, ServerHeader,
+        AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
+        HttpSettings, HttpVersions, Security, ServerHeader,
     },
     tls::{Chain, TcpChain, TcpProxy, Termination, TlsVersion},
 };
@@ -55,6 +55,11 @@ fn settings(dice: &mut Dice) -> HttpSettings {
         drain: dice.timeout(),
         merge_slashes: dice.one_in(2),
         chunked_length: dice.one_in(2),
+        underscores: dice.pick(&[
+            HeadersWithUnderscores::Allow,
+            HeadersWithUnderscores::Reject,
+            HeadersWithUnderscores::Drop,
+        ]),
         versions: dice.pick(&[HttpVersions::Both, HttpVersions::Http1, HttpVersions::Http2]),
         max_requests: dice.maybe(Dice::number),
         max_streams: dice.between(1, i32::MAX as u32),

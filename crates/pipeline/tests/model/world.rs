@@ -155,11 +155,11 @@ impl World {
         let contents = Contents { exact: hosts.iter().any(is_exact), wildcard: !hosts.iter().all(is_exact) };
         let arrangement = packing.arrangement(table, contents);
         let stranger = routes::exact(dice, self.number());
-        let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(table, host, packing));
+        let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(table, host));
         match arrangement {
             Arrangement::Table => {
                 let mut encoded: Vec<(Host, Bytes)> = hosts.iter().map(encode).collect();
-                encoded.push((stranger.clone(), packing::stranger(&stranger)));
+                encoded.push((stranger.clone(), packing::stranger(table, &stranger)));
                 let body = plain::route_table(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
                 self.put(Kind::Route, &name::route_table(table), body, (table.clone(), hosts));
             }

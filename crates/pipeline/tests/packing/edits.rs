@@ -1,7 +1,9 @@
 //! What an edit reaches: with scopes, one row of each table and one resource, however many hosts there are.
 
-use super::world::{ingress, service};
+use super::redirects::following;
+use super::world::{ingress, service, settings};
 use pipeline::{Pipeline, Settings, settings::Packing};
+use serde_json::json;
 use std::net::Ipv4Addr;
 
 /// How many rows an edit of one host computed, and what was published.
@@ -56,4 +58,31 @@ fn a_host_that_comes_or_goes_is_one_scope() {
     let changes = pipeline.settle().xds;
     assert_eq!(changes.removes, [(xds::Kind::ScopedRoute, "ingress_http|h7.example.com".into())]);
     assert!(changes.upserts.is_empty());
+}
+
+/// Where some host follows redirects, there is a list of all hosts besides.
+#[test]
+fn the_list_of_hosts_that_redirects_need_changes_with_the_hosts_alone() {
+    let mut pipeline = Pipeline::new(&settings(Packing::Scoped));
+    let mut put = |object: kinds::Object, there: bool| {
+        pipeline.put(&object.key(), there.then_some(object));
+        let changes = pipeline.settle().xds;
+        let scopes = changes.upserts.into_iter().filter(|resource| resource.kind == xds::Kind::ScopedRoute);
+        let names = scopes.map(|resource| resource.name.to_string());
+        let gone = changes.removes.into_iter().filter(|(kind, _)| *kind == xds::Kind::ScopedRoute);
+        let gone = gone.map(|(_, name)| format!("-{name}"));
+        names.chain(gone).collect::<Vec<String>>()
+    };
+    put(service("web", Ipv4Addr::LOCALHOST), true);
+    put(ingress("a", "a.example.com", "/", "web"), true);
+    let follower = following("web", "follower.example.com", json!({}), json!({}));
+    let own = "ingress_http|follower.example.com";
+    assert_eq!(put(follower.clone(), true), [own, "ingress_http|~"]);
+    assert_eq!(put(ingress("a", "a.example.com", "/other", "web"), true), ["ingress_http|a.example.com"]);
+    assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), ["ingress_http|b.example.com", "ingress_http|~"]);
+    let gone = put(ingress("b", "b.example.com", "/", "web"), false);
+    assert_eq!(gone, ["ingress_http|~", "-ingress_http|b.example.com"]);
+    let gone = put(follower, false);
+    assert!(gone.contains(&"-ingress_http|~".to_owned()), "{gone:?}");
+    assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), ["ingress_http|b.example.com"]);
 }

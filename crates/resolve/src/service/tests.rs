@@ -50,6 +50,22 @@ fn one_bad_port_does_not_spoil_the_others() {
 }
 
 #[test]
+fn tcp_and_udp_may_share_a_number() {
+    let udp = json!({ "name": "quic", "port": 443, "protocol": "UDP" });
+    let tcp = json!({ "name": "web", "port": 443, "appProtocol": "https" });
+    for ports in [json!([udp, tcp]), json!([tcp, udp])] {
+        let service = plain(json!({ "ports": ports }));
+        assert!(service.backend(&PortRef::Number(443)).is_ok(), "{ports}");
+        assert!(service.backend(&PortRef::Name("web".into())).is_ok(), "{ports}");
+        let no = service.backend(&PortRef::Name("quic".into())).unwrap_err();
+        assert_eq!(no.code, Code::ServicePortNotTcp, "{ports}");
+        assert_eq!(service.cluster(443).unwrap().protocol, Protocol::Tls, "{ports}");
+    }
+    let udp_alone = plain(json!({ "ports": [udp] }));
+    assert_eq!(udp_alone.backend(&PortRef::Number(443)).unwrap_err().code, Code::ServicePortNotTcp);
+}
+
+#[test]
 fn a_headless_service_is_as_any_other() {
     let service = plain(json!({ "clusterIP": "None", "ports": [{ "port": 80 }] }));
     assert_eq!(service.cluster(80).unwrap().discovery, Discovery::Endpoints);

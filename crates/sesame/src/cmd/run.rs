@@ -20,7 +20,7 @@ use tracing::warn;
 use xds::{Event, Fleet, Security, Server, Tls};
 
 use crate::control::{Control, News};
-use crate::flags::{Certificates, Packing};
+use crate::flags::{self, Certificates, Names, Packing};
 use crate::problem::Coded;
 use crate::run::premises::Premises;
 use crate::run::proxy::{self, Proxy};
@@ -59,8 +59,8 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "envoy")]
     access_log_format: LogFormat,
     /// The Ingress classes to serve, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    ingress_class_name: Vec<Box<str>>,
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
+    ingress_class_name: Names,
     /// Follow Services of type ExternalName
     #[arg(long)]
     enable_external_name_service: bool,
@@ -227,7 +227,7 @@ impl Args {
         settings.https_settings.access_log = log;
         settings.resolve.external_names = self.enable_external_name_service;
         settings.resolve.listed_endpoints = true;
-        settings.ingress.class_names = self.ingress_class_name.clone();
+        settings.ingress.class_names = self.ingress_class_name.to_vec();
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
         settings.ingress.self_signed = true;
         settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);

@@ -12,7 +12,7 @@ use model::timeout::parse_duration;
 use source::snippet::{self, Style};
 use status::Addresses;
 
-use crate::flags::{self, Certificates, Packing};
+use crate::flags::{self, Certificates, Names, Packing};
 use crate::serve::config::Config;
 use crate::serve::plan::Plan;
 
@@ -50,8 +50,8 @@ pub struct Args {
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(..=9))]
     pub kubernetes_debug: Option<u8>,
     /// The namespaces that are read, separated by commas; all if not given
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub watch_namespaces: Vec<String>,
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
+    pub watch_namespaces: Names,
 
     /// The address of the xDS server
     #[arg(long, value_name = "ADDRESS", default_value_t = LOOPBACK)]
@@ -111,14 +111,14 @@ pub struct Args {
     pub leader_election_resource_namespace: Option<String>,
 
     /// The classes of Ingresses and HTTPProxies that are served, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub ingress_class_name: Vec<String>,
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
+    pub ingress_class_name: Names,
     /// The addresses in the status of Ingresses, separated by commas; those of the proxies' Service if not given
     #[arg(long, value_name = "ADDRESSES")]
     pub ingress_status_address: Option<Addresses>,
     /// The namespaces that may have root HTTPProxies, separated by commas; all if not given
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub root_namespaces: Vec<String>,
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
+    pub root_namespaces: Names,
     /// What is not to be read; none of it is yet
     #[arg(long, value_name = "FEATURE", value_enum)]
     pub disable_feature: Vec<Feature>,

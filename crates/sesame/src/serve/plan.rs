@@ -74,7 +74,7 @@ impl Plan {
             access: access(args, &config),
             source: Options {
                 kinds: Kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect(),
-                namespaces: args.watch_namespaces.iter().map(|name| name.as_str().into()).collect(),
+                namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },
             xds: SocketAddr::new(args.xds_address, args.xds_port),
@@ -187,9 +187,9 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     settings.spoil = args.spoil.as_deref().map(Into::into);
     settings.packing = args.packing.into();
     settings.certificates = args.certificates.into();
-    settings.ingress.class_names = args.ingress_class_name.iter().map(|name| name.as_str().into()).collect();
+    settings.ingress.class_names = args.ingress_class_name.to_vec();
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
-    settings.http_proxy.root_namespaces = args.root_namespaces.iter().map(|name| name.as_str().into()).collect();
+    settings.http_proxy.root_namespaces = args.root_namespaces.to_vec();
     settings
 }
 
@@ -209,9 +209,7 @@ fn ineffective(args: &Args) -> Vec<(Code, String)> {
 
 /// What would be looked for where nothing is read.
 fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, String)> {
-    let is_read = |namespace: &str| {
-        args.watch_namespaces.is_empty() || args.watch_namespaces.iter().any(|watched| watched == namespace)
-    };
+    let is_read = |namespace: &str| watched(args).next().is_none() || watched(args).any(|watched| watched == namespace);
     let mut warnings = Vec::new();
     if let Addresses::Service(service) = addresses
         && !is_read(&service.namespace)
@@ -229,10 +227,15 @@ fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, Str
     warnings.into_iter().map(|why| (Code::NamespaceNotWatched, why)).collect()
 }
 
+/// The namespaces that are read; none for all.
+fn watched(args: &Args) -> impl Iterator<Item = &str> {
+    args.watch_namespaces.iter().map(|name| &**name).filter(|name| !name.is_empty())
+}
+
 /// A root namespace that is not read could have no roots.
 fn roots_are_read(args: &Args) -> Result<()> {
-    let watched = &args.watch_namespaces;
-    match args.root_namespaces.iter().find(|root| !watched.is_empty() && !watched.contains(root)) {
+    let is_read = |root: &str| root.is_empty() || watched(args).any(|watched| watched == root);
+    match args.root_namespaces.iter().find(|root| watched(args).next().is_some() && !is_read(root)) {
         None => Ok(()),
         Some(root) => Err(Problem::of(
             Code::CommandLine,

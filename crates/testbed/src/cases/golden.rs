@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use envoy::packing::scoped;
+use envoy::packing::{redirects, scoped};
 use envoy_api::{Any, json};
 use pipeline::Output;
 use serde_json::Value;
@@ -147,20 +147,10 @@ fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
         let (group, host) = name.split_once('|').unwrap_or((&name, ""));
         let (exact, others) = tables.entry(group.to_owned()).or_default();
         let Value::Array(mut hosts) = scope["route_configuration"]["virtual_hosts"].take() else { continue };
-        hosts.retain(|host| host["name"] != scoped::AGAIN);
+        hosts.retain(|host| host["name"] != redirects::AGAIN && host["name"] != redirects::ELSEWHERE);
         for host in &mut hosts {
             let Some(routes) = host["routes"].as_array_mut() else { continue };
             routes.retain(|route| route["name"] != scoped::NO_PATH);
-            for route in routes {
-                let Some(removed) = route["request_headers_to_remove"].as_array_mut() else {
-                    strip(route, &["request_headers_to_remove"]);
-                    continue;
-                };
-                removed.retain(|name| name != scoped::KEY);
-                if removed.is_empty() {
-                    strip(route, &["request_headers_to_remove"]);
-                }
-            }
         }
         if host == "*" { others } else { exact }.append(&mut hosts);
     }
@@ -200,6 +190,7 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
                 let mut route = route.clone();
                 let origin = route["name"].as_str().unwrap_or("?").to_owned();
                 strip(&mut route, &["name", "metadata"]);
+                without_key(&mut route);
                 without_scripts(&mut route);
                 out.push_str(&format!("  - {}: {}\n", text::key(&origin), text::flow(&route)));
             }
@@ -266,6 +257,18 @@ fn endpoints(sets: &BTreeMap<String, Value>, backends: &Backends) -> String {
         out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&Value::Array(list))));
     }
     out
+}
+
+/// Takes out what says where a request is looked up.
+fn without_key(route: &mut Value) {
+    let lists = [("request_headers_to_remove", "/"), ("request_headers_to_add", "/header/key")];
+    for (name, key) in lists {
+        let Some(list) = route.get_mut(name).and_then(Value::as_array_mut) else { continue };
+        list.retain(|entry| entry.pointer(key).unwrap_or(entry) != redirects::KEY);
+        if list.is_empty() {
+            strip(route, &[name]);
+        }
+    }
 }
 
 /// Takes the fixed text of scripts out, which stands with the data that differs.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::SecretId;
-use model::listener::{AccessLogFormat, AccessLogLevel, Compression};
+use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -37,6 +37,7 @@ pub(super) struct Settings {
     access_log: Log,
     access_log_level: Level,
     compression: Codec,
+    headers_with_underscores: Underscores,
     /// Whether the golden part has everything, listeners and metadata too.
     pub(super) print: Print,
 }
@@ -91,6 +92,15 @@ enum Codec {
     Brotli,
     Zstd,
     Disabled,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Underscores {
+    #[default]
+    Allow,
+    Reject,
+    Drop,
 }
 
 impl Settings {
@@ -151,6 +161,12 @@ impl Settings {
             Codec::Disabled => Some("disabled"),
         };
         file.extend(word.map(|word| ("compression".to_owned(), json!({ "algorithm": word }))));
+        let word = match self.headers_with_underscores {
+            Underscores::Allow => None,
+            Underscores::Reject => Some("reject"),
+            Underscores::Drop => Some("drop"),
+        };
+        file.extend(word.map(|word| ("headersWithUnderscores".to_owned(), word.into())));
         Ok(Serve { flags, file: serde_json::Value::Object(file).to_string() })
     }
 
@@ -186,6 +202,11 @@ impl Settings {
                 Codec::Brotli => Compression::Brotli,
                 Codec::Zstd => Compression::Zstd,
                 Codec::Disabled => Compression::Off,
+            };
+            http.underscores = match self.headers_with_underscores {
+                Underscores::Allow => HeadersWithUnderscores::Allow,
+                Underscores::Reject => HeadersWithUnderscores::Reject,
+                Underscores::Drop => HeadersWithUnderscores::Drop,
             };
         }
         settings

@@ -11,8 +11,8 @@ use kinds::{
     http_proxy::{Route, Service, route::HeadersPolicy},
 };
 use model::{
-    Code, FieldPath, HeaderName, HeaderValue,
-    header::{HeaderFormat, only_request_header},
+    Code, FieldPath, HeaderName, HeaderValue, MutableHeader,
+    header::{HeaderError, HeaderFormat, only_request_header},
     route::{HeaderChanges, HostRewrite, Policy},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,13 +85,18 @@ impl Reader<'_> {
         let mut host = None;
         for (index, entry) in policy.set.iter().enumerate() {
             let field = field.field("set").index(index);
-            let name = self.name(&entry.name, &field.field("name"))?;
-            if set.contains_key(&name) || (name.as_str() == "host" && host.is_some()) {
-                return Err(self.no(&field.field("name"), format!("header {name} is set twice")));
-            }
-            if name.as_str() == "host" {
-                host = Some(self.host(&entry.value, &field)?);
-                continue;
+            let twice = |name: &str| self.no(&field.field("name"), format!("header {name} is set twice"));
+            let name = match MutableHeader::parse(&entry.name) {
+                Ok(name) => name,
+                Err(HeaderError::Host) if host.is_some() => return Err(twice("host")),
+                Err(HeaderError::Host) => {
+                    host = Some(self.host(&entry.value, &field)?);
+                    continue;
+                }
+                Err(error) => return Err(self.no(&field.field("name"), error.to_string())),
+            };
+            if set.contains_key(&name) {
+                return Err(twice(name.as_str()));
             }
             let field = field.field("value");
             let read = HeaderFormat::read(&entry.value, self.own);
@@ -105,10 +110,10 @@ impl Reader<'_> {
         let mut remove = BTreeSet::new();
         for (index, name) in policy.remove.iter().enumerate() {
             let field = field.field("remove").index(index);
-            let name = self.name(name, &field)?;
-            if name.as_str() == "host" {
-                return Err(self.no(&field, "the header Host cannot be removed".to_owned()));
-            }
+            let name = MutableHeader::parse(name).map_err(|error| match error {
+                HeaderError::Host => self.no(&field, "the header Host cannot be removed".to_owned()),
+                error => self.no(&field, error.to_string()),
+            })?;
             if !remove.insert(name.clone()) {
                 return Err(self.no(&field, format!("header {name} is removed twice")));
             }
@@ -117,15 +122,11 @@ impl Reader<'_> {
         Ok((changes, host))
     }
 
-    fn name(&self, text: &str, field: &FieldPath) -> Result<HeaderName, No> {
-        HeaderName::parse(text).map_err(|error| self.no(field, error.to_string()))
-    }
-
     fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, No> {
         if self.direction == Direction::Response {
             return Err(self.no(&field.field("name"), "an answer has no header Host".to_owned()));
         }
-        let no = |error: model::header::HeaderError| self.no(&field.field("value"), error.to_string());
+        let no = |error: HeaderError| self.no(&field.field("value"), error.to_string());
         match only_request_header(value) {
             Some(name) => HeaderName::parse(name).map(HostRewrite::Header).map_err(no),
             None => HeaderValue::parse(value).map(HostRewrite::Literal).map_err(no),

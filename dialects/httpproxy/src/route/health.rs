@@ -8,7 +8,7 @@ use kinds::{
 use model::{
     Code, FieldPath, HeaderValue,
     cluster::{HealthCheck, Probe},
-    route::Path,
+    route::PathAndQuery,
 };
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) fn policy(
     }
     let host = policy.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
     let probe = Probe::Http {
-        path: Path::parse(&policy.path).map_err(|error| no("path", error.to_string()))?,
+        path: PathAndQuery::parse(&policy.path).map_err(|error| no("path", error.to_string()))?,
         host: HeaderValue::parse(host).map_err(|error| no("host", error.to_string()))?,
         statuses,
     };

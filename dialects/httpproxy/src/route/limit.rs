@@ -6,7 +6,7 @@ use kinds::{
     http_proxy::rate_limit::{RateLimitPolicy, Unit},
 };
 use model::{
-    Code, FieldPath, HeaderName, HeaderValue,
+    Code, FieldPath, HeaderValue, MutableHeader,
     header::HeaderFormat,
     route::{LocalLimit, policy::is_status},
 };
@@ -47,9 +47,9 @@ pub(crate) fn local(
     for (index, entry) in local.response_headers_to_add.iter().enumerate() {
         let at = |name: &str| field.field("responseHeadersToAdd").index(index).field(name);
         let wrong = |name: &str, error: model::header::HeaderError| No::new(code, at(name), error.to_string());
-        let name = HeaderName::parse(&entry.name).map_err(|error| wrong("name", error))?;
-        if name.as_str() == "host" || headers.iter().any(|(other, _)| *other == name) {
-            return Err(No::new(code, at("name"), format!("header {name} cannot be set, or is set twice")));
+        let name = MutableHeader::parse(&entry.name).map_err(|error| wrong("name", error))?;
+        if headers.iter().any(|(other, _)| *other == name) {
+            return Err(No::new(code, at("name"), format!("header {name} is set twice")));
         }
         // Envoy reads operators here, too; what was written is what is sent.
         let value = HeaderValue::parse(&entry.value).and_then(|value| HeaderFormat::plain(&value));

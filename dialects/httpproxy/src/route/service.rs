@@ -187,7 +187,7 @@ fn health_port(
     Ok(Some(port))
 }
 
-/// How new endpoints are eased in.
+/// How new endpoints are eased in: not at all, where the time for it is zero.
 fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<Option<SlowStart>, No> {
     let Some(policy) = said(&service.slow_start_policy)? else { return Ok(None) };
     let field = place.field.field("slowStartPolicy");
@@ -197,9 +197,6 @@ fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<
         return Err(No::new(Code::ProxySlowStart, field, why));
     }
     let window = parse_duration(&policy.window).map_err(|error| no("window", error.to_string()))?;
-    if window.is_zero() {
-        return Err(no("window", "the window is empty".to_owned()));
-    }
     let text = policy.aggression.as_deref().filter(|text| !text.is_empty()).unwrap_or("1.0");
     let aggression = Aggression::parse(text);
     let aggression = aggression.ok_or_else(|| no("aggression", format!("`{text}` is not a number above 0")))?;
@@ -207,7 +204,7 @@ fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<
     let least_percent = u32::try_from(percent).ok().filter(|&percent| percent <= 100);
     let least_percent =
         least_percent.ok_or_else(|| no("minWeightPercent", format!("{percent} is not from 0 to 100")))?;
-    Ok(Some(SlowStart { window, aggression, least_percent }))
+    Ok((!window.is_zero()).then_some(SlowStart { window, aggression, least_percent }))
 }
 
 /// The longest name that a certificate can be asked for.

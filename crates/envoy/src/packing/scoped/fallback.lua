@@ -9,8 +9,7 @@ function envoy_on_request(request)
     headers:replace("x-sesame-host", own)
     request:clearRouteCache()
     request:metadata() -- asks for the route, so that it is looked up now
-    local route = request:streamInfo():routeName()
-    if route ~= "" and route ~= "again" then
+    if request:streamInfo():routeName() ~= "" then
       return
     end
   end

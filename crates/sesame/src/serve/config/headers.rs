@@ -3,8 +3,8 @@
 use super::row::{Row, rows};
 use super::value::{BOOLEAN, Wrong, boolean, list, map, text};
 use kinds::Node;
-use model::HeaderName;
-use model::header::HeaderFormat;
+use model::MutableHeader;
+use model::header::{HeaderError, HeaderFormat};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SET: &str = "a map of names to values";
@@ -22,7 +22,7 @@ pub const HEADERS: &[Row] = rows! {
 /// The names that stand for the backend; here only their being known counts.
 const OWN: [(&str, &str); 3] = [("CONTOUR_NAMESPACE", ""), ("CONTOUR_SERVICE_NAME", ""), ("CONTOUR_SERVICE_PORT", "")];
 
-fn values(node: &Node<'_>) -> Result<BTreeMap<HeaderName, Box<str>>, Wrong> {
+fn values(node: &Node<'_>) -> Result<BTreeMap<MutableHeader, Box<str>>, Wrong> {
     let entries = map(node, |key, value| {
         let value = text(value)?;
         let read = HeaderFormat::read(&value, &OWN).map_err(|error| Wrong::new(error.to_string()))?;
@@ -42,11 +42,13 @@ fn values(node: &Node<'_>) -> Result<BTreeMap<HeaderName, Box<str>>, Wrong> {
     Ok(values)
 }
 
-fn names(node: &Node<'_>) -> Result<BTreeSet<HeaderName>, Wrong> {
+fn names(node: &Node<'_>) -> Result<BTreeSet<MutableHeader>, Wrong> {
     list(node, |item| header(&text(item)?)).map(|names| names.into_iter().collect())
 }
 
-fn header(text: &str) -> Result<HeaderName, Wrong> {
-    let name = HeaderName::parse(text).map_err(|error| Wrong::new(error.to_string()))?;
-    if name.as_str() == "host" { Err(Wrong::new("the header Host cannot be changed for all")) } else { Ok(name) }
+fn header(text: &str) -> Result<MutableHeader, Wrong> {
+    MutableHeader::parse(text).map_err(|error| match error {
+        HeaderError::Host => Wrong::new("the header Host cannot be changed for all"),
+        error => Wrong::new(error.to_string()),
+    })
 }

@@ -8,7 +8,7 @@ use super::value::{
 use envoy::bootstrap::DnsFamily;
 use envoy::listener::access_log::{format, operator};
 use kinds::Node;
-use model::listener::{AccessLogLevel, Compression, HttpVersions, ServerHeader};
+use model::listener::{AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader};
 use std::sync::Arc;
 
 const LEVELS: &[(&str, AccessLogLevel)] = &[
@@ -29,6 +29,12 @@ const SERVER_HEADERS: &[(&str, ServerHeader)] = &[
     ("overwrite", ServerHeader::Overwrite),
     ("append_if_absent", ServerHeader::AppendIfAbsent),
     ("pass_through", ServerHeader::PassThrough),
+];
+
+const UNDERSCORES: &[(&str, HeadersWithUnderscores)] = &[
+    ("allow", HeadersWithUnderscores::Allow),
+    ("reject", HeadersWithUnderscores::Reject),
+    ("drop", HeadersWithUnderscores::Drop),
 ];
 
 const FAMILIES: &[(&str, DnsFamily)] =
@@ -77,6 +83,7 @@ pub const LISTENERS: &[Row] = rows! {
     works("compression.algorithm", "`gzip`, `brotli`, `zstd` or `disabled`", "gzip", "how answers are compressed for clients that ask for it", |c, n| { let algorithm = word(n, ALGORITHMS)?; c.each(|http| http.compression = algorithm) });
     works("serverHeaderTransformation", "`overwrite`, `append_if_absent` or `pass_through`", "overwrite", "what becomes of the header `server` of an answer", |c, n| { let header = word(n, SERVER_HEADERS)?; c.each(|http| http.server_header = header) });
     works("disableMergeSlashes", BOOLEAN, "false", "`//` in a path is not one `/`", |c, n| { let off = boolean(n)?; c.each(|http| http.merge_slashes = !off) });
+    works("headersWithUnderscores", "`allow`, `reject` or `drop`", "allow", "what becomes of a request with a `_` in the name of a header: passed on, answered with 400, passed on without the header", |c, n| { let action = word(n, UNDERSCORES)?; c.each(|http| http.underscores = action) });
     works("disableAllowChunkedLength", BOOLEAN, "false", "refuse requests with both `content-length` and `transfer-encoding: chunked`", |c, n| { let off = boolean(n)?; c.each(|http| http.chunked_length = !off) });
     works("network.num-trusted-hops", "a number", "0", "how many proxies in front of ours may be believed about the client's address", |c, n| { let hops = whole(n, 0, 255)?; c.each(|http| http.trusted_hops = hops) });
     works("network.admin-port", "a port, or 0 for none", "9001", "where proxies show their read-only admin pages, on loopback", |c, n| c.pipeline.admin_port = whole(n, 0, u16::MAX)?);

@@ -152,6 +152,26 @@ fn a_value_that_cannot_be_used_is_an_error_at_its_place() {
         ("policy: {request-headers: {set: {host: a}}}", (1, 40), "the header Host cannot be changed for all"),
         ("policy: {request-headers: {remove: [a b]}}", (1, 37), "`a b` has a character that a header cannot carry"),
         (
+            "policy: {response-headers: {set: {Content-Length: 1}}}",
+            (1, 51),
+            "the header content-length belongs to the connection; it cannot be set or removed",
+        ),
+        (
+            "policy: {response-headers: {remove: [transfer-encoding]}}",
+            (1, 38),
+            "the header transfer-encoding belongs to the connection; it cannot be set or removed",
+        ),
+        (
+            "policy: {request-headers: {set: {X-Sesame-Host: a}}}",
+            (1, 49),
+            "the header x-sesame-host belongs to Sesame; it cannot be set or removed",
+        ),
+        (
+            "policy: {request-headers: {remove: [':path']}}",
+            (1, 37),
+            "`:path` is a pseudo header; it cannot be set or removed",
+        ),
+        (
             "policy: {response-headers: {set: {a: '%NOPE%'}}}",
             (1, 38),
             "`%NOPE%` is not a dynamic value that is allowed here; `%%` is a plain `%`",

@@ -7,7 +7,7 @@ use crate::serve::config::rows;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use envoy::bootstrap::DnsFamily;
 use model::Timeout;
-use model::listener::{AccessLogLevel, Compression, HttpVersions, ServerHeader};
+use model::listener::{AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader};
 use model::tls::TlsVersion;
 use pipeline::settings::Packing;
 use std::path::Path;
@@ -93,6 +93,7 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("serverHeaderTransformation", "pass_through", both!(|http| http.server_header == ServerHeader::PassThrough)),
     ("disableMergeSlashes", "true", both!(|http| !http.merge_slashes)),
     ("disableAllowChunkedLength", "true", both!(|http| !http.chunked_length)),
+    ("headersWithUnderscores", "reject", both!(|http| http.underscores == HeadersWithUnderscores::Reject)),
     ("network.num-trusted-hops", "2", both!(|http| http.trusted_hops == 2)),
     ("network.admin-port", "0", |p| p.pipeline.admin_port == 0),
     ("default-http-versions", "[HTTP/2]", both!(|http| http.versions == HttpVersions::Http2)),
@@ -323,6 +324,28 @@ fn a_flag_stands_above_the_file() {
     let service = plan(&["--envoy-service-name=flag", "--envoy-service-namespace=flag"], "envoy-service-name: file");
     assert_eq!(service.status.addresses, Addresses::of_service("flag", "flag"));
     assert_eq!(plan(&["--kubernetes-client-qps=-1"], file).access.rate, None);
+}
+
+#[test]
+fn lists_of_names_are_read_as_contour_reads_them() {
+    type Names<'p> = &'p [Box<str>];
+    let lists: [(&str, fn(&Plan) -> Names<'_>); 3] = [
+        ("root-namespaces", |p| &p.pipeline.http_proxy.root_namespaces),
+        ("ingress-class-name", |p| &p.pipeline.ingress.class_names),
+        ("ingress-class-name", |p| &p.pipeline.http_proxy.class_names),
+    ];
+    for (flag, list) in lists {
+        // Nothing named is as if the flag were not there.
+        for nothing in ["", " "] {
+            assert!(list(&plan(&[&format!("--{flag}={nothing}")], "")).is_empty(), "{flag}");
+        }
+        assert_eq!(list(&plan(&[&format!("--{flag}=a, b")], "")), ["a".into(), "b".into()], "{flag}");
+        // A slip of the keyboard never opens what the flag closes.
+        assert_eq!(list(&plan(&[&format!("--{flag}=,")], "")).len(), 2, "{flag}");
+    }
+    assert!(plan(&["--watch-namespaces="], "").source.namespaces.is_empty());
+    assert_eq!(plan(&["--watch-namespaces=a, b,"], "").source.namespaces.len(), 2);
+    assert!(attempt(&["--insecure", "--root-namespaces=b ", "--watch-namespaces= a, b"], "").is_ok());
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! Headers of ours that a client writes: nothing of them is left, also where we have nothing to write in their place.
+//!
+//! A connection without a server name leads to no chain that has a use for one, so it is made here: a listener in the clear
+//! with the connection manager of such a chain.
+
+use super::requests::TURN;
+use super::world::{World, ingress, service};
+use envoy::{
+    listener::{self, connection::connection_manager},
+    packing::Arrangement,
+};
+use envoy_api::{
+    Message, any,
+    envoy::{
+        config::{
+            listener::v3::{Filter, filter::ConfigType},
+            route::v3::{
+                Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost, route::Action,
+                route_action::ClusterSpecifier, route_match::PathSpecifier,
+            },
+        },
+        extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier,
+    },
+};
+use model::{
+    Listener, ListenerId, RouteTableId, SecretId,
+    listener::{ConnectionSettings, HttpSettings, Security},
+    tls::{Termination, TlsVersion},
+};
+use pipeline::settings::Packing;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use testbed::{Backend, Client};
+
+const PORT: u16 = 8090;
+
+/// Everything goes to one cluster, as it is.
+fn routes() -> RouteConfiguration {
+    let cluster = ClusterSpecifier::Cluster("default/web/80".to_owned());
+    let route = Route {
+        r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),
+        action: Some(Action::Route(RouteAction { cluster_specifier: Some(cluster), ..Default::default() })),
+        ..Default::default()
+    };
+    let everyone = VirtualHost {
+        name: "everyone".to_owned(),
+        domains: vec!["*".to_owned()],
+        routes: vec![route],
+        ..Default::default()
+    };
+    RouteConfiguration { name: "open".to_owned(), virtual_hosts: vec![everyone], ..Default::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let objects = [service("web", backend.ip()), ingress("web", "a.example.com", "/", "web")];
+    let mut world = World::start(Packing::Plain, objects).await;
+    let listener = Listener {
+        id: ListenerId("open".into()),
+        address: Ipv4Addr::LOCALHOST.into(),
+        port: PORT,
+        security: Security::Plain,
+        connections: ConnectionSettings::default(),
+        http: HttpSettings::default(),
+    };
+    let termination = Termination {
+        certificate: SecretId::new("default", "any"),
+        lowest: TlsVersion::V1_2,
+        highest: TlsVersion::V1_3,
+    };
+    let termination = Some(Arc::new(termination.on_demand()));
+    let table = RouteTableId { listener: listener.id.clone(), termination };
+    let mut manager = connection_manager(&listener, &table, Arrangement::Table);
+    manager.route_specifier = Some(RouteSpecifier::RouteConfig(routes()));
+    let mut message = listener::plain(&listener, Arrangement::Table);
+    message.filter_chains[0].filters = vec![Filter {
+        name: "envoy.filters.network.http_connection_manager".to_owned(),
+        config_type: Some(ConfigType::TypedConfig(any(&manager))),
+    }];
+    let resource = xds::Resource::new(xds::Kind::Listener, "open", message.encode_to_vec());
+    let changes = xds::Changes { upserts: vec![resource], removes: Vec::new() };
+    world.proxy.publish(changes).await.unwrap();
+    let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).host("a.example.com");
+    let forged = client.header("x-sesame-server-name", "b.example.com").header("x-sesame-host", "ingress_http|b");
+    for client in [forged.clone().http1(), forged.http2()] {
+        let seen = client.get("/").await.unwrap().echo();
+        assert_eq!(seen.header("x-sesame-server-name").unwrap_or_default(), "");
+        assert_eq!(seen.header("x-sesame-host"), None);
+    }
+}
