@@ -6,9 +6,10 @@
 //! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
 //!
 //! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
-//! tree of children), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
+//! tree of children), [`budget`] (how much of it), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
 //! passed on).
 
+pub mod budget;
 pub mod class;
 pub mod condition;
 pub mod cors;
@@ -22,7 +23,7 @@ pub mod tls;
 
 use kinds::{Fault, HttpProxy, Vendor};
 use model::{
-    Code, FieldPath, ObjectRef, SecretId, Unit, Verdict,
+    Code, FieldPath, ObjectRef, SecretId, Unit, Verdict, VerdictList,
     route::{ClientFilter, Cors, HeaderDefaults, LocalLimit},
     tls::TlsVersions,
 };
@@ -74,12 +75,11 @@ pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, s
     let (verdicts, members, host) = Default::default();
     let mut work = Work { vendor, settings, view, host, verdicts, members };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
-    let Work { mut verdicts, mut members, .. } = work;
-    verdicts.sort();
-    verdicts.dedup();
+    let Work { verdicts, mut members, .. } = work;
     members.sort();
     members.dedup();
-    Some(Unit { subject, hosts, routes, tls, members, part: false, verdicts })
+    let verdicts = verdicts.into_sorted();
+    Some(Unit { subject, hosts, routes, tls, members, part: false, verdicts }.sorted())
 }
 
 /// The object, by name. The group is part of it: both may have an object of one name.
@@ -103,7 +103,7 @@ pub(crate) struct Work<'a, V> {
     pub view: &'a mut V,
     /// What holds for all routes that say nothing about it.
     pub host: HostPolicy,
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: VerdictList,
     pub members: Vec<ObjectRef>,
 }
 

@@ -229,8 +229,11 @@ fn place<V>(
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);
         let plain = if tls && !permitted {
-            let redirect = Action::Redirect(Redirect::to_https(work.settings.https_port));
-            Arc::new(Route { action: redirect, policy: Default::default(), ..Route::clone(&route) })
+            let action = Action::Redirect(Redirect::to_https(work.settings.https_port));
+            let Route { path, conditions, depth, rank, origin, .. } = &*route;
+            let (path, conditions) = (path.clone(), conditions.clone());
+            let (rank, origin, policy) = (rank.clone(), origin.clone(), Default::default());
+            Arc::new(Route { path, conditions, depth: *depth, action, policy, rank, origin })
         } else {
             route.clone()
         };

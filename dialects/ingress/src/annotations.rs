@@ -6,11 +6,12 @@
 use crate::Settings;
 use kinds::{Fault, Meta};
 use model::{
-    Code, FieldPath, ObjectRef, Timeout, Verdict,
+    Code, FieldPath, ObjectRef, Timeout, Verdict, VerdictList,
     route::{RetryPolicy, action::RetryOn},
     tls::{TlsVersion, TlsVersions},
 };
 use resolve::annotation::{self, Found};
+use std::collections::BTreeSet;
 
 /// Sends clients of HTTP to HTTPS.
 pub const FORCE_HTTPS: &str = "ingress.kubernetes.io/force-ssl-redirect";
@@ -47,12 +48,12 @@ pub struct Annotations {
     /// The namespace of the Secrets, if it is another one.
     pub tls_cert_namespace: Option<Box<str>>,
     /// The paths that may become WebSockets.
-    pub websocket_paths: Vec<Box<str>>,
+    pub websocket_paths: BTreeSet<Box<str>>,
 }
 
 impl Annotations {
     /// Reads them.
-    pub fn read(meta: &Meta, subject: &ObjectRef, settings: &Settings, verdicts: &mut Vec<Verdict>) -> Self {
+    pub fn read(meta: &Meta, subject: &ObjectRef, settings: &Settings, verdicts: &mut VerdictList) -> Self {
         let mut reader = Reader { meta, subject, verdicts };
         reader.tell_unknown();
         Self {
@@ -65,7 +66,7 @@ impl Annotations {
             retry: retry_policy(&mut reader),
             tls_versions: reader.tls_versions(settings.tls),
             tls_cert_namespace: reader.get("tls-cert-namespace").map(|found| found.value.into()),
-            websocket_paths: reader.get("websocket-routes").map_or_else(Vec::new, |found| {
+            websocket_paths: reader.get("websocket-routes").map_or_else(BTreeSet::new, |found| {
                 found.value.split(',').map(str::trim).filter(|path| !path.is_empty()).map(Into::into).collect()
             }),
         }
@@ -82,7 +83,7 @@ struct Flag {
 struct Reader<'a> {
     meta: &'a Meta,
     subject: &'a ObjectRef,
-    verdicts: &'a mut Vec<Verdict>,
+    verdicts: &'a mut VerdictList,
 }
 
 impl<'a> Reader<'a> {

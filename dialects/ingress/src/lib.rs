@@ -5,9 +5,10 @@
 //! never was; a broken Secret takes the TLS of its hosts and nothing else. Each is told with a code and its field.
 //!
 //! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`] (paths and
-//! what is behind them), [`tls`].
+//! what is behind them), [`budget`] (how many of them), [`tls`].
 
 pub mod annotations;
+pub mod budget;
 pub mod class;
 pub mod rules;
 pub mod tls;
@@ -15,7 +16,7 @@ pub mod tls;
 use annotations::Annotations;
 use kinds::{Ingress, IngressClass};
 use model::{
-    ObjectRef, Unit, Verdict,
+    Code, FieldPath, ObjectRef, Unit, Verdict, VerdictList,
     route::{Dialect, HeaderDefaults, Rank},
     tls::TlsVersions,
 };
@@ -59,15 +60,14 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     }
     let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
     let subject = ObjectRef { kind: "Ingress", namespace, name };
-    let mut verdicts = Vec::new();
+    let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
     let mut context = Context { object, subject, annotations, settings, verdicts };
     let tls = tls::pieces(&mut context, view);
     let rules::Pieces { hosts, routes } = rules::pieces(&mut context, view, &tls);
-    let Context { subject, mut verdicts, .. } = context;
-    verdicts.sort();
-    verdicts.dedup();
-    Some(Unit { subject, hosts, routes, tls, members: Vec::new(), part: false, verdicts })
+    let Context { subject, verdicts, .. } = context;
+    let verdicts = verdicts.into_sorted();
+    Some(Unit { subject, hosts, routes, tls, members: Vec::new(), part: false, verdicts }.sorted())
 }
 
 /// One object on its way through the dialect.
@@ -76,12 +76,18 @@ struct Context<'a> {
     subject: ObjectRef,
     annotations: Annotations,
     settings: &'a Settings,
-    verdicts: Vec<Verdict>,
+    verdicts: VerdictList,
 }
 
 impl Context<'_> {
     fn namespace(&self) -> &str {
         &self.object.meta.namespace
+    }
+
+    /// Tells that a limit is passed, and from which field on the object is left out.
+    fn pass(&mut self, limit: budget::Limit, from: FieldPath) {
+        let why = format!("from here on it is left out: there are more than {limit}");
+        self.verdicts.push(Verdict::new(Code::IngressLimit, self.subject.at(from), why));
     }
 
     fn rank(&self, index: usize, implied: bool) -> Rank {

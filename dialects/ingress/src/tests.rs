@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod limits;
+
 use crate::{CONTROLLER, IngressView, Settings, unit};
 use kinds::{Ingress, IngressClass, Kind, Typed};
 use model::{

@@ -57,6 +57,7 @@ conditions! {
     ProxyIncludesRoot => IncludeError RootIncludesRoot;
     ProxyIncludeCycle => IncludeError IncludeCreatesCycle;
     ProxyIncludeLimit => IncludeError IncludeLimitExceeded;
+    ProxyUnfoldLimit => IncludeError UnfoldLimitExceeded;
     ProxyRouteAction => RouteError RouteActionCountNotValid;
     ProxyRoutePath => RouteError PathMatchConditionsNotValid;
     ProxyRouteHeader => RouteError HeaderMatchConditionsNotValid;
