@@ -140,6 +140,8 @@ codes! {
     4011 TlsWithoutHost Warning "a TLS entry names no host" "add spec.tls[].hosts: a certificate is chosen by the name that the client asks for";
     4012 IngressEmpty Warning "the Ingress has neither rules nor a default backend" "add spec.rules or spec.defaultBackend";
     4013 IngressLimit Error "the Ingress passes a limit" "split it; what lies within the limit that is named is served";
+    4014 ForeignAnnotation Warning "an annotation of another ingress controller has no effect" "remove it, or say the same in a way that is served here";
+    4015 ForeignProtection Error "an annotation of another ingress controller protects nothing here" "use what protects here, such as ipAllowPolicy or rateLimitPolicy of an HTTPProxy, and remove it; --foreign-protection=refuse makes such objects answer 503";
 
     5001 ProxyFqdn Error "virtualhost.fqdn is missing or not a host name" "write a lower-case DNS name, or one with `*.` in front";
     5002 ProxyDuplicateFqdn Error "another root has the same fqdn" "choose another fqdn, or make this one a child that the other includes; the oldest root is served";

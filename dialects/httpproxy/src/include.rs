@@ -46,6 +46,8 @@ struct Visit {
 struct Facts {
     /// The includes whose conditions an earlier one has.
     repeated: BTreeSet<usize>,
+    /// Whether its routes answer 503, because what would protect them is not there.
+    refused: bool,
     sizes: OnceCell<Sizes>,
 }
 
@@ -190,7 +192,9 @@ impl Walk {
         let again = known.is_some();
         let facts = known.unwrap_or_else(|| {
             look_at_whole(work, &object, &subject);
-            let facts = Rc::new(Facts { repeated: repeated(&object), sizes: OnceCell::new() });
+            // What the root itself says holds for the whole host, and was looked at there.
+            let refused = depth > 0 && work.look_at_foreign(&object, &subject);
+            let facts = Rc::new(Facts { repeated: repeated(&object), refused, sizes: OnceCell::new() });
             self.facts.insert(subject.clone(), facts.clone());
             facts
         });
@@ -210,6 +214,7 @@ impl Walk {
                 self.budget.spend(made.as_ref().map(Cost::of).unwrap_or_default()).map(|()| made)
             });
             match found {
+                Ok(made) if visit.facts.refused => own.extend(made.map(Made::refused)),
                 Ok(made) => own.extend(made),
                 Err(limit) => {
                     let field = FieldPath::from("spec.routes").index(index);

@@ -27,7 +27,7 @@ use model::{
     route::{ClientFilter, Cors, HeaderDefaults, LocalLimit},
     tls::TlsVersions,
 };
-use resolve::View;
+use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
 
 /// What the operator of Sesame sets for all HTTPProxies.
@@ -51,6 +51,8 @@ pub struct Settings {
     pub disable_permit_insecure: bool,
     /// The certificate for clients that name no host, for roots that ask for it.
     pub fallback_certificate: Option<SecretId>,
+    /// What is done with an HTTPProxy that asks another controller for protection.
+    pub foreign_protection: ForeignProtection,
 }
 
 /// Where the dialect looks things up.
@@ -119,6 +121,13 @@ impl<V> Work<'_, V> {
     /// Tells something about a field.
     pub fn tell(&mut self, object: &ObjectRef, no: No) {
         self.verdicts.push(Verdict::new(no.code, object.at(no.field), no.why));
+    }
+
+    /// Tells what an object asks of other controllers; whether it is refused, because what would protect it is not there.
+    pub fn look_at_foreign(&mut self, object: &HttpProxy, subject: &ObjectRef) -> bool {
+        let found = foreign::look(&object.meta, subject);
+        self.verdicts.extend(found.verdicts);
+        found.protects && self.settings.foreign_protection == ForeignProtection::Refuse
     }
 }
 

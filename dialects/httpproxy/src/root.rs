@@ -40,7 +40,8 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         }
     };
     let nos = host_policies(work, virtual_host);
-    let whole = secured.is_ok() && nos.is_empty();
+    let refused = work.look_at_foreign(object, root);
+    let whole = secured.is_ok() && nos.is_empty() && !refused;
     nos.into_iter().for_each(|no| work.tell(root, no));
     let doors = match secured {
         Err(()) => Doors { tls: true, ..Doors::default() },

@@ -150,15 +150,11 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Names under the prefixes that are ours to explain.
+    /// Names under our prefixes that nobody knows.
     fn tell_unknown(&mut self) {
         for (name, _) in self.meta.annotations.iter() {
             let rest = annotation::PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
-            let known = match rest {
-                Some(rest) => KNOWN.contains(&rest),
-                None => !name.starts_with("ingress.kubernetes.io/") || name == FORCE_HTTPS,
-            };
-            if !known {
+            if rest.is_some_and(|rest| !KNOWN.contains(&rest)) {
                 let origin = self.subject.at(FieldPath::annotation(name));
                 let why = format!("`{name}` has no effect on an Ingress");
                 self.verdicts.push(Verdict::new(Code::AnnotationUnknown, origin, why));

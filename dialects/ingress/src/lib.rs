@@ -20,7 +20,7 @@ use model::{
     route::{Dialect, HeaderDefaults, Rank},
     tls::TlsVersions,
 };
-use resolve::View;
+use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
 
 /// The controller name that makes an IngressClass ours.
@@ -42,6 +42,8 @@ pub struct Settings {
     /// Whether a TLS host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own
     /// machine.
     pub self_signed: bool,
+    /// What is done with an Ingress that asks another controller for protection.
+    pub foreign_protection: ForeignProtection,
 }
 
 /// Where the dialect looks things up.
@@ -62,7 +64,10 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     let subject = ObjectRef { kind: "Ingress", namespace, name };
     let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
-    let mut context = Context { object, subject, annotations, settings, verdicts };
+    let foreign = foreign::look(&object.meta, &subject);
+    verdicts.extend(foreign.verdicts);
+    let refused = foreign.protects && settings.foreign_protection == ForeignProtection::Refuse;
+    let mut context = Context { object, subject, annotations, settings, refused, verdicts };
     let tls = tls::pieces(&mut context, view);
     let rules::Pieces { hosts, routes } = rules::pieces(&mut context, view, &tls);
     let Context { subject, verdicts, .. } = context;
@@ -76,6 +81,8 @@ struct Context<'a> {
     subject: ObjectRef,
     annotations: Annotations,
     settings: &'a Settings,
+    /// Whether its paths answer 503, because what would protect them is not there.
+    refused: bool,
     verdicts: VerdictList,
 }
 

@@ -142,7 +142,8 @@ fn routes(
         })
     };
     let served = route(served(context, cluster, websocket));
-    let plain = if is_acme {
+    // Where paths answer 503, nobody is sent to HTTPS for it.
+    let plain = if is_acme || (context.refused && annotations.force_https) {
         Some(served.clone())
     } else if annotations.force_https {
         Some(route(Action::Redirect(Redirect::to_https(context.settings.https_port))))
@@ -155,7 +156,7 @@ fn routes(
 }
 
 fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) -> Action {
-    let Some(cluster) = cluster else { return Action::Respond(Respond::unavailable()) };
+    let Some(cluster) = cluster.filter(|_| !context.refused) else { return Action::Respond(Respond::unavailable()) };
     let annotations = &context.annotations;
     // A WebSocket lives as long as both sides want, unless somebody said otherwise.
     let timeout = match annotations.response_timeout {

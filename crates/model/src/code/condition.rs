@@ -38,6 +38,7 @@ conditions! {
     ProxyValue => SpecError FieldNotValid;
     ProxyUnsupported => SpecError FieldNotSupported;
     ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
+    ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
     ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
     ProxyFallbackMissing => TLSError FallbackNotPresent;
