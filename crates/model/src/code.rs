@@ -139,6 +139,9 @@ codes! {
     4010 RedirectWithoutTls Warning "the redirect to HTTPS has no TLS host to go to" "add spec.tls for the host, or remove the annotation";
     4011 TlsWithoutHost Warning "a TLS entry names no host" "add spec.tls[].hosts: a certificate is chosen by the name that the client asks for";
     4012 IngressEmpty Warning "the Ingress has neither rules nor a default backend" "add spec.rules or spec.defaultBackend";
+    4013 IngressLimit Error "the Ingress passes a limit" "split it; what lies within the limit that is named is served";
+    4014 ForeignAnnotation Warning "an annotation of another ingress controller has no effect" "remove it, or say the same in a way that is served here";
+    4015 ForeignProtection Error "an annotation of another ingress controller protects nothing here" "use what protects here, such as ipAllowPolicy or rateLimitPolicy of an HTTPProxy, and remove it; --foreign-protection=refuse makes such objects answer 503";
 
     5001 ProxyFqdn Error "virtualhost.fqdn is missing or not a host name" "write a lower-case DNS name, or one with `*.` in front";
     5002 ProxyDuplicateFqdn Error "another root has the same fqdn" "choose another fqdn, or make this one a child that the other includes; the oldest root is served";
@@ -200,10 +203,12 @@ codes! {
     5065 ProxyTcpIncludeCycle Error "the includes of tcpproxy form a circle" "remove the include that closes it";
     5070 ProxyChildEmpty Warning "an included HTTPProxy has nothing in it" "add routes or includes to it, or remove the include";
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy that a tcpproxy includes has no tcpproxy itself" "add tcpproxy to it, or include another; connections are ended meanwhile";
+    5080 ProxyUnfoldLimit Error "the root and all that it includes unfold into more than one root may have" "split the root, or include less; what lies within the limit that is named is served, and the rest answers 503";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";
     7003 RouteShadowed Warning "another route of the same object, or of what it includes, matches the same requests" "change the conditions of one, or remove the one that is not served";
+    7010 VerdictsOmitted Warning "there is more to say about the object than is listed" "correct what is listed; the rest is told then";
 
     8001 EnvoyRefused Error "a proxy refused what was made of the object" "the proxy's text is shown; other objects are not affected";
     8002 ValueTooLarge Error "the value passes a limit of Envoy" "shorten it to the limit in the message";

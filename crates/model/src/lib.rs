@@ -20,6 +20,7 @@ pub mod route;
 pub mod timeout;
 pub mod tls;
 pub mod unit;
+pub mod verdict_list;
 
 pub use cluster::{Cluster, ClusterId};
 pub use code::{Code, Severity};
@@ -33,3 +34,4 @@ pub use route::{Route, RouteTableId, VirtualHost};
 pub use timeout::Timeout;
 pub use tls::SecretId;
 pub use unit::Unit;
+pub use verdict_list::VerdictList;

@@ -108,6 +108,9 @@ impl fmt::Display for Origin {
     }
 }
 
+/// The longest message, in bytes: what is quoted in one may be as long as an object.
+pub const LONGEST_MESSAGE: usize = 1024;
+
 /// One finding about one place of one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Verdict {
@@ -115,14 +118,19 @@ pub struct Verdict {
     pub origin: Origin,
     /// The row of the table.
     pub code: Code,
-    /// This very case, with the names: `Service shop/cart has no port 8081`.
+    /// This very case, with the names: `Service shop/cart has no port 8081`. At most [`LONGEST_MESSAGE`] bytes.
     pub message: Box<str>,
 }
 
 impl Verdict {
-    /// A finding.
+    /// A finding. A message that is too long ends in `…`.
     pub fn new(code: Code, origin: Origin, message: impl Into<Box<str>>) -> Self {
-        Self { origin, code, message: message.into() }
+        let mut message = message.into();
+        if message.len() > LONGEST_MESSAGE {
+            let end = message.floor_char_boundary(LONGEST_MESSAGE - "…".len());
+            message = format!("{}…", &message[..end]).into();
+        }
+        Self { origin, code, message }
     }
 
     /// How much it takes away.
@@ -148,5 +156,14 @@ mod tests {
         assert_eq!(FieldPath::annotation("a.io/b").as_str(), "metadata.annotations[\"a.io/b\"]");
         assert_eq!(FieldPath::root().field("spec").as_str(), "spec");
         assert_eq!(ObjectRef::new("Ingress", "a", "b").at(path).to_string(), "Ingress a/b spec.rules[0].host");
+    }
+
+    #[test]
+    fn a_message_is_never_longer_than_its_limit() {
+        let verdict =
+            |message: String| Verdict::new(Code::IngressHost, ObjectRef::new("Ingress", "a", "b").at(""), message);
+        assert_eq!(verdict("é".repeat(512)).message.len(), LONGEST_MESSAGE);
+        let cut = verdict("é".repeat(513)).message;
+        assert!(cut.len() <= LONGEST_MESSAGE && cut.ends_with("é…"), "{cut}");
     }
 }

@@ -10,6 +10,7 @@ pub mod cookies;
 pub mod cors;
 pub mod path;
 pub mod policy;
+mod size;
 
 use crate::{HeaderName, Host, ListenerId, Origin, Regex, tls::Termination};
 use std::{fmt, sync::Arc};

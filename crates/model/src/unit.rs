@@ -1,7 +1,7 @@
 //! A unit: what one object of a dialect asks for, before it meets what others ask for.
 
 use crate::{Host, ListenerId, ObjectRef, Origin, Route, Verdict, route::Rank, tls::Handling};
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 /// A route for a host of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ pub struct Unit {
     /// The hosts that it names, on each listener: requests for them go to no other host, also where none of its routes is
     /// left.
     pub hosts: Vec<(ListenerId, Host)>,
-    /// Its routes, for these hosts.
+    /// Its routes, for these hosts; by listener and host (see [`Unit::sorted`]).
     pub routes: Vec<RoutePiece>,
-    /// Its TLS hosts.
+    /// Its TLS hosts; by listener and host.
     pub tls: Vec<TlsPiece>,
     /// The other objects that it is made of: what a root includes.
     pub members: Vec<ObjectRef>,
@@ -47,4 +47,77 @@ pub struct Unit {
     pub part: bool,
     /// What became of what it asked for, as far as the object alone can tell.
     pub verdicts: Vec<Verdict>,
+}
+
+impl Unit {
+    /// The unit with its pieces in the order of their targets, and in the order they had for each. Whoever makes one ends
+    /// with this, so that a host finds its own pieces without a look at those of the others.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.routes.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
+        self.tls.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
+        self
+    }
+
+    /// The routes for a host of a listener.
+    pub fn routes_of(&self, listener: &ListenerId, host: &Host) -> &[RoutePiece] {
+        of(&self.routes, |piece| (&piece.listener, &piece.host).cmp(&(listener, host)))
+    }
+
+    /// What it asks for under TLS for a host of a listener.
+    pub fn tls_of(&self, listener: &ListenerId, host: &Host) -> &[TlsPiece] {
+        of(&self.tls, |piece| (&piece.listener, &piece.host).cmp(&(listener, host)))
+    }
+}
+
+/// The pieces of a sorted list that compare equal.
+fn of<T>(pieces: &[T], compare: impl Fn(&T) -> Ordering) -> &[T] {
+    let start = pieces.partition_point(|piece| compare(piece).is_lt());
+    let end = start + pieces[start..].partition_point(|piece| compare(piece).is_eq());
+    &pieces[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    //! A host finds its own pieces, all of them, in their order.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::route::{Action, Depth, Dialect, Path, PathMatch, Respond};
+
+    fn piece(listener: ListenerId, host: &str, index: u32) -> RoutePiece {
+        let (namespace, name) = (Arc::from("a"), Arc::from("b"));
+        let route = Route {
+            path: PathMatch::Prefix(Path::root()),
+            conditions: Default::default(),
+            depth: Depth::OneLabel,
+            action: Action::Respond(Respond::unavailable()),
+            policy: Default::default(),
+            rank: Rank { implied: false, dialect: Dialect::Ingress, created: 0, namespace, name, index },
+            origin: ObjectRef::new("Ingress", "a", "b").at("spec"),
+        };
+        RoutePiece { listener, host: Host::parse(host).unwrap(), route: Arc::new(route) }
+    }
+
+    #[test]
+    fn a_host_finds_its_own_pieces() {
+        let mut routes = Vec::new();
+        for index in 0..3 {
+            for host in ["b.example.com", "", "*.example.com", "a.example.com"] {
+                routes.extend([ListenerId::https(), ListenerId::http()].map(|listener| piece(listener, host, index)));
+            }
+        }
+        let (hosts, tls, members, verdicts) = Default::default();
+        let subject = ObjectRef::new("Ingress", "a", "b");
+        let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts }.sorted();
+        for host in ["a.example.com", "b.example.com", "*.example.com", ""] {
+            let host = Host::parse(host).unwrap();
+            let found = unit.routes_of(&ListenerId::http(), &host);
+            assert!(found.iter().all(|piece| piece.listener == ListenerId::http() && piece.host == host));
+            assert_eq!(found.iter().map(|piece| piece.route.rank.index).collect::<Vec<_>>(), [0, 1, 2]);
+        }
+        assert!(unit.routes_of(&ListenerId::fallback(), &Host::Any).is_empty());
+        assert!(unit.routes_of(&ListenerId::http(), &Host::parse("c.example.com").unwrap()).is_empty());
+    }
 }

@@ -38,9 +38,8 @@ impl Derived for VirtualHosts {
 fn routes(key: &HostKey, reads: &mut Reads<'_>) -> Vec<Arc<Route>> {
     let units: Vec<_> = reads.probe::<UnitsByHost>(key).collect();
     let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
-    let pieces = units.flat_map(|unit| &unit.routes);
-    let ours = pieces.filter(|piece| piece.listener == key.0 && piece.host == key.1);
-    ours.map(|piece| piece.route.clone()).collect()
+    let pieces = units.flat_map(|unit| unit.routes_of(&key.0, &key.1));
+    pieces.map(|piece| piece.route.clone()).collect()
 }
 
 /// The TLS hosts of all listeners. Where proxies ask for certificates by name, these do not keep chains apart.
@@ -56,7 +55,7 @@ impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
         let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
         let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
-        let pieces = units.flat_map(|unit| &unit.tls).filter(|piece| piece.listener == key.0 && piece.host == key.1);
+        let pieces = units.flat_map(|unit| unit.tls_of(&key.0, &key.1));
         let mut host = tls::assemble(&key.1, pieces.collect())?;
         // The fallback certificate is for clients that name no host.
         if self.0 == Certificates::OnDemand

@@ -7,6 +7,7 @@ use model::{
     Listener, ListenerId,
     listener::{ConnectionSettings, HttpSettings, Security},
 };
+pub use resolve::ForeignProtection;
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::Arc,

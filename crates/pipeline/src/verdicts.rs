@@ -11,7 +11,7 @@ use crate::{
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::ObjectKey;
-use model::{ClusterId, Code, ObjectRef, SecretId, Verdict};
+use model::{ClusterId, Code, ObjectRef, SecretId, Verdict, VerdictList};
 use resolve::Service;
 
 /// All verdicts about an object, sorted, each once; an empty list says that all is well.
@@ -25,11 +25,13 @@ impl Table for Verdicts {
 
 impl Derived for Verdicts {
     fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
-        let mut all = Vec::new();
+        // What is told about others is passed over before it is copied: many may have lost on one host.
+        let own = |verdict: &&Verdict| verdict.origin.object == *object;
+        let mut all = VerdictList::default();
         let (mut part, mut used) = (false, false);
         for name in reads.probe::<UnitsBySubject>(object) {
             let unit = reads.get::<Units>(name);
-            all.extend(unit.into_iter().flat_map(|unit| unit.verdicts.iter().cloned()));
+            all.extend(unit.into_iter().flat_map(|unit| &unit.verdicts).filter(own).cloned());
             match unit {
                 Some(unit) if unit.subject == *object => part = unit.part,
                 _ => used = true,
@@ -42,10 +44,10 @@ impl Derived for Verdicts {
             all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root includes it"));
         }
         for key in reads.probe::<RouteLosers>(object) {
-            all.extend(reads.get::<VirtualHosts>(key).into_iter().flat_map(|host| host.lost.iter().cloned()));
+            all.extend(reads.get::<VirtualHosts>(key).into_iter().flat_map(|host| &host.lost).filter(own).cloned());
         }
         for key in reads.probe::<TlsLosers>(object) {
-            all.extend(reads.get::<TlsHosts>(key).into_iter().flat_map(|host| host.lost.iter().cloned()));
+            all.extend(reads.get::<TlsHosts>(key).into_iter().flat_map(|host| &host.lost).filter(own).cloned());
         }
         withheld::<EncodedHosts>(object, reads, &mut all);
         withheld::<ScopeResources>(object, reads, &mut all);
@@ -57,17 +59,14 @@ impl Derived for Verdicts {
         withheld::<AuthorityResources>(object, reads, &mut all);
         withheld::<RefusedSecrets>(object, reads, &mut all);
         for name in reads.probe::<FaultyServices>(object) {
-            all.extend(reads.get::<Known>(name).into_iter().flat_map(|service| service.verdicts.iter().cloned()));
+            all.extend(reads.get::<Known>(name).into_iter().flat_map(|service| &service.verdicts).filter(own).cloned());
         }
-        all.retain(|verdict| verdict.origin.object == *object);
-        all.sort();
-        all.dedup();
-        Some(all)
+        Some(all.into_sorted())
     }
 }
 
 /// What proxies refused of what was made from an object.
-fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut Vec<Verdict>)
+fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList)
 where
     T::Value: Holdable,
 {

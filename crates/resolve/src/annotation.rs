@@ -1,4 +1,6 @@
-//! Annotations that exist under Contour's prefix and under ours, which wins.
+//! Annotations that exist under Contour's prefix and under ours, which wins; [`foreign`] has those of others.
+
+pub mod foreign;
 
 use kinds::{Fault, Meta};
 

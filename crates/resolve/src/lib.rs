@@ -11,6 +11,7 @@ pub mod delegation;
 pub mod endpoints;
 pub mod service;
 
+pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
 pub use service::{PortRef, Service};
 

@@ -46,6 +46,24 @@ impl From<Certificates> for settings::Certificates {
     }
 }
 
+/// What is done with objects that ask another controller for protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ForeignProtection {
+    /// They are told, and served as Contour would
+    Warn,
+    /// They are told, and answer 503
+    Refuse,
+}
+
+impl From<ForeignProtection> for settings::ForeignProtection {
+    fn from(protection: ForeignProtection) -> Self {
+        match protection {
+            ForeignProtection::Warn => Self::Warn,
+            ForeignProtection::Refuse => Self::Refuse,
+        }
+    }
+}
+
 /// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits
 /// carry over: `--sesame…` as `--contour…`, and `SESAME_…` as `CONTOUR_…` where only that is set.
 pub fn with_contour_names(command: Command, is_set: impl Fn(&str) -> bool + Copy) -> Command {

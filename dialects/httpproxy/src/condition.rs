@@ -95,6 +95,11 @@ impl Scope {
         })
     }
 
+    /// How much text it holds.
+    pub fn bytes(&self) -> usize {
+        self.prefix.len() + self.conditions.bytes()
+    }
+
     /// Everything in the scope.
     pub fn path(&self) -> PathMatch {
         let path = if self.prefix.is_empty() { None } else { Path::parse(&self.prefix).ok() };

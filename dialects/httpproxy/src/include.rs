@@ -1,10 +1,15 @@
 //! The tree of children: every object that a root reaches, and the routes of all of them.
 //!
-//! The walk keeps its own stack, so that no depth of includes can exhaust the program's; it follows at most [`MOST`]
-//! includes, because children that include children twice double with each level.
+//! The walk keeps its own stack, so that no depth of includes can exhaust the program's. What it makes is counted
+//! ([`budget`]): where a limit is passed, what an object still has to give is left out, and the requests that
+//! it would have taken, by the conditions of its include, are answered 503 rather than by a wider route.
+//!
+//! [`budget`]: crate::budget
 
 use crate::{
-    HttpProxyView, No, Work, class,
+    HttpProxyView, No, Work,
+    budget::{Budget, Cost, Limit, Sizes},
+    class,
     condition::{self, Scope},
     reference,
     route::{self, Made},
@@ -15,10 +20,13 @@ use model::{
     Code, FieldPath, ObjectRef,
     route::{Action, Respond},
 };
-use std::{collections::BTreeSet, rc::Rc, sync::Arc};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+};
 
-/// The most includes that are followed for one root.
-pub const MOST: usize = 10_000;
 /// The deepest that includes may lie in each other.
 pub const DEEPEST: usize = 1024;
 
@@ -28,10 +36,30 @@ struct Visit {
     subject: ObjectRef,
     scope: Rc<Scope>,
     depth: usize,
-    /// The includes whose conditions an earlier one has.
-    repeated: BTreeSet<usize>,
+    facts: Rc<Facts>,
+    /// Whether it was reached before, on another way.
+    again: bool,
     /// The object that includes it, and which of its includes that is.
     parent: Option<(Rc<Visit>, usize)>,
+}
+
+/// What is the same for an object on every way to it.
+struct Facts {
+    /// The includes whose conditions an earlier one has.
+    repeated: BTreeSet<usize>,
+    /// Whether its routes answer 503, because what would protect them is not there.
+    refused: bool,
+    sizes: OnceCell<Sizes>,
+}
+
+impl Visit {
+    /// What it takes to read an entry; nothing for the first time, which every object has.
+    fn reading(&self, entry: impl FnOnce(&Sizes) -> &[usize], index: usize) -> usize {
+        if !self.again {
+            return 0;
+        }
+        entry(self.facts.sizes.get_or_init(|| Sizes::of(&self.object))).get(index).copied().unwrap_or_default()
+    }
 }
 
 /// What waits on the stack.
@@ -39,64 +67,197 @@ enum Step {
     /// The includes of an object, from this one on.
     Includes(Rc<Visit>, usize),
     /// The object's own routes, after those of its children.
-    Routes(Rc<Visit>),
+    Routes(Vec<Made>),
 }
 
 /// All routes, those of children before those of their parents.
 pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) -> Vec<Made> {
-    let mut made = Vec::new();
-    let mut followed = 0;
-    let root = Rc::new(Visit {
-        repeated: repeated(root),
-        object: Arc::new(root.clone()),
-        subject: subject(work.vendor, root),
-        scope: Rc::new(Scope::default()),
-        depth: 0,
-        parent: None,
+    let root = Arc::new(root.clone());
+    let before = (work.verdicts.clone(), work.members.clone());
+    let made = Walk::new(Budget::whole()).made(work, root.clone()).unwrap_or_else(|| {
+        (work.verdicts, work.members) = before;
+        let shared = Budget::shared(root.spec.includes.len());
+        Walk::new(shared).made(work, root).unwrap_or_default()
     });
-    let mut stack = vec![Step::Routes(root.clone()), Step::Includes(root, 0)];
-    while let Some(step) = stack.pop() {
-        let (visit, index) = match step {
-            Step::Routes(visit) => {
-                own(work, &visit, &mut made);
-                continue;
+    route::rewrite::both_forms(made)
+}
+
+/// A walk over the tree of a root.
+struct Walk {
+    budget: Budget,
+    facts: BTreeMap<ObjectRef, Rc<Facts>>,
+    made: Vec<Made>,
+    /// The objects of which something is left out.
+    cut: BTreeSet<ObjectRef>,
+    /// The first limit that was passed.
+    passed: Option<Limit>,
+}
+
+impl Walk {
+    fn new(budget: Budget) -> Self {
+        let (facts, made, cut, passed) = Default::default();
+        Self { budget, facts, made, cut, passed }
+    }
+
+    /// The routes; nothing where they pass a limit for which nobody has a share yet.
+    fn made(mut self, work: &mut Work<'_, impl HttpProxyView>, root: Arc<HttpProxy>) -> Option<Vec<Made>> {
+        let name = subject(work.vendor, &root);
+        let root = self.visit(work, root, name, Scope::default(), None);
+        let own = self.own(work, &root);
+        self.budget.share_out();
+        let mut stack = vec![Step::Routes(own), Step::Includes(root.clone(), 0)];
+        while let Some(step) = stack.pop() {
+            if self.passed.is_some() && !self.budget.is_shared() {
+                return None;
             }
-            Step::Includes(visit, index) => (visit, index),
-        };
-        if index == 0 {
-            look_at_whole(work, &visit);
+            match step {
+                Step::Routes(own) => self.made.extend(own),
+                Step::Includes(visit, index) => self.include(work, visit, index, &mut stack),
+            }
         }
-        let Some(entry) = visit.object.spec.includes.get(index) else { continue };
+        if let Some(limit) = self.passed {
+            if !self.budget.is_shared() {
+                return None;
+            }
+            let others = self.cut.iter().filter(|object| **object != root.subject).count();
+            let why = format!(
+                "it unfolds into more than {limit}: {others} of the HTTPProxies that it includes are served in part, each \
+                 include with an equal share"
+            );
+            work.tell(&root.subject, No::new(code(limit), "spec".into(), why));
+        }
+        Some(self.made)
+    }
+
+    /// One include of an object.
+    fn include(
+        &mut self,
+        work: &mut Work<'_, impl HttpProxyView>,
+        visit: Rc<Visit>,
+        index: usize,
+        stack: &mut Vec<Step>,
+    ) {
+        let Some(entry) = visit.object.spec.includes.get(index) else { return };
+        if visit.depth == 0 {
+            self.budget.begin_branch();
+        }
+        let read_again = visit.reading(|sizes| &sizes.includes, index);
+        if let Err(limit) = self.budget.spend(Cost { includes: 1, read_again, ..Cost::default() }) {
+            let stand_in = self.cut(work, &visit, &visit.scope, field(index), limit);
+            self.made.extend(stand_in);
+            return;
+        }
         stack.push(Step::Includes(visit.clone(), index + 1));
-        let Ok(include) = entry.get() else { continue };
-        if visit.repeated.contains(&index) {
+        let Ok(include) = entry.get() else { return };
+        if visit.facts.repeated.contains(&index) {
             let why = "an include before this one has the same conditions";
             work.tell(&visit.subject, No::new(Code::ProxyIncludeDuplicate, field(index), why));
-            continue;
+            return;
         }
         let Some(scope) = narrowed(work, &visit, include, index) else {
             let part = visit.scope.readable(&include.conditions).filter(|_| !include.conditions.is_empty());
-            made.extend(part.map(|part| Made::stand_in(part, true, visit.subject.at(field(index)))));
-            continue;
+            self.made.extend(part.map(|part| Made::stand_in(part, true, visit.subject.at(field(index)))));
+            return;
         };
-        followed += 1;
-        match child(work, &visit, include, index, followed) {
+        let cost = Cost { conditions: scope.conditions.count(), bytes: scope.bytes(), ..Cost::default() };
+        if let Err(limit) = self.budget.spend(cost) {
+            let stand_in = self.cut(work, &visit, &scope, field(index), limit);
+            self.made.extend(stand_in);
+            return;
+        }
+        match child(work, &visit, include, index) {
             Ok((object, subject)) => {
                 work.members.push(subject.clone());
-                let depth = visit.depth + 1;
-                let (repeated, scope) = (repeated(&object), Rc::new(scope));
-                let parent = Some((visit, index));
-                let visit = Rc::new(Visit { object, subject, scope, depth, repeated, parent });
-                stack.push(Step::Routes(visit.clone()));
+                let visit = self.visit(work, object, subject, scope, Some((visit, index)));
+                stack.push(Step::Routes(self.own(work, &visit)));
                 stack.push(Step::Includes(visit, 0));
             }
             Err((subject, no)) => {
-                made.extend(bad_gateway(&visit, include, scope, index));
+                self.made.extend(bad_gateway(&visit, include, scope, index));
                 work.tell(&subject, no);
             }
         }
     }
-    route::rewrite::both_forms(made)
+
+    /// An object is reached. What is wrong with it as a whole is told the first time.
+    fn visit<V>(
+        &mut self,
+        work: &mut Work<'_, V>,
+        object: Arc<HttpProxy>,
+        subject: ObjectRef,
+        scope: Scope,
+        parent: Option<(Rc<Visit>, usize)>,
+    ) -> Rc<Visit> {
+        let depth = parent.as_ref().map_or(0, |(parent, _)| parent.depth + 1);
+        let known = self.facts.get(&subject).cloned();
+        let again = known.is_some();
+        let facts = known.unwrap_or_else(|| {
+            look_at_whole(work, &object, &subject, depth == 0);
+            // What the root itself says holds for the whole host, and was looked at there.
+            let refused = depth > 0 && work.look_at_foreign(&object, &subject);
+            let facts = Rc::new(Facts { repeated: repeated(&object), refused, sizes: OnceCell::new() });
+            self.facts.insert(subject.clone(), facts.clone());
+            facts
+        });
+        Rc::new(Visit { object, subject, scope: Rc::new(scope), depth, facts, again, parent })
+    }
+
+    /// The routes of an object. They are made before those of its children, so that these cannot take their room, and
+    /// stand behind them.
+    fn own(&mut self, work: &mut Work<'_, impl HttpProxyView>, visit: &Visit) -> Vec<Made> {
+        let mut own = Vec::new();
+        for (index, entry) in visit.object.spec.routes.iter().enumerate() {
+            // Also what cannot be read has to be passed over.
+            let read_again = visit.reading(|sizes| &sizes.routes, index);
+            let found = self.budget.spend(Cost { read_again, ..Cost::default() }).and_then(|()| {
+                let Ok(entry) = entry.get() else { return Ok(None) };
+                let made = route::route(work, &visit.object, &visit.subject, &visit.scope, entry, index);
+                self.budget.spend(made.as_ref().map(Cost::of).unwrap_or_default()).map(|()| made)
+            });
+            match found {
+                Ok(made) if visit.facts.refused => own.extend(made.map(Made::refused)),
+                Ok(made) => own.extend(made),
+                Err(limit) => {
+                    let field = FieldPath::from("spec.routes").index(index);
+                    own.extend(self.cut(work, visit, &visit.scope, field, limit));
+                    break;
+                }
+            }
+        }
+        own
+    }
+
+    /// From a field on, an object is left out. It is told once, however many ways lead to it. What answers 503 in its place
+    /// takes all that lies in `scope`.
+    fn cut<V>(
+        &mut self,
+        work: &mut Work<'_, V>,
+        visit: &Visit,
+        scope: &Scope,
+        from: FieldPath,
+        limit: Limit,
+    ) -> Option<Made> {
+        self.passed.get_or_insert(limit);
+        if !self.budget.is_shared() {
+            return None;
+        }
+        let part = (scope.path(), scope.conditions.clone().sorted());
+        let stand_in = Made::stand_in(part, true, visit.subject.at(from.clone()));
+        if self.cut.insert(visit.subject.clone()) {
+            let root = std::iter::successors(Some(visit), |visit| Some(&*visit.parent.as_ref()?.0)).last();
+            let root = root.map_or_else(String::new, |root| root.subject.to_string());
+            let why = format!("from here on it is left out: {root} unfolds into more than {limit}");
+            work.tell(&visit.subject, No::new(code(limit), from, why));
+        }
+        Some(stand_in)
+    }
+}
+
+fn code(limit: Limit) -> Code {
+    match limit {
+        Limit::Includes => Code::ProxyIncludeLimit,
+        Limit::Routes | Limit::Conditions | Limit::Bytes | Limit::ReadAgain => Code::ProxyUnfoldLimit,
+    }
 }
 
 fn field(index: usize) -> FieldPath {
@@ -104,19 +265,19 @@ fn field(index: usize) -> FieldPath {
 }
 
 /// What is wrong with an object before anything in it is looked at.
-fn look_at_whole<V>(work: &mut Work<'_, V>, visit: &Visit) {
-    let spec = &visit.object.spec;
+fn look_at_whole<V>(work: &mut Work<'_, V>, object: &HttpProxy, subject: &ObjectRef, is_root: bool) {
+    let spec = &object.spec;
     for fault in spec.includes.faults().chain(spec.routes.faults()) {
-        work.tell(&visit.subject, fault.into());
+        work.tell(subject, fault.into());
     }
     match spec.tcp_proxy.get() {
         Ok(None) if spec.routes.is_empty() && spec.includes.is_empty() => {
             // A root without anything has no use for its host; a child may be filled later.
-            let code = if visit.parent.is_none() { Code::ProxyEmpty } else { Code::ProxyChildEmpty };
-            work.tell(&visit.subject, No::new(code, "spec".into(), "there are neither routes nor includes"));
+            let code = if is_root { Code::ProxyEmpty } else { Code::ProxyChildEmpty };
+            work.tell(subject, No::new(code, "spec".into(), "there are neither routes nor includes"));
         }
         Ok(_) => {}
-        Err(fault) => work.tell(&visit.subject, fault.into()),
+        Err(fault) => work.tell(subject, fault.into()),
     }
 }
 
@@ -143,14 +304,13 @@ fn child(
     visit: &Rc<Visit>,
     include: &Include,
     index: usize,
-    followed: usize,
 ) -> Result<(Arc<HttpProxy>, ObjectRef), (ObjectRef, No)> {
     let no = |code, why: String| (visit.subject.clone(), No::new(code, field(index), why));
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&visit.object.meta.namespace);
     let subject = reference(work.vendor, namespace, &include.name);
-    if followed > MOST || visit.depth >= DEEPEST {
-        let why = format!("{subject} is not followed: at most {MOST} includes, at most {DEEPEST} deep");
+    if visit.depth >= DEEPEST {
+        let why = format!("{subject} is not followed: includes lie at most {DEEPEST} deep");
         return Err(no(Code::ProxyIncludeLimit, why));
     }
     let found = work.view.proxy(work.vendor, namespace, &include.name);
@@ -199,10 +359,4 @@ fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> 
         implied: false,
         origin: visit.subject.at(field(index)),
     })
-}
-
-fn own(work: &mut Work<'_, impl HttpProxyView>, visit: &Visit, made: &mut Vec<Made>) {
-    for (index, entry) in visit.object.spec.routes.good() {
-        made.extend(route::route(work, &visit.object, &visit.subject, &visit.scope, entry, index));
-    }
 }

@@ -6,9 +6,10 @@
 //! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
 //!
 //! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
-//! tree of children), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
+//! tree of children), [`budget`] (how much of it), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
 //! passed on).
 
+pub mod budget;
 pub mod class;
 pub mod condition;
 pub mod cors;
@@ -22,11 +23,11 @@ pub mod tls;
 
 use kinds::{Fault, HttpProxy, Vendor};
 use model::{
-    Code, FieldPath, ObjectRef, SecretId, Unit, Verdict,
+    Code, FieldPath, ObjectRef, SecretId, Unit, Verdict, VerdictList,
     route::{ClientFilter, Cors, HeaderDefaults, LocalLimit},
     tls::TlsVersions,
 };
-use resolve::View;
+use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
 
 /// What the operator of Sesame sets for all HTTPProxies.
@@ -50,6 +51,8 @@ pub struct Settings {
     pub disable_permit_insecure: bool,
     /// The certificate for clients that name no host, for roots that ask for it.
     pub fallback_certificate: Option<SecretId>,
+    /// What is done with an HTTPProxy that asks another controller for protection.
+    pub foreign_protection: ForeignProtection,
 }
 
 /// Where the dialect looks things up.
@@ -74,12 +77,11 @@ pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, s
     let (verdicts, members, host) = Default::default();
     let mut work = Work { vendor, settings, view, host, verdicts, members };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
-    let Work { mut verdicts, mut members, .. } = work;
-    verdicts.sort();
-    verdicts.dedup();
+    let Work { verdicts, mut members, .. } = work;
     members.sort();
     members.dedup();
-    Some(Unit { subject, hosts, routes, tls, members, part: false, verdicts })
+    let verdicts = verdicts.into_sorted();
+    Some(Unit { subject, hosts, routes, tls, members, part: false, verdicts }.sorted())
 }
 
 /// The object, by name. The group is part of it: both may have an object of one name.
@@ -103,7 +105,7 @@ pub(crate) struct Work<'a, V> {
     pub view: &'a mut V,
     /// What holds for all routes that say nothing about it.
     pub host: HostPolicy,
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: VerdictList,
     pub members: Vec<ObjectRef>,
 }
 
@@ -119,6 +121,13 @@ impl<V> Work<'_, V> {
     /// Tells something about a field.
     pub fn tell(&mut self, object: &ObjectRef, no: No) {
         self.verdicts.push(Verdict::new(no.code, object.at(no.field), no.why));
+    }
+
+    /// Tells what an object asks of other controllers; whether it is refused, because what would protect it is not there.
+    pub fn look_at_foreign(&mut self, object: &HttpProxy, subject: &ObjectRef) -> bool {
+        let found = foreign::look(&object.meta, subject);
+        self.verdicts.extend(found.verdicts);
+        found.protects && self.settings.foreign_protection == ForeignProtection::Refuse
     }
 }
 

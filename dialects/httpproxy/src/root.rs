@@ -40,7 +40,8 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         }
     };
     let nos = host_policies(work, virtual_host);
-    let whole = secured.is_ok() && nos.is_empty();
+    let refused = work.look_at_foreign(object, root);
+    let whole = secured.is_ok() && nos.is_empty() && !refused;
     nos.into_iter().for_each(|no| work.tell(root, no));
     let doors = match secured {
         Err(()) => Doors { tls: true, ..Doors::default() },
@@ -229,8 +230,11 @@ fn place<V>(
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);
         let plain = if tls && !permitted {
-            let redirect = Action::Redirect(Redirect::to_https(work.settings.https_port));
-            Arc::new(Route { action: redirect, policy: Default::default(), ..Route::clone(&route) })
+            let action = Action::Redirect(Redirect::to_https(work.settings.https_port));
+            let Route { path, conditions, depth, rank, origin, .. } = &*route;
+            let (path, conditions) = (path.clone(), conditions.clone());
+            let (rank, origin, policy) = (rank.clone(), origin.clone(), Default::default());
+            Arc::new(Route { path, conditions, depth: *depth, action, policy, rank, origin })
         } else {
             route.clone()
         };

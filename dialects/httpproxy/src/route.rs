@@ -45,6 +45,13 @@ impl Made {
     }
 }
 
+impl Made {
+    /// The same requests, answered 503.
+    pub fn refused(self) -> Self {
+        Self { action: Action::Respond(Respond::unavailable()), policy: Policy::default(), ..self }
+    }
+}
+
 /// Where a route stands: its object and its field.
 pub(crate) struct Place<'a> {
     pub object: &'a HttpProxy,

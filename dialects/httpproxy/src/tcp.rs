@@ -43,6 +43,9 @@ pub(crate) fn clusters(
         };
         (object, subject) = next;
         work.members.push(subject.clone());
+        if work.look_at_foreign(&object, &subject) {
+            return Vec::new();
+        }
     }
 }
 

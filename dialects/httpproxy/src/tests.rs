@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod limits;
+
 use super::*;
 use model::{
     Code, SecretId,
@@ -114,7 +116,7 @@ fn children_that_double_at_each_level_come_to_an_end() {
     }
     let unit = world.with("c40", json!({ "routes": routes() })).unit("root");
     assert!(codes(&unit).contains(&Code::ProxyIncludeLimit));
-    assert!(unit.routes.len() <= include::MOST);
+    assert!(unit.routes.len() <= budget::ROUTES);
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 

@@ -6,11 +6,12 @@
 use crate::Settings;
 use kinds::{Fault, Meta};
 use model::{
-    Code, FieldPath, ObjectRef, Timeout, Verdict,
+    Code, FieldPath, ObjectRef, Timeout, Verdict, VerdictList,
     route::{RetryPolicy, action::RetryOn},
     tls::{TlsVersion, TlsVersions},
 };
 use resolve::annotation::{self, Found};
+use std::collections::BTreeSet;
 
 /// Sends clients of HTTP to HTTPS.
 pub const FORCE_HTTPS: &str = "ingress.kubernetes.io/force-ssl-redirect";
@@ -47,12 +48,12 @@ pub struct Annotations {
     /// The namespace of the Secrets, if it is another one.
     pub tls_cert_namespace: Option<Box<str>>,
     /// The paths that may become WebSockets.
-    pub websocket_paths: Vec<Box<str>>,
+    pub websocket_paths: BTreeSet<Box<str>>,
 }
 
 impl Annotations {
     /// Reads them.
-    pub fn read(meta: &Meta, subject: &ObjectRef, settings: &Settings, verdicts: &mut Vec<Verdict>) -> Self {
+    pub fn read(meta: &Meta, subject: &ObjectRef, settings: &Settings, verdicts: &mut VerdictList) -> Self {
         let mut reader = Reader { meta, subject, verdicts };
         reader.tell_unknown();
         Self {
@@ -65,7 +66,7 @@ impl Annotations {
             retry: retry_policy(&mut reader),
             tls_versions: reader.tls_versions(settings.tls),
             tls_cert_namespace: reader.get("tls-cert-namespace").map(|found| found.value.into()),
-            websocket_paths: reader.get("websocket-routes").map_or_else(Vec::new, |found| {
+            websocket_paths: reader.get("websocket-routes").map_or_else(BTreeSet::new, |found| {
                 found.value.split(',').map(str::trim).filter(|path| !path.is_empty()).map(Into::into).collect()
             }),
         }
@@ -82,7 +83,7 @@ struct Flag {
 struct Reader<'a> {
     meta: &'a Meta,
     subject: &'a ObjectRef,
-    verdicts: &'a mut Vec<Verdict>,
+    verdicts: &'a mut VerdictList,
 }
 
 impl<'a> Reader<'a> {
@@ -149,15 +150,11 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Names under the prefixes that are ours to explain.
+    /// Names under our prefixes that nobody knows.
     fn tell_unknown(&mut self) {
         for (name, _) in self.meta.annotations.iter() {
             let rest = annotation::PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
-            let known = match rest {
-                Some(rest) => KNOWN.contains(&rest),
-                None => !name.starts_with("ingress.kubernetes.io/") || name == FORCE_HTTPS,
-            };
-            if !known {
+            if rest.is_some_and(|rest| !KNOWN.contains(&rest)) {
                 let origin = self.subject.at(FieldPath::annotation(name));
                 let why = format!("`{name}` has no effect on an Ingress");
                 self.verdicts.push(Verdict::new(Code::AnnotationUnknown, origin, why));

@@ -5,9 +5,10 @@
 //! never was; a broken Secret takes the TLS of its hosts and nothing else. Each is told with a code and its field.
 //!
 //! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`] (paths and
-//! what is behind them), [`tls`].
+//! what is behind them), [`budget`] (how many of them), [`tls`].
 
 pub mod annotations;
+pub mod budget;
 pub mod class;
 pub mod rules;
 pub mod tls;
@@ -15,11 +16,11 @@ pub mod tls;
 use annotations::Annotations;
 use kinds::{Ingress, IngressClass};
 use model::{
-    ObjectRef, Unit, Verdict,
+    Code, FieldPath, ObjectRef, Unit, Verdict, VerdictList,
     route::{Dialect, HeaderDefaults, Rank},
     tls::TlsVersions,
 };
-use resolve::View;
+use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
 
 /// The controller name that makes an IngressClass ours.
@@ -41,6 +42,8 @@ pub struct Settings {
     /// Whether a TLS host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own
     /// machine.
     pub self_signed: bool,
+    /// What is done with an Ingress that asks another controller for protection.
+    pub foreign_protection: ForeignProtection,
 }
 
 /// Where the dialect looks things up.
@@ -59,15 +62,17 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     }
     let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
     let subject = ObjectRef { kind: "Ingress", namespace, name };
-    let mut verdicts = Vec::new();
+    let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
-    let mut context = Context { object, subject, annotations, settings, verdicts };
+    let foreign = foreign::look(&object.meta, &subject);
+    verdicts.extend(foreign.verdicts);
+    let refused = foreign.protects && settings.foreign_protection == ForeignProtection::Refuse;
+    let mut context = Context { object, subject, annotations, settings, refused, verdicts };
     let tls = tls::pieces(&mut context, view);
     let rules::Pieces { hosts, routes } = rules::pieces(&mut context, view, &tls);
-    let Context { subject, mut verdicts, .. } = context;
-    verdicts.sort();
-    verdicts.dedup();
-    Some(Unit { subject, hosts, routes, tls, members: Vec::new(), part: false, verdicts })
+    let Context { subject, verdicts, .. } = context;
+    let verdicts = verdicts.into_sorted();
+    Some(Unit { subject, hosts, routes, tls, members: Vec::new(), part: false, verdicts }.sorted())
 }
 
 /// One object on its way through the dialect.
@@ -76,12 +81,20 @@ struct Context<'a> {
     subject: ObjectRef,
     annotations: Annotations,
     settings: &'a Settings,
-    verdicts: Vec<Verdict>,
+    /// Whether its paths answer 503, because what would protect them is not there.
+    refused: bool,
+    verdicts: VerdictList,
 }
 
 impl Context<'_> {
     fn namespace(&self) -> &str {
         &self.object.meta.namespace
+    }
+
+    /// Tells that a limit is passed, and from which field on the object is left out.
+    fn pass(&mut self, limit: budget::Limit, from: FieldPath) {
+        let why = format!("from here on it is left out: there are more than {limit}");
+        self.verdicts.push(Verdict::new(Code::IngressLimit, self.subject.at(from), why));
     }
 
     fn rank(&self, index: usize, implied: bool) -> Rank {

@@ -1,7 +1,7 @@
 //! The routes of an Ingress: for each path, its type and its text, and what is behind it, a Service's port or the reason
 //! why there is nothing; in the clear and under TLS.
 
-use crate::Context;
+use crate::{Context, budget::Budget};
 use kinds::ingress::{Backend, HttpPath, PathType, ServiceBackendPort};
 use model::{
     ClusterId, Code, FieldPath, Host, ListenerId, Regex, Route, Verdict,
@@ -9,30 +9,47 @@ use model::{
     unit::{RoutePiece, TlsPiece},
 };
 use resolve::{No, PortRef, View};
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 /// The routes of all rules, and those of the default backend, which takes what no rule of this object takes, on every
 /// host that it names and on those that nobody has.
 pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View, tls: &[TlsPiece]) -> Pieces {
     let object = context.object;
     let mut pieces = Vec::new();
-    let mut hosts = BTreeSet::new();
+    let mut budget = Budget::default();
     let mut index = 0;
+    let mut cut = false;
     for (at, rule) in object.spec.rules.good() {
         let field = FieldPath::from("spec.rules").index(at);
         let Some(host) = host(context, rule.host.as_deref(), &field) else { continue };
-        hosts.insert(host.clone());
+        if let Err(limit) = budget.host(&host) {
+            context.pass(limit, field);
+            break;
+        }
+        if cut && !rule.http.paths.is_empty() {
+            pieces.extend(left_out(context, &host, index, &field));
+            continue;
+        }
         for (at, path) in rule.http.paths.good() {
             let field = field.field("http").field("paths").index(at);
             index += 1;
-            if let Some(found) = path_match(context, path, &field) {
-                let found = Match { path: found, index, implied: false };
-                let cluster = cluster(context, view, path.backend.as_ref(), &field.field("backend"));
-                let websocket = is_websocket(context, path);
-                pieces.extend(routes(context, &host, found, cluster, websocket, &field));
+            let found = budget.path().and_then(|()| {
+                let found = one(context, view, &host, path, index, &field);
+                let bytes = |piece: &RoutePiece| piece.route.path.text().len() + piece.route.action.bytes();
+                budget.bytes(found.iter().map(bytes).sum()).map(|()| found)
+            });
+            match found {
+                Ok(found) => pieces.extend(found),
+                Err(limit) => {
+                    pieces.extend(left_out(context, &host, index, &field));
+                    context.pass(limit, field);
+                    cut = true;
+                    break;
+                }
             }
         }
     }
+    let mut hosts = budget.hosts;
     if let Ok(Some(default)) = object.spec.default_backend.get() {
         let field = FieldPath::from("spec.defaultBackend");
         let cluster = cluster(context, view, Some(default as &Backend), &field);
@@ -59,6 +76,28 @@ pub(crate) struct Pieces {
     pub routes: Vec<RoutePiece>,
 }
 
+/// The routes of one path; none where it cannot be matched.
+fn one(
+    context: &mut Context<'_>,
+    view: &mut impl View,
+    host: &Host,
+    path: &HttpPath,
+    index: usize,
+    field: &FieldPath,
+) -> Vec<RoutePiece> {
+    let Some(found) = path_match(context, path, field) else { return Vec::new() };
+    let found = Match { path: found, index, implied: false };
+    let cluster = cluster(context, view, path.backend.as_ref(), &field.field("backend"));
+    let websocket = is_websocket(context, path);
+    routes(context, host, found, cluster, websocket, field)
+}
+
+/// What stands for paths of a host that lie past a limit: 503 where no other path takes a request.
+fn left_out(context: &Context<'_>, host: &Host, index: usize, field: &FieldPath) -> Vec<RoutePiece> {
+    let found = Match { path: PathMatch::Prefix(Path::root()), index, implied: true };
+    routes(context, host, found, None, false, field)
+}
+
 struct Match {
     path: PathMatch,
     index: usize,
@@ -76,7 +115,7 @@ fn host(context: &mut Context<'_>, text: Option<&str>, field: &FieldPath) -> Opt
 
 fn is_websocket(context: &Context<'_>, path: &HttpPath) -> bool {
     let path = path.path.as_deref().unwrap_or("/");
-    context.annotations.websocket_paths.iter().any(|own| **own == *path)
+    context.annotations.websocket_paths.contains(path)
 }
 
 /// One path on both listeners. Whether the host has TLS at all is found in assembly: another Ingress may bring it.
@@ -103,7 +142,8 @@ fn routes(
         })
     };
     let served = route(served(context, cluster, websocket));
-    let plain = if is_acme {
+    // Where paths answer 503, nobody is sent to HTTPS for it.
+    let plain = if is_acme || (context.refused && annotations.force_https) {
         Some(served.clone())
     } else if annotations.force_https {
         Some(route(Action::Redirect(Redirect::to_https(context.settings.https_port))))
@@ -116,7 +156,7 @@ fn routes(
 }
 
 fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) -> Action {
-    let Some(cluster) = cluster else { return Action::Respond(Respond::unavailable()) };
+    let Some(cluster) = cluster.filter(|_| !context.refused) else { return Action::Respond(Respond::unavailable()) };
     let annotations = &context.annotations;
     let port = cluster.backend.port.to_string();
     let own = [

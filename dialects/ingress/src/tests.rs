@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod limits;
+
 use crate::{CONTROLLER, IngressView, Settings, unit};
 use kinds::{Ingress, IngressClass, Kind, Typed};
 use model::{
@@ -226,7 +228,7 @@ fn each_finding_about_an_annotation_stands_on_it() {
         ("kubernetes.io/ingress.allow-http", "", Code::AnnotationValue),
         ("projectcontour.io/no-such-thing", "", Code::AnnotationUnknown),
         ("projectsesame.io/response-timout", "5s", Code::AnnotationUnknown),
-        ("ingress.kubernetes.io/auth-type", "basic", Code::AnnotationUnknown),
+        ("ingress.kubernetes.io/auth-type", "basic", Code::ForeignProtection),
     ];
     let mut spec = paths(&json!([{ "pathType": "Prefix", "backend": backend("web") }]));
     spec["tls"] = json!([{ "hosts": ["a.example.com"], "secretName": "cert" }]);

@@ -1,6 +1,9 @@
 //! The TLS hosts of an Ingress.
 
-use crate::Context;
+use crate::{
+    Context,
+    budget::{HOSTS, Limit},
+};
 use kinds::ingress::Tls;
 use model::{
     Code, FieldPath, Host, ListenerId, SecretId, Verdict,
@@ -16,9 +19,17 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
     let Some(TlsVersions { lowest, highest }) = context.annotations.tls_versions else { return pieces };
     for (index, entry) in object.spec.tls.good() {
         let field = FieldPath::from("spec.tls").index(index);
+        if pieces.len() >= HOSTS {
+            context.pass(Limit::Hosts, field);
+            break;
+        }
         let hosts = hosts(context, entry, &field);
         let shared = certificate(context, view, entry, &field);
         for (at, host) in hosts {
+            if pieces.len() >= HOSTS {
+                context.pass(Limit::Hosts, at);
+                return pieces;
+            }
             let certificate = match &shared {
                 Shown::Secret(id) => id.clone(),
                 Shown::SelfSigned => SecretId::new(SELF_SIGNED, &host.to_string()),

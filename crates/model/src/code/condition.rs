@@ -38,6 +38,7 @@ conditions! {
     ProxyValue => SpecError FieldNotValid;
     ProxyUnsupported => SpecError FieldNotSupported;
     ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
+    ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
     ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
     ProxyFallbackMissing => TLSError FallbackNotPresent;
@@ -57,6 +58,7 @@ conditions! {
     ProxyIncludesRoot => IncludeError RootIncludesRoot;
     ProxyIncludeCycle => IncludeError IncludeCreatesCycle;
     ProxyIncludeLimit => IncludeError IncludeLimitExceeded;
+    ProxyUnfoldLimit => IncludeError UnfoldLimitExceeded;
     ProxyRouteAction => RouteError RouteActionCountNotValid;
     ProxyRoutePath => RouteError PathMatchConditionsNotValid;
     ProxyRouteHeader => RouteError HeaderMatchConditionsNotValid;

@@ -20,7 +20,7 @@ use tracing::warn;
 use xds::{Event, Fleet, Security, Server, Tls};
 
 use crate::control::{Control, News};
-use crate::flags::{self, Certificates, Names, Packing};
+use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::problem::Coded;
 use crate::run::premises::Premises;
 use crate::run::proxy::{self, Proxy};
@@ -61,6 +61,9 @@ pub struct Args {
     /// The Ingress classes to serve, separated by commas
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     ingress_class_name: Names,
+    /// What is done with objects whose annotations ask another controller for protection, such as an access list
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
+    foreign_protection: ForeignProtection,
     /// Follow Services of type ExternalName
     #[arg(long)]
     enable_external_name_service: bool,
@@ -230,6 +233,8 @@ impl Args {
         settings.ingress.class_names = self.ingress_class_name.to_vec();
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
         settings.ingress.self_signed = true;
+        settings.ingress.foreign_protection = self.foreign_protection.into();
+        settings.http_proxy.foreign_protection = self.foreign_protection.into();
         settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
         settings.http_proxy.https_port = settings.ingress.https_port;
         settings.http_proxy.self_signed = true;

@@ -12,7 +12,7 @@ use model::timeout::parse_duration;
 use source::snippet::{self, Style};
 use status::Addresses;
 
-use crate::flags::{self, Certificates, Names, Packing};
+use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::serve::config::Config;
 use crate::serve::plan::Plan;
 
@@ -119,6 +119,9 @@ pub struct Args {
     /// The namespaces that may have root HTTPProxies, separated by commas; all if not given
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     pub root_namespaces: Names,
+    /// What is done with objects whose annotations ask another controller for protection, such as an access list
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
+    pub foreign_protection: ForeignProtection,
     /// What is not to be read; none of it is yet
     #[arg(long, value_name = "FEATURE", value_enum)]
     pub disable_feature: Vec<Feature>,

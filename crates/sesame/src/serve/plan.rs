@@ -187,6 +187,8 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     settings.spoil = args.spoil.as_deref().map(Into::into);
     settings.packing = args.packing.into();
     settings.certificates = args.certificates.into();
+    settings.ingress.foreign_protection = args.foreign_protection.into();
+    settings.http_proxy.foreign_protection = args.foreign_protection.into();
     settings.ingress.class_names = args.ingress_class_name.to_vec();
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
     settings.http_proxy.root_namespaces = args.root_namespaces.to_vec();

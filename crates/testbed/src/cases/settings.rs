@@ -24,6 +24,8 @@ pub(super) struct Settings {
     root_namespaces: Vec<String>,
     /// `permitInsecure` has no effect.
     disable_permit_insecure: bool,
+    /// `--foreign-protection`.
+    foreign_protection: Foreign,
     /// The certificate for clients that name no host: `namespace/name`.
     fallback_certificate: Option<String>,
     /// The port of HTTPS that clients know.
@@ -60,6 +62,14 @@ pub(super) enum Print {
     Brief,
     /// All of it.
     Everything,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Foreign {
+    #[default]
+    Warn,
+    Refuse,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -128,6 +138,9 @@ impl Settings {
         if !self.root_namespaces.is_empty() {
             flags.push(("root-namespaces".to_owned(), self.root_namespaces.join(",")));
         }
+        if self.foreign_protection == Foreign::Refuse {
+            flags.push(("foreign-protection".to_owned(), "refuse".to_owned()));
+        }
         let mut file = serde_json::Map::new();
         if self.disable_permit_insecure {
             file.insert("disablePermitInsecure".to_owned(), true.into());
@@ -181,6 +194,10 @@ impl Settings {
         settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
         let fallback = self.fallback_certificate.as_deref().and_then(|name| name.split_once('/'));
         settings.http_proxy.fallback_certificate = fallback.map(|(namespace, name)| SecretId::new(namespace, name));
+        if self.foreign_protection == Foreign::Refuse {
+            settings.ingress.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
+            settings.http_proxy.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
+        }
         settings.ingress.https_port = self.https_port;
         settings.ingress.self_signed = self.self_signed;
         settings.resolve.external_names = self.external_names;

@@ -230,6 +230,10 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--sesame-config-name=c"], |p| p.warnings[0].0 == Code::FlagUnsupported),
     (&["--contour-config-name=c"], |p| p.warnings[0].0 == Code::FlagUnsupported),
     (&["--packing=plain"], |p| p.pipeline.packing == Packing::Plain),
+    (&["--foreign-protection=refuse"], |p| {
+        [p.pipeline.ingress.foreign_protection, p.pipeline.http_proxy.foreign_protection]
+            == [pipeline::settings::ForeignProtection::Refuse; 2]
+    }),
     (&["--certificates=on-demand"], |p| p.pipeline.resolver().is_some()),
     (&["--self-check"], |p| p.self_check),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),

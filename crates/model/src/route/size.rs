@@ -1,0 +1,126 @@
+//! How much text a route holds, about as much as a proxy is sent for it: what the limits of objects that unfold are
+//! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
+
+use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, Policy, RedirectPath, Test, TextMatch};
+use super::{ClientFilter, CookieRewrite, HashOf, LocalLimit, cors::Origin};
+use crate::{ClusterId, HeaderName, header::HeaderFormat};
+
+/// What a backend or a range takes besides its text.
+const ENTRY: usize = 32;
+
+impl Conditions {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.headers.len() + self.query.len()
+    }
+
+    /// How much text they hold.
+    pub fn bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|header| header.name.as_str().len() + tested(&header.test));
+        let query = self.query.iter().map(|query| query.name.len() + tested(&query.test));
+        headers.chain(query).sum()
+    }
+}
+
+impl Policy {
+    /// How much text it holds.
+    pub fn bytes(&self) -> usize {
+        let Self { request_headers, response_headers, clients, limit, host_limit: _, cors, cookies } = self;
+        changes(request_headers)
+            + changes(response_headers)
+            + clients.as_ref().map_or(0, |ClientFilter { ranges, .. }| ranges.len() * ENTRY)
+            + limit.as_ref().map_or(0, |LocalLimit { headers, .. }| set(headers))
+            + cors.as_deref().map_or(0, cross_origin)
+            + rewrites(cookies)
+    }
+}
+
+impl Action {
+    /// How much text it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Action::Forward(forward) => forwarded(forward),
+            Action::Redirect(redirect) => {
+                let path = redirect
+                    .path
+                    .as_ref()
+                    .map_or(0, |(RedirectPath::Whole(path) | RedirectPath::Prefix(path))| path.as_str().len());
+                path + redirect.host.as_ref().map_or(0, |host| host.as_str().len())
+            }
+            Action::Respond(respond) => respond.body.len(),
+        }
+    }
+}
+
+fn forwarded(forward: &Forward) -> usize {
+    let Forward { clusters, mirrors, retry, rewrite, host, hash, internal_redirect, .. } = forward;
+    let clusters = clusters.iter().map(|share| {
+        cluster(&share.cluster)
+            + changes(&share.request_headers)
+            + changes(&share.response_headers)
+            + share.host.as_ref().map_or(0, |host| host.as_str().len())
+            + rewrites(&share.cookies)
+    });
+    let hash = hash.iter().map(|hash| match &hash.of {
+        HashOf::Cookie(name) | HashOf::Query(name) => ENTRY + name.len(),
+        HashOf::Header(name) => ENTRY + name.as_str().len(),
+        HashOf::SourceIp => ENTRY,
+    });
+    let host = host.as_ref().map_or(0, |host| match host {
+        HostRewrite::Literal(text) => text.as_str().len(),
+        HostRewrite::Header(name) => name.as_str().len(),
+    });
+    clusters.sum::<usize>()
+        + mirrors.iter().map(|mirror| cluster(&mirror.cluster)).sum::<usize>()
+        + hash.sum::<usize>()
+        + host
+        + rewrite.as_ref().map_or(0, |path| path.as_str().len())
+        + retry.as_ref().map_or(0, |retry| retry.status_codes.len() * size_of::<u32>())
+        + internal_redirect.as_ref().map_or(0, |redirect| redirect.statuses.len() * size_of::<u32>())
+}
+
+fn cluster(id: &ClusterId) -> usize {
+    ENTRY + id.backend.namespace.len() + id.backend.service.len()
+}
+
+fn tested(test: &Test) -> usize {
+    match test {
+        Test::Present => 0,
+        Test::Text { text, .. } => compared(text),
+    }
+}
+
+fn compared(text: &TextMatch) -> usize {
+    match text {
+        TextMatch::Exact(text) | TextMatch::Prefix(text) | TextMatch::Suffix(text) | TextMatch::Contains(text) => {
+            text.len()
+        }
+        TextMatch::Regex(regex) => regex.as_str().len(),
+    }
+}
+
+fn set(headers: &[(HeaderName, HeaderFormat)]) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.as_str().len()).sum()
+}
+
+fn changes(changes: &HeaderChanges) -> usize {
+    set(&changes.set) + changes.remove.iter().map(|name| name.as_str().len()).sum::<usize>()
+}
+
+fn cross_origin(cors: &Cors) -> usize {
+    let origins = cors.origins.iter().map(|origin| match origin {
+        Origin::Any => ENTRY,
+        Origin::Matching(text) => ENTRY + compared(text),
+    });
+    let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
+    origins.chain(words).sum()
+}
+
+fn rewrites(cookies: &[CookieRewrite]) -> usize {
+    let one = |cookie: &CookieRewrite| {
+        let CookieRewrite { name, path, domain, .. } = cookie;
+        let values = path.iter().chain(domain).map(|value| value.as_str().len());
+        ENTRY + name.as_str().len() + values.sum::<usize>()
+    };
+    cookies.iter().map(one).sum()
+}

@@ -1,0 +1,128 @@
+//! What one object unfolds into is bounded: rows, routes and verdicts, and what an edit of it does to others.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::Object;
+use model::{Host, ListenerId};
+use pipeline::{Output, Pipeline, Settings, hosts::VirtualHosts, settings::Packing};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::cases::object;
+use xds::Kind;
+
+fn proxy(name: &str, spec: &Value) -> Object {
+    object(
+        &json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec }),
+    )
+}
+
+fn ingress(name: &str, rules: &Value) -> Object {
+    object(&json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": name }, "spec": { "rules": rules },
+    }))
+}
+
+fn rule(host: &str, paths: impl IntoIterator<Item = String>) -> Value {
+    let backend = json!({ "service": { "name": "web", "port": { "number": 80 } } });
+    let paths = paths.into_iter().map(|path| json!({ "path": path, "pathType": "Exact", "backend": backend }));
+    json!({ "host": host, "http": { "paths": paths.collect::<Vec<_>>() } })
+}
+
+fn neighbour(path: &str) -> Object {
+    ingress("neighbour", &json!([rule("neighbour.example.com", [path.to_owned()])]))
+}
+
+/// A child of 700 routes, the first of which answers with this.
+fn child(status: u16) -> Object {
+    let route = |n: usize| {
+        let status = if n == 0 { status } else { 200 };
+        json!({ "conditions": [{ "prefix": format!("/r{n}") }], "directResponsePolicy": { "statusCode": status } })
+    };
+    proxy("child", &json!({ "routes": (0..700).map(route).collect::<Vec<_>>() }))
+}
+
+fn root() -> Object {
+    let include = |n: usize| json!({ "name": "child", "conditions": [{ "prefix": format!("/{n}") }] });
+    let includes: Vec<Value> = (0..700).map(include).collect();
+    proxy("root", &json!({ "virtualhost": { "fqdn": "root.example.com" }, "includes": includes }))
+}
+
+fn service() -> Object {
+    object(&json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] },
+    }))
+}
+
+fn pipeline(objects: impl IntoIterator<Item = Object>) -> (Pipeline, Output) {
+    let mut pipeline = Pipeline::new(&Settings { packing: Packing::Scoped, ..Settings::default() });
+    for object in objects {
+        pipeline.put(&object.key(), Some(object));
+    }
+    let output = pipeline.settle();
+    (pipeline, output)
+}
+
+fn put(pipeline: &mut Pipeline, object: Object) -> Output {
+    pipeline.put(&object.key(), Some(object));
+    pipeline.settle()
+}
+
+/// The names of what is sent.
+fn sent(output: &Output) -> BTreeSet<(Kind, String)> {
+    output.xds.upserts.iter().map(|resource| (resource.kind, resource.name.to_string())).collect()
+}
+
+fn routes(pipeline: &Pipeline, host: &str) -> usize {
+    let key = (ListenerId::http(), Host::parse(host).unwrap());
+    pipeline.engine().get::<VirtualHosts>(&key).unwrap().host.routes.len()
+}
+
+#[test]
+fn a_root_past_its_limit_has_its_share_and_its_neighbours_nothing_of_it() {
+    let (mut pipeline, output) = pipeline([root(), child(200), service(), neighbour("/")]);
+    let verdicts: usize = output.verdicts.iter().flat_map(|(_, list)| list).map(|list| list.len()).sum();
+    assert_eq!(verdicts, 2, "the root and the child are told");
+    assert!(
+        output.verdicts.iter().flat_map(|(_, list)| list).flat_map(|list| list.iter()).all(|v| v.message.len() < 1024)
+    );
+    assert_eq!(routes(&pipeline, "root.example.com"), 700 * 14 + 700);
+    let largest = output.xds.upserts.iter().map(|resource| resource.body.len()).max().unwrap();
+    assert!(largest < 8 << 20, "{largest} bytes");
+
+    let output = put(&mut pipeline, child(201));
+    assert_eq!(sent(&output).len(), 1, "{:?}", sent(&output));
+    assert!(sent(&output).iter().all(|(_, name)| name.contains("root.example.com")));
+    assert!(output.verdicts.is_empty());
+    let output = put(&mut pipeline, neighbour("/other"));
+    assert!(sent(&output).iter().all(|(_, name)| name.contains("neighbour.example.com")), "{:?}", sent(&output));
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
+
+#[test]
+fn an_ingress_of_many_hosts_gives_each_its_own_paths_and_sends_those_that_changed() {
+    let wide = |first: &str| {
+        let rules = (0..300).map(|host| {
+            let paths =
+                (0..40).map(move |path| if (host, path) == (0, 0) { first.to_owned() } else { format!("/{path}") });
+            rule(&format!("h{host}.example.com"), paths.clone())
+        });
+        ingress("wide", &rules.collect())
+    };
+    let (mut pipeline, output) = pipeline([wide("/first"), service(), neighbour("/")]);
+    let told: Vec<String> = output
+        .verdicts
+        .iter()
+        .flat_map(|(_, list)| list)
+        .flat_map(|list| list.iter())
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("SES4013: Ingress default/wide spec.rules[250].http.paths[0]: "), "{told:?}");
+    assert_eq!((routes(&pipeline, "h0.example.com"), routes(&pipeline, "h249.example.com")), (40, 40));
+    assert_eq!((routes(&pipeline, "h250.example.com"), routes(&pipeline, "h299.example.com")), (1, 1));
+
+    let output = put(&mut pipeline, wide("/other"));
+    let names = sent(&output);
+    assert!(names.iter().all(|(_, name)| name.contains("h0.example.com")), "{names:?}");
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
