@@ -20,6 +20,9 @@ pub struct Limits {
     pub aliases: usize,
     /// As [`Limits::aliases`], for the names that lead to one and the same resource.
     pub aliases_per_resource: usize,
+    /// How many names that a [`Resolver`](crate::Resolver) is asked about, and that lead nowhere, are remembered for one
+    /// client, to be sent when they come. The ones not asked for longest are forgotten.
+    pub absent: usize,
     /// How many cluster responses may be unanswered at once. Envoy withholds their ACK while anything warms, so this is
     /// a bound on memory, not on pace.
     pub cluster_flights: usize,
@@ -33,6 +36,9 @@ pub struct Limits {
     pub request_burst: u32,
     /// See [`Limits::request_burst`].
     pub requests_per_second: u32,
+    /// How many requests about names that a [`Resolver`](crate::Resolver) is asked about are read from one client in a second.
+    /// Visitors cause them, so the client is not cut off for them: what is more waits on the wire.
+    pub resolved_per_second: u32,
     /// How long a client may take to say who it is, and to read what it is sent.
     pub stall: Duration,
 }
@@ -46,12 +52,14 @@ impl Default for Limits {
             name_length: 4096,
             aliases: 4096,
             aliases_per_resource: 1024,
+            absent: 1024,
             cluster_flights: 1024,
             refusal_text: 4096,
             request_bytes: 32 << 20,
             node_bytes: 64 << 10,
             request_burst: 20_000,
             requests_per_second: 1000,
+            resolved_per_second: 20_000,
             stall: Duration::from_secs(30),
         }
     }

@@ -151,11 +151,17 @@ pub struct Options {
     pub limits: Arc<Limits>,
     /// Knows names that tables do not list.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// What this very client has refused on an earlier stream; not sent to it again if it still has what it had.
+    /// What this very client has refused, on an earlier stream or of secrets on this one; not sent to it again if it still
+    /// has what it had.
     pub refused: HashSet<(Kind, Name, u64)>,
 }
 
 impl Options {
+    /// Whether the client is known to have refused this very version.
+    fn has_refused(&self, kind: Kind, entry: &Entry) -> bool {
+        self.refused.contains(&(kind, entry.name.clone(), entry.version))
+    }
+
     /// What knows names of this type that its table does not list.
     fn resolver(&self, kind: Kind) -> Option<&dyn Resolver> {
         self.resolver.as_deref().filter(|resolver| resolver.resolves(kind))

@@ -74,7 +74,8 @@ impl Session {
         let flow = self.flow(kind)?;
         let marks = flow.marks.values().filter(|mark| is_pending(mark)).map(|mark| mark.since);
         let rest = (flow.rest != Rest::InStep).then_some(flow.opened);
-        marks.chain(rest).min()
+        let refused = flow.take_back.iter().filter_map(|name| flow.marks.get(name)).map(|mark| mark.since);
+        marks.chain(rest).chain(refused).min()
     }
 
     /// How many names of that type the client does not have as it should.

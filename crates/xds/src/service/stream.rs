@@ -65,6 +65,9 @@ struct Talk<'a> {
     requests: Messages,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     pace: Pace,
+    /// The budget for names that visitors choose, and until when it is overdrawn.
+    resolved: Pace,
+    pause: Option<Instant>,
     out: &'a Outlet,
 }
 
@@ -147,8 +150,10 @@ async fn serve(
     info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
         service = call.service(), variant = call.variant(), "client connected");
     let _ = inner.events.send(Event::Joined(identity.clone()));
-    let pace = Pace::new(&inner.limits, now);
-    let mut talk = Talk { connection, call, hub, client, requests, snapshots, pace, out };
+    let limits = &inner.limits;
+    let pace = Pace::new(limits.request_burst, limits.requests_per_second, now);
+    let resolved = Pace::new(limits.resolved_per_second, limits.resolved_per_second, now);
+    let mut talk = Talk { connection, call, hub, client, requests, snapshots, pace, resolved, pause: None, out };
     let end = match talk.take(first).await {
         Ok(()) => {
             if !talk.client.session.lock().is_returning() {
@@ -175,14 +180,16 @@ impl Talk<'_> {
                 Ok(wake) => wake,
                 Err(end) => return end,
             };
+            // What is not read yet waits on the wire; what there is to send goes out meanwhile.
+            self.pause = self.pause.filter(|until| *until > Instant::now());
             let alarm = async {
-                match wake {
+                match wake.into_iter().chain(self.pause).min() {
                     Some(at) => sleep_until(at.into()).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                request = self.requests.next(), if listening => match request {
+                request = self.requests.next(), if listening && self.pause.is_none() => match request {
                     Ok(Some(bytes)) => {
                         let limits = &self.connection.inner.limits;
                         let asked = match request::decode(self.call.style, &bytes, limits) {
@@ -266,7 +273,10 @@ impl Talk<'_> {
         let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
         let answer = self.client.session.lock().on_request(request, now);
         let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
-        if !answer.earned && !self.pace.pay(&inner.limits, now) {
+        let resolved = inner.config.resolver.as_ref().is_some_and(|resolver| resolver.resolves(kind));
+        if !answer.earned && resolved {
+            self.pause = self.resolved.owe(now);
+        } else if !answer.earned && !self.pace.pay(now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
         }
         if let Some(latency) = answer.acked {
@@ -307,7 +317,7 @@ impl Talk<'_> {
 
     /// A type that this server does not know has no resources, and the client is told so instead of left to wait.
     async fn answer_stranger(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
-        if !self.pace.pay(&self.connection.inner.limits, now) {
+        if !self.pace.pay(now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
         }
         let Ask::Delta { subscribe, .. } = asked.ask else { return Ok(()) };

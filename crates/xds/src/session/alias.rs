@@ -1,7 +1,8 @@
 //! Names of one client that a table does not list and a [`Resolver`] led to one that it does.
 //!
 //! Visitors choose these names (an SNI), so they are bounded, per client and per resource: the name that was not asked
-//! for longest makes room and is taken back from the client, which asks again if it needs it.
+//! for longest makes room and is taken back from the client, which asks again if it needs it. The same goes for names that lead
+//! nowhere: some are remembered, so that they are sent as soon as there is something, and no more than that.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,6 +29,9 @@ pub(crate) struct Aliases {
     by_use: HashMap<Name, BTreeMap<u64, Name>>,
     all_by_use: BTreeMap<u64, Name>,
     clock: u64,
+    /// Names that lead nowhere, and the order in which they were asked for.
+    absent: HashMap<Name, u64>,
+    absent_by_use: BTreeMap<u64, Name>,
     /// Names that made room and must be taken back from the client.
     pub evicted: Vec<Name>,
 }
@@ -40,6 +44,9 @@ impl Aliases {
 
     /// Takes a name out.
     pub fn remove(&mut self, name: &str) -> Option<Arc<Entry>> {
+        if let Some(used) = self.absent.remove(name) {
+            self.absent_by_use.remove(&used);
+        }
         let alias = self.by_name.remove(name)?;
         self.all_by_use.remove(&alias.used);
         if let Some(names) = self.by_use.get_mut(&alias.of.name) {
@@ -60,6 +67,20 @@ impl Aliases {
         self.by_name.insert(name.clone(), Alias { of: of.clone(), entry, used: self.clock });
     }
 
+    /// Remembers a name that leads nowhere; gives the one that is forgotten for it.
+    fn note_absent(&mut self, name: &Name, most: usize) -> Option<Name> {
+        self.remove(name);
+        self.clock += 1;
+        self.absent.insert(name.clone(), self.clock);
+        self.absent_by_use.insert(self.clock, name.clone());
+        if self.absent.len() <= most {
+            return None;
+        }
+        let (_, oldest) = self.absent_by_use.pop_first()?;
+        self.absent.remove(&oldest);
+        Some(oldest)
+    }
+
     /// The name that must go before another one for this resource may come.
     fn over(&self, of: &str, limits: &Limits) -> Option<Name> {
         if let Some(names) = self.by_use.get(of).filter(|names| names.len() > limits.aliases_per_resource) {
@@ -76,13 +97,35 @@ impl Flow {
             return;
         }
         let listed = |name: &str| table.get(name).is_some();
-        let Some(of) = resolver.resolve(kind, name, &listed).and_then(|of| table.get(&of).cloned()) else { return };
+        let Some(of) = resolver.resolve(kind, name, &listed).and_then(|of| table.get(&of).cloned()) else {
+            if resolver.is_made_up(kind, name)
+                && let Some(old) = self.aliases.note_absent(name, limits.absent)
+                && table.get(&old).is_none()
+            {
+                self.forget_absent(old);
+            }
+            return;
+        };
         self.aliases.insert(name, &of);
         while let Some(old) = self.aliases.over(&of.name, limits) {
-            self.forget(&old);
-            self.names.remove(&old);
-            self.aliases.evicted.push(old);
+            self.evict(old);
         }
+    }
+
+    /// Forgets a name that leads nowhere. The client knows that, unless it still waits for the answer.
+    fn forget_absent(&mut self, name: Name) {
+        if self.marks.get(&name).is_some_and(|mark| mark.owed) {
+            return self.evict(name);
+        }
+        self.forget(&name);
+        self.names.remove(&name);
+    }
+
+    /// Forgets a name and tells the client that it is gone.
+    pub fn evict(&mut self, name: Name) {
+        self.forget(&name);
+        self.names.remove(&name);
+        self.aliases.evicted.push(name);
     }
 
     /// Follows a new table: resources behind aliases changed, or names came or went that lead elsewhere now.

@@ -133,6 +133,8 @@ pub(crate) struct Flight {
     pub news: usize,
     /// How often in a row a response with these names was refused.
     pub strikes: u8,
+    /// Whether it takes back what was refused: see [`Flow::take_back`].
+    pub takes_back: bool,
 }
 
 /// Names to be sent apart from others, to find out which of them is refused.
@@ -164,6 +166,9 @@ pub(crate) struct Flow {
     pub due: BTreeSet<Name>,
     pub flights: VecDeque<Flight>,
     pub probes: VecDeque<Probe>,
+    /// Names that the client refused but may keep all the same: before anything else it is sent what it had, or that there is
+    /// nothing.
+    pub take_back: BTreeSet<Name>,
     /// The client waits for a first answer, even if it is empty.
     pub owes_answer: bool,
     pub aliases: Aliases,
@@ -184,6 +189,7 @@ impl Flow {
             due: BTreeSet::new(),
             flights: VecDeque::new(),
             probes: VecDeque::new(),
+            take_back: BTreeSet::new(),
             owes_answer: false,
             aliases: Aliases::default(),
             sum: 0,
@@ -259,6 +265,7 @@ impl Flow {
 
     /// Forgets a name that the client no longer wants.
     pub fn forget(&mut self, name: &str) {
+        self.take_back.remove(name);
         self.marks.remove(name);
         self.due.remove(name);
         self.aliases.remove(name);

@@ -45,6 +45,12 @@ impl Session {
             if flow.flights.len() >= flights {
                 return None;
             }
+            if !flow.take_back.is_empty() {
+                match self.take_back(kind, now) {
+                    Some(response) => return Some(response),
+                    None => continue,
+                }
+            }
             let evicted = !flow.aliases.evicted.is_empty() && self.options.style == Style::Delta;
             if flow.due.is_empty() && flow.rest != Rest::Nothing && !flow.owes_answer && !evicted {
                 return None;
@@ -133,8 +139,13 @@ impl Session {
                 return self.fate_of_kept(kind, mark, entry);
             }
             Some(entry) => {
-                if mark.refused.is_some_and(|(version, _)| version == entry.version) && !mark.asked {
-                    return Fate::Rest;
+                if mark.refused.is_some_and(|(version, _)| version == entry.version) {
+                    if kind == Kind::Secret {
+                        return self.fate_of_kept(kind, mark, entry);
+                    }
+                    if !mark.asked {
+                        return Fate::Rest;
+                    }
                 }
                 self.gate(kind, entry, now)
             }
@@ -153,7 +164,8 @@ impl Session {
     }
 
     /// What becomes of a name of which the client has something of its own while the table only has a stand-in, or of which
-    /// there is nothing to send. A question is answered all the same, or the client might wait for ever.
+    /// there is nothing to send, as of a secret that it refused. A question is answered all the same, or the client might
+    /// wait for ever.
     fn fate_of_kept(&self, kind: Kind, mark: &Mark, entry: &Arc<Entry>) -> Fate {
         if !mark.asked {
             return Fate::Rest;
@@ -189,7 +201,8 @@ impl Session {
             flow.probes.pop_front();
         }
         for name in plan.done {
-            let role = flow.target(table, &name).map(|entry| entry.role);
+            let target = flow.target(table, &name);
+            let (role, version) = (target.map(|entry| entry.role), target.map(|entry| entry.version));
             if let Some(mark) = flow.marks.get_mut(&name) {
                 mark.stranded = role.is_none() && style == Style::Sotw && !kind.is_full_state();
                 mark.kept = match role {
@@ -197,7 +210,8 @@ impl Session {
                     Some(Role::Withheld) => mark.offers.is_empty(),
                     Some(Role::Own) | None => false,
                 };
-                if mark.stranded || mark.kept {
+                let refused = kind == Kind::Secret && mark.refused.is_some_and(|(refused, _)| Some(refused) == version);
+                if mark.stranded || mark.kept || refused {
                     (mark.owed, mark.asked) = (false, false);
                 }
             }
@@ -248,11 +262,12 @@ impl Session {
         }
         for (name, to) in &sends {
             flow.due.remove(name);
+            let target = flow.target(table, name).map(|entry| entry.version);
             let Some(mark) = flow.marks.get_mut(name) else { continue };
             mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
             (mark.owed, mark.asked, mark.kept) = (false, false, false);
-            if mark.refused.is_some_and(|(version, _)| to.as_ref().is_none_or(|entry| entry.version != version)) {
+            if mark.refused.is_some_and(|(version, _)| target != Some(version)) {
                 mark.refused = None;
             }
         }
@@ -275,12 +290,46 @@ impl Session {
         } else {
             sends.iter().filter(|(_, to)| to.is_some()).count()
         };
-        flow.flights.push_back(Flight { nonce, at: now, rest: with_rest, items: sends, news, strikes });
+        let takes_back = false;
+        flow.flights.push_back(Flight { nonce, at: now, rest: with_rest, items: sends, news, strikes, takes_back });
         self.put_down(kind, Plan { done, ..Plan::default() }, now);
         if kind == Kind::Cluster {
             self.resend_endpoints(now);
         }
         response
+    }
+
+    /// Sends what the client had of the names that it refused, or that there is nothing. `None` if nothing can be said.
+    fn take_back(&mut self, kind: Kind, now: Instant) -> Option<Response> {
+        let (style, nonce) = (self.options.style, self.nonce + 1);
+        let table = self.view.table(kind);
+        let flow = self.flows[kind.index()].as_deref_mut()?;
+        let mut items = Vec::new();
+        for name in std::mem::take(&mut flow.take_back) {
+            let before = flow.sent_weight(table, &name);
+            let Some(mark) = flow.marks.get_mut(&name) else { continue };
+            let to = match &mark.have {
+                Have::Known(held) if !mark.leaving => Some(held.clone()),
+                _ => None,
+            };
+            if to.is_none() && style == Style::Sotw {
+                continue;
+            }
+            mark.offers.push(Offer { nonce, to: to.clone(), at: now });
+            mark.leaving |= to.is_none();
+            flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(table, &name));
+            items.push((name, to));
+        }
+        if items.is_empty() {
+            return None;
+        }
+        self.nonce = nonce;
+        let upserts: Vec<_> = items.iter().filter_map(|(_, to)| to.clone()).collect();
+        let removed = items.iter().filter(|(_, to)| to.is_none()).map(|(name, _)| name.clone()).collect();
+        let version = if style == Style::Sotw { flow.sum } else { table.version() };
+        let news = upserts.len();
+        flow.flights.push_back(Flight { nonce, at: now, rest: false, items, news, strikes: 0, takes_back: true });
+        Some(Response { kind, style, nonce, version, upserts, removed })
     }
 
     /// Envoy warms a cluster that it has just been sent until its endpoints are sent again, or said to be gone.

@@ -5,12 +5,16 @@
 //! halves, so each is sent at most log2(n)+1 times more; a half that is refused is halved again, and one name alone is
 //! the one to blame. Refusals that name one at a time are followed the same way after a few, so that many bad resources
 //! cannot make Envoy read the good ones over and over.
+//!
+//! Secrets are taken back as well. Envoy keeps a secret that it refused and aborts when somebody else comes to use it, a
+//! second listener for example. So what was refused, or may have been, is followed at once by what the client had, or by the
+//! word that it is gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flow::{Flow, Have, Probe, Rest};
+use super::flow::{Flight, Flow, Have, Probe, Rest};
 use super::{Answer, Refused, Session};
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
@@ -27,6 +31,10 @@ impl Session {
         let Some(at) = flow.flights.iter().position(|flight| flight.nonce == nonce) else { return };
         let Some(mut flight) = flow.flights.remove(at) else { return };
         answer.nacked = true;
+        if flight.takes_back {
+            flow.not_taken_back(flight);
+            return;
+        }
         if flight.rest {
             expand(flow, &table, nonce, &mut flight.items, now);
         }
@@ -57,12 +65,20 @@ impl Session {
             let Some(mark) = flow.marks.get_mut(name) else { continue };
             mark.offers.retain(|offer| offer.nonce != nonce);
             mark.unsure = to.clone();
+            let suspect = blamed.is_empty() || blamed.binary_search(name).is_ok();
+            if kind == Kind::Secret && to.is_some() && suspect {
+                flow.take_back.insert(name.clone());
+            }
             if let (Some(entry), true) = (to, blamed.binary_search(name).is_ok()) {
                 mark.refused = Some((entry.version, now));
                 let held = match &mark.have {
                     Have::Known(held) if !mark.leaving => Some(held.clone()),
                     _ => None,
                 };
+                // Envoy lets go of a secret that is taken back and asks for it again, as if it had never heard of it.
+                if kind == Kind::Secret && self.options.refused.len() < self.options.limits.aliases {
+                    self.options.refused.insert((kind, name.clone(), entry.version));
+                }
                 answer.refused.push(Refused { kind, entry: entry.clone(), held, text: words.clone() });
                 flow.due.insert(name.clone());
             } else {
@@ -80,6 +96,20 @@ impl Session {
             }
         } else if !others.is_empty() {
             flow.probes.push_back(Probe { names: others, strikes });
+        }
+    }
+}
+
+impl Flow {
+    /// The client refused what it had before, too: then it is to have nothing. That nothing is there cannot be refused.
+    fn not_taken_back(&mut self, flight: Flight) {
+        for (name, to) in flight.items {
+            let Some(mark) = self.marks.get_mut(&name) else { continue };
+            mark.offers.retain(|offer| offer.nonce != flight.nonce);
+            mark.have = Have::Nothing;
+            if to.is_some() {
+                self.take_back.insert(name);
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ impl Session {
         held: Held,
         now: Instant,
     ) -> Result<(), Cut> {
-        self.check(subscribe.len() + held.len(), subscribe.iter())?;
+        self.check(kind, subscribe.len() + held.len(), subscribe.iter())?;
         if self.flow(kind).is_none() {
             self.open_delta(kind, subscribe, &unsubscribe, &held, now);
             return Ok(());
@@ -61,6 +61,13 @@ impl Session {
         if let Some(resolver) = self.options.resolver(kind) {
             for name in flow.names.iter().cloned().collect::<Vec<_>>() {
                 flow.resolve(kind, resolver, table, &name, &self.options.limits);
+            }
+        }
+        // On an earlier stream it refused these as they are now.
+        for name in flow.names.iter().filter(|_| kind == Kind::Secret) {
+            if let Some(entry) = flow.target(table, name).filter(|entry| self.options.has_refused(kind, entry)) {
+                let mark = Mark { refused: Some((entry.version, now)), ..Mark::new(Have::Nothing, now) };
+                flow.marks.insert(name.clone(), mark);
             }
         }
         if held.is_empty() {
@@ -103,7 +110,7 @@ impl Session {
                 None => Have::Nothing,
             };
             let mut mark = Mark::new(have, now);
-            if self.options.refused.contains(&(kind, name.clone(), entry.version)) {
+            if self.options.has_refused(kind, entry) {
                 mark.refused = Some((entry.version, now));
             }
             marks.push((name.clone(), mark));
@@ -123,7 +130,7 @@ impl Session {
         version: Option<u64>,
         now: Instant,
     ) -> Result<(), Cut> {
-        self.check(names.len(), names.iter())?;
+        self.check(kind, names.len(), names.iter())?;
         let every = names.iter().any(|name| &**name == EVERY);
         let table = self.view.table(kind);
         let names: BTreeSet<Name> =
@@ -215,19 +222,25 @@ impl Session {
     /// One more name; `again` if it is to be sent even if the client should have it.
     fn add(&mut self, kind: Kind, name: Name, again: bool, now: Instant) {
         let table = self.view.table(kind);
+        let full = self.count_names() >= self.options.limits.names;
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
         let name = shared(table, name);
         let covered = flow.covers(&name);
         flow.names.insert(name.clone());
         if let Some(resolver) = self.options.resolver(kind) {
+            if full && !covered && table.get(&name).is_none() {
+                return flow.evict(name);
+            }
             flow.resolve(kind, resolver, table, &name, &self.options.limits);
         }
         let entry = flow.target(table, &name).cloned();
-        if flow.rest == Rest::Nothing && entry.is_some() && !flow.marks.contains_key(&name) {
+        let refused = entry.as_ref().filter(|entry| kind == Kind::Secret && self.options.has_refused(kind, entry));
+        let refused = refused.map(|entry| (entry.version, now));
+        if flow.rest == Rest::Nothing && entry.is_some() && refused.is_none() && !flow.marks.contains_key(&name) {
             return;
         }
         if !covered {
-            flow.marks.insert(name.clone(), Mark::new(Have::Nothing, now));
+            flow.marks.insert(name.clone(), Mark { refused, ..Mark::new(Have::Nothing, now) });
         }
         if again || !covered {
             flow.ask(&name, entry.as_ref(), now);
@@ -254,11 +267,13 @@ impl Session {
         }
     }
 
-    fn check<'a>(&self, more: usize, names: impl Iterator<Item = &'a Name>) -> Result<(), Cut> {
+    fn check<'a>(&self, kind: Kind, more: usize, names: impl Iterator<Item = &'a Name>) -> Result<(), Cut> {
         let limits = &self.options.limits;
-        // State of the world repeats all its names with every request, so they are not added to what there is.
+        // Names that visitors choose are forgotten, not held against the client. State of the world repeats all its names with
+        // every request, so they are not added to what there is.
         let known = if self.options.style == super::Style::Delta { self.count_names() } else { 0 };
-        if known + more > limits.names {
+        let forgets = self.options.resolver(kind).is_some() && self.flow(kind).is_some();
+        if known + more > limits.names && !(forgets && more <= limits.names) {
             return Err(Cut::TooManyNames(limits.names));
         }
         match names.map(|name| name.len()).find(|len| *len > limits.name_length) {

@@ -6,6 +6,7 @@ mod bed;
 mod life;
 mod refusal;
 mod rotation;
+mod secrets;
 mod stranger;
 mod warming;
 mod world;

@@ -127,7 +127,7 @@ pub fn socket(at: SocketAddr) -> core::Address {
     }
 }
 
-fn on_this_stream() -> core::ConfigSource {
+pub fn on_this_stream() -> core::ConfigSource {
     core::ConfigSource {
         resource_api_version: core::ApiVersion::V3.into(),
         config_source_specifier: Some(core::config_source::ConfigSourceSpecifier::Ads(Default::default())),

@@ -127,6 +127,11 @@ impl<Q: Message + Default + 'static, R: Message + Default + 'static> Stream<Q, R
         Ok(Self { requests, responses: soon("response headers", opening).await?.into_inner() })
     }
 
+    /// Where more requests go, from another task.
+    pub fn sender(&self) -> mpsc::Sender<Q> {
+        self.requests.clone()
+    }
+
     pub async fn send(&self, request: Q) {
         self.requests.send(request).await.unwrap();
     }

@@ -95,6 +95,62 @@ async fn a_flood() {
     assert_served(&running).await;
 }
 
+/// Knows every name and finds nothing: what a proxy asks that has certificates on demand and strangers for visitors.
+struct Nobody;
+
+impl xds::Resolver for Nobody {
+    fn resolves(&self, kind: Kind) -> bool {
+        kind == Kind::Secret
+    }
+
+    fn resolve(&self, _: Kind, _: &str, _: &dyn Fn(&str) -> bool) -> Option<xds::Name> {
+        None
+    }
+}
+
+/// More than any budget for requests, each asked for and let go, while the answers are taken and others are served.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_visitors_make_up_do_not_end_a_stream() {
+    const NAMES: usize = 30_000;
+    let config = Config { resolver: Some(std::sync::Arc::new(Nobody)), ..Config::default() };
+    let most = config.limits.names;
+    let running = Running::start(config, Security::Insecure).await;
+    running.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.subscribe(Some(node("visited", "shared")), Kind::Listener, &[]).await;
+    let first = stream.next().await;
+    stream.ack(&first).await;
+    let requests = stream.sender();
+    let asking = tokio::spawn(async move {
+        for at in 0..NAMES {
+            let request = DeltaDiscoveryRequest {
+                type_url: Kind::Secret.type_url().to_owned(),
+                resource_names_subscribe: vec![format!("n{at}.example.com")],
+                ..Default::default()
+            };
+            requests.send(request).await.unwrap();
+        }
+    });
+    let (mut answered, mut edited) = (0, false);
+    while answered < NAMES || !edited {
+        let response = stream.next().await;
+        stream.ack(&response).await;
+        if response.type_url == Kind::Listener.type_url() {
+            edited = true;
+            continue;
+        }
+        answered += response.removed_resources.len();
+        if answered * 2 > NAMES && !edited {
+            running.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
+        }
+    }
+    asking.await.unwrap();
+    assert_eq!(answered, NAMES, "each name is answered once");
+    let clients = running.server.book(&Fleet::Shared).unwrap().clients();
+    let held = clients[0].types.iter().find(|of| of.kind == "sds").unwrap().names;
+    assert!(held < NAMES / 10 && held < most, "{held} names are held");
+}
+
 #[tokio::test]
 async fn too_many_streams() {
     let running = Running::start(Config { streams: 2, ..Config::default() }, Security::Insecure).await;

@@ -69,3 +69,37 @@ fn strangers_cannot_fill_a_client_with_names() {
     desk.subscribe(Kind::Secret, &["h0.wild.com"]);
     assert_eq!(desk.settle(), ["sds h0.wild.com -h996.wild.com"], "one that made room comes back when it is asked for");
 }
+
+#[test]
+fn of_names_that_lead_nowhere_the_latest_are_remembered() {
+    let limits = Limits { absent: 4, ..Limits::default() };
+    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    for at in 0..1000 {
+        let name = format!("h{at}.org");
+        desk.subscribe(Kind::Secret, &[&name]);
+        assert_eq!(desk.settle(), [format!("sds -{name}")]);
+    }
+    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
+    let many: Vec<String> = (0..10).map(|at| format!("m{at}.org")).collect();
+    desk.subscribe(Kind::Secret, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let removed: usize = desk.settle().iter().map(|sent| sent.matches(" -").count()).sum();
+    assert_eq!(removed, many.len(), "also those that are forgotten before they are answered");
+    desk.subscribe(Kind::Secret, &["h999.org"]);
+    desk.settle();
+    desk.publish(vec![resource(Kind::Secret, "h0.org", "1"), resource(Kind::Secret, "h999.org", "1")], &[]);
+    assert_eq!(desk.settle(), ["sds h999.org"], "one that is remembered is sent when it comes");
+    desk.subscribe(Kind::Secret, &["h0.org"]);
+    assert_eq!(desk.settle(), ["sds h0.org"], "one that is forgotten is sent when it is asked for");
+}
+
+#[test]
+fn more_names_than_a_stream_may_have_are_answered_and_not_kept() {
+    let limits = Limits { names: 10, ..Limits::default() };
+    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    for at in 0..100 {
+        let name = format!("h{at}.org");
+        desk.subscribe(Kind::Secret, &[&name]);
+        assert_eq!(desk.settle(), [format!("sds -{name}")]);
+    }
+    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 10);
+}

@@ -167,3 +167,85 @@ fn what_a_client_refused_before_it_left_is_not_sent_when_it_is_back() {
     desk.publish(vec![resource(Kind::Listener, "a", "3")], &[]);
     assert_eq!(desk.settle(), ["lds a"]);
 }
+
+fn secret(name: &str, body: &str) -> Resource {
+    resource(Kind::Secret, name, body)
+}
+
+#[test]
+fn a_secret_that_is_refused_is_followed_by_what_was_there() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![secret("a", "1")], &[]);
+    desk.subscribe(Kind::Secret, &["a", "b"]);
+    desk.settle();
+    desk.publish(vec![secret("a", "2"), secret("b", "1")], &[]);
+    let both = desk.response();
+    assert_eq!(summary(&both), "sds a b");
+    desk.answer(&both, Some("cannot be loaded"));
+    let back = desk.response();
+    assert_eq!(summary(&back), "sds a -b", "it may be either, so both are taken back");
+    assert_eq!(&*back.upserts[0].body, b"1");
+    desk.ack(&back);
+    let half = desk.response();
+    assert_eq!(summary(&half), "sds a");
+    assert_eq!(desk.answer(&half, Some("cannot be loaded")).refused.len(), 1);
+    let back = desk.response();
+    assert_eq!((summary(&back).as_str(), &*back.upserts[0].body), ("sds a", &b"1"[..]));
+    desk.ack(&back);
+    assert_eq!(desk.settle(), ["sds b"]);
+    assert_eq!(desk.session.pending(Kind::Secret), 0);
+    desk.publish(vec![secret("a", "3")], &[]);
+    assert_eq!(desk.settle(), ["sds a"], "what is mended is sent");
+}
+
+#[test]
+fn a_secret_that_is_refused_from_the_start_is_gone_until_it_changes() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![secret("a", "bad")], &[]);
+    desk.subscribe(Kind::Secret, &["a"]);
+    let first = desk.response();
+    desk.answer(&first, Some("no"));
+    assert_eq!(desk.settle(), ["sds -a"]);
+    desk.subscribe(Kind::Secret, &["a"]);
+    assert_eq!(desk.settle(), ["sds -a"], "who asks again is not sent the same again");
+    let unsubscribe = Ask::Delta { subscribe: vec![], unsubscribe: vec!["a".into()], held: Held::default() };
+    desk.request(Request { kind: Kind::Secret, nonce: None, error: None, ask: unsubscribe });
+    desk.subscribe(Kind::Secret, &["a"]);
+    assert_eq!(desk.settle(), ["sds -a"], "nor is who lets go of it and asks again");
+    assert_eq!(desk.session.pending(Kind::Secret), 0);
+    desk.publish(vec![secret("a", "good")], &[]);
+    assert_eq!(desk.settle(), ["sds a"]);
+}
+
+#[test]
+fn a_secret_that_cannot_be_taken_back_goes() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![secret("a", "1")], &[]);
+    desk.subscribe(Kind::Secret, &["a"]);
+    desk.settle();
+    desk.publish(vec![secret("a", "2")], &[]);
+    for expected in ["sds a", "sds a"] {
+        let response = desk.response();
+        assert_eq!(summary(&response), expected);
+        desk.answer(&response, Some("no"));
+    }
+    assert_eq!(desk.settle(), ["sds -a"]);
+    assert_eq!(desk.session.pending(Kind::Secret), 0);
+}
+
+#[test]
+fn a_secret_that_was_refused_on_an_earlier_stream_is_not_sent_on_the_next() {
+    let mut desk = Desk::new(Style::Delta);
+    desk.publish(vec![secret("a", "bad"), secret("b", "bad"), secret("c", "good")], &[]);
+    let mut options = options(Style::Delta, &desk.limits, None);
+    for name in ["a", "b"] {
+        let version = desk.session.table(Kind::Secret).get(name).expect("published").version;
+        options.refused.insert((Kind::Secret, name.into(), version));
+    }
+    desk.session = Session::new(options, desk.session.view.clone(), desk.now);
+    desk.subscribe(Kind::Secret, &["a", "c"]);
+    assert_eq!(desk.settle(), ["sds c -a"]);
+    desk.subscribe(Kind::Secret, &["b"]);
+    assert_eq!(desk.settle(), ["sds -b"]);
+    assert_eq!(desk.session.pending(Kind::Secret), 0);
+}
