@@ -3,7 +3,10 @@
 
 use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, Policy, RedirectPath, Test, TextMatch};
 use super::{ClientFilter, CookieRewrite, HashOf, LocalLimit, cors::Origin};
-use crate::{ClusterId, HeaderName, header::HeaderFormat};
+use crate::{
+    ClusterId,
+    header::{HeaderFormat, MutableHeader},
+};
 
 /// What a backend or a range takes besides its text.
 const ENTRY: usize = 32;
@@ -99,7 +102,7 @@ fn compared(text: &TextMatch) -> usize {
     }
 }
 
-fn set(headers: &[(HeaderName, HeaderFormat)]) -> usize {
+fn set(headers: &[(MutableHeader, HeaderFormat)]) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.as_str().len()).sum()
 }
 
