@@ -6,6 +6,8 @@
 mod changes;
 #[path = "packing/edits.rs"]
 mod edits;
+#[path = "packing/limits.rs"]
+mod limits;
 #[path = "packing/on_demand.rs"]
 mod on_demand;
 #[path = "packing/protection.rs"]
