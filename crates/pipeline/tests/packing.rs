@@ -16,6 +16,8 @@ mod protection;
 mod requests;
 #[path = "packing/series.rs"]
 mod series;
+#[path = "packing/tcp_clients.rs"]
+mod tcp_clients;
 #[path = "packing/tree.rs"]
 mod tree;
 #[path = "packing/world.rs"]

@@ -74,9 +74,9 @@ fn per_route(clients: &ClientFilter) -> RbacPerRoute {
     RbacPerRoute { rbac: Some(Rbac { rules: Some(rules(clients)), ..Default::default() }) }
 }
 
-/// Who may, as rules for requests and for connections alike.
-pub(crate) fn rules(clients: &ClientFilter) -> Rules {
-    let principals = clients.ranges.iter().map(|(of, cidr)| {
+/// Who may, as rules for requests.
+fn rules(clients: &ClientFilter) -> Rules {
+    let principals = clients.forms().map(|(of, cidr)| {
         let range =
             CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
         let identifier = match of {
