@@ -202,6 +202,7 @@ codes! {
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";
     7003 RouteShadowed Warning "another route matches everything that this one could" "reorder, or make this one more specific";
+    7004 WildcardCertificate Warning "the host has no certificate of its own, and that of the wildcard above it belongs to another namespace" "give the host a certificate, or ask the owner of the wildcard's Secret for a TLSCertificateDelegation to this namespace; until then HTTPS requests for the host get the wildcard's routes";
 
     8001 EnvoyRefused Error "a proxy refused what was made of the object" "the proxy's text is shown; other objects are not affected";
     8002 ValueTooLarge Error "the value passes a limit of Envoy" "shorten it to the limit in the message";

@@ -20,5 +20,7 @@ mod series;
 mod tcp_clients;
 #[path = "packing/tree.rs"]
 mod tree;
+#[path = "packing/wildcard_certificate.rs"]
+mod wildcard_certificate;
 #[path = "packing/world.rs"]
 mod world;
