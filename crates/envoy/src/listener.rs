@@ -9,6 +9,7 @@ pub mod admin;
 pub mod connection;
 pub mod filters;
 pub mod sni;
+pub mod source_ip;
 pub mod tcp;
 pub mod tls;
 

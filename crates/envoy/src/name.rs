@@ -88,6 +88,9 @@ pub fn tcp_chain(host: &Host) -> String {
 /// The filter chain for clients that name no host, or one that is not known.
 pub const FALLBACK_CHAIN: &str = "fallback-certificate";
 
+/// A filter chain that there is not: connections that are led to it are closed, and take no other chain.
+pub const REFUSED_CHAIN: &str = "refused";
+
 /// A cluster that there is not: connections to it are ended.
 pub const NOWHERE: &str = "nowhere";
 

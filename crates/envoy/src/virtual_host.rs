@@ -9,10 +9,16 @@ use envoy_api::envoy::config::{
 };
 use model::{Code, Host};
 
-/// The virtual host. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
+/// The virtual host. Requests for deeper names are not its own: its limit does not count them. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
 pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
     let own = host.routes.iter().map(|route| route::route(&host.host, route, Names::Own));
-    let deeper = host.deeper.iter().map(|route| route::route(&host.host, route, Names::Deeper));
+    let deeper = host.deeper.iter().map(|route| {
+        let mut route = route::route(&host.host, route, Names::Deeper);
+        if host.limit.is_some() {
+            filters::not_counted(&mut route);
+        }
+        route
+    });
     VirtualHost {
         name: host.host.to_string(),
         domains: vec![host.host.to_string()],

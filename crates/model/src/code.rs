@@ -208,6 +208,7 @@ codes! {
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older one, or the one of the stronger kind, is served";
     7002 CertificateConflict Error "another object has the same TLS host with another certificate or other settings" "agree on one; the older one is in force";
     7003 RouteShadowed Warning "another route of the same object, or of what it includes, matches the same requests" "change the conditions of one, or remove the one that is not served";
+    7004 WildcardCertificate Warning "the host has no certificate of its own, and that of the wildcard above it belongs to another namespace" "give the host a certificate, or ask the owner of the wildcard's Secret for a TLSCertificateDelegation to this namespace; until then HTTPS requests for the host get the wildcard's routes";
     7010 VerdictsOmitted Warning "there is more to say about the object than is listed" "correct what is listed; the rest is told then";
 
     8001 EnvoyRefused Error "a proxy refused what was made of the object" "the proxy's text is shown; other objects are not affected";

@@ -1,6 +1,9 @@
 //! The certificates in Secrets, and those that Sesame signs itself on a machine without a cluster.
 
-use crate::{hosts::HostsByCertificate, objects::Secrets};
+use crate::{
+    hosts::HostsByCertificate,
+    objects::{Delegations, DelegationsBySecret, Secrets},
+};
 use engine::{Derived, Input, Reads, Table};
 use model::{
     SecretId,
@@ -63,6 +66,13 @@ impl Derived for Unsigned {
     fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<()> {
         (*id.namespace == *SELF_SIGNED && reads.get::<SelfSigned>(id).is_none()).then_some(())
     }
+}
+
+/// Whether the owner of a Secret lets a namespace use it.
+pub fn is_delegated(id: &SecretId, to: &str, reads: &mut Reads<'_>) -> bool {
+    let keys: Vec<_> = reads.probe::<DelegationsBySecret>(id).collect();
+    keys.into_iter()
+        .any(|key| reads.get::<Delegations>(key).is_some_and(|object| resolve::delegation::allows(object, id, to)))
 }
 
 /// Declares the tables that hosts ask.

@@ -1,8 +1,8 @@
 //! The door through which a dialect looks at the tables: every look is a read that the engine tracks.
 
 use crate::{
-    certificates::{Bundles, Certificates},
-    objects::{Delegations, DelegationsBySecret, HttpProxies, IngressClasses, Named, RootsByFqdn},
+    certificates::{self, Bundles, Certificates},
+    objects::{HttpProxies, IngressClasses, Named, RootsByFqdn},
     services::Known,
     units::DefaultClass,
 };
@@ -50,10 +50,7 @@ impl View for Door<'_, '_> {
     }
 
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
-        let keys: Vec<_> = self.reads.probe::<DelegationsBySecret>(id).collect();
-        keys.into_iter().any(|key| {
-            self.reads.get::<Delegations>(key).is_some_and(|object| resolve::delegation::allows(object, id, to))
-        })
+        certificates::is_delegated(id, to, self.reads)
     }
 }
 

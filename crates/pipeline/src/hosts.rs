@@ -3,11 +3,13 @@
 use crate::{
     settings::{Certificates, Settings},
     units::{HostKey, TlsByHost, Units, UnitsByHost},
+    wildcard_certificate::WildcardCertificate,
 };
 use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
+use kinds::ObjectKey;
 use model::{
-    Fqdn, Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
+    Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
     tls::{Chain, Handling, TcpProxy, Termination},
 };
 use std::sync::Arc;
@@ -25,18 +27,31 @@ impl Table for VirtualHosts {
 impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
+        let wildcard = WildcardCertificate::for_host(key, reads);
+        let (units, refused): (Vec<_>, Vec<_>) = reads
+            .probe::<UnitsByHost>(key)
+            .partition(|unit| wildcard.as_ref().is_none_or(|wildcard| wildcard.is_usable_from(&unit.namespace, reads)));
         let everyone = match host {
             Host::Wildcard(_) if *listener == ListenerId::http() => {
-                virtual_host::assemble(&Host::Any, routes(&(listener.clone(), Host::Any), reads), &[]).host.routes
+                let any = (listener.clone(), Host::Any);
+                let units: Vec<_> = reads.probe::<UnitsByHost>(&any).collect();
+                virtual_host::assemble(&Host::Any, routes(&any, units, reads), &[]).host.routes
             }
             _ => Vec::new(),
         };
-        Some(virtual_host::assemble(host, routes(key, reads), &everyone))
+        let mut assembled = virtual_host::assemble(host, routes(key, units, reads), &everyone);
+        for name in refused {
+            if let (Some(wildcard), Some(unit)) = (&wildcard, reads.get::<Units>(name)) {
+                let routes = routes(key, vec![name], reads);
+                assembled.lost.push(wildcard.refused(host, &unit.subject, &routes));
+            }
+        }
+        Some(assembled)
     }
 }
 
-fn routes(key: &HostKey, reads: &mut Reads<'_>) -> Vec<Arc<Route>> {
-    let units: Vec<_> = reads.probe::<UnitsByHost>(key).collect();
+/// The routes of these units for a host.
+fn routes<'r>(key: &HostKey, units: Vec<&'r ObjectKey>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
     let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
     let pieces = units.flat_map(|unit| unit.routes_of(&key.0, &key.1));
     pieces.map(|piece| piece.route.clone()).collect()
@@ -203,7 +218,8 @@ impl Index for TcpHostsByListener {
 }
 
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
-/// the wildcard above it. A host without either is not looked up at all, nor is one whose connections are passed on.
+/// the wildcard above it, if that may be used for it: see [`WildcardCertificate`]. A host without either is not looked up at all, nor is one
+/// whose connections are passed on.
 pub struct Places;
 
 impl Table for Places {
@@ -214,26 +230,25 @@ impl Table for Places {
 
 impl Derived for Places {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
-        let (listener, host) = key;
+        let listener = &key.0;
         if *listener == ListenerId::http() {
             return Some(table(listener, None));
         }
-        let own = reads.get::<TlsHosts>(key);
-        let found = own.or_else(|| reads.get::<TlsHosts>(&(listener.clone(), Host::Wildcard(above(host)?))))?;
-        Some(table(listener, Some(found.handling.http()?)))
+        if let Some(own) = reads.get::<TlsHosts>(key) {
+            return Some(table(listener, Some(own.handling.http()?)));
+        }
+        let wildcard = WildcardCertificate::for_host(key, reads)?;
+        let mut units = reads.probe::<UnitsByHost>(key);
+        let joins = units.any(|unit| wildcard.is_usable_from(&unit.namespace, reads));
+        joins.then(|| table(listener, Some(wildcard.termination)))
     }
-}
-
-fn above(host: &Host) -> Option<Fqdn> {
-    let Host::Exact(name) = host else { return None };
-    Fqdn::parse(name.as_str().split_once('.')?.1).ok()
 }
 
 fn table(listener: &ListenerId, termination: Option<&Termination>) -> RouteTableId {
     RouteTableId { listener: listener.clone(), termination: termination.cloned().map(Arc::new) }
 }
 
-/// Virtual hosts by the objects that lost a route there.
+/// Virtual hosts by the objects that lost a route there, or are not served there at all.
 pub struct RouteLosers;
 
 impl Index for RouteLosers {
@@ -261,8 +276,8 @@ impl Index for TlsLosers {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
+    pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
     pipeline.index::<TcpHostsByListener>().index::<GroupsByListener>();

@@ -49,6 +49,7 @@ pub mod spoil;
 pub mod units;
 pub mod verdicts;
 pub mod wants;
+mod wildcard_certificate;
 
 pub use carriers::Carrier;
 pub use holds::{Hold, Target};

@@ -81,7 +81,7 @@ impl Derived for EncodedTcpChains {
         let chain = TcpChain { host, termination, clients: proxy.clients.clone() };
         Some(ChainBytes {
             chain: listener::tcp::chain(&chain, &self.0.https_listener().connections).encode_to_vec().into(),
-            names: Names::Listed(listener::sni::names(&tcp_name(key), std::slice::from_ref(&key.1))),
+            names: Names::Listed(listener::tcp::names(&chain)),
             awaited: Ref::To(Kind::Extension, tcp_name(key).into()),
             certificate: chain.termination.map(|termination| certificate(&termination.certificate)),
         })

@@ -124,7 +124,8 @@ fn change(edit: &Edit) -> (ObjectKey, Option<Object>) {
                 "routes": spec.routes.iter().copied().map(route).collect::<Vec<_>>(),
             });
             if let Some(fqdn) = spec.fqdn {
-                body["virtualhost"] = json!({ "fqdn": format!("f{fqdn}.example.com") });
+                let fqdn = ["f0.example.com", "f1.example.com", "*.example.com"][usize::from(fqdn)];
+                body["virtualhost"] = json!({ "fqdn": fqdn });
                 if let Some((n, name)) = spec.secret {
                     let fallback = name == 0;
                     let tls =

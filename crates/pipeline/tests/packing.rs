@@ -8,6 +8,8 @@ mod changes;
 mod edits;
 #[path = "packing/forged.rs"]
 mod forged;
+#[path = "packing/limits.rs"]
+mod limits;
 #[path = "packing/on_demand.rs"]
 mod on_demand;
 #[path = "packing/protection.rs"]
@@ -18,9 +20,13 @@ mod redirects;
 mod requests;
 #[path = "packing/series.rs"]
 mod series;
+#[path = "packing/tcp_clients.rs"]
+mod tcp_clients;
 #[path = "packing/timeouts.rs"]
 mod timeouts;
 #[path = "packing/tree.rs"]
 mod tree;
+#[path = "packing/wildcard_certificate.rs"]
+mod wildcard_certificate;
 #[path = "packing/world.rs"]
 mod world;

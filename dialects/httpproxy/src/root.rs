@@ -93,9 +93,14 @@ fn doors(
                 tell(work, "passthrough", "TLS connections are ended: there is no tcpproxy that says where they go");
             }
             let clusters = if passed_on { tcp::clusters(work, object, root) } else { Vec::new() };
+            let listed = clients::of_connections(work.host.clients.as_ref(), &"spec.virtualhost".into());
             // A host that is out of order as a whole may be so because of what protects it.
-            let clusters = if whole { clusters } else { Vec::new() };
-            Handling::Tcp(Arc::new(TcpProxy { termination, clients: work.host.clients.clone(), clusters }))
+            let clusters = if whole && listed.is_ok() { clusters } else { Vec::new() };
+            let clients = listed.unwrap_or_else(|no| {
+                work.tell(root, no);
+                None
+            });
+            Handling::Tcp(Arc::new(TcpProxy { termination, clients, clusters }))
         }
     };
     Doors { tls: true, handling: Some(handling), fallback }

@@ -160,6 +160,24 @@ fn of_two_routes_that_match_alike_the_parents_and_the_later_one_win() {
 }
 
 #[test]
+fn a_list_of_addresses_that_is_too_long_for_a_listener_ends_connections() {
+    let proxy = |ranges: usize| {
+        let list = (0..ranges).map(|n| json!({ "source": "Peer", "cidr": format!("10.{}.{}.0/24", n / 256, n % 256) }));
+        let host = json!({
+            "fqdn": "a.example.com", "tls": { "passthrough": true }, "ipDenyPolicy": list.collect::<Vec<_>>(),
+        });
+        let services = json!([{ "name": "web", "port": 80 }]);
+        let mut world =
+            World::default().with("root", json!({ "virtualhost": host, "tcpproxy": { "services": services } }));
+        let unit = world.unit("root");
+        let proxy = unit.tls[0].handling.tcp().unwrap().clone();
+        (proxy.clusters.len(), proxy.clients.as_ref().map(|clients| clients.ranges.len()), codes(&unit))
+    };
+    assert_eq!(proxy(1000), (1, Some(1000), vec![]));
+    assert_eq!(proxy(1001), (0, None, vec![Code::ProxyClients]));
+}
+
+#[test]
 fn a_child_by_itself_asks_for_nothing() {
     let unit = World::default().with("child", json!({ "routes": routes() })).unit("child");
     assert!(unit.part && unit.routes.is_empty() && unit.hosts.is_empty() && unit.verdicts.is_empty());

@@ -43,11 +43,17 @@ const HOST_NAME: &str = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*";
 
 /// The names that lead to a chain, encoded.
 pub fn names(chain: &str, hosts: &[Host]) -> Bytes {
-    let names = DomainMatcher { domains: hosts.iter().map(ToString::to_string).collect(), on_match: Some(take(chain)) };
-    names.encode_to_vec().into()
+    leading(hosts, take(chain))
 }
 
-fn take(chain: &str) -> OnMatch {
+/// Names with where they lead, encoded.
+pub(super) fn leading(hosts: &[Host], on_match: OnMatch) -> Bytes {
+    let domains = hosts.iter().map(ToString::to_string).collect();
+    DomainMatcher { domains, on_match: Some(on_match) }.encode_to_vec().into()
+}
+
+/// The connection takes this chain. If there is no chain of this name it is closed, whatever other chains there are.
+pub(super) fn take(chain: &str) -> OnMatch {
     let chain = any(&StringValue { value: chain.to_owned() });
     OnMatch { on_match: Some(on_match::OnMatch::Action(extension("filter-chain", chain))), ..Default::default() }
 }
@@ -89,6 +95,6 @@ pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>) -> Matcher {
     }
 }
 
-fn extension(name: &str, config: Any) -> TypedExtensionConfig {
+pub(super) fn extension(name: &str, config: Any) -> TypedExtensionConfig {
     TypedExtensionConfig { name: name.to_owned(), typed_config: Some(config) }
 }

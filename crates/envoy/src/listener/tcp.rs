@@ -1,10 +1,14 @@
-//! Connections that are passed on: a filter chain for each host, and where it leads.
+//! Connections that are passed on: a filter chain for each host, the names and clients that take it, and where it leads.
+//!
+//! Which clients may connect is decided with the chain, when a connection is accepted: a filter of the chain would look at
+//! the first bytes of the client, after the backend was connected and may have spoken. See [`source_ip`].
 //!
 //! Where it leads is an extension of its own, which Envoy asks for by name: backends and their shares change without the
 //! listener, and connections that stand keep their backend.
 
-use super::{access_log, tls};
-use crate::{name, route::filters};
+use super::{access_log, sni, source_ip, tls};
+use crate::name;
+use bytes::Bytes;
 use envoy_api::{
     Any, any,
     envoy::{
@@ -12,12 +16,9 @@ use envoy_api::{
             core::v3::{ExtensionConfigSource, TypedExtensionConfig},
             listener::v3::{Filter, FilterChain, filter::ConfigType},
         },
-        extensions::filters::network::{
-            rbac::v3::Rbac,
-            tcp_proxy::v3::{
-                TcpProxy,
-                tcp_proxy::{ClusterSpecifier, WeightedCluster, weighted_cluster::ClusterWeight},
-            },
+        extensions::filters::network::tcp_proxy::v3::{
+            TcpProxy,
+            tcp_proxy::{ClusterSpecifier, WeightedCluster, weighted_cluster::ClusterWeight},
         },
     },
 };
@@ -38,21 +39,23 @@ pub fn chain(chain: &TcpChain, settings: &ConnectionSettings) -> FilterChain {
         type_urls: vec![any(&TcpProxy::default()).type_url],
         ..Default::default()
     };
-    let clients = chain.clients.as_ref().map(|clients| Filter {
-        name: "envoy.filters.network.rbac".to_owned(),
-        config_type: Some(ConfigType::TypedConfig(any(&Rbac {
-            rules: Some(filters::rules(clients)),
-            stat_prefix: "ingress_tcp".to_owned(),
-            ..Default::default()
-        }))),
-    });
     let proxy = Filter { name: name::tcp_chain(&chain.host), config_type: Some(ConfigType::ConfigDiscovery(source)) };
     FilterChain {
         name: name::tcp_chain(&chain.host),
-        filters: clients.into_iter().chain([proxy]).collect(),
+        filters: vec![proxy],
         transport_socket: chain.termination.as_ref().map(|termination| tls::terminated(termination, settings, &[])),
         ..Default::default()
     }
+}
+
+/// The name that leads to the chain of a host, for the clients that may connect; encoded.
+pub fn names(chain: &TcpChain) -> Bytes {
+    let name = name::tcp_chain(&chain.host);
+    let on_match = match &chain.clients {
+        None => sni::take(&name),
+        Some(clients) => source_ip::filtered(clients, &name),
+    };
+    sni::leading(std::slice::from_ref(&chain.host), on_match)
 }
 
 /// Where the connections of a host go.

@@ -10,6 +10,7 @@ use envoy_api::{
                 header_value_option::HeaderAppendAction,
             },
             rbac::v3::{Permission, Policy as Rule, Principal, Rbac as Rules, permission, principal, rbac::Action},
+            route::v3::Route,
         },
         extensions::filters::http::{
             cors::v3::CorsPolicy,
@@ -49,13 +50,33 @@ pub fn of_host(limit: Option<&LocalLimit>) -> BTreeMap<String, Any> {
     limit.map(|limit| (LOCAL_LIMIT.to_owned(), any(&local_limit(limit)))).into_iter().collect()
 }
 
+/// Takes a route out of what its virtual host counts, unless it counts by itself.
+pub fn not_counted(route: &mut Route) {
+    route.typed_per_filter_config.entry(LOCAL_LIMIT.to_owned()).or_insert_with(uncounted);
+}
+
+/// Whether a route counts its requests by itself.
+pub fn counts(route: &Route) -> bool {
+    route.typed_per_filter_config.get(LOCAL_LIMIT).is_some_and(|config| *config != uncounted())
+}
+
+/// A limit that is never switched on. Envoy takes none for a route that has no bucket.
+fn uncounted() -> Any {
+    let bucket = TokenBucket {
+        max_tokens: 1,
+        fill_interval: Some(std::time::Duration::from_secs(1).into()),
+        ..Default::default()
+    };
+    any(&LocalRateLimit { stat_prefix: "route".to_owned(), token_bucket: Some(bucket), ..Default::default() })
+}
+
 fn per_route(clients: &ClientFilter) -> RbacPerRoute {
     RbacPerRoute { rbac: Some(Rbac { rules: Some(rules(clients)), ..Default::default() }) }
 }
 
-/// Who may, as rules for requests and for connections alike.
-pub(crate) fn rules(clients: &ClientFilter) -> Rules {
-    let principals = clients.ranges.iter().map(|(of, cidr)| {
+/// Who may, as rules for requests.
+fn rules(clients: &ClientFilter) -> Rules {
+    let principals = clients.forms().map(|(of, cidr)| {
         let range =
             CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
         let identifier = match of {

@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::route::filters::LOCAL_LIMIT;
+use crate::route::filters;
 use envoy_api::{
     any,
     envoy::{
@@ -83,7 +83,7 @@ pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
         }
         let list = by_path.of(path);
         left = left.checked_sub(list.len())?;
-        let counts = |at: &&usize| routes.get(**at).is_some_and(counts);
+        let counts = |at: &&usize| routes.get(**at).is_some_and(filters::counts);
         if !list.iter().filter(counts).all(|at| counting.insert(*at)) {
             return None;
         }
@@ -109,10 +109,6 @@ impl ByPath<'_> {
         list.sort_unstable();
         list
     }
-}
-
-fn counts(route: &Route) -> bool {
-    route.typed_per_filter_config.contains_key(LOCAL_LIMIT)
 }
 
 fn on_match(routes: &[Route], list: &[usize]) -> OnMatch {

@@ -46,7 +46,7 @@ conditions! {
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
         | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
-    DelegationMissing => TLSError DelegationNotPermitted;
+    DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
     ProxyClients => IPFilterError IPFilterPolicyNotValid;

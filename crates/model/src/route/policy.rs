@@ -72,7 +72,23 @@ impl Cidr {
         };
         Ok(Self { address: masked(address, bits), bits })
     }
+
+    /// The same clients in the other family: an IPv4 address may be told as `::ffff:a.b.c.d`, and a range of such addresses
+    /// means IPv4. Other ranges of IPv6 have no other form.
+    #[must_use]
+    pub fn mapped(&self) -> Option<Self> {
+        match self.address {
+            IpAddr::V4(v4) => Some(Self { address: v4.to_ipv6_mapped().into(), bits: self.bits + MAPPED_BITS }),
+            IpAddr::V6(v6) => {
+                let bits = self.bits.checked_sub(MAPPED_BITS)?;
+                Some(Self { address: v6.to_ipv4_mapped()?.into(), bits })
+            }
+        }
+    }
 }
+
+/// The length of `::ffff:0:0/96`, below which IPv4 addresses stand in IPv6.
+const MAPPED_BITS: u8 = 96;
 
 fn masked(address: IpAddr, bits: u8) -> IpAddr {
     match address {
@@ -109,6 +125,15 @@ pub struct ClientFilter {
     pub allow: bool,
     /// The ranges; never empty.
     pub ranges: Vec<(AddressOf, Cidr)>,
+}
+
+impl ClientFilter {
+    /// The ranges in every form that the address of a client may have.
+    pub fn forms(&self) -> impl Iterator<Item = (AddressOf, Cidr)> + '_ {
+        self.ranges
+            .iter()
+            .flat_map(|(of, cidr)| [Some(*cidr), cidr.mapped()].into_iter().flatten().map(|cidr| (*of, cidr)))
+    }
 }
 
 /// Whether Envoy takes a status for the answer to one request too many: from 400 on, only those that have a name.
@@ -180,6 +205,23 @@ mod tests {
         }
         for wrong in ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "a", "fd00::/129", "10.0.0.0/+8", "10.0.0.0/8/8"] {
             assert!(Cidr::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn ipv4_has_a_form_in_ipv6() {
+        let mapped = |text: &str| Cidr::parse(text).unwrap().mapped().map(|cidr| cidr.to_string());
+        for (text, expected) in [
+            ("10.0.0.0/8", Some("::ffff:10.0.0.0/104")),
+            ("10.1.2.3", Some("::ffff:10.1.2.3/128")),
+            ("0.0.0.0/0", Some("::ffff:0.0.0.0/96")),
+            ("::ffff:10.0.0.0/104", Some("10.0.0.0/8")),
+            ("::ffff:0:0/96", Some("0.0.0.0/0")),
+            ("::ffff:0:0/95", None),
+            ("fd00::/104", None),
+            ("::/0", None),
+        ] {
+            assert_eq!(mapped(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -247,8 +247,7 @@ impl World {
                     http.map(|chain| listener::sni::names(&chain.termination.to_string(), &chain.hosts)).collect();
                 for chain in &chains.tcp {
                     encoded.push(listener::tcp::chain(chain, &model.connections).encode_to_vec().into());
-                    let host = std::slice::from_ref(&chain.host);
-                    names.push(listener::sni::names(&name::tcp_chain(&chain.host), host));
+                    names.push(listener::tcp::names(chain));
                 }
                 let fallback = chains.fallback.as_ref().map(|chain| encode(&ListenerId::fallback(), chain));
                 let names = listener::sni::matcher(names.iter());

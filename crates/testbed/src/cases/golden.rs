@@ -117,27 +117,52 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
         let Some(domains) = domains.as_array() else { continue };
         out.push_str(&format!("chains of {name}:\n"));
         for entry in domains {
-            let chain = &entry["on_match"]["action"]["typed_config"]["value"];
-            out.push_str(&format!(
-                "  {}: {}\n",
-                text::key(chain.as_str().unwrap_or("?")),
-                text::flow(&entry["domains"])
-            ));
+            let on_match = &entry["on_match"];
+            let mut chains = Vec::new();
+            led_to(on_match, &mut chains);
+            chains.retain(|chain| *chain != envoy::name::REFUSED_CHAIN);
+            let chain = text::key(chains.first().copied().unwrap_or("?"));
+            out.push_str(&format!("  {chain}: {}\n", text::flow(&entry["domains"])));
+            if !on_match["matcher"].is_null() {
+                out.push_str(&format!("  clients of {chain}: {}\n", text::flow(&by_address(on_match))));
+            }
         }
-        let chains = listener["filter_chains"].as_array().into_iter().flatten();
-        for chain in chains.chain([&listener["default_filter_chain"]]) {
-            let filters = chain["filters"].as_array().into_iter().flatten();
-            let clients = filters.map(|filter| &filter["typed_config"]["rules"]).find(|rules| !rules.is_null());
-            let name = text::key(chain["name"].as_str().unwrap_or("?"));
-            if let Some(rules) = clients {
-                out.push_str(&format!("  clients of {name}: {}\n", text::flow(rules)));
-            }
-            if chain["name"] == envoy::name::FALLBACK_CHAIN {
-                out.push_str(&format!("  {name}: every other name\n"));
-            }
+        let default = listener["default_filter_chain"]["name"].as_str();
+        if let Some(name) = default.filter(|name| *name == envoy::name::FALLBACK_CHAIN) {
+            out.push_str(&format!("  {}: every other name\n", text::key(name)));
         }
     }
     out
+}
+
+/// The chains that a part of a matcher ends with.
+fn led_to<'v>(on_match: &'v Value, chains: &mut Vec<&'v str>) {
+    chains.extend(on_match["action"]["typed_config"]["value"].as_str());
+    let matcher = &on_match["matcher"];
+    if matcher.is_null() {
+        return;
+    }
+    let ranges = &matcher["matcher_tree"]["custom_match"]["typed_config"]["range_matchers"];
+    ranges.as_array().into_iter().flatten().for_each(|ranges| led_to(&ranges["on_match"], chains));
+    led_to(&matcher["on_no_match"], chains);
+}
+
+/// Which clients take which chain: the address, its ranges, and what is for all others.
+fn by_address(on_match: &Value) -> Value {
+    let matcher = &on_match["matcher"];
+    if matcher.is_null() {
+        return on_match["action"]["typed_config"]["value"].clone();
+    }
+    let tree = &matcher["matcher_tree"];
+    let input = tree["input"]["typed_config"]["@type"].as_str().unwrap_or("?").rsplit('.').next().unwrap_or("?");
+    let text = |range: &Value| format!("{}/{}", range["address_prefix"].as_str().unwrap_or("?"), range["prefix_len"]);
+    let ranges = tree["custom_match"]["typed_config"]["range_matchers"].as_array().into_iter().flatten();
+    let ranges = ranges.map(|entry| {
+        let list: Vec<String> = entry["ranges"].as_array().into_iter().flatten().map(text).collect();
+        (list.join(" "), by_address(&entry["on_match"]))
+    });
+    let ranges: Value = ranges.collect::<serde_json::Map<_, _>>().into();
+    serde_json::json!({ input: ranges, "others": by_address(&matcher["on_no_match"]) })
 }
 
 /// Scopes as the tables that they stand for, without what makes them scopes: cases look alike in every packing.

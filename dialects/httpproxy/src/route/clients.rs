@@ -13,6 +13,22 @@ use model::{
 /// A list, as a route and a host have it.
 type Filters = Checked<Option<Box<[IpFilter]>>>;
 
+/// How many ranges a list for connections that are passed on may have. They stand in the listener, which all hosts share.
+const MOST_FOR_CONNECTIONS: usize = 1000;
+
+/// The same list for connections, if it is not too long for them.
+pub(crate) fn of_connections(clients: Option<&ClientFilter>, field: &FieldPath) -> Result<Option<ClientFilter>, No> {
+    let Some(clients) = clients.filter(|clients| clients.ranges.len() > MOST_FOR_CONNECTIONS) else {
+        return Ok(clients.cloned());
+    };
+    let list = if clients.allow { "ipAllowPolicy" } else { "ipDenyPolicy" };
+    let why = format!(
+        "with tcpproxy a list has at most {MOST_FOR_CONNECTIONS} ranges, and this one has {}: connections are ended",
+        clients.ranges.len()
+    );
+    Err(No::new(Code::ProxyClients, field.field(list), why))
+}
+
 /// Reads the two lists, of which one may be there. A range that cannot be read takes the whole list with it: a shorter one
 /// would let in or keep out whom nobody meant.
 pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Result<Option<ClientFilter>, No> {
