@@ -138,6 +138,15 @@ impl Handling {
         }
     }
 
+    /// The certificate that is shown, where connections are decrypted.
+    pub fn certificate(&self) -> Option<&SecretId> {
+        let termination = match self {
+            Handling::Http(termination) => Some(termination),
+            Handling::Tcp(proxy) => proxy.termination.as_ref(),
+        };
+        termination.map(|termination| &termination.certificate)
+    }
+
     /// Where connections go, where they are passed on.
     pub fn tcp(&self) -> Option<&Arc<TcpProxy>> {
         match self {

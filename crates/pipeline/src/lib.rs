@@ -1,8 +1,9 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
-//! [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`]; [`server_name`] is for the xDS server. A
+//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`validity`], [`units`],
+//! [`hosts`], [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`];
+//! [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
 //! ```text
@@ -47,6 +48,7 @@ pub mod services;
 pub mod settings;
 pub mod spoil;
 pub mod units;
+pub mod validity;
 pub mod verdicts;
 pub mod wants;
 mod wildcard_certificate;

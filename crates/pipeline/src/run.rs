@@ -9,6 +9,7 @@ use crate::{
     redirects, resources, services,
     settings::Settings,
     units,
+    validity::{self, Clock},
     verdicts::{self, Verdicts},
     wants::{self, Wanted},
 };
@@ -50,6 +51,7 @@ pub struct Pipeline {
     engine: Engine,
     quarantine: Quarantine,
     unsigned: BTreeSet<SecretId>,
+    clock: Clock,
 }
 
 impl Pipeline {
@@ -60,19 +62,22 @@ impl Pipeline {
         objects::declare(&mut declaration);
         services::declare_known(&mut declaration, settings);
         certificates::declare(&mut declaration);
+        validity::declare_input(&mut declaration);
         units::declare(&mut declaration, settings);
         wants::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
+        validity::declare(&mut declaration);
         packing::declare(&mut declaration, settings);
         redirects::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
         listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
         carriers::declare(&mut declaration);
-        Self { engine: declaration.build(), quarantine: Quarantine::default(), unsigned: BTreeSet::new() }
+        let (quarantine, unsigned, clock) = Default::default();
+        Self { engine: declaration.build(), quarantine, unsigned, clock }
     }
 
     /// Takes a change of one object: its new form, or nothing when it is gone.
@@ -112,6 +117,24 @@ impl Pipeline {
     pub fn wants(&mut self) -> Wants {
         let wanted = self.engine.changes::<Wanted>();
         Wants { new: wanted.set.into_iter().map(|(id, _)| id).collect(), gone: wanted.gone }
+    }
+
+    /// Takes what time it is, in seconds since 1970, once nothing waits; says whether there is something to work on because
+    /// of it. Without a time no certificate is out of date.
+    pub fn set_time(&mut self, now: i64) -> bool {
+        self.clock.set(&mut self.engine, now)
+    }
+
+    /// When [`Self::set_time`] is to be called again: when the next certificate begins or ceases to be valid.
+    pub fn time_due(&self) -> Option<i64> {
+        self.clock.due()
+    }
+
+    /// Works until nothing waits, at a time.
+    pub fn settle_at(&mut self, now: i64) -> Output {
+        self.engine.settle();
+        self.set_time(now);
+        self.settle()
     }
 
     /// Works until nothing waits.

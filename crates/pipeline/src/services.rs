@@ -72,6 +72,20 @@ impl Derived for EndpointSets {
     }
 }
 
+/// Clusters for which there is no endpoint. Whether there is one is all that its readers depend on: endpoints that come
+/// and go wake nobody as long as one is left.
+pub struct WithoutEndpoints;
+
+impl Index for WithoutEndpoints {
+    type Of = EndpointSets;
+    type Key = ClusterId;
+    const NAME: &'static str = "without endpoints";
+
+    fn keys(id: &ClusterId, endpoints: &Endpoints) -> impl IntoIterator<Item = ClusterId> {
+        endpoints.list.is_empty().then(|| id.clone())
+    }
+}
+
 fn service(id: &ClusterId) -> Named {
     Named { namespace: id.backend.namespace.clone(), name: id.backend.service.clone() }
 }
@@ -85,4 +99,5 @@ pub fn declare_known(pipeline: &mut engine::Pipeline, settings: &Settings) {
 pub fn declare_used(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Clusters).per::<ClustersInUse>().lane();
     pipeline.derived(EndpointSets).per::<ClustersInUse>().lane();
+    pipeline.index::<WithoutEndpoints>();
 }

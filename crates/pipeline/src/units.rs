@@ -7,8 +7,8 @@ use crate::{
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{Ingress, Kind, ObjectKey};
-use model::{ClusterId, Code, Host, ListenerId, ObjectRef, SecretId, Unit, Verdict, route::Action};
-use std::ops::Deref;
+use model::{ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Unit, Verdict, route::Action};
+use std::{collections::BTreeMap, ops::Deref};
 
 /// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
 pub struct DefaultClass;
@@ -37,6 +37,38 @@ pub struct Asked {
     pub unit: Unit,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<SecretId>,
+    /// The clusters that its objects refer to, each with the first field that does; by object.
+    pub backends: Vec<(Origin, ClusterId)>,
+}
+
+impl Asked {
+    fn new(unit: Unit, secrets: Vec<SecretId>) -> Self {
+        let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
+        for piece in &unit.routes {
+            let Action::Forward(forward) = &piece.route.action else { continue };
+            let Origin { object, field } = &piece.route.origin;
+            for cluster in forward.targets() {
+                backends.entry((object, cluster)).or_insert(field);
+            }
+        }
+        for piece in &unit.tls {
+            let Origin { object, field } = &piece.origin;
+            for (cluster, _) in piece.handling.tcp().into_iter().flat_map(|proxy| &proxy.clusters) {
+                backends.entry((object, cluster)).or_insert(field);
+            }
+        }
+        let backends =
+            backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
+        let backends = backends.collect();
+        Self { unit, secrets, backends }
+    }
+
+    /// The clusters that one of its objects refers to.
+    pub fn backends_of(&self, object: &ObjectRef) -> &[(Origin, ClusterId)] {
+        let start = self.backends.partition_point(|(origin, _)| origin.object < *object);
+        let end = start + self.backends[start..].partition_point(|(origin, _)| origin.object == *object);
+        &self.backends[start..end]
+    }
 }
 
 impl Deref for Asked {
@@ -74,7 +106,7 @@ impl Derived for Units {
             }
             _ => return None,
         };
-        Some(Asked { unit, secrets })
+        Some(Asked::new(unit, secrets))
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
@@ -86,7 +118,7 @@ impl Derived for Units {
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
         let (hosts, routes, tls, members) = Default::default();
         let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts: vec![verdict] };
-        Some(Asked { unit, secrets: Vec::new() })
+        Some(Asked::new(unit, Vec::new()))
     }
 }
 

@@ -6,13 +6,17 @@ use crate::{
     objects::Named,
     packing::{EncodedHosts, ScopeResources},
     resources::{AuthorityResources, ClusterResources, HostSecretResources, SecretResources, TcpResources},
-    services::Known,
+    services::{Clusters, Known, WithoutEndpoints},
     units::{ClustersInUse, SecretsAskedFor, Units, UnitsBySubject},
+    validity::OutOfDateCertificates,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::ObjectKey;
-use model::{ClusterId, Code, ObjectRef, SecretId, Verdict, VerdictList};
+use model::{
+    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, SecretId, Unit, Verdict, VerdictList, cluster::Discovery,
+};
 use resolve::Service;
+use std::collections::BTreeSet;
 
 /// All verdicts about an object, sorted, each once; an empty list says that all is well.
 pub struct Verdicts;
@@ -33,8 +37,14 @@ impl Derived for Verdicts {
             let unit = reads.get::<Units>(name);
             all.extend(unit.into_iter().flat_map(|unit| &unit.verdicts).filter(own).cloned());
             match unit {
-                Some(unit) if unit.subject == *object => part = unit.part,
+                Some(unit) if unit.subject == *object => {
+                    part = unit.part;
+                    out_of_date(unit, reads, &mut all);
+                }
                 _ => used = true,
+            }
+            if let Some(unit) = unit {
+                without_endpoints(unit.backends_of(object), reads, &mut all);
             }
             if let Some(why) = reads.held::<Units>(name) {
                 all.push(Verdict::new(Code::TranslationFailed, object.at(""), why));
@@ -62,6 +72,32 @@ impl Derived for Verdicts {
             all.extend(reads.get::<Known>(name).into_iter().flat_map(|service| &service.verdicts).filter(own).cloned());
         }
         Some(all.into_sorted())
+    }
+}
+
+/// Certificates that clients refuse at this time.
+fn out_of_date(unit: &Unit, reads: &mut Reads<'_>, all: &mut VerdictList) {
+    let mut looked_at = BTreeSet::new();
+    for piece in &unit.tls {
+        let Some(id) = piece.handling.certificate().filter(|id| looked_at.insert(*id)) else { continue };
+        if let Some(state) = reads.get::<OutOfDateCertificates>(id) {
+            let why = format!("the certificate in Secret {id} {state}");
+            all.push(Verdict::new(Code::CertificateExpired, piece.origin.clone(), why));
+        }
+    }
+}
+
+/// Services that requests are sent to though nobody is there.
+fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, all: &mut VerdictList) {
+    for (origin, cluster) in backends {
+        let by_endpoints = |cluster: &Cluster| cluster.discovery == Discovery::Endpoints;
+        if reads.probe::<WithoutEndpoints>(cluster).len() > 0
+            && reads.get::<Clusters>(cluster).is_some_and(|cluster| by_endpoints(cluster))
+        {
+            let EndpointsId { namespace, service, port } = &cluster.backend;
+            let why = format!("Service {namespace}/{service} has no endpoint that is ready for port {port}");
+            all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
+        }
     }
 }
 

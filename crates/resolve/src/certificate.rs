@@ -4,11 +4,12 @@ pub(crate) mod pem;
 
 use crate::No;
 use kinds::{Secret, secret};
-use model::{Code, tls::KeyPair};
+use model::{Code, Host, SecretId, tls::KeyPair};
 use rustls::{crypto::aws_lc_rs::sign::any_supported_type, sign::CertifiedKey};
 use rustls_pki_types::CertificateDer;
+use std::fmt;
 use x509_parser::{
-    prelude::{FromDer, X509Certificate},
+    prelude::{FromDer, GeneralName, X509Certificate},
     public_key::PublicKey,
 };
 
@@ -22,16 +23,86 @@ const KEY: &str = "tls.key";
 pub struct Certificate {
     /// The chain and the key, clean.
     pub pair: KeyPair,
-    /// When it begins to be valid, in seconds since 1970.
-    pub not_before: i64,
-    /// When it ends.
-    pub not_after: i64,
+    /// When it is valid.
+    pub validity: Validity,
+    /// The DNS names that it is for, in lower case; of one that has none, its common name.
+    pub names: Vec<Box<str>>,
 }
 
 impl Certificate {
-    /// Whether clients accept it at a time.
-    pub fn is_valid_at(&self, seconds: i64) -> bool {
-        (self.not_before..=self.not_after).contains(&seconds)
+    /// Whether clients accept it for a host. A wildcard stands for one label.
+    pub fn covers(&self, host: &Host) -> bool {
+        match host {
+            Host::Exact(name) => {
+                let above = name.as_str().split_once('.').map(|(_, above)| above);
+                self.names
+                    .iter()
+                    .any(|own| **own == *name.as_str() || (above.is_some() && own.strip_prefix("*.") == above))
+            }
+            Host::Wildcard(name) => self.names.iter().any(|own| own.strip_prefix("*.") == Some(name.as_str())),
+            Host::Any => true,
+        }
+    }
+
+    /// Why clients of a host refuse it, if they do.
+    pub fn not_for(&self, id: &SecretId, host: &Host) -> Option<No> {
+        if self.covers(host) {
+            return None;
+        }
+        let names = self.names.iter().take(NAMES).map(|name| &**name).collect::<Vec<_>>().join(", ");
+        let more = if self.names.len() > NAMES { ", …" } else { "" };
+        let why = format!("the certificate in Secret {id} is for {names}{more}, not for {host}");
+        Some(No::new(Code::CertificateOtherHost, why))
+    }
+}
+
+/// How many names of a certificate a message lists.
+const NAMES: usize = 5;
+
+/// When a certificate is valid, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// When it begins.
+    pub not_before: i64,
+    /// The last second.
+    pub not_after: i64,
+}
+
+/// Why clients refuse a certificate at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfDate {
+    /// It begins later.
+    Before(i64),
+    /// It has ended.
+    After(i64),
+}
+
+impl Validity {
+    /// Whether it is out of date at a time.
+    pub fn out_of_date(self, now: i64) -> Option<OutOfDate> {
+        if now < self.not_before {
+            Some(OutOfDate::Before(self.not_before))
+        } else {
+            (now > self.not_after).then_some(OutOfDate::After(self.not_after))
+        }
+    }
+
+    /// When that changes next.
+    pub fn next_change(self, now: i64) -> Option<i64> {
+        let end = self.not_after.saturating_add(1);
+        [self.not_before, end].into_iter().filter(|&at| at > now).min()
+    }
+}
+
+impl fmt::Display for OutOfDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |seconds: i64| {
+            jiff::Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
+        };
+        match self {
+            OutOfDate::Before(at) => write!(f, "is valid from {} on", time(*at)),
+            OutOfDate::After(at) => write!(f, "was valid until {}", time(*at)),
+        }
     }
 }
 
@@ -75,13 +146,29 @@ pub fn read(secret: &Secret) -> Result<Certificate, No> {
     }
     Ok(Certificate {
         pair: KeyPair { chain: pem::text("CERTIFICATE", &chain).into(), key: pem::key_text(&key).into() },
-        not_before: leaf.validity().not_before.timestamp(),
-        not_after: leaf.validity().not_after.timestamp(),
+        validity: Validity {
+            not_before: leaf.validity().not_before.timestamp(),
+            not_after: leaf.validity().not_after.timestamp(),
+        },
+        names: names(&leaf),
     })
 }
 
 fn type_of(secret: &Secret) -> Option<&str> {
     secret.secret_type.ok().and_then(Option::as_deref)
+}
+
+/// The DNS names of a leaf. Its common name counts where it has no alternative names at all, as many clients take it.
+fn names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
+    if let Ok(Some(alternatives)) = leaf.subject_alternative_name() {
+        let names = alternatives.value.general_names.iter().filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase().into()),
+            _ => None,
+        });
+        return names.collect();
+    }
+    let common = leaf.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+    common.map(|name| name.to_ascii_lowercase().into()).collect()
 }
 
 fn has_name(leaf: &X509Certificate<'_>) -> bool {
@@ -171,8 +258,30 @@ mod tests {
         let chain = params.self_signed(&keys).unwrap().pem();
         let certificate = secret("Opaque", &chain, &keys.serialize_pem()).unwrap();
         let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_second();
-        assert!(certificate.is_valid_at(at("2020-06-01T00:00:00Z")));
-        assert!(!certificate.is_valid_at(at("2021-06-01T00:00:00Z")));
+        let (begin, end) = (at("2020-01-01T00:00:00Z"), at("2021-01-01T00:00:00Z"));
+        let validity = certificate.validity;
+        assert_eq!(validity.out_of_date(begin - 1), Some(OutOfDate::Before(begin)));
+        assert_eq!(validity.out_of_date(begin), None);
+        assert_eq!(validity.out_of_date(end), None);
+        assert_eq!(validity.out_of_date(end + 1), Some(OutOfDate::After(end)));
+        let next = [begin - 1, begin, end, end + 1].map(|now| validity.next_change(now));
+        assert_eq!(next, [Some(begin), Some(end + 1), Some(end + 1), None]);
+        assert_eq!(OutOfDate::After(end).to_string(), "was valid until 2021-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_certificate_is_for_its_names_and_one_label_below_its_wildcards() {
+        let keys = Keys::generate().unwrap();
+        let names = vec!["a.Example.com".into(), "*.b.example.com".into()];
+        let chain = CertificateParams::new(names).unwrap().self_signed(&keys).unwrap().pem();
+        let certificate = secret("Opaque", &chain, &keys.serialize_pem()).unwrap();
+        let covers = |host: &str| certificate.covers(&Host::parse(host).unwrap());
+        for host in ["a.example.com", "x.b.example.com", "*.b.example.com"] {
+            assert!(covers(host), "{host}");
+        }
+        for host in ["example.com", "x.a.example.com", "b.example.com", "x.y.b.example.com", "*.example.com"] {
+            assert!(!covers(host), "{host}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The control loop: what sources say goes into the pipeline, what comes out goes to the xDS server and to whoever listens.
 //!
-//! There are no timers. A batch is taken as soon as anything has changed; while it is worked on, further changes gather.
+//! There are no timers, but for the moment at which a certificate ends. A batch is taken as soon as anything has changed; while it is worked on, further changes gather.
 //! Nothing is published before every source has said everything it knows, and every Secret that is referred to has been
 //! looked for: a proxy never sees half a world. What proxies refuse comes back as a change like any other.
 
@@ -9,7 +9,7 @@ mod signing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Divergence, Progress};
 use futures::FutureExt;
@@ -55,6 +55,17 @@ enum Input {
     Ruling(Ruling),
     /// What other replicas withhold has changed.
     Others,
+    /// A certificate begins or ceases to be valid.
+    Time,
+}
+
+/// The longest that the time is not looked at while a certificate has one: clocks are set.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// Seconds since 1970.
+pub fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// What sources brought, while a batch is worked on.
@@ -130,6 +141,7 @@ impl Control {
                 Input::Batch(batch) => self.take(batch, &mut brought),
                 Input::Ruling(ruling) => self.pipeline.hear(&ruling),
                 Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
+                Input::Time => {}
             }
             let mut output = Output::default();
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
@@ -160,7 +172,18 @@ impl Control {
                 None => std::future::pending().await,
             }
         };
+        let due = self.pipeline.time_due();
+        let time = async {
+            match due {
+                Some(at) => {
+                    let left = Duration::from_secs(u64::try_from(at.saturating_sub(now())).unwrap_or_default());
+                    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            () = time => Some(Input::Time),
             batch = feed.next() => batch.map(Input::Batch),
             batch = answers => batch.map(Input::Batch),
             ruling = self.rulings.next() => Some(Input::Ruling(ruling)),
@@ -197,6 +220,9 @@ impl Control {
                 if !settled {
                     continue;
                 }
+            }
+            if self.pipeline.set_time(now()) {
+                continue;
             }
             self.pipeline.finish(output);
             published |= self.publish(output);

@@ -73,7 +73,13 @@ fn certificate(
 ) -> Result<SecretId, No> {
     let certificate = secret_id(&object.meta.namespace, secret);
     match resolve::certificate(work.view, &object.meta.namespace, &certificate) {
-        Ok(()) => Ok(certificate),
+        Ok(()) => {
+            let held = work.view.certificate(&certificate);
+            let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&certificate, host));
+            let subject = subject(work.vendor, object);
+            no.into_iter().for_each(|no| work.tell(&subject, No::new(no.code, at("secretName"), no.why)));
+            Ok(certificate)
+        }
         Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
             Ok(SecretId::new(SELF_SIGNED, &host.to_string()))
         }

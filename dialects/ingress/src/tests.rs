@@ -13,7 +13,7 @@ use model::{
     route::{Action, HeaderDefaults, PathMatch},
     tls::KeyPair,
 };
-use resolve::{Certificate, No, Service, View};
+use resolve::{Certificate, No, Service, View, certificate::Validity};
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc};
 
@@ -70,7 +70,9 @@ impl Objects {
 
     fn certificate(&mut self, namespace: &str, name: &str) {
         let pair = KeyPair { chain: "chain".into(), key: "key".into() };
-        let certificate = Certificate { pair, not_before: 0, not_after: i64::MAX };
+        let validity = Validity { not_before: 0, not_after: i64::MAX };
+        let names = vec!["*.example.com".into()];
+        let certificate = Certificate { pair, validity, names };
         self.certificates.insert(SecretId::new(namespace, name), Arc::new(Ok(certificate)));
     }
 

@@ -25,13 +25,22 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
         }
         let hosts = hosts(context, entry, &field);
         let shared = certificate(context, view, entry, &field);
+        let held = match &shared {
+            Shown::Secret(id) => view.certificate(id),
+            Shown::SelfSigned | Shown::None => None,
+        };
         for (at, host) in hosts {
             if pieces.len() >= HOSTS {
                 context.pass(Limit::Hosts, at);
                 return pieces;
             }
             let certificate = match &shared {
-                Shown::Secret(id) => id.clone(),
+                Shown::Secret(id) => {
+                    let held = held.as_deref().and_then(|held| held.as_ref().ok());
+                    let no = held.and_then(|held| held.not_for(id, &host));
+                    context.verdicts.extend(no.map(|no| no.at(&context.subject, at.clone())));
+                    id.clone()
+                }
                 Shown::SelfSigned => SecretId::new(SELF_SIGNED, &host.to_string()),
                 Shown::None => continue,
             };

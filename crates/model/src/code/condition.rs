@@ -45,7 +45,7 @@ conditions! {
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
-        | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
+        | CertificateExpired | CertificateNoName | CertificateOtherHost => TLSError SecretNotValid;
     DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
@@ -78,6 +78,7 @@ conditions! {
     ProxyPrefixReplacement => PrefixReplaceError ReplacementNotValid;
     ServiceNotFound | ServicePortNotFound | ServicePortNotTcp | ExternalNameOff | ExternalNameRefused
         | EndpointsNotValid => ServiceError ServiceUnresolvedReference;
+    NoEndpoints => ServiceError NoReadyEndpoints;
     ProxyServicePort => ServiceError ServicePortInvalid;
     ProxyServiceProtocol => ServiceError UnsupportedProtocol;
     ProxyServiceRequestHeaders => ServiceError RequestHeadersPolicyInvalid;

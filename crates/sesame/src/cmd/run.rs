@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use xds::{Event, Fleet, Security, Server, Tls};
 
-use crate::control::{Control, News};
+use crate::control::{self, Control, News};
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::problem::Coded;
 use crate::run::premises::Premises;
@@ -186,7 +186,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     for change in batch.changes {
         pipeline.put(&change.key, change.object);
     }
-    let Output { verdicts, .. } = pipeline.settle();
+    let Output { verdicts, .. } = pipeline.settle_at(control::now());
     let mut terminal = Terminal::new();
     let took = begun.elapsed();
     terminal.tell(&News {

@@ -1,0 +1,161 @@
+//! What depends on time and on endpoints is told on the objects that refer to it, and wakes nobody else.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::Object;
+use model::ObjectRef;
+use pipeline::{Output, Pipeline, Settings};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use testbed::{cases::object, certs::Ca};
+
+const YEAR: u64 = 365 * 86_400;
+
+fn ingress(name: &str, host: &str) -> Object {
+    let backend = json!({ "service": { "name": "web", "port": { "number": 80 } } });
+    let paths = json!([{ "path": "/", "pathType": "Prefix", "backend": backend }]);
+    object(&json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": name },
+        "spec": {
+            "tls": [{ "hosts": [host], "secretName": name }],
+            "rules": [{ "host": host, "http": { "paths": paths } }],
+        },
+    }))
+}
+
+fn service() -> Object {
+    object(&json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] },
+    }))
+}
+
+fn slice(ready: &[bool]) -> Object {
+    let endpoints: Vec<Value> = ready
+        .iter()
+        .enumerate()
+        .map(|(n, ready)| json!({ "addresses": [format!("192.0.2.{n}")], "conditions": { "ready": ready } }))
+        .collect();
+    object(&json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "name": "web", "labels": { "kubernetes.io/service-name": "web" } },
+        "ports": [{ "port": 8080 }], "endpoints": endpoints,
+    }))
+}
+
+/// A Secret with a certificate for a host, valid from one year of the epoch to another.
+fn secret(ca: &Ca, name: &str, host: &str, from: u64, until: u64) -> Object {
+    let time = |year: u64| UNIX_EPOCH + Duration::from_secs(year * YEAR);
+    let leaf = ca.leaf(host).valid(time(from), time(until)).make();
+    object(&json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() },
+    }))
+}
+
+fn put(pipeline: &mut Pipeline, object: Object) {
+    pipeline.put(&object.key(), Some(object));
+}
+
+/// All that is told about an Ingress, if it is told anew.
+fn told(output: &Output, name: &str) -> Option<Vec<String>> {
+    let subject = ObjectRef::new("Ingress", "default", name);
+    let (_, list) = output.verdicts.iter().find(|(object, _)| *object == subject)?;
+    Some(
+        list.iter()
+            .flat_map(|list| list.iter())
+            .map(|verdict| format!("{} {}", verdict.code, verdict.message))
+            .collect(),
+    )
+}
+
+fn computed(pipeline: &Pipeline) -> BTreeMap<&'static str, u64> {
+    pipeline.engine().counters().iter().map(|table| (table.name, table.computed)).collect()
+}
+
+/// The tables that computed a row since.
+fn woken(pipeline: &Pipeline, before: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, u64)> {
+    let after = computed(pipeline).into_iter().map(|(name, count)| (name, count - before[name]));
+    after.filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
+    let ca = Ca::new("validity");
+    let at = |year: u64| i64::try_from(year * YEAR).unwrap();
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, service());
+    put(&mut pipeline, slice(&[true]));
+    for (name, until) in [("short", 42), ("long", 60)] {
+        let host = format!("{name}.example.com");
+        put(&mut pipeline, ingress(name, &host));
+        put(&mut pipeline, secret(&ca, name, &host, 40, until));
+    }
+    let output = pipeline.settle_at(at(41));
+    assert_eq!((told(&output, "short"), told(&output, "long")), (Some(Vec::new()), Some(Vec::new())));
+    assert_eq!(pipeline.time_due(), Some(at(42) + 1));
+    assert!(!pipeline.set_time(at(42)), "its last second");
+
+    let before = computed(&pipeline);
+    assert!(pipeline.set_time(at(42) + 1));
+    let output = pipeline.settle();
+    let expected = "SES3108 the certificate in Secret default/short was valid until 2011-12-22T00:00:00Z";
+    assert_eq!(told(&output, "short"), Some(vec![expected.to_owned()]));
+    assert_eq!((told(&output, "long"), output.xds.upserts.len()), (None, 0));
+    assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
+    assert_eq!(pipeline.self_check(), Ok(()));
+
+    put(&mut pipeline, secret(&ca, "short", "short.example.com", 42, 43));
+    assert_eq!(told(&pipeline.settle_at(at(42) + 2), "short"), Some(Vec::new()));
+    assert_eq!(pipeline.time_due(), Some(at(43) + 1));
+    // A clock that is set back.
+    let early = told(&pipeline.settle_at(at(39)), "short").unwrap();
+    assert_eq!(early, ["SES3108 the certificate in Secret default/short is valid from 2011-12-22T00:00:00Z on"]);
+    assert_eq!(pipeline.time_due(), Some(at(40)));
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
+
+#[test]
+fn a_certificate_for_another_host_is_told() {
+    let ca = Ca::new("validity");
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, service());
+    put(&mut pipeline, slice(&[true]));
+    put(&mut pipeline, ingress("a", "a.example.com"));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / YEAR;
+    put(&mut pipeline, secret(&ca, "a", "b.example.com", now, now + 2));
+    let output = pipeline.settle();
+    let expected = "SES3111 the certificate in Secret default/a is for b.example.com, not for a.example.com";
+    assert_eq!(told(&output, "a"), Some(vec![expected.to_owned()]));
+}
+
+#[test]
+fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
+    let ca = Ca::new("validity");
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, ingress("a", "a.example.com"));
+    put(&mut pipeline, secret(&ca, "a", "a.example.com", 40, 90));
+    put(&mut pipeline, service());
+    let none = vec!["SES3007 Service default/web has no endpoint that is ready for port 80".to_owned()];
+    assert_eq!(told(&pipeline.settle(), "a"), Some(none.clone()));
+
+    let before = computed(&pipeline);
+    put(&mut pipeline, slice(&[true, false]));
+    assert_eq!(told(&pipeline.settle(), "a"), Some(Vec::new()));
+    let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
+    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpoint slices", "verdicts"]);
+
+    // A rollout, in which one is always there.
+    for ready in [[true, true], [false, true]] {
+        let before = computed(&pipeline);
+        put(&mut pipeline, slice(&ready));
+        assert!(pipeline.settle().verdicts.is_empty());
+        let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
+        assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpoint slices"]);
+    }
+    put(&mut pipeline, slice(&[false, false]));
+    assert_eq!(told(&pipeline.settle(), "a"), Some(none));
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
