@@ -1,7 +1,7 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`], [`hosts`],
+//! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`units`], [`pending`], [`hosts`],
 //! [`packing`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`]; [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -38,6 +38,7 @@ pub mod hosts;
 pub mod listeners;
 pub mod objects;
 pub mod packing;
+pub mod pending;
 mod quarantine;
 pub mod resources;
 pub mod run;
@@ -54,3 +55,4 @@ pub use holds::{Hold, Target};
 pub use objects::reads;
 pub use run::{Output, Pipeline, Wants};
 pub use settings::Settings;
+pub use wants::Answer;

@@ -1,14 +1,15 @@
 //! Units: what each object of a dialect asks for.
 
 use crate::{
-    door::Door,
+    door::{AskedFor, Door},
     objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
+    pending,
     settings::Settings,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{Ingress, Kind, ObjectKey};
 use model::{ClusterId, Code, Host, ListenerId, ObjectRef, SecretId, Unit, Verdict, route::Action};
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
 /// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
 pub struct DefaultClass;
@@ -37,6 +38,8 @@ pub struct Asked {
     pub unit: Unit,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<SecretId>,
+    /// The objects whose part of it depends on a Secret that has not been read yet, and so is what it was before.
+    pub pending: Vec<ObjectRef>,
 }
 
 impl Deref for Asked {
@@ -51,6 +54,7 @@ impl Deref for Asked {
 pub struct Units {
     ingress: dialect_ingress::Settings,
     http_proxy: dialect_httpproxy::Settings,
+    fetched_secrets: bool,
 }
 
 impl Table for Units {
@@ -61,32 +65,49 @@ impl Table for Units {
 
 impl Derived for Units {
     fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<Asked> {
-        let (unit, secrets) = match key.kind {
+        let (unit, AskedFor { secrets, is_pending }) = match key.kind {
             Kind::Ingress => {
                 let object = reads.get::<Ingresses>(&Named::from(key))?;
-                let mut door = Door::new(reads);
-                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_secrets())
+                let mut door = Door::new(reads, self.fetched_secrets);
+                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_asked())
             }
             Kind::HttpProxy(vendor) => {
                 let object = reads.get::<HttpProxies>(key)?;
-                let mut door = Door::new(reads);
-                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_secrets())
+                let mut door = Door::new(reads, self.fetched_secrets);
+                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_asked())
             }
             _ => return None,
         };
-        Some(Asked { unit, secrets })
+        if !is_pending {
+            return Some(Asked { unit, secrets, pending: Vec::new() });
+        }
+        reads.set_pending();
+        let pending = pending::objects(&unit);
+        Some(Asked { unit: pending::without(unit, &pending), secrets, pending })
+    }
+
+    fn while_pending(&self, good: &Arc<Asked>, computed: Option<Asked>) -> Arc<Asked> {
+        match computed {
+            Some(computed) => Arc::new(pending::kept(good, computed)),
+            None => Arc::clone(good),
+        }
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
     fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<Asked> {
-        let subject = match key.kind {
-            Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
-            kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
-        };
+        let subject = subject(key);
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
         let (hosts, routes, tls, members) = Default::default();
         let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts: vec![verdict] };
-        Some(Asked { unit, secrets: Vec::new() })
+        Some(Asked { unit, secrets: Vec::new(), pending: Vec::new() })
+    }
+}
+
+/// An object as verdicts name it.
+pub fn subject(key: &ObjectKey) -> ObjectRef {
+    match key.kind {
+        Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
+        kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
     }
 }
 
@@ -180,7 +201,11 @@ impl Index for UnitsBySubject {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(DefaultClass).always(());
-    let units = Units { ingress: settings.ingress.clone(), http_proxy: settings.http_proxy.clone() };
+    let units = Units {
+        ingress: settings.ingress.clone(),
+        http_proxy: settings.http_proxy.clone(),
+        fetched_secrets: settings.fetched_secrets,
+    };
     pipeline.index::<RootsByFqdn>();
     pipeline.derived(units).per::<IngressKeys>().each::<HttpProxies>();
     pipeline.index::<ClustersInUse>().index::<UnitsByHost>().index::<TlsByHost>().index::<UnitsBySubject>();

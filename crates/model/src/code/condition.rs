@@ -44,7 +44,7 @@ conditions! {
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
-        | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
+        | CertificateExpired | CertificateNoName | SecretPending | SecretNotReadable => TLSError SecretNotValid;
     DelegationMissing => TLSError DelegationNotPermitted;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
