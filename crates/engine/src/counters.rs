@@ -16,8 +16,10 @@ pub struct TableCounters {
     pub index_keys: usize,
     /// Dependency records of the table's rows.
     pub reads: usize,
-    /// Rows that hold on to a last good value, or failed without one.
+    /// Rows whose computation panicked: they hold on to a last good value, or failed without one.
     pub held: usize,
+    /// Rows whose computation depends on something that is not known yet.
+    pub pending: usize,
     /// How often a row was computed (or, in an input table, set).
     pub computed: u64,
     /// How often the result was equal to what was there, and nothing further happened.

@@ -165,6 +165,12 @@ impl Engine {
         self.tables.iter().flat_map(|table| table.held()).collect()
     }
 
+    /// Whether the last computation of a row was [pending](Reads::set_pending).
+    pub fn is_pending<T: Table>(&self, key: &T::Key) -> bool {
+        let store = self.store::<T>();
+        store.rows.find(key).is_some_and(|slot| store.is_pending(slot))
+    }
+
     /// What the row `key` of table `T` is computed from, in order.
     pub fn reads_of<T: Table>(&self, key: &T::Key) -> Vec<Read> {
         let at = self.place::<T>();

@@ -1,15 +1,24 @@
-//! What a panic leaves behind: a row that holds on to its last good value, and why.
+//! A row that holds on to its last good value, and why: its computation panicked, or depends on what is not known yet.
 //!
 //! A held value depends on history, not on inputs alone, so it would break the law that a build from nothing gives the
 //! same tables. It is therefore kept apart and treated as one more input: [`Engine::fresh`](crate::Engine::fresh) hands
-//! the last good values over, and a computation that panics there too finds them.
+//! the last good values over, and a computation that panics or is pending there too finds them.
 
 use std::any::Any;
 use std::sync::Arc;
 
 /// Why a row is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Its computation panicked and said this.
+    Panic(String),
+    /// Its computation depends on something that is not known yet.
+    Pending,
+}
+
+/// A row that is held.
 pub(crate) struct Hold<V> {
-    pub(crate) message: String,
+    pub(crate) cause: Cause,
     /// The last value that a computation gave, if there was one.
     pub(crate) good: Option<Arc<V>>,
 }
@@ -26,6 +35,16 @@ pub struct Held {
     pub message: String,
     /// The row keeps its last good value; otherwise it is what `on_panic` made of it.
     pub last_good: bool,
+}
+
+impl<V> Hold<V> {
+    /// What the panic said, if that is the cause.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match &self.cause {
+            Cause::Panic(message) => Some(message),
+            Cause::Pending => None,
+        }
+    }
 }
 
 /// What a panic said.

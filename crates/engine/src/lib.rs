@@ -132,6 +132,12 @@
 //! [`Engine::held`] lists such rows, [`Reads::held`] lets a later table make a verdict of it, and the next computation that
 //! succeeds ends it.
 //!
+//! # When something is not known yet
+//!
+//! A computation that depends on something that is still being fetched says so by [`Reads::set_pending`]. The row keeps its
+//! last good value in the same way, or takes what the computation gave; nobody waits. The answer is a change of an input
+//! like any other, and ends it. What is kept depends on history, so a build from nothing is handed the last good values.
+//!
 //! Reading order: `table` (what users implement), `pipeline` (how it is declared), `reads`, `store` and `store/compute`
 //! (one table), `index`, `engine` (batches and slices), `changes`, `oracle`, then `node` and `slots` (the books).
 

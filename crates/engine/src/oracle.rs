@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::erased::{AnyTable, Tables};
+use crate::hold::Hold;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -55,7 +56,13 @@ pub(crate) fn compare<T: Table>(kept: &Store<T>, fresh: &Store<T>) -> Result<(),
             return diverges(Some(key), "only a fresh build has this row".into());
         }
     }
-    let names = |store: &Store<T>| store.held().into_iter().map(|held| (held.key, held.last_good)).collect::<Vec<_>>();
+    let names = |store: &Store<T>| {
+        let holds = store.holds().into_iter();
+        let name = |(key, hold): (&T::Key, &Hold<T::Value>)| {
+            (format!("{key:?}"), hold.message().is_none(), hold.good.is_some())
+        };
+        holds.map(name).collect::<Vec<_>>()
+    };
     let (held, held_fresh) = (names(kept), names(fresh));
     if held != held_fresh {
         return diverges(None, format!("holds {held:?}, a fresh build {held_fresh:?}"));

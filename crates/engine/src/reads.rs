@@ -24,6 +24,7 @@ pub struct Reads<'a> {
     /// The same for people, if they asked.
     list: Option<Vec<Read>>,
     misuse: Option<String>,
+    pending: bool,
 }
 
 /// On whose behalf is read.
@@ -37,6 +38,7 @@ pub(crate) struct Reader {
 pub(crate) struct Record {
     nodes: Vec<Node>,
     pub(crate) misuse: Option<String>,
+    pub(crate) pending: bool,
 }
 
 /// One read of a row, for debug pages.
@@ -53,7 +55,7 @@ pub struct Read {
 
 impl<'a> Reads<'a> {
     pub(crate) fn new(tables: &'a Tables, places: &'a Places, reader: Reader) -> Self {
-        Self { tables, places, reader, record: Vec::new(), list: None, misuse: None }
+        Self { tables, places, reader, record: Vec::new(), list: None, misuse: None, pending: false }
     }
 
     /// The same, and what is read is written down for people.
@@ -70,7 +72,17 @@ impl<'a> Reads<'a> {
     pub fn held<T: Table>(&mut self, key: &T::Key) -> Option<&'a str> {
         let (slot, _) = self.row::<T>(key)?;
         let (at, _) = self.open::<T, T>();
-        store::<T>(&*self.tables[usize::from(at)]).holds.get(&slot).map(|hold| hold.message.as_str())
+        store::<T>(&*self.tables[usize::from(at)]).holds.get(&slot)?.message()
+    }
+
+    /// Says that the value of this computation depends on something that is not known yet: the row keeps its last good
+    /// value ([`Derived::while_pending`](crate::Derived::while_pending)); without one it is what the computation gives.
+    pub fn set_pending(&mut self) {
+        self.pending = true;
+    }
+
+    pub(crate) fn pending(&self) -> bool {
+        self.pending
     }
 
     fn row<T: Table>(&mut self, key: &T::Key) -> Option<(u32, &'a Row<T::Value>)> {
@@ -138,7 +150,7 @@ impl<'a> Reads<'a> {
     }
 
     pub(crate) fn finish(self) -> Record {
-        Record { nodes: self.record, misuse: self.misuse }
+        Record { nodes: self.record, misuse: self.misuse, pending: self.pending }
     }
 
     /// What was read, in order, each once.

@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use crate::changes::{Changes, Pending};
 use crate::counters::TableCounters;
 use crate::erased::{AnyTable, Claimer, Later, Places, Step, Tables};
-use crate::hold::{Held, Hold};
+use crate::hold::{Cause, Held, Hold};
 use crate::index::{Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
 use crate::oracle::Divergence;
@@ -114,6 +114,31 @@ impl<T: Table> Store<T> {
 
     pub(crate) fn get(&self, key: &T::Key) -> Option<&Arc<T::Value>> {
         self.rows.get(self.rows.find(key)?).value.as_ref()
+    }
+
+    pub(crate) fn is_pending(&self, slot: u32) -> bool {
+        self.holds.get(&slot).is_some_and(|hold| hold.message().is_none())
+    }
+
+    /// The rows that are held, in key order.
+    pub(crate) fn holds(&self) -> Vec<(&T::Key, &Hold<T::Value>)> {
+        let mut holds: Vec<_> = self.holds.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
+        holds.sort_unstable_by_key(|&(key, _)| key);
+        holds
+    }
+
+    /// Holds a row, or no longer; says whether that is for another cause than before.
+    fn set_hold(&mut self, slot: u32, hold: Option<Hold<T::Value>>) -> bool {
+        let cause = |hold: &Hold<T::Value>| hold.cause.clone();
+        let is = hold.as_ref().map(cause);
+        let was = match hold {
+            Some(hold) => self.holds.insert(slot, hold),
+            None => self.holds.remove(&slot),
+        };
+        let was = was.as_ref().map(cause);
+        let pending = |cause: &Option<Cause>| usize::from(*cause == Some(Cause::Pending));
+        self.counters.pending = self.counters.pending + pending(&is) - pending(&was);
+        was != is
     }
 
     /// Sets or removes a row of an input table; says whether that changed anything.
@@ -280,19 +305,15 @@ impl<T: Table> AnyTable for Store<T> {
         TableCounters {
             keys: self.rows.len(),
             index_keys: self.indexes.iter().map(|index| index.len()).sum(),
-            held: self.holds.len(),
+            held: self.holds.len() - self.counters.pending,
             ..self.counters
         }
     }
 
     fn held(&self) -> Vec<Held> {
-        let mut holds: Vec<_> = self.holds.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
-        holds.sort_unstable_by_key(|&(key, _)| key);
-        let held = holds.into_iter().map(|(key, hold)| Held {
-            table: T::NAME,
-            key: format!("{key:?}"),
-            message: hold.message.clone(),
-            last_good: hold.good.is_some(),
+        let held = self.holds().into_iter().filter_map(|(key, hold)| {
+            let (message, last_good) = (hold.message()?.to_owned(), hold.good.is_some());
+            Some(Held { table: T::NAME, key: format!("{key:?}"), message, last_good })
         });
         held.collect()
     }

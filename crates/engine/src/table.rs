@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use crate::Reads;
 
@@ -40,6 +41,12 @@ pub trait Derived: Table {
     /// Must be pure: a function of `self` (which never changes), `key` and what `reads` answers. No clocks, no
     /// randomness, no iteration over hash maps: the same reads give the same value, on every replica and every rebuild.
     fn compute(&self, key: &Self::Key, reads: &mut Reads<'_>) -> Option<Self::Value>;
+
+    /// What the row is while `compute` [is pending](Reads::set_pending) and there is a last good value: that value. A table
+    /// whose rows say something that must be heard meanwhile (what they refer to) adds it from what was `computed`.
+    fn while_pending(&self, good: &Arc<Self::Value>, _computed: Option<Self::Value>) -> Arc<Self::Value> {
+        Arc::clone(good)
+    }
 
     /// What the row is when `compute` panicked with `message` and there is no last good value to keep.
     fn on_panic(&self, _key: &Self::Key, _message: &str) -> Option<Self::Value> {

@@ -126,6 +126,8 @@ codes! {
     3109 CaNotValid Error "the CA bundle holds no certificate that can be used" "ca.crt must hold PEM blocks CERTIFICATE";
     3110 CertificateNoName Error "the certificate names nobody" "the leaf must have a common name or a subject alternative name";
     3111 CertificateOtherHost Warning "the certificate is not for the host" "use one with the host among its DNS names; clients refuse it";
+    3112 SecretNotReadable Error "the API server does not hand out the Secret" "give Sesame's service account the right to get it, or see why the API server refuses; it is tried again";
+    3113 SecretPending Error "the Secret has not been read yet" "nothing to do: what the object asked for before stays in force until it is";
     3201 DelegationMissing Error "the Secret of another namespace is not delegated to this one" "its owner adds a TLSCertificateDelegation that names the Secret and this namespace";
 
     4001 IngressHost Error "the host is not a name that can be matched" "write a lower-case DNS name, or one with `*.` in front; no port, no address";

@@ -5,32 +5,59 @@ use crate::{
     objects::{HttpProxies, IngressClasses, Named, RootsByFqdn},
     services::Known,
     units::DefaultClass,
+    wants::{Answer, Answers},
 };
 use dialect_httpproxy::HttpProxyView;
 use dialect_ingress::IngressView;
 use engine::Reads;
 use kinds::{HttpProxy, IngressClass, Kind, ObjectKey, Vendor};
-use model::SecretId;
+use model::{Code, SecretId};
 use resolve::{Certificate, No, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
 pub struct Door<'d, 'r> {
     reads: &'d mut Reads<'r>,
-    secrets: Vec<SecretId>,
+    fetched_secrets: bool,
+    asked: AskedFor,
+}
+
+/// The Secrets that a computation looked for.
+#[derive(Default)]
+pub struct AskedFor {
+    /// All of them, whether they were there or not; sorted, each once.
+    pub secrets: Vec<SecretId>,
+    /// Whether one of them has not been read yet.
+    pub is_pending: bool,
 }
 
 impl<'d, 'r> Door<'d, 'r> {
-    /// A door for one computation.
-    pub fn new(reads: &'d mut Reads<'r>) -> Self {
-        Self { reads, secrets: Vec::new() }
+    /// A door for one computation, and whether Secrets are [brought on reference](crate::Settings::fetched_secrets).
+    pub fn new(reads: &'d mut Reads<'r>, fetched_secrets: bool) -> Self {
+        Self { reads, fetched_secrets, asked: AskedFor::default() }
     }
 
-    /// The Secrets that were looked for, whether they were there or not; sorted, each once.
-    pub fn into_secrets(mut self) -> Vec<SecretId> {
-        self.secrets.sort_unstable();
-        self.secrets.dedup();
-        self.secrets
+    /// The Secrets that were looked for.
+    pub fn into_asked(mut self) -> AskedFor {
+        self.asked.secrets.sort_unstable();
+        self.asked.secrets.dedup();
+        self.asked
+    }
+
+    /// What a Secret holds that is not there: nothing, or the reason why that is not known.
+    fn absent<T>(&mut self, id: &SecretId) -> Option<Arc<Result<T, No>>> {
+        if !self.fetched_secrets {
+            return None;
+        }
+        let no = match self.reads.get::<Answers>(id).map(|answer| &**answer) {
+            Some(Answer::Found | Answer::Absent) => return None,
+            Some(Answer::NotReadable(why)) => No::new(Code::SecretNotReadable, format!("Secret {id}: {why}")),
+            None => {
+                self.asked.is_pending = true;
+                No::new(Code::SecretPending, format!("Secret {id} has not been read yet"))
+            }
+        };
+        Some(Arc::new(Err(no)))
     }
 }
 
@@ -40,13 +67,13 @@ impl View for Door<'_, '_> {
     }
 
     fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
-        self.secrets.push(id.clone());
-        self.reads.get::<Certificates>(id).cloned()
+        self.asked.secrets.push(id.clone());
+        self.reads.get::<Certificates>(id).cloned().or_else(|| self.absent(id))
     }
 
     fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>> {
-        self.secrets.push(id.clone());
-        self.reads.get::<Bundles>(id).cloned()
+        self.asked.secrets.push(id.clone());
+        self.reads.get::<Bundles>(id).cloned().or_else(|| self.absent(id))
     }
 
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
 //! one of them, in the order of the data: [`holds`], [`objects`], [`services`], [`certificates`], [`validity`], [`units`],
-//! [`hosts`], [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`];
+//! [`pending`], [`hosts`], [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`carriers`], [`wants`];
 //! [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -39,6 +39,7 @@ pub mod hosts;
 pub mod listeners;
 pub mod objects;
 pub mod packing;
+pub mod pending;
 mod quarantine;
 pub mod redirects;
 pub mod resources;
@@ -58,3 +59,4 @@ pub use holds::{Hold, Target};
 pub use objects::reads;
 pub use run::{Output, Pipeline, Wants};
 pub use settings::Settings;
+pub use wants::Answer;

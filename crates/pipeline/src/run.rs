@@ -11,7 +11,7 @@ use crate::{
     units,
     validity::{self, Clock},
     verdicts::{self, Verdicts},
-    wants::{self, Wanted},
+    wants::{self, Answer, Answers, Wanted},
 };
 use engine::{Divergence, Engine, Progress};
 use kinds::{Object, ObjectKey};
@@ -63,6 +63,7 @@ impl Pipeline {
         services::declare_known(&mut declaration, settings);
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
+        wants::declare_answers(&mut declaration);
         units::declare(&mut declaration, settings);
         wants::declare(&mut declaration);
         services::declare_used(&mut declaration);
@@ -112,8 +113,9 @@ impl Pipeline {
 
     /// How the set of wanted Secrets has changed since the last time.
     ///
-    /// A Secret that is under way is not one that is missing: whoever brings Secrets only when they are wanted brings the
-    /// new ones, there or not, and steps on, before it asks for what came out.
+    /// Whoever brings Secrets only when they are wanted ([`Settings::fetched_secrets`]) brings the new ones, and says by
+    /// [`Self::answer`] what became of each, there or not. Until then they are pending: objects that refer to them keep what
+    /// they had, and those that had nothing are not served yet.
     pub fn wants(&mut self) -> Wants {
         let wanted = self.engine.changes::<Wanted>();
         Wants { new: wanted.set.into_iter().map(|(id, _)| id).collect(), gone: wanted.gone }
@@ -135,6 +137,19 @@ impl Pipeline {
         self.engine.settle();
         self.set_time(now);
         self.settle()
+    }
+
+    /// Takes what became of a wanted Secret; nothing when it is not wanted any more.
+    pub fn answer(&mut self, id: &SecretId, answer: Option<Answer>) {
+        match answer {
+            Some(answer) => _ = self.engine.set::<Answers>(id, answer),
+            None => _ = self.engine.remove::<Answers>(id),
+        }
+    }
+
+    /// Whether what there is to say about an object depends on a Secret that has not been read yet.
+    pub fn is_pending(&self, key: &ObjectKey) -> bool {
+        self.engine.is_pending::<Verdicts>(&units::subject(key))
     }
 
     /// Works until nothing waits.

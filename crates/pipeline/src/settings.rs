@@ -60,6 +60,9 @@ pub struct Settings {
     pub ingress: dialect_ingress::Settings,
     /// What holds for HTTPProxies.
     pub http_proxy: dialect_httpproxy::Settings,
+    /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
+    /// not been read yet, until [`crate::Pipeline::answer`] says otherwise; without this it does not exist.
+    pub fetched_secrets: bool,
     /// Routes of exactly this path are made such that proxies refuse them; for tests only (see [`crate::spoil`]).
     pub spoil: Option<Box<str>>,
 }
@@ -80,6 +83,7 @@ impl Default for Settings {
             resolve: resolve::Settings::default(),
             ingress: dialect_ingress::Settings::default(),
             http_proxy: dialect_httpproxy::Settings::default(),
+            fetched_secrets: false,
             spoil: None,
         }
     }

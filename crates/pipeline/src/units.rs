@@ -1,14 +1,15 @@
 //! Units: what each object of a dialect asks for.
 
 use crate::{
-    door::Door,
+    door::{AskedFor, Door},
     objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
+    pending,
     settings::Settings,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{Ingress, Kind, ObjectKey};
 use model::{ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Unit, Verdict, route::Action};
-use std::{collections::BTreeMap, ops::Deref};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 /// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
 pub struct DefaultClass;
@@ -37,12 +38,15 @@ pub struct Asked {
     pub unit: Unit,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<SecretId>,
+    /// The objects whose part of it depends on a Secret that has not been read yet, and so is what it was before.
+    pub pending: Vec<ObjectRef>,
     /// The clusters that its objects refer to, each with the first field that does; by object.
     pub backends: Vec<(Origin, ClusterId)>,
 }
 
 impl Asked {
-    fn new(unit: Unit, secrets: Vec<SecretId>) -> Self {
+    /// A unit, with the clusters that it refers to.
+    pub fn new(unit: Unit, secrets: Vec<SecretId>, pending: Vec<ObjectRef>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
         for piece in &unit.routes {
             let Action::Forward(forward) = &piece.route.action else { continue };
@@ -60,7 +64,7 @@ impl Asked {
         let backends =
             backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
         let backends = backends.collect();
-        Self { unit, secrets, backends }
+        Self { unit, secrets, pending, backends }
     }
 
     /// The clusters that one of its objects refers to.
@@ -83,6 +87,7 @@ impl Deref for Asked {
 pub struct Units {
     ingress: dialect_ingress::Settings,
     http_proxy: dialect_httpproxy::Settings,
+    fetched_secrets: bool,
 }
 
 impl Table for Units {
@@ -93,32 +98,49 @@ impl Table for Units {
 
 impl Derived for Units {
     fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<Asked> {
-        let (unit, secrets) = match key.kind {
+        let (unit, AskedFor { secrets, is_pending }) = match key.kind {
             Kind::Ingress => {
                 let object = reads.get::<Ingresses>(&Named::from(key))?;
-                let mut door = Door::new(reads);
-                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_secrets())
+                let mut door = Door::new(reads, self.fetched_secrets);
+                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_asked())
             }
             Kind::HttpProxy(vendor) => {
                 let object = reads.get::<HttpProxies>(key)?;
-                let mut door = Door::new(reads);
-                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_secrets())
+                let mut door = Door::new(reads, self.fetched_secrets);
+                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_asked())
             }
             _ => return None,
         };
-        Some(Asked::new(unit, secrets))
+        if !is_pending {
+            return Some(Asked::new(unit, secrets, Vec::new()));
+        }
+        reads.set_pending();
+        let pending = pending::objects(&unit);
+        Some(Asked::new(pending::without(unit, &pending), secrets, pending))
+    }
+
+    fn while_pending(&self, good: &Arc<Asked>, computed: Option<Asked>) -> Arc<Asked> {
+        match computed {
+            Some(computed) => Arc::new(pending::kept(good, computed)),
+            None => Arc::clone(good),
+        }
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
     fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<Asked> {
-        let subject = match key.kind {
-            Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
-            kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
-        };
+        let subject = subject(key);
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
         let (hosts, routes, tls, members) = Default::default();
         let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts: vec![verdict] };
-        Some(Asked::new(unit, Vec::new()))
+        Some(Asked::new(unit, Vec::new(), Vec::new()))
+    }
+}
+
+/// An object as verdicts name it.
+pub fn subject(key: &ObjectKey) -> ObjectRef {
+    match key.kind {
+        Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
+        kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
     }
 }
 
@@ -212,7 +234,11 @@ impl Index for UnitsBySubject {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(DefaultClass).always(());
-    let units = Units { ingress: settings.ingress.clone(), http_proxy: settings.http_proxy.clone() };
+    let units = Units {
+        ingress: settings.ingress.clone(),
+        http_proxy: settings.http_proxy.clone(),
+        fetched_secrets: settings.fetched_secrets,
+    };
     pipeline.index::<RootsByFqdn>();
     pipeline.derived(units).per::<IngressKeys>().each::<HttpProxies>();
     pipeline.index::<ClustersInUse>().index::<UnitsByHost>().index::<TlsByHost>().index::<UnitsBySubject>();

@@ -35,6 +35,11 @@ impl Derived for Verdicts {
         let (mut part, mut used) = (false, false);
         for name in reads.probe::<UnitsBySubject>(object) {
             let unit = reads.get::<Units>(name);
+            if unit.is_some_and(|unit| unit.pending.contains(object) || unit.pending.contains(&unit.subject)) {
+                // What was said about it before still holds; about a new object there is nothing to say yet.
+                reads.set_pending();
+                return None;
+            }
             all.extend(unit.into_iter().flat_map(|unit| &unit.verdicts).filter(own).cloned());
             match unit {
                 Some(unit) if unit.subject == *object => {

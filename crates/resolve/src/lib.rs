@@ -9,6 +9,7 @@ pub mod ca;
 pub mod certificate;
 pub mod delegation;
 pub mod endpoints;
+pub mod name;
 pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
@@ -54,10 +55,12 @@ pub trait View {
     /// What is known about a Service.
     fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>>;
 
-    /// The certificate in a Secret; a Secret that is there may hold none that can be used.
+    /// The certificate in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read
+    /// yet the reason is [`Code::SecretPending`].
     fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>>;
 
-    /// The CA bundle in a Secret; a Secret that is there may hold none that can be used.
+    /// The CA bundle in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read yet
+    /// the reason is [`Code::SecretPending`].
     fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>>;
 
     /// Whether the owner of a Secret lets a namespace use it.
@@ -74,10 +77,7 @@ pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef
 
 /// The certificate in a Secret, for an object of namespace `user`.
 pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
-    if *id.namespace != *user && !view.delegated(id, user) {
-        let why = format!("Secret {id} is not delegated to namespace {user}");
-        return Err(No::new(Code::DelegationMissing, why));
-    }
+    usable(view, user, id)?;
     match view.certificate(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
@@ -87,13 +87,26 @@ pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<()
 
 /// The CA bundle in a Secret, for an object of namespace `user`.
 pub fn trusted(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
-    if *id.namespace != *user && !view.delegated(id, user) {
-        let why = format!("Secret {id} is not delegated to namespace {user}");
-        return Err(No::new(Code::DelegationMissing, why));
-    }
+    usable(view, user, id)?;
     match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
         None => Err(No::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
     }
+}
+
+/// Whether a reference names a Secret that can be, and that objects of namespace `user` may use. Nobody looks for others.
+fn usable(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
+    if !name::is_label(&id.namespace) || !name::is_subdomain(&id.name) {
+        let why = format!(
+            "there is no Secret {id}: a name consists of lower-case letters, digits, `-` and `.`, and begins and ends with a \
+             letter or digit"
+        );
+        return Err(No::new(Code::SecretNotFound, why));
+    }
+    if *id.namespace != *user && !view.delegated(id, user) {
+        let why = format!("Secret {id} is not delegated to namespace {user}");
+        return Err(No::new(Code::DelegationMissing, why));
+    }
+    Ok(())
 }

@@ -1,13 +1,15 @@
 //! The control loop: what sources say goes into the pipeline, what comes out goes to the xDS server and to whoever listens.
 //!
-//! There are no timers, but for the moment at which a certificate ends. A batch is taken as soon as anything has changed; while it is worked on, further changes gather.
-//! Nothing is published before every source has said everything it knows, and every Secret that is referred to has been
-//! looked for: a proxy never sees half a world. What proxies refuse comes back as a change like any other.
+//! There are no timers, but for the moment at which a certificate ends. A batch is taken as soon as anything has changed;
+//! while it is worked on, further changes gather.
+//! Nothing is published before every source has said everything it knows, and every Secret that is referred to then has been
+//! looked for: a proxy never sees half a world. From then on nothing is waited for: an object that refers to a Secret that has
+//! not been read yet keeps what it had ([`pipeline::pending`]). What proxies refuse comes back as a change like any other.
 
 mod secrets;
 mod signing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,8 +41,8 @@ pub struct News<'a> {
     pub origins: &'a Origins,
     /// The pipeline as it is now.
     pub pipeline: &'a Pipeline,
-    /// Whether every source has said everything it knows.
-    pub is_synced: bool,
+    /// Whether every source has said everything it knows, and the first build is published.
+    pub is_complete: bool,
     /// Whether anything was sent to proxies.
     pub published: bool,
     /// How long it took from the change to the bytes.
@@ -73,6 +75,8 @@ pub fn now() -> i64 {
 struct Brought {
     problems: BTreeMap<Subject, Vec<Problem>>,
     objects: Vec<(ObjectKey, Option<Object>)>,
+    /// Whether there were answers about Secrets.
+    answers: bool,
 }
 
 /// The loop and what it holds.
@@ -87,6 +91,9 @@ pub struct Control {
     signer: Signer,
     secrets: Option<Secrets>,
     tells: fn(Kind) -> bool,
+    /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
+    /// is about what they were before.
+    deferred: HashMap<ObjectKey, Option<Object>>,
     checks: bool,
     /// Every source has said everything it knows.
     is_synced: bool,
@@ -108,6 +115,7 @@ impl Control {
             signer: Signer::default(),
             secrets: None,
             tells: |_| false,
+            deferred: HashMap::new(),
             checks: false,
             is_synced: false,
             is_complete: false,
@@ -134,6 +142,8 @@ impl Control {
     /// # Errors
     /// That the check found a table to be other than a build from nothing.
     pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(News<'_>)) -> Result<(), Divergence> {
+        // Until the first build is complete, what comes out gathers here.
+        let mut output = Output::default();
         while let Some(input) = self.next(&mut feed).await {
             let begun = Instant::now();
             let mut brought = Brought::default();
@@ -143,24 +153,27 @@ impl Control {
                 Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
                 Input::Time => {}
             }
-            let mut output = Output::default();
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
             let took = begun.elapsed();
             debug!(?took, published, "batch done");
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
             }
+            let objects = self.undeferred(brought.objects, brought.answers);
             tell(News {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
                 carriers: &output.carriers,
-                objects: brought.objects,
+                objects,
                 origins: &self.origins,
                 pipeline: &self.pipeline,
-                is_synced: self.is_synced,
+                is_complete: self.is_complete,
                 published,
                 took,
             });
+            if self.is_complete {
+                output = Output::default();
+            }
         }
         Ok(())
     }
@@ -192,7 +205,8 @@ impl Control {
         }
     }
 
-    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published.
+    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. It ends early while
+    /// the first build waits for answers.
     async fn work(&mut self, feed: &mut Feed, brought: &mut Brought, output: &mut Output) -> bool {
         let mut published = false;
         loop {
@@ -210,15 +224,11 @@ impl Control {
                 continue;
             }
             if let Some(secrets) = &mut self.secrets {
-                let settled = secrets.ask(&mut self.pipeline);
-                if secrets.is_waiting() {
-                    // Nothing else is taken meanwhile: while new ones are asked for all the time, old ones must come out.
-                    let Some(answers) = secrets.next().await else { return published };
-                    self.take(answers, brought);
+                if !secrets.ask(&mut self.pipeline) {
                     continue;
                 }
-                if !settled {
-                    continue;
+                if !self.is_complete && !secrets.is_ready() {
+                    return published;
                 }
             }
             if self.pipeline.set_time(now()) {
@@ -239,15 +249,35 @@ impl Control {
         self.origins.apply(&batch);
         self.is_synced |= batch.synced;
         for change in batch.changes {
-            if self.secrets.as_mut().is_some_and(|secrets| !secrets.admits(&change.key)) {
+            if let Some(secrets) = &mut self.secrets
+                && !secrets.admits(&change, &batch.problems, &mut self.pipeline)
+            {
                 continue;
             }
+            brought.answers |= change.key.kind == Kind::Secret;
             if (self.tells)(change.key.kind) {
                 brought.objects.push((change.key.clone(), change.object.clone()));
             }
             self.pipeline.put(&change.key, change.object);
         }
         brought.problems.extend(batch.problems);
+    }
+
+    /// The objects that can be told of now: those that came, and those that were kept back before.
+    fn undeferred(
+        &mut self,
+        brought: Vec<(ObjectKey, Option<Object>)>,
+        answers: bool,
+    ) -> Vec<(ObjectKey, Option<Object>)> {
+        if brought.is_empty() && !answers {
+            return brought;
+        }
+        let mut objects = std::mem::take(&mut self.deferred);
+        objects.extend(brought);
+        let (deferred, told): (HashMap<_, _>, HashMap<_, _>) =
+            objects.into_iter().partition(|(key, object)| object.is_some() && self.pipeline.is_pending(key));
+        self.deferred = deferred;
+        told.into_iter().collect()
     }
 
     fn publish(&mut self, output: &mut Output) -> bool {
@@ -262,3 +292,6 @@ impl Control {
         published.is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,9 +56,11 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let security = security(&plan)?;
     let listeners = Listeners::bind(&plan).await?;
     let client = plan.access.connect().await;
-    let client = client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
+    let (client, connection) =
+        client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
     let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
+    let election = election.map(|election| election.reporting(connection.clone()));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
     let server = Server::new(xds::Config {
@@ -66,10 +68,12 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         resolver: plan.pipeline.resolver(),
         ..xds::Config::default()
     });
-    let (cluster, wants) = Cluster::new(client.clone(), plan.source.clone());
+    let options = source::cluster::Options { connection: connection.clone(), ..plan.source.clone() };
+    let (cluster, wants) = Cluster::new(client.clone(), options);
     let ((objects, feed), (answers, answered)) = (source::feed(CAPACITY), source::feed(CAPACITY));
     let replicas = Replicas::new(server.clone(), plan.security.clone());
-    let control = Control::new(Pipeline::new(&plan.pipeline), server.clone(), Fleet::Shared, replicas.clone())
+    let settings = pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() };
+    let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas.clone())
         .fetching(Secrets::new(wants, answered))
         .telling(status::report::wants)
         .checking(plan.self_check);
@@ -87,6 +91,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     server.register(&mut registry);
     writer.register(&mut registry);
     leadership.register(&mut registry);
+    connection.register(&mut registry);
     let health = admin::health(&readiness);
     let metrics = admin::metrics(Arc::new(registry));
     let debug = admin::debug(Views { board, server: server.clone(), log: Some(log) });

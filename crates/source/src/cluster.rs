@@ -15,7 +15,8 @@
 //!   read of it before stays in force; only what is plainly deleted is deleted. Deletes go by name, so that of an object
 //!   that cannot be decoded is seen too.
 //! * **Lean.** Objects are decoded straight from their bytes into the lean types of [`kinds`]. Of Secrets and ConfigMaps
-//!   only names are watched, and their contents are fetched for those that [`Wants`] asks for.
+//!   only names are watched, and their contents are fetched for those that [`Wants`] asks for, each by itself
+//!   ([`crate::fetch`]).
 //! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
 //!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time. A kind that is there
 //!   and that we may not read is another matter: nothing is served without it.
@@ -24,6 +25,7 @@
 
 mod access;
 mod api;
+mod connection;
 mod fetch;
 mod follow;
 mod known;
@@ -31,7 +33,7 @@ mod patience;
 mod target;
 mod wire;
 
-use crate::{Closed, Feeder};
+use crate::{Closed, Feeder, fetch::Wants};
 use api::Api;
 use fetch::Fetcher;
 use follow::Follower;
@@ -41,7 +43,7 @@ use target::Target;
 use tokio::task::JoinSet;
 
 pub use access::{Access, AccessError, Rate};
-pub use fetch::Wants;
+pub use connection::Connection;
 
 /// What is read.
 #[derive(Clone, Debug)]
@@ -52,11 +54,18 @@ pub struct Options {
     pub namespaces: Vec<Arc<str>>,
     /// How patient it is.
     pub timing: Timing,
+    /// Where it is said whether the API server can be reached.
+    pub connection: Connection,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { kinds: Kind::ALL.to_vec(), namespaces: Vec::new(), timing: Timing::default() }
+        Self {
+            kinds: Kind::ALL.to_vec(),
+            namespaces: Vec::new(),
+            timing: Timing::default(),
+            connection: Connection::default(),
+        }
     }
 }
 
@@ -73,13 +82,13 @@ impl Cluster {
     /// [`Cluster::run`].
     pub fn new(client: kube::Client, options: Options) -> (Self, Wants) {
         let targets = Target::all(&options.kinds, &options.namespaces);
-        let api = Arc::new(Api::new(client, options.timing));
+        let api = Arc::new(Api::new(client, options.timing, options.connection));
         let (wants, fetcher) = fetch::fetcher(api.clone());
         (Self { api, targets, wants: wants.clone(), fetcher }, wants)
     }
 
     /// Reads everything, says so, and then tells of every change until nobody listens any more. What [`Wants`] asked for
-    /// goes another way than the rest, so that whoever waits for an answer is not told other things meanwhile.
+    /// goes another way than the rest, so that answers do not wait behind everything else.
     ///
     /// # Panics
     /// With a task of its own that panicked: half a source is none.
@@ -116,6 +125,10 @@ pub struct Timing {
     pub doubt: Duration,
     /// How long a list of one page, or one object, may take.
     pub answer: Duration,
+    /// How long the contents of one object may take, and after how long of failures it is told as not readable.
+    pub fetch: Duration,
+    /// The longest pause before an object that cannot be read is asked for again.
+    pub refused_pause: Duration,
     /// How long a watch may be silent. The API server sends a bookmark about every minute.
     pub silence: Duration,
     /// How long a watch is asked to last.
@@ -131,6 +144,8 @@ impl Default for Timing {
             absent_after: Duration::from_secs(60),
             doubt: Duration::from_secs(20),
             answer: Duration::from_secs(60),
+            fetch: Duration::from_secs(10),
+            refused_pause: Duration::from_secs(300),
             silence: Duration::from_secs(100),
             watch: Duration::from_secs(300),
         }

@@ -10,7 +10,9 @@
 pub mod change;
 pub mod cluster;
 pub mod feed;
+pub mod fetch;
 pub mod folder;
+pub mod outage;
 pub mod place;
 pub mod snippet;
 pub mod yaml;

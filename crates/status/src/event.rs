@@ -3,7 +3,7 @@
 //! Its name is made from the object's uid and the verdict, so that the same thing is said once, by whichever replica and
 //! however often it starts. What comes back after it was mended is counted on the event that is there.
 
-use crate::patch::{collection, words};
+use crate::patch::{collection, is_away, words};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -17,7 +17,7 @@ use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{PartialObjectMeta, params::GetParams};
 use model::{Severity, Verdict};
 use serde_json::json;
-use tracing::warn;
+use tracing::{debug, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Who says it.
@@ -62,7 +62,12 @@ pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcemen
             (Announced::Refused, "refused")
         }
         Err(error) => {
-            warn!(object = %it.key, error = %words(&error), "the event could not be written; it is tried again");
+            match is_away(&error) {
+                true => debug!(object = %it.key, %error, "the event could not be written"),
+                false => {
+                    warn!(object = %it.key, error = %words(&error), "the event could not be written; it is tried again")
+                }
+            }
             (Announced::Failed, "failed")
         }
     }

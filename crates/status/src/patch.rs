@@ -11,7 +11,7 @@ use kube::{
     core::{Request, params::GetParams},
 };
 use serde_json::{Value, json};
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// Sends it.
 pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) -> (Outcome, &'static str) {
@@ -28,7 +28,10 @@ pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) ->
 }
 
 fn failed(key: &ObjectKey, error: &Error) -> (Outcome, &'static str) {
-    warn!(object = %key, %error, "the status could not be written; it is tried again");
+    match error {
+        Error::Api(error) if is_away(error) => debug!(object = %key, %error, "the status could not be written"),
+        error => warn!(object = %key, %error, "the status could not be written; it is tried again"),
+    }
     (Outcome::Failed, "failed")
 }
 
@@ -38,6 +41,11 @@ enum Error {
     Api(#[from] kube::Error),
     #[error("the answer is no {0}: {1}")]
     Answer(Kind, kinds::DecodeError),
+}
+
+/// Whether the API server gave no answer: that is told once for all who ask it.
+pub(crate) fn is_away(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::Api(_))
 }
 
 /// What the API server said, without the structure around it.

@@ -83,6 +83,12 @@ fn certificate(
         Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
             Ok(SecretId::new(SELF_SIGNED, &host.to_string()))
         }
+        // The rest of the object is read all the same: what it includes is not left alone meanwhile.
+        Err(no) if no.code == Code::SecretPending => {
+            let subject = subject(work.vendor, object);
+            work.tell(&subject, No::new(no.code, at("secretName"), no.why));
+            Ok(certificate)
+        }
         Err(no) => Err(No::new(no.code, at("secretName"), no.why)),
     }
 }
@@ -94,6 +100,7 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
         Some(id) => match resolve::certificate(work.view, &object.meta.namespace, id) {
             Ok(()) => Ok(id.clone()),
             Err(no) if no.code == Code::DelegationMissing => Err((Code::ProxyFallbackNotDelegated, no.why)),
+            Err(no) if no.code == Code::SecretPending => Err((no.code, no.why)),
             Err(no) => Err((Code::ProxyFallbackNotValid, no.why)),
         },
     };

@@ -1,14 +1,15 @@
 //! What happens to a derived row whose turn it is: compute, record what was read, cut off or tell on.
 //!
 //! A panic costs its row only. The reads up to the panic are recorded like any other, so that a change of what led to it
-//! tries again; the value stays the last good one, or becomes what the table says of a failed row.
+//! tries again; the value stays the last good one, or becomes what the table says of a failed row. A computation that is
+//! pending leaves the last good value in place in the same way.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::Store;
 use crate::erased::{Later, Places, Step, Tables};
-use crate::hold::{Hold, message_of};
+use crate::hold::{Cause, Hold, message_of};
 use crate::node::{Node, ROWS};
 use crate::reads::{Read, Reader, Reads};
 use crate::table::{Derived, Table};
@@ -18,11 +19,12 @@ pub(super) struct Rule<T: Table> {
     table: Arc<T>,
     compute: fn(&T, &T::Key, &mut Reads<'_>) -> Option<T::Value>,
     on_panic: fn(&T, &T::Key, &str) -> Option<T::Value>,
+    while_pending: fn(&T, &Arc<T::Value>, Option<T::Value>) -> Arc<T::Value>,
 }
 
 impl<T: Derived> Rule<T> {
     pub(super) fn new(table: T) -> Self {
-        Self { table: Arc::new(table), compute: T::compute, on_panic: T::on_panic }
+        Self { table: Arc::new(table), compute: T::compute, on_panic: T::on_panic, while_pending: T::while_pending }
     }
 }
 
@@ -63,9 +65,18 @@ impl<T: Table> Store<T> {
         let rule = self.rule.as_ref().expect("only rows of derived tables are claimed");
         let (key, old) = (self.rows.key(slot), &self.rows.get(slot).value);
         let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
-        let result = catch_unwind(AssertUnwindSafe(|| match ((rule.compute)(&rule.table, key, &mut reads), old) {
-            (Some(new), Some(old)) if new == **old => Some(Arc::clone(old)),
-            (new, _) => new.map(Arc::new),
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let computed = (rule.compute)(&rule.table, key, &mut reads);
+            if reads.pending()
+                && let Some(good) = self.good(slot)
+            {
+                let kept = (rule.while_pending)(&rule.table, &good, computed);
+                return Some(old.as_ref().filter(|old| kept == **old).cloned().unwrap_or(kept));
+            }
+            match (computed, old) {
+                (Some(new), Some(old)) if new == **old => Some(Arc::clone(old)),
+                (new, _) => new.map(Arc::new),
+            }
         }));
         let record = reads.finish();
         if let Some(trouble) = record.misuse {
@@ -74,21 +85,21 @@ impl<T: Table> Store<T> {
         self.counters.computed += 1;
 
         let (new, hold) = match result {
+            Ok(new) if record.pending => (new, Some(Hold { cause: Cause::Pending, good: self.good(slot) })),
             Ok(new) => {
                 self.given.remove(self.rows.key(slot));
                 (new, None)
             }
             Err(panic) => {
                 self.counters.panics += 1;
-                let hold = self.hold(slot, message_of(&*panic));
-                (hold.good.clone().or_else(|| self.failed(slot, &hold.message)), Some(hold))
+                let (key, message) = (self.rows.key(slot), message_of(&*panic));
+                tracing::error!(table = T::NAME, ?key, panic = message, "a computation panicked");
+                let good = self.good(slot);
+                let value = good.clone().or_else(|| self.failed(slot, &message));
+                (value, Some(Hold { cause: Cause::Panic(message), good }))
             }
         };
-        let same_hold = self.holds.get(&slot).map(|hold| &hold.message) == hold.as_ref().map(|hold| &hold.message);
-        match hold {
-            Some(hold) => _ = self.holds.insert(slot, hold),
-            None => _ = self.holds.remove(&slot),
-        }
+        let other_hold = self.set_hold(slot, hold);
 
         let row = self.rows.get_mut(slot);
         if let Some(reads) = record.wire(Node { table: self.at, part: ROWS, slot }, &row.reads, earlier) {
@@ -101,7 +112,7 @@ impl<T: Table> Store<T> {
         };
         if !same {
             self.replace(slot, new, later);
-        } else if !same_hold {
+        } else if other_hold {
             self.tell(slot, later);
         } else {
             self.counters.unchanged += 1;
@@ -117,16 +128,12 @@ impl<T: Table> Store<T> {
         reads.into_list()
     }
 
-    /// The hold of a row that just panicked. What was there before is its last good value, unless a failure put it there.
-    fn hold(&self, slot: u32, message: String) -> Hold<T::Value> {
-        let key = self.rows.key(slot);
-        tracing::error!(table = T::NAME, ?key, panic = message, "a computation panicked");
-        let row = self.rows.get(slot);
-        let good = match self.holds.get(&slot) {
+    /// The last good value of a row: what is there before its next computation is done, unless a hold put it there.
+    fn good(&self, slot: u32) -> Option<Arc<T::Value>> {
+        match self.holds.get(&slot) {
             Some(hold) => hold.good.clone(),
-            None => row.value.clone().or_else(|| self.given.get(key).cloned()),
-        };
-        Hold { message, good }
+            None => self.rows.get(slot).value.clone().or_else(|| self.given.get(self.rows.key(slot)).cloned()),
+        }
     }
 
     fn failed(&self, slot: u32, message: &str) -> Option<Arc<T::Value>> {
@@ -142,7 +149,7 @@ impl<T: Table> Store<T> {
     /// Removes a row that the table no longer has, with all that was recorded for it.
     fn forget(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>) {
         self.leaving.remove(&slot);
-        let was_held = self.holds.remove(&slot).is_some();
+        let was_held = self.set_hold(slot, None);
         let reads = std::mem::take(&mut self.rows.get_mut(slot).reads);
         self.counters.reads -= reads.len();
         for &node in &reads {

@@ -4,6 +4,7 @@
 
 mod oracle;
 mod panics;
+mod pending;
 mod scale;
 mod slices;
 mod toy;

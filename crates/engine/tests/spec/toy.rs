@@ -13,7 +13,7 @@
 //! A service on port 13 makes its units panic, three units on one host that host.
 
 use std::collections::BTreeSet;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use engine::{Derived, Engine, Index, Input, Pipeline, Reads, Table};
 
@@ -83,6 +83,9 @@ impl Input for Slices {}
 index!(Roots, "roots", Objects => u32, |key, object| object.root.then_some(*key));
 index!(OfService, "of service", Slices => u32, |key, _slice| [key.0]);
 
+/// The port of a service that is not known yet.
+pub const PENDING: u16 = 14;
+
 table!(Units, "units", u32 => Unit);
 impl Derived for Units {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Unit> {
@@ -101,11 +104,22 @@ impl Derived for Units {
             if let Some(service) = object.service {
                 let port = reads.get::<Services>(&service).map(|port| **port);
                 assert_ne!(port, Some(13), "toy: service {service} brings bad luck");
+                if port == Some(PENDING) {
+                    reads.set_pending();
+                    unit.complaints.push(format!("{service} is not known yet"));
+                }
                 unit.backends.push((service, port));
             }
             todo.extend(&object.includes);
         }
         Some(unit)
+    }
+
+    /// What was asked for meanwhile is heard, and nothing else.
+    fn while_pending(&self, good: &Arc<Unit>, computed: Option<Unit>) -> Arc<Unit> {
+        let asked = computed.map(|unit| unit.backends.into_iter().map(|(service, _)| (service, None)));
+        let backends = good.backends.iter().cloned().chain(asked.into_iter().flatten()).collect();
+        Arc::new(Unit { backends, ..Unit::clone(good) })
     }
 
     fn on_panic(&self, key: &u32, message: &str) -> Option<Unit> {

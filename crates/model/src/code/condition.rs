@@ -45,7 +45,8 @@ conditions! {
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
-        | CertificateExpired | CertificateNoName | CertificateOtherHost => TLSError SecretNotValid;
+        | CertificateExpired | CertificateNoName | CertificateOtherHost | SecretPending | SecretNotReadable
+        => TLSError SecretNotValid;
     DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;

@@ -196,7 +196,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
         objects: Vec::new(),
         origins: &origins,
         pipeline: &pipeline,
-        is_synced: true,
+        is_complete: true,
         published: false,
         took,
     });

@@ -1,16 +1,21 @@
 //! Secrets on reference: asked for when something refers to them, given up when nothing does.
 //!
-//! In: what the pipeline wants. Out: answers, which the loop takes before it publishes anything that depends on them. An
-//! API server that does not answer holds up the batch: without it there is no way to tell a Secret that is under way from
-//! one that is missing, and taking the latter for the former would close a host that is open.
+//! In: what the pipeline wants, and answers. Out: what became of each question, for the pipeline. Nobody waits for an answer:
+//! a Secret that has not been read yet is pending, and only what refers to it stands still. The one exception is the first
+//! build: until it is published proxies have nothing from us, or what another replica gave them, so it waits for the answers
+//! about everything that is referred to then ([`Secrets::is_ready`]).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use kinds::{Kind, ObjectKey};
 use model::SecretId;
-use pipeline::Pipeline;
-use source::cluster::Wants;
-use source::{Batch, Feed};
+use pipeline::{Answer, Pipeline};
+use source::fetch::Wants;
+use source::{Batch, Change, Feed, Problem, Subject};
+
+/// How often the first build waits for what the last answers led to: an object refers to a second Secret only if the first is
+/// good. What is referred to later than that is pending like any other; so nobody can put off the first build by new names.
+pub(super) const ROUNDS: u32 = 4;
 
 /// The Secrets that are referred to, and the way to have them brought.
 pub struct Secrets {
@@ -18,13 +23,17 @@ pub struct Secrets {
     answers: Feed,
     referred: HashSet<ObjectKey>,
     /// Of those, the ones about which nothing is known yet.
+    unanswered: HashSet<ObjectKey>,
+    /// Of those, the ones that the first build waits for.
     awaited: HashSet<ObjectKey>,
+    rounds: u32,
 }
 
 impl Secrets {
     /// Asks by `wants`, and is answered by `answers`.
     pub fn new(wants: Wants, answers: Feed) -> Self {
-        Self { wants, answers, referred: HashSet::new(), awaited: HashSet::new() }
+        let (referred, unanswered, awaited) = Default::default();
+        Self { wants, answers, referred, unanswered, awaited, rounds: ROUNDS }
     }
 
     /// The next answers; none when the source has ended. They say nothing about whether everything else is known.
@@ -38,31 +47,60 @@ impl Secrets {
         let changes = pipeline.wants();
         let gone: Vec<ObjectKey> = changes.gone.iter().map(key).filter(|key| self.referred.remove(key)).collect();
         for key in &gone {
+            self.unanswered.remove(key);
             self.awaited.remove(key);
             self.wants.forget(key);
             pipeline.put(key, None);
+            pipeline.answer(&id(key), None);
         }
         for key in changes.new.iter().map(key) {
             if self.referred.insert(key.clone()) {
-                self.awaited.insert(key.clone());
+                self.unanswered.insert(key.clone());
                 self.wants.want(key);
             }
         }
         gone.is_empty()
     }
 
-    /// Whether something that was asked for has not been answered.
-    pub fn is_waiting(&self) -> bool {
-        !self.awaited.is_empty()
+    /// Whether everything is known that the first build has to wait for, now that nothing else waits.
+    pub fn is_ready(&mut self) -> bool {
+        if self.awaited.is_empty() && self.rounds > 0 {
+            self.rounds -= 1;
+            self.awaited.clone_from(&self.unanswered);
+        }
+        self.awaited.is_empty()
     }
 
     /// Notes a change of an object. An answer to a question that is no longer asked is not for the pipeline.
-    pub fn admits(&mut self, key: &ObjectKey) -> bool {
-        self.awaited.remove(key);
-        key.kind != Kind::Secret || self.referred.contains(key)
+    pub fn admits(
+        &mut self,
+        change: &Change,
+        problems: &BTreeMap<Subject, Vec<Problem>>,
+        pipeline: &mut Pipeline,
+    ) -> bool {
+        if change.key.kind != Kind::Secret {
+            return true;
+        }
+        if !self.referred.contains(&change.key) {
+            return false;
+        }
+        self.unanswered.remove(&change.key);
+        self.awaited.remove(&change.key);
+        let problem = problems.get(&Subject::Object(change.key.clone())).and_then(|problems| problems.first());
+        let answer = match (&change.object, problem) {
+            (Some(_), _) => Answer::Found,
+            (None, Some(problem)) => Answer::NotReadable((*problem.message).into()),
+            (None, None) => Answer::Absent,
+        };
+        pipeline.answer(&id(&change.key), Some(answer));
+        true
     }
 }
 
 fn key(id: &SecretId) -> ObjectKey {
     ObjectKey::new(Kind::Secret, id.namespace.clone(), id.name.clone())
+}
+
+fn id(key: &ObjectKey) -> SecretId {
+    SecretId { namespace: key.namespace.clone(), name: key.name.clone() }
 }

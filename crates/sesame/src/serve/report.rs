@@ -3,7 +3,7 @@
 use admin::{Note, Recorder, Task};
 use anyhow::{Result, bail};
 use model::{Code, ObjectRef, Verdict};
-use source::{Problem, Subject};
+use source::{Problem, Subject, cluster::Connection};
 use status::{Report, Reporter};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -57,9 +57,9 @@ impl Desk {
             objects: news.objects,
             verdicts: news.verdicts.to_vec(),
             programmed: self.programmed.take(news.carriers),
-            synced: news.is_synced,
+            synced: news.is_complete,
         });
-        if news.is_synced
+        if news.is_complete
             && let Some(task) = self.first_build.take()
         {
             info!(took = ?news.took, "everything is known and built");
@@ -69,6 +69,10 @@ impl Desk {
 }
 
 fn log(subject: &Subject, problems: &[Problem]) {
+    if *subject == Connection::subject() {
+        // The connection tells of itself, and how long it lasts.
+        return;
+    }
     for problem in problems {
         match subject {
             Subject::Source(name) => warn!("{name}: {problem} ({})", problem.code.help()),

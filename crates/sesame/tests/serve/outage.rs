@@ -84,3 +84,35 @@ async fn a_watch_that_is_cut_and_whose_history_is_gone_is_made_good() {
     bed.answers("old.example.com", 404).await;
     load.stop().await.assert_nothing_lost();
 }
+
+/// Whoever is woken by it at night reads three lines, not thousands: the source, the lease and the status writer all try again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_is_told_when_it_begins_and_when_it_ends_and_shown_by_a_metric() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("told").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let replica = bed.replica("sesame-0").await.ready().await;
+    replica.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
+    replica.expect_metric("sesame_apiserver_connected", "", |connected| connected == 1.0).await;
+    for kind in ["Ingress", "HTTPProxy", "Service", "EndpointSlice", "Secret"] {
+        let label = format!("kind=\"{kind}\"");
+        let heard = replica.metric("sesame_source_last_event_timestamp_seconds", &label).await;
+        assert!(heard > 1.7e9, "{kind}: {heard}");
+    }
+    bed.api.kill().await.unwrap();
+    replica.expect_metric("sesame_apiserver_connected", "", |connected| connected == 0.0).await;
+    // By then the lease has been tried for ten seconds, and is tried on.
+    replica.expect_metric("sesame_leader", "", |leader| leader == 0.0).await;
+    bed.api.restart().await.unwrap();
+    replica.expect_metric("sesame_apiserver_connected", "", |connected| connected == 1.0).await;
+    replica.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
+    let log = replica.process.log().text();
+    let lines = |text: &str| log.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    let (begun, ended) = (lines("the API server cannot be reached"), lines("the API server answers again"));
+    assert_eq!((begun.len(), ended.len()), (1, 1), "{log}");
+    let address = bed.api.address().to_string();
+    assert!(begun[0].contains(&address) && ended[0].contains(&address), "{begun:?} {ended:?}");
+    let about = log.lines().filter(|line| line.contains("WARN") && line.contains("leader lease")).count();
+    assert_eq!(about, 0, "{log}");
+}

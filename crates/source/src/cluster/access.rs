@@ -1,5 +1,6 @@
 //! How the API server is reached: as a pod of the cluster, or by a kubeconfig; and how often it may be asked.
 
+use crate::cluster::Connection;
 use kube::{
     Client, Config,
     client::ClientBuilder,
@@ -52,18 +53,20 @@ pub enum AccessError {
 }
 
 impl Access {
-    /// A client. Nothing is asked yet: that the API server answers is not known.
-    pub async fn connect(&self) -> Result<Client, AccessError> {
+    /// A client, and where it is told whether the API server answers. Nothing is asked yet: that is not known.
+    pub async fn connect(&self) -> Result<(Client, Connection), AccessError> {
         let mut config = self.config().await?;
+        let connection = Connection::new(config.cluster_url.to_string().trim_end_matches('/'));
         config.connect_timeout = Some(CONNECT);
         // Whoever asks decides how long to go on.
         config.default_retry = false;
         let failed = |error| AccessError::Client(Box::new(error));
         let builder = ClientBuilder::try_from(config).map_err(failed)?;
-        Ok(match self.rate {
+        let client = match self.rate {
             Some(rate) => builder.with_layer(&rate).build(),
             None => builder.build(),
-        })
+        };
+        Ok((client, connection))
     }
 
     async fn config(&self) -> Result<Config, AccessError> {

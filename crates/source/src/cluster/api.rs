@@ -4,7 +4,7 @@
 //! nothing is tried again: who asks knows how long to go on.
 
 use crate::cluster::{
-    Timing,
+    Connection, Timing,
     patience::{Link, jittered},
     target::{Target, object_url},
     wire::{Kinds, Lines, Status},
@@ -40,6 +40,9 @@ pub enum Failure {
         /// How long it asks us to wait.
         pause: Option<Duration>,
     },
+    /// It will not do what it was asked.
+    #[error("refused: {0}")]
+    Refused(String),
     /// A watch that brought nothing.
     #[error("the watch ended at once")]
     Ended,
@@ -55,14 +58,11 @@ impl Failure {
             410 => Failure::Expired(message),
             404 => Failure::Missing(message),
             403 => Failure::Forbidden(message),
+            // Without a code of its own: who we are will be clear again, or the question is wrong for good.
+            400 | 402 | 405..=409 | 411..=428 | 430..=499 => Failure::Refused(format!("{code}: {message}")),
             429 | 502..=504 => Failure::Busy { why: format!("{code}: {message}"), pause },
             _ => Failure::Other(format!("{code}: {message}")),
         }
-    }
-
-    /// Whether the API server is away, rather than of another opinion.
-    pub fn is_link(&self) -> bool {
-        matches!(self, Failure::Link(_))
     }
 
     /// How long the server asks us to wait.
@@ -82,8 +82,8 @@ pub struct Api {
 }
 
 impl Api {
-    pub fn new(client: kube::Client, timing: Timing) -> Self {
-        Self { client, timing, link: Link::new() }
+    pub fn new(client: kube::Client, timing: Timing, connection: Connection) -> Self {
+        Self { client, timing, link: Link::new(connection) }
     }
 
     /// One page of a list, or all of it.

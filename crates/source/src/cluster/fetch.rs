@@ -1,85 +1,50 @@
 //! The contents of objects that are watched by name only, fetched when something refers to them.
 //!
-//! In: what is wanted and what is not any more ([`Wants`]), and word from the watch that a wanted one has changed. Out: a
-//! [`Change`] for each want, sooner or later: the object, or that there is none. Whoever wants something may therefore
-//! wait for the answer. While the API server is away there is none; if it refuses, the answer is "none" with a problem,
-//! unless the object was read before: then that stays in force.
+//! In: what is wanted and what is not any more, and word from the watch that a wanted one has changed. Out: a [`Change`] for
+//! each want: the object, or that there is none, with a problem if that is so only as far as we can tell. What was read before
+//! stays in force. When what is fetched is decided by [`Schedule`].
 
 use crate::{
     Change, Closed, Feeder, Origin, Problem, Subject, Update,
     cluster::{
+        Timing,
         api::{Api, Failure},
         follow::undecodable,
-        patience::{Link, Patience},
+        patience::Link,
     },
+    fetch::{self, Limits, Outcome, Request, Requests, Schedule, Wants},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
 use kinds::{Decoded, Object, ObjectKey};
 use model::Code;
-use parking_lot::RwLock;
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
-use tokio::sync::mpsc;
-use tracing::warn;
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How many objects are fetched at once.
-const AT_ONCE: usize = 16;
-/// How often an answer that is a refusal is asked for again before it is told.
-const TRIES: u32 = 3;
+const AT_ONCE: usize = 32;
+/// How many of one namespace.
+const OF_ONE_NAMESPACE: usize = 8;
 
-/// Asks for the contents of Secrets and ConfigMaps. Clones ask the same source.
-#[derive(Clone)]
-pub struct Wants {
-    wanted: Arc<RwLock<HashSet<ObjectKey>>>,
-    asks: mpsc::UnboundedSender<Ask>,
-}
-
-enum Ask {
-    /// It is wanted, or has changed.
-    Look(ObjectKey),
-    /// It is not wanted any more.
-    Forget(ObjectKey),
-}
-
-impl Wants {
-    /// Wants an object. The answer is a change of it, also if there is no such object; later changes follow.
-    pub fn want(&self, key: ObjectKey) {
-        self.wanted.write().insert(key.clone());
-        self.ask(Ask::Look(key));
-    }
-
-    /// Does not want it any more.
-    pub fn forget(&self, key: &ObjectKey) {
-        self.wanted.write().remove(key);
-        self.ask(Ask::Forget(key.clone()));
-    }
-
-    /// An object has come, changed or gone.
-    pub(super) fn touch(&self, key: &ObjectKey) {
-        if self.wanted.read().contains(key) {
-            self.ask(Ask::Look(key.clone()));
-        }
-    }
-
-    fn ask(&self, ask: Ask) {
-        // Without a source there is nobody to answer, and soon nobody to ask.
-        let _ended = self.asks.send(ask);
+fn limits(timing: &Timing) -> Limits {
+    Limits {
+        total: AT_ONCE,
+        per_tenant: OF_ONE_NAMESPACE,
+        shortest_pause: timing.shortest_pause,
+        longest_pause: timing.refused_pause,
+        unreachable_pause: timing.longest_pause,
+        deadline: timing.fetch,
     }
 }
 
-/// Where a wanted object stands.
+/// What was last told of an object.
 #[derive(Default)]
-struct State {
-    /// It is being fetched.
-    is_busy: bool,
-    /// It must be fetched again.
-    is_stale: bool,
-    /// It was told, and so stays in force when it cannot be read.
+struct Told {
+    /// It was read, and so stays in force when it cannot be read again.
     is_held: bool,
-    /// Something was said to be wrong with it.
-    is_faulty: bool,
+    /// What was said to be wrong with it.
+    problems: Vec<Problem>,
+    /// Why it could not be fetched, the last time.
+    failure: Option<String>,
 }
 
 /// What came of fetching an object.
@@ -87,140 +52,161 @@ enum Fetched {
     Is(Box<Decoded>),
     IsNot,
     Bad(Problem),
-    Refused(Problem),
+    Refused(String),
+    Failed(String, Option<Duration>),
+    Unreachable(String),
+}
+
+impl Fetched {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Fetched::Is(_) | Fetched::IsNot | Fetched::Bad(_) => Outcome::Answered,
+            Fetched::Refused(_) => Outcome::Refused,
+            Fetched::Failed(_, pause) => Outcome::Failed(*pause),
+            Fetched::Unreachable(_) => Outcome::Unreachable,
+        }
+    }
 }
 
 /// Fetches what is wanted.
 pub struct Fetcher {
     api: Arc<Api>,
-    asks: mpsc::UnboundedReceiver<Ask>,
-    states: HashMap<ObjectKey, State>,
-    queue: VecDeque<ObjectKey>,
+    requests: Requests<ObjectKey>,
+    schedule: Schedule<ObjectKey>,
+    told: HashMap<ObjectKey, Told>,
 }
 
 /// A fetcher and the way to ask it.
 pub fn fetcher(api: Arc<Api>) -> (Wants, Fetcher) {
-    let (asks, receiver) = mpsc::unbounded_channel();
-    let fetcher = Fetcher { api, asks: receiver, states: HashMap::new(), queue: VecDeque::new() };
-    (Wants { wanted: Arc::default(), asks }, fetcher)
+    let (wants, requests) = fetch::wants();
+    let schedule = Schedule::new(limits(&api.timing));
+    (wants, Fetcher { api, requests, schedule, told: HashMap::new() })
 }
 
 impl Fetcher {
     /// Fetches until nobody listens any more.
     pub async fn run(mut self, feeder: Feeder) -> Closed {
         let mut running = FuturesUnordered::new();
-        let mut refused = FuturesUnordered::new();
+        let mut found = self.api.link.watch();
         loop {
+            let next_at = self.schedule.next_at();
+            let mut update = Update::default();
             tokio::select! {
-                Some(ask) = self.asks.recv() => self.take(ask),
-                Some((key, fetched)) = running.next() => {
-                    if matches!(fetched, Fetched::Refused(_)) {
-                        let pause = self.api.timing.absent_pause;
-                        let key: ObjectKey = Clone::clone(&key);
-                        refused.push(async move {
-                            tokio::time::sleep(pause).await;
-                            key
-                        });
-                    }
-                    let mut update = self.fetched(key, fetched);
-                    if self.api.link.found() {
-                        update.problems.insert(Link::subject(), Vec::new());
-                    }
-                    if feeder.send(update).await.is_err() {
-                        return Closed;
-                    }
-                }
-                Some(key) = refused.next() => self.take(Ask::Look(key)),
+                Some(request) = self.requests.recv() => self.take(request),
+                Some((key, fetched)) = running.next() => self.fetched(key, fetched, &mut update),
+                () = sleep_until(next_at.unwrap_or_else(Instant::now)), if next_at.is_some() => {}
+                Ok(()) = found.changed() => self.schedule.reachable(),
                 () = feeder.closed() => return Closed,
             }
-            while running.len() < AT_ONCE
-                && let Some(key) = self.queue.pop_front()
-            {
+            let now = Instant::now();
+            for key in self.schedule.overdue(now) {
+                let told = self.told.entry(key.clone()).or_default();
+                let why = told.failure.take().unwrap_or_else(|| "nothing of its namespace is answered".to_owned());
+                self.tell(key, None, |key| vec![unreadable(key, &why)], &mut update);
+            }
+            if update != Update::default() && feeder.send(update).await.is_err() {
+                return Closed;
+            }
+            while let Some(key) = self.schedule.next(now) {
                 running.push(fetch(self.api.clone(), key));
             }
         }
     }
 
-    fn take(&mut self, ask: Ask) {
-        match ask {
-            Ask::Look(key) => {
-                let state = self.states.entry(key.clone()).or_default();
-                match state.is_busy {
-                    true => state.is_stale = true,
-                    false => {
-                        state.is_busy = true;
-                        self.queue.push_back(key);
-                    }
-                }
+    fn take(&mut self, request: Request<ObjectKey>) {
+        match request {
+            Request::Want(key) => self.schedule.want(key, Instant::now()),
+            Request::Refresh(key) => self.schedule.refresh(&key),
+            Request::Forget(key) => {
+                self.schedule.forget(&key);
+                self.told.remove(&key);
             }
-            Ask::Forget(key) => match self.states.get_mut(&key) {
-                // What is under way is not wanted, but must be seen to end.
-                Some(state) if state.is_busy => *state = State { is_busy: true, ..State::default() },
-                _ => drop(self.states.remove(&key)),
-            },
         }
     }
 
-    /// What is to be told of an object that was fetched.
-    fn fetched(&mut self, key: ObjectKey, fetched: Fetched) -> Update {
-        let mut update = Update::default();
-        let Some(state) = self.states.get_mut(&key) else { return update };
-        state.is_busy = false;
-        if std::mem::take(&mut state.is_stale) {
-            state.is_busy = true;
-            self.queue.push_back(key.clone());
+    /// Adds to an update what is to be told of an object that was fetched, or could not be.
+    fn fetched(&mut self, key: ObjectKey, fetched: Fetched, update: &mut Update) {
+        let outcome = fetched.outcome();
+        if outcome == Outcome::Answered && self.api.link.found() {
+            update.problems.insert(Link::subject(), Vec::new());
+        }
+        if let Fetched::Unreachable(why) = &fetched
+            && let Some(problem) = self.api.link.lost(why)
+        {
+            update.problems.insert(Link::subject(), vec![problem]);
+        }
+        let is_told = self.schedule.done(&key, outcome, Instant::now());
+        if !self.schedule.is_wanted(&key) {
+            return;
         }
         let (object, problems): (Option<Object>, Vec<Problem>) = match fetched {
             Fetched::Is(decoded) => {
-                let faults = decoded.faults.into_iter();
                 let problem =
                     |fault: kinds::Fault| Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path);
-                (Some(decoded.object), faults.map(problem).collect())
+                (Some(decoded.object), decoded.faults.into_iter().map(problem).collect())
             }
             Fetched::IsNot => (None, Vec::new()),
-            Fetched::Bad(problem) | Fetched::Refused(problem) => (None, vec![problem]),
+            Fetched::Bad(problem) => (None, vec![problem]),
+            Fetched::Refused(why) | Fetched::Failed(why, _) if is_told => (None, vec![unreadable(&key, &why)]),
+            Fetched::Refused(why) | Fetched::Failed(why, _) => {
+                self.told.entry(key).or_default().failure = Some(why);
+                return;
+            }
+            Fetched::Unreachable(_) => return,
         };
-        if state.is_faulty || !problems.is_empty() {
-            state.is_faulty = !problems.is_empty();
+        self.tell(key, object, |_| problems, update);
+    }
+
+    /// Adds an answer to an update. What was read before stays in force, unless it is gone; what was said is not said again.
+    fn tell(
+        &mut self,
+        key: ObjectKey,
+        object: Option<Object>,
+        problems: impl FnOnce(&ObjectKey) -> Vec<Problem>,
+        update: &mut Update,
+    ) {
+        let problems = problems(&key);
+        let told = self.told.entry(key.clone()).or_default();
+        told.failure = None;
+        let is_faulty = !problems.is_empty();
+        let is_news = told.problems != problems;
+        if is_news {
+            told.problems.clone_from(&problems);
             update.problems.insert(Subject::Object(key.clone()), problems);
         }
-        // What was read before stays in force, unless it is gone.
-        if object.is_some() || !state.is_faulty || !state.is_held {
-            state.is_held = object.is_some();
+        if object.is_some() || !is_faulty || (!told.is_held && is_news) {
+            told.is_held = object.is_some();
             update.changes.push(Change { key, object, origin: Origin::Cluster });
         }
-        update
     }
 }
 
+fn unreadable(key: &ObjectKey, why: &str) -> Problem {
+    Problem::new(Code::SecretNotReadable, format!("it cannot be read: {why}")).on(key.clone())
+}
+
+/// Asks for an object once.
 async fn fetch(api: Arc<Api>, key: ObjectKey) -> (ObjectKey, Fetched) {
-    let mut patience = Patience::after_failure(&api.timing);
-    let mut refusals = 0;
-    loop {
-        let mut found = api.link.watch();
-        let failure = match api.object(&key).await {
-            Ok(bytes) => {
-                let fetched = match kinds::decode_json(key.kind, &bytes) {
-                    Ok(decoded) => Fetched::Is(Box::new(decoded)),
-                    Err(error) => Fetched::Bad(undecodable(&error, key.clone())),
-                };
-                return (key, fetched);
-            }
-            Err(Failure::Missing(_)) => return (key, Fetched::IsNot),
-            Err(failure) => failure,
-        };
-        // A server that is starting refuses what it will allow.
-        if !failure.is_link() && api.is_ready().await {
-            refusals += 1;
-            if refusals >= TRIES {
-                warn!(object = %key, %failure, "cannot be read");
-                let problem = Problem::new(Code::ApiServerFailed, format!("it cannot be read: {failure}"));
-                return (key.clone(), Fetched::Refused(problem.on(key)));
-            }
+    let limit = api.timing.fetch;
+    let asked = timeout(limit, api.object(&key)).await;
+    let failure = match asked {
+        Ok(Ok(bytes)) => {
+            let fetched = match kinds::decode_json(key.kind, &bytes) {
+                Ok(decoded) => Fetched::Is(Box::new(decoded)),
+                Err(error) => Fetched::Bad(undecodable(&error, key.clone())),
+            };
+            return (key, fetched);
         }
-        tokio::select! {
-            () = tokio::time::sleep(patience.pause(failure.pause())) => {}
-            _ = found.changed(), if failure.is_link() => {}
-        }
-    }
+        Ok(Err(Failure::Missing(_))) => return (key, Fetched::IsNot),
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure::Link(format!("no answer within {limit:?}")),
+    };
+    // A server that cannot be reached knows nothing about anything, and one that is starting refuses what it will allow.
+    let is_ready = timeout(limit, api.is_ready()).await == Ok(true);
+    let fetched = match failure {
+        Failure::Link(why) if !is_ready => Fetched::Unreachable(why),
+        Failure::Forbidden(_) | Failure::Refused(_) if is_ready => Fetched::Refused(failure.to_string()),
+        failure => Fetched::Failed(failure.to_string(), failure.pause()),
+    };
+    (key, fetched)
 }

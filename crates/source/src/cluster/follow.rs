@@ -9,18 +9,21 @@ mod object;
 use crate::{
     Closed, Feeder, Problem, Subject, Update,
     cluster::{
-        Wants,
         api::{Api, Failure},
         known::Known,
         patience::{Link, Patience},
         target::Target,
     },
+    fetch::Wants,
 };
 use model::Code;
 use std::{sync::Arc, time::Instant};
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 pub use object::undecodable;
+
+/// After how many watches in a row that failed everything is listed again.
+const WATCHES: u32 = 4;
 
 /// Why a list or a watch did not go on.
 pub enum Stop {
@@ -69,8 +72,10 @@ pub struct Follower {
     trouble: Option<String>,
     /// Whether the next list is asked for in pages.
     is_paged: bool,
-    /// How many watches in a row could not begin.
+    /// How many watches in a row could not begin, or failed soon after.
     failed_watches: u32,
+    /// The last watch that failed did so after it had begun, so that the next one must last before all is well.
+    failed_in_stream: bool,
 }
 
 impl Follower {
@@ -88,6 +93,7 @@ impl Follower {
             trouble: None,
             is_paged: true,
             failed_watches: 0,
+            failed_in_stream: false,
         }
     }
 
@@ -117,6 +123,8 @@ impl Follower {
     /// What a failure means for the next try, and how long to wait for it.
     async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
         let was_watching = version.is_some();
+        let is_away = matches!(failure, Failure::Link(_) | Failure::Ended);
+        self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
             Failure::Expired(why) => {
                 debug!(target = %self.target, why, "begin anew");
@@ -125,8 +133,9 @@ impl Follower {
                 *version = None;
             }
             Failure::Link(why) => {
-                if self.api.link.lost(why) {
-                    self.say(Some("it cannot be reached; what is known stays in force".to_owned()), true).await?;
+                if let Some(problem) = self.api.link.lost(why) {
+                    let problems = [(Link::subject(), vec![problem])].into();
+                    self.feeder.send(Update { problems, ..Update::default() }).await?;
                 }
                 return Ok(Pause { time: self.patience.pause(None), is_for_link: true });
             }
@@ -150,14 +159,13 @@ impl Follower {
                 }
                 self.doubt();
             }
-            Failure::Busy { .. } | Failure::Other(_) => {
-                self.failed_watches += u32::from(was_watching);
-                if self.failed_watches > 3 {
+            Failure::Busy { .. } | Failure::Refused(_) | Failure::Other(_) => {
+                if was_watching && self.failed_watches.is_multiple_of(WATCHES) {
                     // A version that this server cannot watch from, as after a restore of its data.
                     *version = None;
                 }
-                warn!(target = %self.target, %failure, "cannot be read; trying again");
-                self.say(Some(format!("{} cannot be read: {failure}", self.target)), false).await?;
+                debug!(target = %self.target, %failure, "cannot be read; trying again");
+                self.say(Some(format!("{} cannot be read: {failure}", self.target))).await?;
             }
         }
         Ok(Pause { time: self.patience.pause(failure.pause()), is_for_link: false })
@@ -169,10 +177,7 @@ impl Follower {
         match self.presence {
             _ if !is_harmless => {
                 let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);
-                if self.trouble.as_ref() != Some(&trouble) {
-                    warn!("{trouble}");
-                }
-                self.say(Some(trouble), false).await?;
+                self.say(Some(trouble)).await?;
                 return Ok(Pause { time: self.patience.pause(None), is_for_link: false });
             }
             // Asked once more before it is believed: the first answer may be older than the readiness.
@@ -187,10 +192,10 @@ impl Follower {
                     self.empty().await?;
                     self.absence.reset();
                     if !is_missing {
-                        self.say(Some(format!("{} may not be read: {why}", self.target)), false).await?;
+                        self.say(Some(format!("{} may not be read: {why}", self.target))).await?;
                     }
                 } else {
-                    self.say(Some(format!("{} cannot be read: {why}", self.target)), false).await?;
+                    self.say(Some(format!("{} cannot be read: {why}", self.target))).await?;
                 }
             }
             Presence::Absent => {}
@@ -208,30 +213,32 @@ impl Follower {
         }
     }
 
-    /// An answer: the link stands, and whatever was wrong is over.
-    async fn well(&mut self) -> Result<(), Closed> {
+    /// An answer: the link stands.
+    async fn reached(&mut self) -> Result<(), Closed> {
         if self.api.link.found() {
-            self.say(None, true).await?;
-        }
-        if self.trouble.take().is_some() {
-            info!(target = %self.target, "can be read again");
-            self.say(None, false).await?;
+            let problems = [(Link::subject(), Vec::new())].into();
+            self.feeder.send(Update { problems, ..Update::default() }).await?;
         }
         Ok(())
     }
 
-    /// Says what is wrong with the link or with the target, if it is not what was last said.
-    async fn say(&mut self, trouble: Option<String>, is_link: bool) -> Result<(), Closed> {
-        if !is_link {
-            if trouble.is_some() && self.trouble == trouble {
-                return Ok(());
-            }
-            self.trouble.clone_from(&trouble);
+    /// Whatever was wrong with the target is over.
+    async fn well(&mut self) -> Result<(), Closed> {
+        if self.trouble.take().is_some() {
+            info!(target = %self.target, "can be read again");
+            self.say(None).await?;
         }
-        let subject = match is_link {
-            true => Link::subject(),
-            false => Subject::Source(format!("the API server: {}", self.target).into()),
-        };
+        Ok(())
+    }
+
+    /// Says what is wrong with the target, if it is not what was last said.
+    async fn say(&mut self, trouble: Option<String>) -> Result<(), Closed> {
+        if trouble.is_some() && self.trouble == trouble {
+            return Ok(());
+        }
+        self.trouble.clone_from(&trouble);
+        let address = self.api.link.connection.address();
+        let subject = Subject::Source(format!("the API server at {address}: {}", self.target).into());
         let problems = trouble.map(|why| Problem::new(Code::ApiServerFailed, why)).into_iter().collect();
         self.feeder.send(Update { problems: [(subject, problems)].into(), ..Update::default() }).await
     }

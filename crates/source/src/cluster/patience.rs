@@ -4,50 +4,54 @@
 //! the API server is back, kinds that catch up one after another would show a Service gone before the Ingress that no
 //! longer points to it: so the first that gets through wakes all who wait for the link.
 
-use crate::{Subject, cluster::Timing};
-use parking_lot::Mutex;
+use crate::{
+    Problem, Subject,
+    cluster::{Connection, Timing},
+};
+use model::Code;
 use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
-    time::{Duration, Instant},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 use tokio::sync::watch;
-use tracing::{info, warn};
 
-/// Whether the API server can be reached.
+/// Whether the API server can be reached, as far as this source knows.
 pub struct Link {
-    lost: Mutex<Option<Instant>>,
+    is_lost: AtomicBool,
+    /// Where that is told to people.
+    pub connection: Connection,
     /// Counts how often it was found again.
     found: watch::Sender<u64>,
 }
 
 impl Link {
-    pub fn new() -> Self {
-        Self { lost: Mutex::new(None), found: watch::Sender::new(0) }
+    pub fn new(connection: Connection) -> Self {
+        Self { is_lost: AtomicBool::new(false), connection, found: watch::Sender::new(0) }
     }
 
     /// What is said about it is said about this.
     pub fn subject() -> Subject {
-        Subject::Source("the API server".into())
+        Connection::subject()
     }
 
-    /// Notes that it cannot be reached; whether that is news.
-    pub fn lost(&self, why: &str) -> bool {
-        let mut lost = self.lost.lock();
-        if lost.is_some() {
-            return false;
-        }
-        *lost = Some(Instant::now());
-        warn!(why, "the API server cannot be reached; what is known stays in force");
-        true
+    /// Notes that it cannot be reached; what there is to say if that is news.
+    pub fn lost(&self, why: &str) -> Option<Problem> {
+        self.connection.failed(why);
+        let is_news = !self.is_lost.swap(true, Ordering::SeqCst);
+        let problem = || Problem::new(Code::ApiServerFailed, "it cannot be reached; what is known stays in force");
+        is_news.then(problem)
     }
 
     /// Notes that it answers; whether that is news.
     pub fn found(&self) -> bool {
-        let Some(since) = self.lost.lock().take() else { return false };
-        info!(away = ?since.elapsed(), "the API server answers again");
-        self.found.send_modify(|count| *count += 1);
-        true
+        self.connection.answered();
+        let is_news = self.is_lost.swap(false, Ordering::SeqCst);
+        if is_news {
+            self.found.send_modify(|count| *count += 1);
+        }
+        is_news
     }
 
     /// To be woken when it is found again after now.
@@ -124,10 +128,10 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_for_the_link_is_woken_even_if_it_came_back_before() {
-        let link = Link::new();
+        let link = Link::new(Connection::default());
         assert!(!link.found());
         let mut waiting = link.watch();
-        assert!(link.lost("refused") && !link.lost("refused"));
+        assert!(link.lost("refused").is_some() && link.lost("refused").is_none());
         assert!(link.found() && !link.found());
         tokio::time::timeout(Duration::from_secs(10), waiting.changed()).await.expect("the link is back").unwrap();
         assert!(!link.watch().has_changed().unwrap());

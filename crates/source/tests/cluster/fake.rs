@@ -22,6 +22,10 @@ pub enum Answer {
     Text(u16, String),
     /// A watch with these lines, which ends with the sender.
     Watch(mpsc::UnboundedReceiver<String>),
+    /// Later: a busy server that says in how many seconds.
+    Busy(u64),
+    /// Nothing, for ever.
+    Nothing,
     /// The connection is cut.
     Cut,
 }
@@ -51,7 +55,12 @@ impl Fake {
                     let url = request.uri().path_and_query().unwrap().to_string();
                     asked.lock().push(url.clone());
                     let answer = if down.load(Ordering::SeqCst) { Answer::Cut } else { script(&url) };
-                    async move { respond(answer).ok_or_else(|| std::io::Error::other("cut")) }
+                    async move {
+                        if matches!(answer, Answer::Nothing) {
+                            std::future::pending::<()>().await;
+                        }
+                        respond(answer).ok_or_else(|| std::io::Error::other("cut"))
+                    }
                 });
                 tokio::spawn(
                     hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service),
@@ -80,16 +89,21 @@ impl Fake {
 }
 
 fn respond(answer: Answer) -> Option<Response<BoxBody<Bytes, Infallible>>> {
+    let mut response = Response::builder();
     let (code, body) = match answer {
+        Answer::Busy(seconds) => {
+            response = response.header("retry-after", seconds);
+            (429, Full::new(Bytes::new()).boxed())
+        }
         Answer::Text(code, text) => (code, Full::new(Bytes::from(text)).boxed()),
         Answer::Watch(lines) => {
             let lines = futures::stream::unfold(lines, async |mut lines| Some((lines.recv().await?, lines)));
             let frames = lines.map(|line| Ok(Frame::data(Bytes::from(line + "\n"))));
             (200, BodyExt::boxed(StreamBody::new(frames)))
         }
-        Answer::Cut => return None,
+        Answer::Cut | Answer::Nothing => return None,
     };
-    Some(Response::builder().status(code).body(body).unwrap())
+    Some(response.status(code).body(body).unwrap())
 }
 
 /// A Service of a version.

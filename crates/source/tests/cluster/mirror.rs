@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kinds::{Kind, Object, ObjectKey};
-use source::cluster::{Options, Timing, Wants};
+use source::cluster::{Options, Timing};
+use source::fetch::Wants;
 use source::{Batch, Cluster, Feed, Problem, Subject, feed};
 use tokio::task::JoinHandle;
 
@@ -110,7 +111,7 @@ impl Drop for Mirror {
 
 /// Some kinds, with little patience.
 pub fn options(kinds: &[Kind]) -> Options {
-    Options { kinds: kinds.to_vec(), namespaces: Vec::new(), timing: hasty() }
+    Options { kinds: kinds.to_vec(), timing: hasty(), ..Options::default() }
 }
 
 /// Little patience.
@@ -120,6 +121,8 @@ pub fn hasty() -> Timing {
         longest_pause: Duration::from_millis(100),
         absent_pause: Duration::from_millis(200),
         absent_after: Duration::from_millis(500),
+        fetch: Duration::from_millis(500),
+        refused_pause: Duration::from_millis(200),
         ..Timing::default()
     }
 }

@@ -141,6 +141,42 @@ async fn a_watch_goes_on_from_where_it_ended() {
     assert_eq!(fake.asked("limit=").len(), 1, "nothing was listed again");
 }
 
+/// Whatever the code, and whether the watch brings something before: a version that cannot be watched from is given up.
+#[tokio::test]
+async fn a_watch_that_fails_again_and_again_in_its_stream_is_listed_again() {
+    let bookmark = event("BOOKMARK", r#"{"metadata": {"resourceVersion": "8"}}"#);
+    for (code, before) in [(500, None), (500, Some(bookmark)), (400, None), (403, None)] {
+        let (watches, open) = (Watches::default(), AtomicUsize::new(0));
+        let said = watches.clone();
+        let fake = Fake::start(move |url| match url {
+            "/readyz" => Answer::Text(200, "ok".to_owned()),
+            url if url.contains("watch=") => {
+                let answer = said.open();
+                if open.fetch_add(1, Ordering::SeqCst) < 8 {
+                    before.iter().for_each(|line| said.say(line.clone()));
+                    said.say(event("ERROR", &format!(r#"{{"kind": "Status", "code": {code}, "message": "odd"}}"#)));
+                }
+                answer
+            }
+            _ if said.0.lock().is_empty() => page(7, "", &[service("a", 1)]),
+            _ => page(9, "", &[service("a", 1), service("b", 9)]),
+        })
+        .await;
+        let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+        mirror.synced().await;
+        mirror.until("what only a list tells", |mirror| mirror.objects.len() == 2).await;
+        watches.opened(9).await;
+        watches.say(event("DELETED", &service("a", 10)));
+        mirror.until("the watch to go on", |mirror| mirror.names() == ["Service n/b"]).await;
+        let lists = fake.asked("limit=").len();
+        assert!(lists <= 9, "{code}: listed {lists} times");
+        if code == 500 {
+            assert_eq!(lists, 3, "everything is listed for every fourth watch that fails");
+        }
+        mirror.until("the complaint to be over", |mirror| mirror.problems.is_empty()).await;
+    }
+}
+
 #[tokio::test]
 async fn a_silent_watch_is_given_up() {
     let watches = Watches::default();

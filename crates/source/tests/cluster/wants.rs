@@ -12,7 +12,8 @@ use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use testbed::ApiServer;
 
 use crate::fake::{Answer, Fake, event, page, status, watch};
-use crate::mirror::{Mirror, PATIENCE, options};
+use crate::mirror::{Mirror, PATIENCE, hasty, options};
+use source::cluster::{Options, Timing};
 
 fn secret(name: &str, value: &str) -> Secret {
     let data = BTreeMap::from([("tls.crt".to_owned(), value.to_owned())]);
@@ -133,4 +134,139 @@ async fn a_refusal_is_an_answer_and_takes_nothing_away() {
     stage.store(3, Ordering::SeqCst);
     say.send(event("DELETED", &head(10))).unwrap();
     mirror.until("it to be gone", |mirror| mirror.objects.is_empty() && mirror.problems.is_empty()).await;
+}
+
+fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::new(Kind::Secret, namespace, name)
+}
+
+/// A server that is ready, watches in silence, and answers about Secrets as it is told.
+async fn server(secret: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Fake {
+    let watches = parking_lot::Mutex::new(Vec::new());
+    Fake::start(move |url| match url {
+        "/readyz" => Answer::Text(200, "ok".to_owned()),
+        url if url.contains("watch=") => {
+            let (sender, answer) = watch();
+            watches.lock().push(sender);
+            answer
+        }
+        url if url.contains("/secrets/") => secret(url),
+        _ => page(7, "", &[]),
+    })
+    .await
+}
+
+fn content_of(url: &str) -> Answer {
+    let (path, name) = url.rsplit_once('/').unwrap();
+    let namespace = path.split('/').nth(4).unwrap();
+    let metadata = format!(r#"{{"name": "{name}", "namespace": "{namespace}"}}"#);
+    Answer::Text(200, format!(r#"{{"metadata": {metadata}, "data": {{"tls.crt": "b25l"}}}}"#))
+}
+
+#[tokio::test]
+async fn three_thousand_requests_of_one_namespace_that_hang_hold_up_nobody_and_are_answered_in_the_end() {
+    let fake = server(|url| match url.contains("/namespaces/hostile/") {
+        true => Answer::Nothing,
+        false => content_of(url),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Secret]));
+    mirror.synced().await;
+    for number in 0..3000 {
+        mirror.wants.want(key("hostile", &format!("s-{number}")));
+    }
+    for number in 0..20 {
+        let mine = key("mine", &format!("s-{number}"));
+        mirror.wants.want(mine.clone());
+        mirror.until("another's Secret", |mirror| content(mirror, &mine).as_deref() == Some("one")).await;
+    }
+    assert!(fake.asked("/namespaces/hostile/").len() <= 16, "some of each namespace at once");
+    // Each is answered, though most of them were never asked for: they would have to wait for minutes.
+    let told = |mirror: &Mirror| mirror.told.iter().filter(|key| &*key.namespace == "hostile").count();
+    mirror.until("the answers", |mirror| told(mirror) == 3000).await;
+    assert!(mirror.complaints().contains("no answer within"), "of those that were asked for");
+    assert!(mirror.complaints().contains("nothing of its namespace is answered"), "of those that were not");
+    assert!(fake.asked("/namespaces/hostile/").len() < 300);
+}
+
+#[tokio::test]
+async fn a_refused_name_is_asked_for_less_and_less_and_no_more_when_nobody_wants_it() {
+    let fake = server(|url| match url.contains("/forbidden") {
+        true => status(403, "secrets is forbidden"),
+        false => status(400, "that is no name"),
+    })
+    .await;
+    let timing =
+        Timing { shortest_pause: Duration::from_millis(50), refused_pause: Duration::from_secs(300), ..hasty() };
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Secret]) });
+    mirror.synced().await;
+    let keys = [key("n", "forbidden"), key("n", "odd")];
+    for key in &keys {
+        mirror.wants.want(key.clone());
+    }
+    mirror.until("both answers", |mirror| mirror.told.len() == 2).await;
+    assert!(mirror.complaints().contains("forbidden") && mirror.complaints().contains("that is no name"));
+    let asked = |name: &str| fake.asked(&format!("/secrets/{name}")).len();
+    let look = async || (asked("forbidden") >= 4 && asked("odd") >= 4).then_some(()).ok_or("not yet");
+    testbed::eventually("both to be asked for again", PATIENCE, look).await.unwrap();
+    assert_eq!(mirror.told.len(), 2, "what was said is not said again");
+    for key in &keys {
+        mirror.wants.forget(key);
+    }
+    // What is wanted after them is asked for after they were forgotten; the pause of either would be over before its own is.
+    let after = key("n", "after");
+    mirror.wants.want(after.clone());
+    mirror.until("the last answer", |mirror| mirror.told.contains(&after)).await;
+    let before = (asked("forbidden"), asked("odd"));
+    let look = async || (asked("after") >= 6).then_some(()).ok_or("not yet");
+    testbed::eventually("the last to be asked for often", PATIENCE, look).await.unwrap();
+    assert_eq!((asked("forbidden"), asked("odd")), before, "they were asked for after they were forgotten");
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_no_sooner_than_it_wants_and_the_answer_does_not_wait_for_it() {
+    let is_busy = Arc::new(AtomicUsize::new(1));
+    let now = is_busy.clone();
+    let fake = server(move |url| match now.load(Ordering::SeqCst) {
+        1 => Answer::Busy(3600),
+        _ => content_of(url),
+    })
+    .await;
+    let timing = Timing { refused_pause: Duration::from_secs(3600), ..hasty() };
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Secret]) });
+    mirror.synced().await;
+    mirror.wants.want(key("n", "a"));
+    mirror.until("the answer", |mirror| mirror.told == [key("n", "a")]).await;
+    assert!(mirror.complaints().contains("busy"), "{}", mirror.complaints());
+    assert_eq!(fake.asked("/secrets/a").len(), 1, "it was asked again too soon");
+    // Another is not its concern, and who wants it anew need not wait.
+    is_busy.store(0, Ordering::SeqCst);
+    mirror.wants.want(key("n", "b"));
+    mirror.until("another", |mirror| content(mirror, &key("n", "b")).is_some()).await;
+    mirror.wants.forget(&key("n", "a"));
+    mirror.wants.want(key("n", "a"));
+    mirror.until("the first", |mirror| content(mirror, &key("n", "a")).is_some()).await;
+}
+
+#[tokio::test]
+async fn while_the_server_is_away_nothing_is_answered_and_then_everything_is() {
+    let fake = server(content_of).await;
+    let hour = Duration::from_secs(3600);
+    let timing = Timing { longest_pause: hour, shortest_pause: hour, ..hasty() };
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Secret]) });
+    mirror.synced().await;
+    fake.down(true);
+    for number in 0..20 {
+        mirror.wants.want(key("n", &format!("s-{number}")));
+    }
+    let look = async || {
+        (fake.asked("/secrets/").len() >= 8 && fake.asked("/readyz").len() >= 8).then_some(()).ok_or("not yet")
+    };
+    testbed::eventually("the server to be asked in vain", PATIENCE, look).await.unwrap();
+    // Longer than the deadline.
+    assert_eq!(mirror.listen(2 * timing.fetch).await, 0, "{}", mirror.complaints());
+    assert!(mirror.complaints().contains("cannot be reached"));
+    fake.down(false);
+    mirror.wants.want(key("other", "s"));
+    mirror.until("all answers", |mirror| mirror.told.len() == 21 && mirror.problems.is_empty()).await;
 }

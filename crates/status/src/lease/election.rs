@@ -1,21 +1,26 @@
 //! The task that claims the lease, renews it and hands it back.
 
 use super::{Leadership, Settings, SettingsError, Sight};
+use crate::patch::words;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::api::{Api, ObjectMeta, PostParams};
+use source::{
+    cluster::Connection,
+    outage::{News, Outage},
+};
 use std::{
     pin::pin,
     time::{Duration, Instant},
 };
 use tokio::{
     sync::watch,
-    time::{sleep_until, timeout, timeout_at},
+    time::{error::Elapsed, sleep_until, timeout, timeout_at},
 };
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// How long the lease may take to be handed back; the others would take it after its duration anyway.
 const HAND_BACK: Duration = Duration::from_secs(5);
@@ -43,6 +48,9 @@ pub struct Election {
     leadership: Leadership,
     sight: Option<Sight>,
     holder: watch::Sender<Holder>,
+    connection: Connection,
+    /// The API server answers, and refuses us the lease.
+    refusal: Outage,
 }
 
 /// How we stand after a look at the lease.
@@ -58,7 +66,13 @@ impl Election {
         settings.check()?;
         let api = Api::namespaced(client, &settings.namespace);
         let (leadership, holder) = (Leadership::contested(), watch::Sender::default());
-        Ok(Self { api, settings, leadership, sight: None, holder })
+        let (connection, refusal) = Default::default();
+        Ok(Self { api, settings, leadership, sight: None, holder, connection, refusal })
+    }
+
+    /// The same; whether the API server can be reached is told there, with what others find.
+    pub fn reporting(self, connection: Connection) -> Self {
+        Self { connection, ..self }
     }
 
     /// What those who write ask.
@@ -97,7 +111,10 @@ impl Election {
         let held_until = self.leadership.until();
         // A request that hangs must not keep us from noticing that the lease is over.
         let limit = held_until.unwrap_or(begun + self.settings.renew_deadline);
-        match timeout_at(limit.into(), self.look()).await {
+        let looked = timeout_at(limit.into(), self.look()).await;
+        self.note(&looked);
+        let mut is_known = true;
+        match looked {
             Ok(Ok((Standing::Held, sent))) => {
                 self.leadership.hold(sent + self.settings.renew_deadline);
                 self.say(Holder::Ourselves);
@@ -106,14 +123,36 @@ impl Election {
                 self.leadership.lose();
                 self.say(Holder::Another(address));
             }
-            Ok(Err(error)) => warn!(%error, lease = %self.settings.name, "the leader lease could not be had or kept"),
-            Err(_) => warn!(lease = %self.settings.name, "no answer about the leader lease"),
+            Ok(Err(_)) | Err(_) => is_known = false,
         }
         let next = Instant::now() + self.settings.retry_period;
         match (self.leadership.until(), &self.sight) {
             (Some(until), _) => next.min(until),
-            (None, Some(sight)) => next.min(sight.free_at().max(Instant::now() + self.settings.retry_period / 10)),
-            (None, None) => next,
+            (None, Some(sight)) if is_known => {
+                next.min(sight.free_at().max(Instant::now() + self.settings.retry_period / 10))
+            }
+            (None, _) => next,
+        }
+    }
+
+    /// Tells of a look that came to nothing, when it begins, when it lasts and when it is over.
+    fn note<T>(&mut self, looked: &Result<kube::Result<T>, Elapsed>) {
+        let lease = &*self.settings.name;
+        let Ok(looked) = looked else { return self.connection.failed("no answer about the leader lease") };
+        if !self.connection.note(looked) {
+            return;
+        }
+        let (now, error) = (Instant::now(), looked.as_ref().err());
+        let news = match error {
+            Some(_) => self.refusal.failed(now),
+            None => self.refusal.worked(now),
+        };
+        let error = error.map(words).unwrap_or_default();
+        match news {
+            Some(News::Begun) => warn!(error, lease, "the leader lease could not be had or kept; it is tried again"),
+            Some(News::Lasting(time)) => warn!(error, lease, ?time, "the leader lease still cannot be had or kept"),
+            Some(News::Over(time)) => info!(lease, ?time, "the leader lease can be had again"),
+            None => {}
         }
     }
 

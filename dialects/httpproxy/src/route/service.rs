@@ -245,6 +245,7 @@ fn validation(
     let ca = secret_id(namespace, &policy.ca_secret);
     resolve::trusted(work.view, namespace, &ca).map_err(|found| match found.code {
         Code::DelegationMissing => No::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
+        Code::SecretPending => No::new(Code::SecretPending, field.field("caSecret"), found.why),
         _ => no("caSecret", found.why.into()),
     })?;
     Ok(Some(Validation { ca, names: names.into_iter().map(Into::into).collect() }))

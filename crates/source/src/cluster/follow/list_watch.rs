@@ -33,7 +33,11 @@ impl Follower {
             }
             next = Some(page.metadata.r#continue);
         };
-        self.well().await?;
+        self.reached().await?;
+        self.api.link.connection.heard(self.target.kind);
+        if !self.failed_in_stream {
+            self.well().await?;
+        }
         // Noted first: what the list holds must be known before what it does not hold is looked for.
         let told = notes.len();
         self.note(notes);
@@ -43,8 +47,9 @@ impl Follower {
         debug!(target = %self.target, objects = self.known.len(), told, took = ?begun.elapsed(), "listed");
         self.presence = Presence::There;
         self.is_paged = true;
-        self.failed_watches = 0;
-        self.patience.reset();
+        if self.failed_watches == 0 {
+            self.patience.reset();
+        }
         self.tell(update).await?;
         self.feeder.synced();
         Ok(version)
@@ -70,7 +75,8 @@ impl Follower {
     }
 }
 
-/// A watch that ended sooner, with nothing in it, was no watch.
+/// A watch that ended sooner, with nothing in it, was no watch; and one that failed sooner, after others that failed, proves
+/// nothing, whatever it brought.
 const WORTH_IT: Duration = Duration::from_secs(5);
 
 impl Follower {
@@ -79,12 +85,23 @@ impl Follower {
         let begun = Instant::now();
         let mut is_silent = true;
         let mut lines = self.api.watch(&self.target, version).await?;
-        self.well().await?;
-        self.failed_watches = 0;
+        self.reached().await?;
+        if !self.failed_in_stream {
+            self.well().await?;
+        }
+        let mut is_proven = self.failed_watches == 0;
         trace!(target = %self.target, version, "watching");
         loop {
             let next = tokio::select! {
                 next = timeout(self.api.timing.silence, lines.next()) => next,
+                () = tokio::time::sleep_until((begun + WORTH_IT).into()), if !is_proven => {
+                    is_proven = true;
+                    self.failed_watches = 0;
+                    self.failed_in_stream = false;
+                    self.patience.reset();
+                    self.well().await?;
+                    continue;
+                }
                 () = self.feeder.closed() => return Err(Stop::Closed),
             };
             let Ok(next) = next else {
@@ -97,7 +114,10 @@ impl Follower {
                 return if is_worth_it { Ok(()) } else { Err(Failure::Ended.into()) };
             };
             is_silent = false;
-            self.patience.reset();
+            self.api.link.connection.heard(self.target.kind);
+            if is_proven {
+                self.patience.reset();
+            }
             let mut update = Update::default();
             let mut ended = Ok(());
             for line in lines {
@@ -107,6 +127,7 @@ impl Follower {
                 }
             }
             self.tell(update).await?;
+            self.failed_in_stream |= matches!(&ended, Err(failure) if !matches!(failure, Failure::Expired(_)));
             ended?;
         }
     }

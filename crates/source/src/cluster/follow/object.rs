@@ -74,7 +74,7 @@ impl Follower {
         }
         match self.target.content {
             Content::Whole => update.changes.push(Change { key, object: None, origin: Origin::Cluster }),
-            Content::Names => self.wants.touch(&key),
+            Content::Names => self.wants.refresh(&key),
         }
     }
 
@@ -82,7 +82,7 @@ impl Follower {
     pub(super) fn note(&mut self, notes: Vec<Note>) {
         for Note { names, version, is_faulty } in notes {
             if self.target.content == Content::Names {
-                self.wants.touch(&key(self.target.kind, &names));
+                self.wants.refresh(&key(self.target.kind, &names));
             }
             self.known.note(names, version, is_faulty);
         }

@@ -1,0 +1,214 @@
+//! The loop with a source that is played by the test: what it asks for, and what it publishes while there is no answer.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use source::fetch::{Request, Requests};
+use source::{Change, Feeder, Origin, Update, feed};
+use testbed::cases::object;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a batch brought, as far as these tests care.
+struct Heard {
+    published: bool,
+    is_complete: bool,
+    verdicts: BTreeMap<String, usize>,
+    objects: BTreeSet<String>,
+}
+
+struct Bed {
+    objects: Feeder,
+    answers: Feeder,
+    requests: Requests<ObjectKey>,
+    heard: mpsc::UnboundedReceiver<Heard>,
+    task: JoinHandle<Result<(), Divergence>>,
+}
+
+impl Bed {
+    fn start() -> Bed {
+        let (wants, requests) = source::fetch::wants();
+        let ((objects, fed), (answers, answered)) = (feed(1 << 16), feed(1 << 16));
+        let settings = pipeline::Settings { fetched_secrets: true, ..pipeline::Settings::default() };
+        let server = Server::new(xds::Config::default());
+        let replicas = Replicas::new(server.clone(), None);
+        let control = Control::new(Pipeline::new(&settings), server, Fleet::Shared, replicas)
+            .fetching(Secrets::new(wants, answered))
+            .telling(|kind| matches!(kind, Kind::HttpProxy(_)))
+            .checking(true);
+        let (tell, heard) = mpsc::unbounded_channel();
+        let task = tokio::spawn(control.run(fed, move |news| {
+            let verdicts = news.verdicts.iter().filter_map(|(object, list)| {
+                let errors = list.as_ref()?.iter().filter(|verdict| verdict.code.severity() == model::Severity::Error);
+                Some((object.to_string(), errors.count()))
+            });
+            let objects = news.objects.iter().map(|(key, _)| key.name.to_string()).collect();
+            let (published, is_complete) = (news.published, news.is_complete);
+            let _ = tell.send(Heard { published, is_complete, verdicts: verdicts.collect(), objects });
+        }));
+        Bed { objects, answers, requests, heard, task }
+    }
+
+    /// A loop that has published its first build.
+    async fn complete() -> Bed {
+        let mut bed = Bed::start();
+        bed.put([endpoints("b", 1), service("b")]).await;
+        bed.objects.synced();
+        bed.until(|heard| heard.is_complete).await;
+        bed
+    }
+
+    async fn put(&self, objects: impl IntoIterator<Item = Object>) {
+        let changes = objects.into_iter().map(|object| (object.key(), Some(object)));
+        self.objects.send(update(changes)).await.unwrap();
+    }
+
+    /// Answers that there is no such Secret.
+    async fn absent(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        self.answers.send(update(keys.into_iter().map(|key| (key, None)))).await.unwrap();
+    }
+
+    async fn asked(&mut self) -> Request<ObjectKey> {
+        tokio::time::timeout(PATIENCE, self.requests.recv()).await.expect("a question").unwrap()
+    }
+
+    async fn until(&mut self, wish: impl Fn(&Heard) -> bool) -> Heard {
+        let look = async {
+            loop {
+                match self.heard.recv().await {
+                    Some(heard) if wish(&heard) => return heard,
+                    Some(_) => {}
+                    None => panic!("the loop ended: {:?}", (&mut self.task).await),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, look).await.expect("it is published")
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn update(changes: impl Iterator<Item = (ObjectKey, Option<Object>)>) -> Update {
+    let changes = changes.map(|(key, object)| Change { key, object, origin: Origin::Cluster });
+    Update { changes: changes.collect(), ..Update::default() }
+}
+
+fn service(namespace: &str) -> Object {
+    let metadata = json!({ "namespace": namespace, "name": "web" });
+    object(
+        &json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": { "ports": [{ "port": 80 }] } }),
+    )
+}
+
+fn endpoints(namespace: &str, last: u8) -> Object {
+    let labels = json!({ "kubernetes.io/service-name": "web" });
+    object(&json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": { "namespace": namespace, "name": "web", "labels": labels }, "addressType": "IPv4",
+        "ports": [{ "port": 80, "name": "" }], "endpoints": [{ "addresses": [format!("192.0.2.{last}")] }],
+    }))
+}
+
+fn proxy(namespace: &str, name: &str, tls: Option<&str>, routes: &[Value]) -> Object {
+    let mut host = json!({ "fqdn": format!("{name}.example.com") });
+    if let Some(secret) = tls {
+        host["tls"] = json!({ "secretName": secret });
+    }
+    let metadata = json!({ "namespace": namespace, "name": name });
+    let spec = json!({ "virtualhost": host, "routes": routes });
+    object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": metadata, "spec": spec }))
+}
+
+fn route(path: &str) -> Value {
+    json!({ "conditions": [{ "prefix": path }], "services": [{ "name": "web", "port": 80 }] })
+}
+
+fn trusting(path: &str, ca: &str) -> Value {
+    let validation = json!({ "caSecret": ca, "subjectName": "web" });
+    let service = json!({ "name": "web", "port": 80, "protocol": "tls", "validation": validation });
+    json!({ "conditions": [{ "prefix": path }], "services": [service] })
+}
+
+fn secret(name: &str) -> ObjectKey {
+    ObjectKey::new(Kind::Secret, "a", name)
+}
+
+#[tokio::test]
+async fn nobody_waits_for_three_thousand_secrets_that_are_never_answered() {
+    let mut bed = Bed::complete().await;
+    bed.put([proxy("b", "mine", None, &[route("/")])]).await;
+    bed.until(|heard| heard.published).await;
+    let routes: Vec<_> = (0..3000).map(|n| trusting(&format!("/{n}"), &format!("ca-{n}"))).collect();
+    bed.put([service("a"), proxy("a", "hostile", None, &routes)]).await;
+    let mut asked = Vec::new();
+    while asked.len() < 3000 {
+        let Request::Want(key) = bed.asked().await else { panic!("only wants are expected") };
+        asked.push(key);
+    }
+    // An endpoint and a route of somebody else.
+    bed.put([endpoints("b", 2)]).await;
+    bed.until(|heard| heard.published).await;
+    bed.put([proxy("b", "new", None, &[route("/edited")])]).await;
+    let heard = bed.until(|heard| heard.published).await;
+    assert!(heard.verdicts.keys().any(|object| object.ends_with("b/new")), "{:?}", heard.verdicts);
+    assert!(!heard.verdicts.keys().any(|object| object.ends_with("a/hostile")), "{:?}", heard.verdicts);
+    // It is gone, and so are its questions.
+    bed.objects.send(update([(proxy("a", "hostile", None, &[]).key(), None)].into_iter())).await.unwrap();
+    for _ in 0..3000 {
+        assert!(matches!(bed.asked().await, Request::Forget(_)));
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_told_of_when_its_secrets_are_known() {
+    let mut bed = Bed::complete().await;
+    bed.put([service("a"), proxy("a", "host", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.published).await;
+    assert!(heard.objects.contains("host"));
+    bed.put([proxy("a", "host", Some("cert"), &[route("/")])]).await;
+    assert_eq!(bed.asked().await, Request::Want(secret("cert")));
+    bed.put([proxy("b", "other", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.published).await;
+    assert_eq!(heard.objects, ["other".to_owned()].into(), "what is said of the host is about what it was");
+    bed.absent([secret("cert")]).await;
+    let heard = bed.until(|heard| heard.published).await;
+    assert_eq!(heard.objects, ["host".to_owned()].into());
+    assert!(heard.verdicts.iter().any(|(object, errors)| object.ends_with("a/host") && *errors == 1));
+}
+
+#[tokio::test]
+async fn the_first_build_waits_for_answers_but_not_for_ever_new_names() {
+    let mut bed = Bed::start();
+    bed.put([service("a"), endpoints("a", 1), proxy("a", "first", Some("s-0"), &[route("/")])]).await;
+    bed.objects.synced();
+    assert_eq!(bed.asked().await, Request::Want(secret("s-0")));
+    let mut name = "first".to_owned();
+    for round in 0..secrets::ROUNDS - 1 {
+        // While it waits somebody names another.
+        let next = round + 1;
+        bed.put([proxy("a", &format!("more-{next}"), Some(&format!("s-{next}")), &[route("/")])]).await;
+        assert_eq!(bed.asked().await, Request::Want(secret(&format!("s-{next}"))));
+        bed.absent([secret(&format!("s-{round}"))]).await;
+        let heard = bed.until(|heard| heard.is_complete || heard.objects.contains(&name)).await;
+        assert_eq!((heard.published, heard.is_complete), (false, false), "it is published in round {round}");
+        name = format!("more-{next}");
+    }
+    bed.put([proxy("a", "last", Some("never"), &[route("/")])]).await;
+    assert_eq!(bed.asked().await, Request::Want(secret("never")));
+    bed.absent([secret(&format!("s-{}", secrets::ROUNDS - 1))]).await;
+    let heard = bed.until(|heard| heard.is_complete).await;
+    assert!(heard.published);
+    assert!(heard.verdicts.keys().any(|object| object.ends_with("a/first")));
+    assert!(!heard.verdicts.keys().any(|object| object.ends_with("a/last")), "it is pending like any other");
+}
