@@ -36,9 +36,13 @@ pub trait Contender {
     fn bootstrap(&self, place: &Place, admin: &Path, file: &Path) -> Result<Command>;
 }
 
-/// Where a controller reads and where it and its Envoy listen.
+/// Where a controller reads, where it and its Envoy listen, and who it is among others.
 #[derive(Clone, Debug)]
 pub struct Place {
+    /// Its name among replicas, which share a lease; without one it is alone and needs none.
+    pub replica: Option<String>,
+    /// How its xDS server proves itself and whom it lets in; anybody without.
+    pub tls: Option<TlsFiles>,
     /// How to reach the API server.
     pub kubeconfig: PathBuf,
     /// Its xDS server; health and metrics are on other ports of this address.
@@ -49,12 +53,24 @@ pub struct Place {
     pub https: SocketAddr,
 }
 
+/// The files of an xDS server that speaks TLS.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The CA of its clients.
+    pub ca: PathBuf,
+    /// Its certificate.
+    pub certificate: PathBuf,
+    /// The key of that.
+    pub key: PathBuf,
+}
+
 impl Place {
     /// Addresses that nobody else has.
     pub fn new(kubeconfig: PathBuf) -> Result<Place> {
         let net = Net::here()?;
         let envoy = net.address();
-        Ok(Place { kubeconfig, xds: net.socket(8001), http: (envoy, 80).into(), https: (envoy, 443).into() })
+        let (xds, http, https) = (net.socket(8001), (envoy, 80).into(), (envoy, 443).into());
+        Ok(Place { replica: None, tls: None, kubeconfig, xds, http, https })
     }
 }
 
@@ -115,14 +131,23 @@ impl<'a> Running<'a> {
     }
 }
 
-/// The flags of `serve`, which all contenders have from Contour. Nothing is encrypted between controller and Envoy, and
-/// there is one replica, so no lease.
+/// The flags of `serve`, which all contenders have from Contour. Unless the place says otherwise nothing is encrypted between
+/// controller and Envoy, and there is one replica, so no lease.
 fn serve_flags(command: Command, place: &Place) -> Command {
     let own = place.xds.ip().to_string();
+    let command = match &place.tls {
+        Some(files) => command
+            .flag("contour-cafile", &files.ca)
+            .flag("contour-cert-file", &files.certificate)
+            .flag("contour-key-file", &files.key),
+        None => command.arg("--insecure"),
+    };
+    let command = match &place.replica {
+        Some(name) => command.env("POD_NAME", name).flag("leader-election-resource-namespace", "default"),
+        None => command.arg("--disable-leader-election"),
+    };
     command
         .flag("kubeconfig", &place.kubeconfig)
-        .arg("--insecure")
-        .arg("--disable-leader-election")
         .flag("xds-address", &own)
         .flag("xds-port", place.xds.port().to_string())
         .flag("http-address", &own)

@@ -7,6 +7,7 @@
 mod contender;
 mod fill;
 mod follower;
+mod hostile;
 mod machine;
 mod measure;
 mod progress;
@@ -18,12 +19,14 @@ mod world;
 mod writer;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use testbed::Backend;
 
 use contender::{Contender, Contour, Sesame};
+use hostile::Attack;
 use measure::Options;
 use report::Report;
 use world::{FIRST, SECOND, Wording, World};
@@ -70,6 +73,24 @@ struct Args {
     /// At which number of hosts they do
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     clients_at: usize,
+    /// Attack instead: one tenant's attacks, and what they do to the changes of others
+    #[arg(long, conflicts_with_all = ["sizes", "certificates", "proxies", "peers"])]
+    hostile: bool,
+    /// Which attacks; all of them if not given
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_enum, requires = "hostile")]
+    attacks: Vec<Attack>,
+    /// How many hosts the others have during an attack
+    #[arg(long, value_name = "NUMBER", default_value = "1000")]
+    others: usize,
+    /// How much of each attack: 1 is what the table says
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    scale: f64,
+    /// How many seconds an attack lasts once it is in place
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    window: u64,
+    /// With how many hosts two replicas are measured after the attacks; 0 leaves that out
+    #[arg(long, value_name = "NUMBER", default_value = "50000")]
+    replicas_at: usize,
     /// Measure on a busy machine, too, and say so
     #[arg(long)]
     force: bool,
@@ -95,9 +116,10 @@ async fn main() -> Result<()> {
     let file = report.write(&args.out)?;
     print!("{}", report.tables(args.markdown));
     eprintln!("bench: figures are in {}", file.display());
-    match report.runs.iter().filter(|run| run.failed.is_some()).count() {
+    let failed = report.runs.iter().filter_map(|run| run.failed.as_ref());
+    match failed.chain(report.hostile.iter().filter_map(|outcome| outcome.failed.as_ref())).count() {
         0 => Ok(()),
-        failed => bail!("{failed} of {} runs stopped before their end", report.runs.len()),
+        failed => bail!("{failed} of {} runs stopped before their end", report.runs.len() + report.hostile.len()),
     }
 }
 
@@ -105,6 +127,48 @@ async fn measure_all(args: &Args) -> Result<Report> {
     let Some(program) = args.sesame.clone() else { bail!("--sesame is missing") };
     let machine = machine::until_quiet(args.force).await?;
     eprintln!("bench: {machine}");
+    let mut report = Report {
+        at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        arguments: std::env::args().skip(1).collect(),
+        machine,
+        runs: Vec::new(),
+        hostile: Vec::new(),
+        fleet: None,
+    };
+    // For the whole run, at the addresses that every EndpointSlice has.
+    let mut backends = Vec::new();
+    for backend in [FIRST, SECOND] {
+        backends.push(Backend::named(backend.name).address(backend.ip).start().await?);
+    }
+    match args.hostile {
+        true => attack_all(args, program, &mut report).await?,
+        false => run_all(args, program, &mut report).await?,
+    }
+    Ok(report)
+}
+
+async fn attack_all(args: &Args, sesame: PathBuf, report: &mut Report) -> Result<()> {
+    let options = hostile::Options {
+        sesame,
+        serve: args.serve.clone(),
+        hosts: args.others,
+        scale: args.scale,
+        samples: args.samples,
+        window: Duration::from_secs(args.window),
+        replicas_at: args.replicas_at,
+    };
+    let attacks = if args.attacks.is_empty() { Attack::value_variants() } else { &args.attacks };
+    let told = |outcome| {
+        report.hostile.push(outcome);
+        // What is there is kept, whatever becomes of the rows that follow.
+        report.write(&args.out).map(drop)
+    };
+    hostile::measure(attacks, &options, told).await?;
+    report.fleet = hostile::fleet(&options).await?;
+    Ok(())
+}
+
+async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<()> {
     let sesame = Sesame { program, arguments: args.serve.clone() };
     let mut contenders: Vec<&dyn Contender> = vec![&sesame];
     let contour = Contour { as_shipped: args.as_shipped };
@@ -118,11 +182,6 @@ async fn measure_all(args: &Args) -> Result<Report> {
         clients_at: args.clients_at,
         starts: args.starts.max(1),
     };
-    // For the whole run, at the addresses that every EndpointSlice has.
-    let mut backends = Vec::new();
-    for backend in [FIRST, SECOND] {
-        backends.push(Backend::named(backend.name).address(backend.ip).start().await?);
-    }
     let wordings: [(&[usize], Wording); 3] = [
         (&args.sizes, Wording::Ingresses),
         (&args.certificates, Wording::Certificates),
@@ -132,12 +191,6 @@ async fn measure_all(args: &Args) -> Result<Report> {
     let wordings = if said { wordings.to_vec() } else { vec![(&SIZES[..], Wording::Ingresses)] };
     let worlds =
         wordings.into_iter().flat_map(|(sizes, wording)| sizes.iter().map(move |&size| World { size, wording }));
-    let mut report = Report {
-        at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        arguments: std::env::args().skip(1).collect(),
-        machine,
-        runs: Vec::new(),
-    };
     for world in worlds {
         for contender in &contenders {
             let api = fill::filled(world).await?;
@@ -146,5 +199,5 @@ async fn measure_all(args: &Args) -> Result<Report> {
             report.write(&args.out)?;
         }
     }
-    Ok(report)
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! In: figures as the steps find them. Out: a [`Report`] that is written to a file and can be read again, so that tables
 //! can be made of an earlier run.
 
+mod hostile;
 mod table;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::hostile::{Fleet, Outcome};
 use crate::machine::Machine;
 use crate::usage::Usage;
 use crate::world::{Wording, World};
@@ -27,6 +29,12 @@ pub struct Report {
     pub machine: Machine,
     /// Every contender in every world.
     pub runs: Vec<Run>,
+    /// Every attack.
+    #[serde(default)]
+    pub hostile: Vec<Outcome>,
+    /// Two replicas with many hosts.
+    #[serde(default)]
+    pub fleet: Option<Fleet>,
 }
 
 /// One contender in one world.

@@ -35,6 +35,12 @@ impl Usage {
     }
 }
 
+/// Forgets the most memory that a process ever had: from here on it is counted anew.
+pub fn reset_peak(pid: u32) -> Result<()> {
+    // What the kernel calls resetting the "high water mark", see proc_pid_clear_refs(5).
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("process {pid} is gone"))
+}
+
 /// The CPU time of a process since its start, with that of threads that have ended.
 pub fn cpu(pid: u32) -> Result<Duration> {
     let stat = read(pid, "stat")?;

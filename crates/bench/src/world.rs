@@ -89,7 +89,8 @@ pub fn host(n: usize) -> String {
     format!("{}.example.com", name(n))
 }
 
-fn name(n: usize) -> String {
+/// The name of the objects of host number `n`.
+pub fn name(n: usize) -> String {
     format!("h{n:05}")
 }
 

@@ -29,6 +29,11 @@ impl Writer {
         self.send(request.body(body.to_string().into_bytes())?).await
     }
 
+    /// All objects of a folder of the API.
+    pub async fn list(&self, folder: &str) -> Result<Value> {
+        Ok(self.0.request(Request::get(folder).body(Vec::new())?).await?)
+    }
+
     async fn send(&self, request: Request<Vec<u8>>) -> Result<()> {
         let place = format!("{} {}", request.method(), request.uri());
         self.0.request_text(request).await.map(drop).with_context(|| format!("the API server refused {place}"))

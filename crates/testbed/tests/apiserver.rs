@@ -11,6 +11,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 use testbed::ApiServer;
+use testbed::apiserver::{Fate, Front};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -117,6 +118,49 @@ async fn the_gateway_api_can_be_installed() {
     api.install([parts::folder("gateway-api-crds").unwrap().join("experimental")]).await.unwrap();
     println!("Gateway API installed in {:?}", began.elapsed());
     api.apply("{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: example.com/c}}").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_proxy_in_front_lets_hang_and_refuses_what_it_is_told_to() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("front").await.unwrap();
+    let rule = |_: &http::Method, path: &str| match path.rsplit('/').next() {
+        Some("hung") => Fate::Hang,
+        Some("busy") => Fate::Refuse(429),
+        _ => Fate::Pass,
+    };
+    let front = Front::start(api, rule).await.unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(front.kubeconfig()).unwrap();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+    config.default_retry = false;
+    let maps = Api::<ConfigMap>::namespaced(kube::Client::try_from(config).unwrap(), &namespace);
+
+    // What passes is answered by the API server, as it comes.
+    let made = await_condition(maps.clone(), "good", |map: Option<&ConfigMap>| map.is_some());
+    let make = async { maps.create(&PostParams::default(), &config_map("good")).await };
+    let (made, _) = tokio::join!(testbed::within("the watch", LIMIT, made), make);
+    made.unwrap().unwrap();
+    assert_eq!(front.faults(), 0);
+    match maps.get("busy").await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 429),
+        other => panic!("{other:?}"),
+    }
+    assert!(tokio::time::timeout(Duration::from_millis(200), maps.get("hung")).await.is_err());
+    assert_eq!(front.faults(), 2);
+}
+
+#[tokio::test]
+async fn what_it_is_asked_is_recorded() {
+    let api = ApiServer::config().audit().start().await.unwrap();
+    let maps = Api::<ConfigMap>::namespaced(api.client_as("bob", &[]).unwrap(), "default");
+    assert!(maps.get("secret-plan").await.is_err());
+    let asked = async || {
+        let of_bob = api.audit().unwrap().into_iter().find(|entry| entry.user == "bob");
+        of_bob.ok_or("nothing of bob's")
+    };
+    let asked = testbed::eventually("the entry", LIMIT, asked).await.unwrap();
+    assert_eq!((&*asked.verb, &*asked.resource, &*asked.name), ("get", "configmaps", "secret-plan"));
+    assert!(!asked.allowed);
 }
 
 #[tokio::test]

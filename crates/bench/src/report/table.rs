@@ -1,6 +1,6 @@
 //! A report as tables: for each world one of all rows, contenders side by side, and one of what they used.
 
-use super::{Report, Run};
+use super::{Report, Run, hostile};
 use crate::row::ROWS;
 use crate::world::World;
 
@@ -23,10 +23,11 @@ pub fn tables(report: &Report, markdown: bool) -> String {
             }
         }
     }
+    text.push_str(&hostile::tables(&report.hostile, report.fleet.as_ref(), markdown));
     text
 }
 
-fn title(text: &str, markdown: bool) -> String {
+pub(super) fn title(text: &str, markdown: bool) -> String {
     if markdown { format!("\n### {text}\n\n") } else { format!("\n{text}\n") }
 }
 
@@ -55,7 +56,7 @@ fn figures(runs: &[&Run]) -> Vec<Vec<String>> {
     lines
 }
 
-fn ratio(value: Option<&f64>, first: Option<&f64>) -> String {
+pub(super) fn ratio(value: Option<&f64>, first: Option<&f64>) -> String {
     match (value, first) {
         (Some(value), Some(first)) if *first > 0.0 => match value / first {
             ratio if ratio >= 10.0 => format!("{ratio:.0}×"),
@@ -84,7 +85,7 @@ fn usage(runs: &[&Run]) -> Vec<Vec<String>> {
 }
 
 /// Lines of cells, the first line being the head: as Markdown, or with columns that stand under each other.
-fn render(lines: &[Vec<String>], markdown: bool) -> String {
+pub(super) fn render(lines: &[Vec<String>], markdown: bool) -> String {
     if markdown {
         return markdown_of(lines);
     }

@@ -1,0 +1,132 @@
+//! The attacks: what each is called, and what it needs of its bed. What each does stands in the file of what it attacks.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use testbed::XdsClient;
+use testbed::apiserver::Fate;
+
+use super::ground::Ground;
+use super::{Options, clients, endpoints, objects, secrets, status};
+use crate::contender::Sesame;
+use crate::world::Wording;
+
+/// What one tenant, or somebody in its pods, does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attack {
+    /// Names of Secrets that the API server refuses, or does not have
+    UnfetchableNames,
+    /// Secrets whose GET hangs or is answered 429
+    HungGet,
+    /// A root whose includes and routes multiply
+    LargeRoot,
+    /// An Ingress as wide as the API server stores it
+    WideIngress,
+    /// Objects that xDS clients never acknowledge
+    SilentClients,
+    /// A root whose routes have more bytes than can be sent
+    OverLimit,
+    /// TLS handshakes for server names that nobody has
+    UnknownNames,
+    /// Connections to the xDS port that say nothing
+    Unauthenticated,
+    /// A Service whose endpoints come and go
+    FlappingEndpoints,
+    /// A Secret that is rewritten all the time
+    RewrittenSecret,
+    /// Status writes that conflict
+    StatusConflicts,
+}
+
+/// What a proxy in front of the API server does to requests.
+pub type Rule = Box<dyn Fn(&http::Method, &str) -> Fate + Send + Sync>;
+
+impl Attack {
+    /// Its name in tables.
+    pub fn label(self) -> &'static str {
+        match self {
+            Attack::UnfetchableNames => "10,000 names of Secrets that cannot be fetched",
+            Attack::HungGet => "a GET that hangs, or is answered 429",
+            Attack::LargeRoot => "a root with 700 includes of 700 routes, edited",
+            Attack::WideIngress => "an Ingress with 1,000 hosts, as many paths as fit, edited",
+            Attack::SilentClients => "10,000 HTTPProxies, 50 clients that acknowledge nothing",
+            Attack::OverLimit => "a root whose routes have more than 1 GiB",
+            Attack::UnknownNames => "1,000 unknown server names a second",
+            Attack::Unauthenticated => "10,000 unauthenticated xDS connections",
+            Attack::FlappingEndpoints => "a Service with 5,000 endpoints that flap",
+            Attack::RewrittenSecret => "a Secret rewritten 100 times a second",
+            Attack::StatusConflicts => "2,000 status conflicts",
+        }
+    }
+
+    /// The controller that is attacked.
+    pub fn sesame(self, options: &Options) -> Sesame {
+        let mut arguments = options.serve.clone();
+        if self == Attack::UnknownNames {
+            arguments.push("--certificates=on-demand".to_owned());
+        }
+        Sesame { program: options.sesame.clone(), arguments }
+    }
+
+    /// What the others have.
+    pub fn wording(self) -> Wording {
+        match self {
+            Attack::UnknownNames => Wording::Certificates,
+            _ => Wording::Ingresses,
+        }
+    }
+
+    /// Whether the others are asked through an Envoy, too: not where the attack is one on the Envoy's own size.
+    pub fn has_envoy(self) -> bool {
+        !matches!(
+            self,
+            Attack::LargeRoot
+                | Attack::WideIngress
+                | Attack::OverLimit
+                | Attack::SilentClients
+                | Attack::Unauthenticated
+        )
+    }
+
+    /// Whether xDS is encrypted, so that clients have to prove who they are.
+    pub fn has_tls(self) -> bool {
+        self == Attack::Unauthenticated
+    }
+
+    /// The faults of the API server.
+    pub fn faults(self, options: &Options) -> Option<Rule> {
+        match self {
+            Attack::HungGet => Some(secrets::faults()),
+            Attack::StatusConflicts => Some(status::faults(options)),
+            _ => None,
+        }
+    }
+
+    /// What is there before the others' changes are measured again; the clients stay until the row ends.
+    pub async fn prepare(self, ground: &Ground) -> Result<Vec<XdsClient>> {
+        match self {
+            Attack::SilentClients => return clients::silent(ground).await,
+            Attack::HungGet => secrets::prepare(ground).await?,
+            _ => {}
+        }
+        Ok(Vec::new())
+    }
+
+    /// Attacks until the row ends.
+    pub async fn strike(self, ground: &Ground) -> Result<()> {
+        match self {
+            Attack::UnfetchableNames => secrets::unfetchable(ground).await,
+            Attack::HungGet => secrets::hung(ground).await,
+            Attack::LargeRoot => objects::large_root(ground).await,
+            Attack::WideIngress => objects::wide_ingress(ground).await,
+            Attack::SilentClients => clients::wait(ground).await,
+            Attack::OverLimit => objects::over_limit(ground).await,
+            Attack::UnknownNames => clients::unknown_names(ground).await,
+            Attack::Unauthenticated => clients::unauthenticated(ground).await,
+            Attack::FlappingEndpoints => endpoints::flapping(ground).await,
+            Attack::RewrittenSecret => secrets::rewritten(ground).await,
+            Attack::StatusConflicts => status::conflicts(ground).await,
+        }
+    }
+}
