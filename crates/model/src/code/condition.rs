@@ -44,7 +44,7 @@ conditions! {
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
-        | CertificateExpired | CertificateNoName => TLSError SecretNotValid;
+        | CertificateExpired | CertificateNoName | CertificateNotServed => TLSError SecretNotValid;
     DelegationMissing => TLSError DelegationNotPermitted;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
