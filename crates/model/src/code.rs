@@ -121,13 +121,14 @@ codes! {
     3104 CertificateNotPem Error "the certificate cannot be read" "tls.crt must hold PEM blocks CERTIFICATE, the leaf first";
     3105 PrivateKeyNotPem Error "the private key cannot be read" "tls.key must hold one PEM private key: PKCS#8, PKCS#1 or SEC 1";
     3106 KeyMismatch Error "the private key does not belong to the certificate" "put the key and the certificate of one request together";
-    3107 KeyTooWeak Error "the key is not of a kind and strength that Envoy serves" "use RSA with 2048 bits or more, or ECDSA P-256 or P-384";
+    3107 KeyTooWeak Error "the key is not of a kind and strength that Envoy serves" "use RSA with 2048 bits or more, or ECDSA P-256, P-384 or P-521";
     3108 CertificateExpired Warning "the certificate is not valid now" "renew it; clients refuse it";
     3109 CaNotValid Error "the CA bundle holds no certificate that can be used" "ca.crt must hold PEM blocks CERTIFICATE";
     3110 CertificateNoName Error "the certificate names nobody" "the leaf must have a common name or a subject alternative name";
     3111 CertificateOtherHost Warning "the certificate is not for the host" "use one with the host among its DNS names; clients refuse it";
     3112 SecretNotReadable Error "the API server does not hand out the Secret" "give Sesame's service account the right to get it, or see why the API server refuses; it is tried again";
     3113 SecretPending Error "the Secret has not been read yet" "nothing to do: what the object asked for before stays in force until it is";
+    3115 CertificateNotServed Error "Envoy does not serve a certificate of this kind" "request one without must-staple, and with digitalSignature among its key usages";
     3201 DelegationMissing Error "the Secret of another namespace is not delegated to this one" "its owner adds a TLSCertificateDelegation that names the Secret and this namespace";
 
     4001 IngressHost Error "the host is not a name that can be matched" "write a lower-case DNS name, or one with `*.` in front; no port, no address";

@@ -1,10 +1,12 @@
 //! CA bundles: whom to trust.
 
-use crate::{No, certificate::pem};
+use crate::{
+    No,
+    certificate::{pem, x509},
+};
 use kinds::Secret;
 use model::Code;
 use std::sync::Arc;
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The entry of a Secret or ConfigMap that holds a bundle.
 pub const ENTRY: &str = "ca.crt";
@@ -17,7 +19,7 @@ pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, No> {
         return Err(no(format!("{ENTRY} holds no certificate")));
     }
     for (index, certificate) in certificates.iter().enumerate() {
-        if X509Certificate::from_der(certificate).is_err() {
+        if x509::read(certificate).is_none() {
             return Err(no(format!("certificate {} in {ENTRY} cannot be read", index + 1)));
         }
     }

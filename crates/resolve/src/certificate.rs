@@ -1,12 +1,12 @@
 //! A certificate and its key, from a Secret: checked as Envoy will check them, so that Envoy has nothing left to refuse.
 
 pub(crate) mod pem;
+pub(crate) mod x509;
 
 use crate::No;
 use kinds::{Secret, secret};
 use model::{Code, Host, SecretId, tls::KeyPair};
-use rustls::{crypto::aws_lc_rs::sign::any_supported_type, sign::CertifiedKey};
-use rustls_pki_types::CertificateDer;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use std::fmt;
 use x509_parser::{
     prelude::{FromDer, GeneralName, X509Certificate},
@@ -127,21 +127,20 @@ pub fn read(secret: &Secret) -> Result<Certificate, No> {
     let chain =
         pem::certificates(entry(CHAIN)?).map_err(|why| no(Code::CertificateNotPem, &format!("{CHAIN} {why}")))?;
     let key = pem::private_key(entry(KEY)?).map_err(|why| no(Code::PrivateKeyNotPem, &format!("{KEY} {why}")))?;
-    let leaf = chain.first().ok_or_else(|| no(Code::CertificateNotPem, "tls.crt holds no certificate"))?;
+    let mut usages = Vec::with_capacity(chain.len());
+    for (index, certificate) in chain.iter().enumerate() {
+        let unreadable = || no(Code::CertificateNotPem, &format!("certificate {} in {CHAIN} is not X.509", index + 1));
+        usages.push(x509::read(certificate).ok_or_else(unreadable)?);
+    }
+    let (Some(leaf), Some(usage)) = (chain.first(), usages.first()) else {
+        return Err(no(Code::CertificateNotPem, "tls.crt holds no certificate"));
+    };
     let (_, leaf) = X509Certificate::from_der(leaf)
         .map_err(|_| no(Code::CertificateNotPem, "the first certificate in tls.crt is not X.509"))?;
-    for (index, certificate) in chain.iter().enumerate().skip(1) {
-        if X509Certificate::from_der(certificate).is_err() {
-            return Err(no(Code::CertificateNotPem, &format!("certificate {} in tls.crt is not X.509", index + 1)));
-        }
-    }
-    if !has_name(&leaf) {
-        return Err(no(Code::CertificateNoName, "the leaf has neither a common name nor a subject alternative name"));
-    }
     strength(&leaf).map_err(|why| no(Code::KeyTooWeak, &why))?;
+    serves(usage, &leaf).map_err(|(code, why)| no(code, why))?;
     let signer = any_supported_type(&key).map_err(|_| no(Code::PrivateKeyNotPem, "tls.key cannot sign"))?;
-    let pair = CertifiedKey::new(chain.iter().map(|der| CertificateDer::from(der.to_vec())).collect(), signer);
-    if pair.keys_match().is_err() {
+    if signer.public_key().as_deref() != Some(leaf.public_key().raw) {
         return Err(no(Code::KeyMismatch, "tls.key is not the key of the first certificate in tls.crt"));
     }
     Ok(Certificate {
@@ -171,11 +170,24 @@ fn names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
     common.map(|name| name.to_ascii_lowercase().into()).collect()
 }
 
-fn has_name(leaf: &X509Certificate<'_>) -> bool {
-    let common = leaf.subject().iter_common_name().any(|name| name.as_str().is_ok_and(|name| !name.is_empty()));
-    let alternative =
-        matches!(leaf.subject_alternative_name(), Ok(Some(names)) if !names.value.general_names.is_empty());
-    common || alternative
+/// Whether Envoy shows a certificate that it can read.
+fn serves(usage: &x509::Usage, leaf: &X509Certificate<'_>) -> Result<(), (Code, &'static str)> {
+    if !usage.common_name && !usage.server_name {
+        return Err((
+            Code::CertificateNoName,
+            "the leaf has neither a common name nor a DNS name, address or URI as subject alternative name",
+        ));
+    }
+    if usage.needs_ocsp {
+        return Err((
+            Code::CertificateNotServed,
+            "the leaf requires an OCSP response with each handshake (must-staple), which is not supported",
+        ));
+    }
+    if !usage.signs && matches!(leaf.public_key().parsed(), Ok(PublicKey::EC(_))) {
+        return Err((Code::CertificateNotServed, "the key usage of the leaf does not include digital signatures"));
+    }
+    Ok(())
 }
 
 /// What Envoy's TLS library refuses to serve is refused here, where the Secret can be named.
@@ -196,7 +208,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use rcgen::{CertificateParams, KeyPair as Keys, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, SignatureAlgorithm};
+    use rcgen::{
+        CertificateParams, CustomExtension, KeyPair as Keys, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+        PKCS_ECDSA_P521_SHA512, PKCS_ED25519, SanType, SignatureAlgorithm,
+    };
     use serde_json::json;
 
     fn made(algorithm: &'static SignatureAlgorithm) -> (String, String) {
@@ -247,6 +262,64 @@ mod tests {
         ] {
             assert_eq!(found.map(|_| ()), Err(expected));
         }
+    }
+
+    /// A certificate that is changed before it is signed.
+    fn changed(change: impl FnOnce(&mut CertificateParams)) -> Result<Certificate, Code> {
+        let keys = Keys::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["a.example.com".into()]).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        change(&mut params);
+        secret("Opaque", &params.self_signed(&keys).unwrap().pem(), &keys.serialize_pem())
+    }
+
+    /// All of them found by trying: Envoy 1.40 refuses what is refused here.
+    #[test]
+    fn what_envoy_does_not_serve_is_refused() {
+        assert!(changed(|_| ()).is_ok());
+        assert!(changed(|params| params.key_usages = vec![KeyUsagePurpose::DigitalSignature]).is_ok());
+        let agreement = changed(|params| params.key_usages = vec![KeyUsagePurpose::KeyAgreement]);
+        assert_eq!(agreement, Err(Code::CertificateNotServed));
+        let feature = |number: u8| {
+            let content = vec![0x30, 0x03, 0x02, 0x01, number];
+            move |params: &mut CertificateParams| {
+                let oid = [1, 3, 6, 1, 5, 5, 7, 1, 24];
+                params.custom_extensions = vec![CustomExtension::from_oid_content(&oid, content)];
+            }
+        };
+        assert_eq!(changed(feature(5)), Err(Code::CertificateNotServed));
+        assert!(changed(feature(17)).is_ok());
+        let names = |names: Vec<SanType>| changed(move |params| params.subject_alt_names = names);
+        assert_eq!(names(vec![]), Err(Code::CertificateNoName));
+        assert_eq!(names(vec![SanType::Rfc822Name("a@b.c".try_into().unwrap())]), Err(Code::CertificateNoName));
+        assert!(names(vec![SanType::URI("spiffe://a/b".try_into().unwrap())]).is_ok());
+        assert!(names(vec![SanType::IpAddress([10, 0, 0, 1].into())]).is_ok());
+        let (chain, key) = made(&PKCS_ECDSA_P521_SHA512);
+        assert!(secret("Opaque", &chain, &key).is_ok());
+    }
+
+    /// Each certificate of a chain is read as strictly as the first.
+    #[test]
+    fn a_chain_is_read_to_its_end() {
+        let (chain, key) = made(&PKCS_ECDSA_P256_SHA256);
+        let good = pem::certificates(chain.as_bytes()).unwrap().remove(0);
+        let broken = |change: fn(&mut Vec<u8>)| {
+            let mut der = good.to_vec();
+            change(&mut der);
+            secret("Opaque", &format!("{chain}{}", pem::text("CERTIFICATE", &[der])), &key).map(|_| ())
+        };
+        assert_eq!(broken(|_| ()), Ok(()));
+        assert_eq!(broken(|der| der.push(0)), Err(Code::CertificateNotPem), "something follows");
+        let version = |der: &mut Vec<u8>| {
+            let at = der.windows(5).position(|bytes| bytes == [0xa0, 3, 2, 1, 2]).unwrap();
+            der[at + 4] = 1;
+        };
+        assert_eq!(broken(version), Err(Code::CertificateNotPem), "a version that has no extensions");
+        let month = |der: &mut Vec<u8>| {
+            let at = der.windows(2).position(|bytes| bytes == [0x17, 13]).unwrap();
+            der[at + 4..at + 6].copy_from_slice(b"13");
+        };
+        assert_eq!(broken(month), Err(Code::CertificateNotPem), "the thirteenth month");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 mod ca;
 mod leaf;
+mod mutated;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,7 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, RsaKeySize};
 
 pub use ca::{Ca, Crl};
 pub use leaf::{Leaf, LeafBuilder};
+pub use mutated::Mutations;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

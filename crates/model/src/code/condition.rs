@@ -45,8 +45,8 @@ conditions! {
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
-        | CertificateExpired | CertificateNoName | CertificateOtherHost | SecretPending | SecretNotReadable
-        => TLSError SecretNotValid;
+        | CertificateExpired | CertificateNoName | CertificateOtherHost | CertificateNotServed | SecretPending
+        | SecretNotReadable => TLSError SecretNotValid;
     DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;

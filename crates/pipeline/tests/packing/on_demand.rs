@@ -7,6 +7,8 @@ use pipeline::settings::{Certificates, Packing};
 use pipeline::{Pipeline, Settings};
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use testbed::{Backend, Client, certs::Ca, envoy::Config};
 
@@ -191,6 +193,56 @@ async fn strangers_fill_nothing_and_hosts_outlive_the_controller() {
     assert_eq!(https("n0.wild.com", "n0.wild.com").trust(&ca).get("/").await.unwrap().status, 200);
     let unseen = https("unseen.example.com", "unseen.example.com").timeout(Duration::from_secs(2));
     assert!(unseen.get("/").await.unwrap_err().is_timeout(), "nobody can tell its certificate");
+}
+
+/// Names that nobody has, as fast as Envoy takes them: its stream goes on, an edit arrives, and little is remembered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_of_nobody_neither_end_the_stream_nor_hold_up_an_edit() {
+    const NAMES: usize = 6000;
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("on demand"));
+    let mut world = World::with(&on_demand(Packing::Scoped), Config::new().name("nobody"), []).await;
+    world.put([service("web", backend.ip())]);
+    world.put(host(&ca, "seen", "seen.example.com"));
+    world.publish().await;
+    let mut events = world.proxy.server().events();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let begun = Instant::now();
+    let strangers: Vec<_> = (0..16)
+        .map(|_| {
+            let asked = asked.clone();
+            tokio::spawn(async move {
+                loop {
+                    let number = asked.fetch_add(1, Ordering::Relaxed);
+                    if number >= NAMES {
+                        return;
+                    }
+                    let name = format!("n{number}.nobody.org");
+                    let refused = https(&name, &name).timeout(Duration::from_secs(30)).connect().await;
+                    assert!(refused.is_err_and(|failure| !failure.is_timeout()), "{name} is refused at once");
+                }
+            })
+        })
+        .collect();
+    for number in 0..5 {
+        let (name, fqdn) = (format!("late{number}"), format!("late{number}.example.com"));
+        world.put(host(&ca, &name, &fqdn));
+        let edit = Instant::now();
+        world.publish().await;
+        assert_eq!(https(&fqdn, &fqdn).trust(&ca).get("/").await.unwrap().status, 200);
+        println!("a host that came after {} names was served in {:?}", asked.load(Ordering::Relaxed), edit.elapsed());
+    }
+    for stranger in strangers {
+        stranger.await.unwrap();
+    }
+    println!("{:.0} names a second", NAMES as f64 / begun.elapsed().as_secs_f64());
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, xds::Event::Left(_)), "the stream ended: {event:?}");
+    }
+    let clients = world.proxy.server().book(&xds::Fleet::Shared).unwrap().clients();
+    let held: usize = clients[0].types.iter().filter(|of| of.kind == "sds").map(|of| of.names).sum();
+    assert!(held <= xds::Limits::default().absent + 10, "{held} names are held");
+    assert_eq!(https("seen.example.com", "seen.example.com").trust(&ca).get("/").await.unwrap().status, 200);
 }
 
 /// How many rows a host that comes costs, and what is published.

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::{
-    CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+    CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SanType,
+    SerialNumber,
 };
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -77,6 +78,21 @@ impl LeafBuilder {
     /// Good only to present as a server.
     pub fn server_only(mut self) -> LeafBuilder {
         self.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self
+    }
+
+    /// Only good with an OCSP response in each handshake.
+    pub fn must_staple(mut self) -> LeafBuilder {
+        // The TLS feature `status_request` (RFC 7633).
+        const TLS_FEATURE: [u64; 9] = [1, 3, 6, 1, 5, 5, 7, 1, 24];
+        let feature = CustomExtension::from_oid_content(&TLS_FEATURE, vec![0x30, 0x03, 0x02, 0x01, 0x05]);
+        self.params.custom_extensions.push(feature);
+        self
+    }
+
+    /// Its key may agree on keys, but not sign.
+    pub fn key_agreement_only(mut self) -> LeafBuilder {
+        self.params.key_usages = vec![KeyUsagePurpose::KeyAgreement];
         self
     }
 

@@ -1,0 +1,117 @@
+//! Whatever stands in a Secret, Envoy refuses nothing of what is made of it: mutated certificates, keys and CA bundles.
+
+use super::requests::TURN;
+use super::world::{World, ingress_with, object, service, settings};
+use kinds::{Kind, Object, Vendor};
+use pipeline::Settings;
+use pipeline::settings::{Certificates, Packing};
+use serde_json::json;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use testbed::certs::{Ca, KeyType, Leaf, Mutations};
+use testbed::{Backend, Client, envoy::Config};
+use xds::{Changes, Event, Kind as Type};
+
+const PAIRS: usize = 400;
+const BUNDLES: usize = 200;
+
+fn secret(name: &str, entries: &[(&str, String)]) -> Object {
+    let meta = json!({"namespace": "default", "name": name});
+    let empty = object(Kind::Secret, &json!({"metadata": meta, "type": "Opaque", "data": {}}));
+    let Object::Secret(empty) = empty else { panic!("a Secret") };
+    let entries: Vec<_> = entries.iter().map(|(name, text)| ((*name).into(), text.as_bytes().into())).collect();
+    Object::Secret((*empty).clone().with(entries).into())
+}
+
+/// Not only mutations: what certificates are allowed to be and Envoy does not serve.
+fn odd_leaves(ca: &Ca, host: &str) -> Vec<(String, String)> {
+    let leaf = |leaf: Leaf| (leaf.chain_pem().to_owned(), leaf.key_pem().to_owned());
+    vec![
+        leaf(ca.leaf(host).must_staple().make()),
+        leaf(ca.leaf(host).key_agreement_only().make()),
+        leaf(ca.leaf(host).expired().make()),
+        leaf(ca.leaf(host).key(KeyType::Ed25519).make()),
+        leaf(ca.leaf(host).key(KeyType::Rsa2048).make()),
+        leaf(ca.nameless_leaf("").make()),
+    ]
+}
+
+fn https(host: &str) -> Client {
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 8443));
+    Client::new(at).host(host).https().sni(host).accept_any().timeout(Duration::from_secs(10))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_passes_our_checks_is_never_refused() {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let on_demand = Settings { certificates: Certificates::OnDemand, ..settings(Packing::Scoped) };
+    let mut world = World::with(&on_demand, Config::new().name("mutated"), []).await;
+    world.put([service("web", backend.ip())]);
+    let mut events = world.proxy.server().events();
+    let root = Ca::new("root");
+    let ca = root.intermediate("between");
+    let bases = [KeyType::P256, KeyType::P384, KeyType::Rsa2048].map(|key| ca.leaf("x.example.com").key(key).make());
+    let mut mutations = Mutations::new(13);
+    let mut pairs: Vec<(String, String)> = odd_leaves(&ca, "odd.example.com");
+    for number in pairs.len()..PAIRS {
+        let leaf = &bases[number % bases.len()];
+        let (chain, key) = (leaf.chain_pem().to_owned(), leaf.key_pem().to_owned());
+        pairs.push(match number % 4 {
+            0 => (chain, mutations.pem(&key)),
+            _ => (mutations.pem(&chain), key),
+        });
+    }
+    let mut hosts = Vec::new();
+    for (number, (chain, key)) in pairs.into_iter().enumerate() {
+        let (name, host) = (format!("m{number}"), format!("m{number}.example.com"));
+        world.put([
+            secret(&name, &[("tls.crt", chain), ("tls.key", key)]),
+            ingress_with(&name, &host, "/", "web", &json!({}), &[(&host, &name)]),
+        ]);
+        hosts.push(host);
+    }
+    // Each CA bundle belongs to a cluster, which asks for it.
+    for number in 0..BUNDLES {
+        let (name, bundle) = (format!("ca{number}"), mutations.pem(root.pem()));
+        let at = json!({"projectsesame.io/endpoints": format!("{}:443", backend.ip())});
+        let validation = json!({"caSecret": name, "subjectName": "x"});
+        world.put([
+            secret(&name, &[("ca.crt", bundle)]),
+            object(
+                Kind::Service,
+                &json!({"metadata": {"namespace": "default", "name": name, "annotations": at},
+                    "spec": {"ports": [{"port": 443}]}}),
+            ),
+            object(
+                Kind::HttpProxy(Vendor::Contour),
+                &json!({"metadata": {"namespace": "default", "name": name}, "spec": {
+                    "virtualhost": {"fqdn": format!("{name}.example.com")},
+                    "routes": [{"services": [
+                        {"name": name, "port": 443, "protocol": "tls", "validation": validation}]}]}}),
+            ),
+        ]);
+    }
+    world.publish().await;
+    let snapshot = world.proxy.server().book(&xds::Fleet::Shared).unwrap().snapshot().unwrap();
+    let offered = hosts.iter().filter(|host| snapshot.get(Type::Secret, host).is_some()).count();
+    let bundles = (0..BUNDLES).filter(|n| snapshot.get(Type::Secret, &format!("ca/default/ca{n}")).is_some()).count();
+    let mut shown = 0;
+    for host in &hosts {
+        shown += usize::from(https(host).connect().await.is_ok());
+    }
+    // Asks for all answers once more, and fails if one was a refusal.
+    world.proxy.publish(Changes::default()).await.unwrap();
+    while let Ok(event) = events.try_recv() {
+        if let Event::Refused(refusal) = event {
+            panic!("{} {}: {}", refusal.kind, refusal.name, refusal.text);
+        }
+    }
+    world.proxy.envoy().ready().await.unwrap();
+    println!(
+        "of {PAIRS} pairs {offered} were offered and {shown} shown; of {BUNDLES} CA bundles {bundles} were offered"
+    );
+    assert!(offered > PAIRS / 10 && offered < PAIRS, "{offered} of {PAIRS} pairs");
+    assert!(bundles > BUNDLES / 10 && bundles < BUNDLES, "{bundles} of {BUNDLES} bundles");
+    assert!(shown > 0);
+}
