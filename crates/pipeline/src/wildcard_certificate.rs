@@ -46,19 +46,27 @@ impl<'r> WildcardCertificate<'r> {
     /// Whether objects of a namespace may use it: the Secret is in their namespace or delegated to it. A certificate that we
     /// signed ourselves belongs to those who asked for it.
     pub fn is_usable_from(&self, namespace: &str, reads: &mut Reads<'r>) -> bool {
-        if *self.certificate.namespace == *SELF_SIGNED {
+        if self.is_self_signed() {
             return reads.probe::<TlsByHost>(&self.wildcard).any(|owner| *owner.namespace == *namespace);
         }
         *self.certificate.namespace == *namespace || certificates::is_delegated(self.certificate, namespace, reads)
     }
 
+    fn is_self_signed(&self) -> bool {
+        *self.certificate.namespace == *SELF_SIGNED
+    }
+
     /// What an object is told that may not use it, and has these routes for the host.
     pub fn refused(&self, host: &Host, object: &ObjectRef, routes: &[Arc<Route>]) -> Verdict {
         let Self { wildcard: (_, wildcard), certificate, .. } = self;
+        let namespace = &object.namespace;
+        let theirs = if self.is_self_signed() {
+            format!("that of {wildcard} was signed for another namespace than {namespace}")
+        } else {
+            format!("Secret {certificate} of {wildcard} is not delegated to namespace {namespace}")
+        };
         let why = format!(
-            "host {host} has no certificate that can be used, and Secret {certificate} of {wildcard} is not delegated to \
-             namespace {}: HTTPS requests for it get the routes of {wildcard}",
-            object.namespace
+            "host {host} has no certificate that can be used, and {theirs}: HTTPS requests for it get the routes of {wildcard}"
         );
         let own = routes.iter().map(|route| &route.origin).filter(|origin| origin.object == *object);
         let origin = own.min().cloned().unwrap_or_else(|| object.at("spec"));

@@ -170,7 +170,8 @@ fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut tables: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
     for (name, mut scope) in scopes {
         let (group, host) = name.split_once('|').unwrap_or((&name, ""));
-        let (exact, others) = tables.entry(group.to_owned()).or_default();
+        // A key cannot have the `*` of a certificate that is signed for a wildcard.
+        let (exact, others) = tables.entry(group.replace("~2a", "*")).or_default();
         let Value::Array(mut hosts) = scope["route_configuration"]["virtual_hosts"].take() else { continue };
         hosts.retain(|host| host["name"] != redirects::AGAIN && host["name"] != redirects::ELSEWHERE);
         for host in &mut hosts {
