@@ -20,7 +20,10 @@ use bytes::Bytes;
 use model::{Host, RouteTableId};
 use prost::Message;
 
-use crate::virtual_host::{self, tree};
+use crate::{
+    name,
+    virtual_host::{self, tree},
+};
 
 /// Which arrangement the operator wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,7 +71,7 @@ impl Packing {
 /// A virtual host of a table that shares a resource with others, encoded once for all of its neighbours' edits.
 pub fn encode(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     let mut encoded = virtual_host::virtual_host(host);
-    redirects::prepare(table, &mut encoded);
+    redirects::prepare(&name::redirects(table), &mut encoded);
     bound::bind(table, &host.host, &mut encoded);
     tree::shape(&mut encoded);
     encoded.encode_to_vec().into()

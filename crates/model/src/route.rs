@@ -84,8 +84,8 @@ pub struct Rank {
 impl Rank {
     /// Whether two pieces are of one object and what it includes.
     pub fn is_same_object(&self, other: &Self) -> bool {
-        let object = |rank: &Self| (rank.dialect, rank.created, rank.namespace.clone(), rank.name.clone());
-        object(self) == object(other)
+        (self.dialect, self.created) == (other.dialect, other.created)
+            && (&self.namespace, &self.name) == (&other.namespace, &other.name)
     }
 }
 

@@ -8,7 +8,9 @@
 //! elsewhere" is an answer to a client and nowhere to redirect to.
 //!
 //! The list is about hosts, not about their paths: with scopes, a redirect to a path that a known host lacks is followed, and
-//! not found.
+//! not found. Where requests are [bound](super::bound) to the server name of their connection, no other host can be reached on
+//! it: an exact host looks in its own scope. (A wildcard's and a table's redirects to a host of another name are followed
+//! there, and told that they are misdirected.)
 
 use bytes::Bytes;
 use envoy_api::envoy::{
@@ -40,11 +42,11 @@ pub(super) fn follows(route: &Route) -> bool {
 }
 
 /// Writes where redirects are looked up; routes without any take the header away from what backends see.
-pub(super) fn prepare(table: &RouteTableId, host: &mut VirtualHost) {
+pub(super) fn prepare(key: &str, host: &mut VirtualHost) {
     for route in &mut host.routes {
         if follows(route) {
             route.request_headers_to_add.push(HeaderValueOption {
-                header: Some(HeaderValue { key: KEY.to_owned(), value: name::redirects(table), ..Default::default() }),
+                header: Some(HeaderValue { key: KEY.to_owned(), value: key.to_owned(), ..Default::default() }),
                 append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
                 ..Default::default()
             });

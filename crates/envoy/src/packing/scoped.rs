@@ -76,7 +76,9 @@ const SCRIPT: &str = include_str!("scoped/fallback.lua");
 /// The scope of an exact host.
 pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     let mut own = virtual_host::virtual_host(host);
-    redirects::prepare(table, &mut own);
+    let is_bound = bound::is_needed(table);
+    let redirected = if is_bound { name::scope(table, &host.host) } else { name::redirects(table) };
+    redirects::prepare(&redirected, &mut own);
     bound::bind(table, &host.host, &mut own);
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
     own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));

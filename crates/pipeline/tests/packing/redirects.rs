@@ -4,12 +4,13 @@
 //! redirect, too, from the backend of the second host.
 
 use super::requests::TURN;
-use super::world::{World, ingress, object, secret, service};
+use super::world::{World, ingress, object, secret, service, settings};
 use kinds::{Kind, Object, Vendor};
-use pipeline::settings::Packing;
+use pipeline::Settings;
+use pipeline::settings::{Certificates, Packing};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
-use testbed::{Backend, Client, certs::Ca};
+use testbed::{Backend, Client, certs::Ca, envoy::Config};
 
 fn http(host: &str) -> Client {
     Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))).host(host)
@@ -113,6 +114,38 @@ async fn a_redirect_leads_to_hosts_of_the_same_table_in_tables() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_leads_to_hosts_of_the_same_table_in_scopes() {
     a_redirect_leads_to_hosts_of_the_same_table(Packing::Scoped).await;
+}
+
+/// Where hosts with certificates of their own share a chain, no connection is for two of them.
+async fn on_demand_no_redirect_leads_to_another_host(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (t, u) = (Backend::start("t").await.unwrap(), Backend::start("u").await.unwrap());
+    let settings = Settings { certificates: Certificates::OnDemand, ..settings(packing) };
+    let services = [service("t", t.ip()), service("u", u.ip())];
+    let mut world = World::with(&settings, Config::new().name("redirects"), services).await;
+    let ca = Ca::new("on demand");
+    for name in ["t", "u"] {
+        let host = format!("{name}.example.org");
+        world.put([secret(&ca, name, &host), following(name, &host, json!({"tls": {"secretName": name}}), json!({}))]);
+    }
+    world.publish().await;
+    let mut table = vec![("https://t.example.org/again", "302 t"), ("https://nobody.example.org/", "302 t")];
+    if packing == Packing::Scoped {
+        table.push(("https://u.example.org/", "302 t"));
+    }
+    for (location, answer) in table {
+        assert_eq!(redirected(&https("t.example.org"), location).await, answer, "{packing:?} to {location}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_demand_no_redirect_leads_to_another_host_in_tables() {
+    on_demand_no_redirect_leads_to_another_host(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_demand_no_redirect_leads_to_another_host_in_scopes() {
+    on_demand_no_redirect_leads_to_another_host(Packing::Scoped).await;
 }
 
 /// The key of a host under TLS, from the port in the clear: set by a tenant's route or service, sent by the client, or by the

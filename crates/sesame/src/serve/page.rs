@@ -68,7 +68,10 @@ fn flag(arg: &Arg) -> String {
     let short = arg.get_short().map(|short| format!(", `-{short}`")).unwrap_or_default();
     let variable = arg.get_env().map(|name| format!("`{}`", name.to_string_lossy())).unwrap_or_default();
     let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
-    let default = defaults.filter(|value| value != "false").map(|value| format!("`{value}`")).collect::<String>();
+    let default = defaults
+        .filter(|value| !value.is_empty() && value != "false")
+        .map(|value| format!("`{value}`"))
+        .collect::<String>();
     let help = arg.get_help().unwrap().to_string();
     format!("| {}{short} | {variable} | {default} | {} |\n", names.join(", "), cell(&help))
 }

@@ -332,8 +332,8 @@ fn a_flag_stands_above_the_file() {
 
 #[test]
 fn lists_of_names_are_read_as_contour_reads_them() {
-    type Names<'p> = &'p [Box<str>];
-    let lists: [(&str, fn(&Plan) -> Names<'_>); 3] = [
+    type List = fn(&Plan) -> &[Box<str>];
+    let lists: [(&str, List); 3] = [
         ("root-namespaces", |p| &p.pipeline.http_proxy.root_namespaces),
         ("ingress-class-name", |p| &p.pipeline.ingress.class_names),
         ("ingress-class-name", |p| &p.pipeline.http_proxy.class_names),
