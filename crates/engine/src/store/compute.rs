@@ -14,12 +14,15 @@ use crate::node::{Node, ROWS};
 use crate::reads::{Read, Reader, Reads};
 use crate::table::{Derived, Table};
 
+/// What a row keeps while it is pending.
+type Keep<T, V> = fn(&T, &Arc<V>, Option<V>) -> Arc<V>;
+
 /// The computation of a derived table, without the trait bound: a [`Store`] is also made for inputs.
 pub(super) struct Rule<T: Table> {
     table: Arc<T>,
     compute: fn(&T, &T::Key, &mut Reads<'_>) -> Option<T::Value>,
     on_panic: fn(&T, &T::Key, &str) -> Option<T::Value>,
-    while_pending: fn(&T, &Arc<T::Value>, Option<T::Value>) -> Arc<T::Value>,
+    while_pending: Keep<T, <T as Table>::Value>,
 }
 
 impl<T: Derived> Rule<T> {
