@@ -32,11 +32,13 @@ mod board;
 mod debug;
 mod health;
 mod metrics;
+mod shutdown;
 
 pub use board::{Board, Note, Recorder, board};
 pub use debug::{LogFilter, Views, debug};
 pub use health::{Readiness, Task, health};
 pub use metrics::{BuildInfo, metrics};
+pub use shutdown::shutdown;
 
 pub use axum::Router;
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "packing/absent.rs"]
+mod absent;
 #[path = "packing/certificates.rs"]
 mod certificates;
 #[path = "packing/changes.rs"]

@@ -4,6 +4,7 @@ mod bootstrap;
 mod certgen;
 mod cli;
 mod echo;
+mod envoy;
 mod run;
 pub mod serve;
 mod supervised;
@@ -20,6 +21,7 @@ pub enum Command {
     Certgen(certgen::Args),
     Cli(cli::Args),
     Echo(echo::Args),
+    Envoy(envoy::Args),
     Run(run::Args),
     Serve(Box<serve::Args>),
     Supervised(supervised::Args),
@@ -35,6 +37,7 @@ impl Command {
             Command::Certgen(args) => certgen::run(args).await,
             Command::Cli(args) => cli::run(args).await,
             Command::Echo(args) => echo::run(args).await,
+            Command::Envoy(args) => envoy::run(args).await,
             Command::Run(args) => run::run(args).await,
             Command::Serve(args) => serve::run(*args, log).await,
             Command::Supervised(args) => supervised::run(args),

@@ -2,6 +2,7 @@
 
 mod cmd;
 mod control;
+mod drain;
 mod flags;
 mod logging;
 mod output;

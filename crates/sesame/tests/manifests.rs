@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Api;
-use kube::api::PostParams;
-use serde_json::Value;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
 use testbed::ApiServer;
 
 const NAMESPACE: &str = "projectsesame";
@@ -57,6 +58,80 @@ fn every_object_of_our_own_stands_in_the_namespace() {
         let expected = if everywhere.iter().any(|kind| object["kind"] == *kind) { None } else { Some(NAMESPACE) };
         assert_eq!(namespace, expected, "{} {}", object["kind"], object["metadata"]["name"]);
     }
+}
+
+fn named(kind: &str, name: &str) -> Value {
+    let found = documents().into_iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+    found.unwrap_or_else(|| panic!("{kind} {name}"))
+}
+
+/// The xDS port is for proxies and replicas, by the labels that their pods have; what probes and scrapers need is for all.
+#[test]
+fn only_proxies_and_replicas_reach_the_xds_server() {
+    let policy = named("NetworkPolicy", "sesame");
+    let labels = |deployment: &str| named("Deployment", deployment)["spec"]["template"]["metadata"]["labels"].clone();
+    assert_eq!(policy["spec"]["podSelector"]["matchLabels"], labels("sesame"));
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
+    let container = named("Deployment", "sesame")["spec"]["template"]["spec"]["containers"][0].clone();
+    let port = |name: &str| {
+        let ports = container["ports"].as_array().unwrap();
+        ports.iter().find(|port| port["name"] == name).unwrap()["containerPort"].clone()
+    };
+    let pods = |name: &str| json!({"podSelector": {"matchLabels": labels(name)}});
+    let rules = json!([
+        {"from": [pods("envoy"), pods("sesame")], "ports": [{"port": port("xds"), "protocol": "TCP"}]},
+        {"ports": [{"port": port("metrics"), "protocol": "TCP"}]},
+    ]);
+    assert_eq!(policy["spec"]["ingress"], rules);
+}
+
+/// Envoy's end waits for the drain, and the drain ends before the pod is killed.
+#[test]
+fn an_envoy_is_drained_before_it_ends() {
+    let pod = &named("Deployment", "envoy")["spec"]["template"]["spec"];
+    let container = |name: &str| pod["containers"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+    let (envoy, manager) = (container("envoy"), container("shutdown-manager"));
+    let word = |words: &Value, flag: &str| {
+        let words = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned());
+        words.filter_map(|word| Some(word.strip_prefix(flag)?.to_owned())).next().unwrap()
+    };
+    let hook = &manager["lifecycle"]["preStop"]["exec"]["command"];
+    assert_eq!(envoy["lifecycle"]["preStop"]["httpGet"]["path"], "/shutdown");
+    let port = envoy["lifecycle"]["preStop"]["httpGet"]["port"].to_string();
+    assert_eq!(word(&manager["command"], "--serve-port="), port);
+    assert_eq!(word(&manager["command"], "--ready-file="), word(hook, "--ready-file="));
+    let admin = word(&pod["initContainers"][0]["command"], "--admin-address=");
+    assert_eq!(word(hook, "--admin-address="), admin);
+    let timeout: u64 = word(hook, "--timeout=").trim_end_matches('s').parse().unwrap();
+    assert!(timeout + 10 < pod["terminationGracePeriodSeconds"].as_u64().unwrap());
+    assert!(manager.get("livenessProbe").is_none(), "a restart for it would drain an Envoy that is to stay");
+}
+
+/// All files, with another version in every place that has one.
+fn manifests_of(version: &str) -> String {
+    let version = |dash: &str| format!("v{}", version.replace('.', dash));
+    let ours = |dash: &str| format!("v{}", env!("CARGO_PKG_VERSION").replace('.', dash));
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(deploy("manifests")).unwrap().map(|it| it.unwrap().path()).collect();
+    files.sort();
+    let texts = files.iter().map(|file| format!("---\n{}", std::fs::read_to_string(file).unwrap()));
+    texts.collect::<String>().replace(&ours("."), &version(".")).replace(&ours("-"), &version("-"))
+}
+
+#[tokio::test]
+async fn a_newer_version_can_be_applied_over_an_older_one() {
+    let api = ApiServer::start().await.unwrap();
+    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
+    api.apply(&manifests_of("0.9.0")).await.unwrap();
+    api.apply(&manifests_of("0.9.1")).await.unwrap();
+    let jobs = Api::<Job>::namespaced(api.client().unwrap(), NAMESPACE);
+    let mut images: Vec<String> = Vec::new();
+    for job in jobs.list(&ListParams::default()).await.unwrap() {
+        images.extend(job.spec.unwrap().template.spec.unwrap().containers.into_iter().filter_map(|it| it.image));
+    }
+    images.sort();
+    let versions = [env!("CARGO_PKG_VERSION"), "0.9.0", "0.9.1"];
+    assert_eq!(images, versions.map(|version| format!("ghcr.io/projectsesame/sesame:v{version}")));
 }
 
 async fn may(client: &kube::Client, right: &(&str, &str, &str), namespace: Option<&str>, name: Option<&str>) -> bool {

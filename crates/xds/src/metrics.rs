@@ -41,12 +41,22 @@ pub(crate) struct Reason {
     pub reason: &'static str,
 }
 
+/// Which of the server's own certificates.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Certificate {
+    /// `ca` or `server`.
+    pub certificate: &'static str,
+}
+
 type ByType<M> = Family<Type, M>;
 
 /// All of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     pub connections: Gauge,
+    pub handshakes: Gauge,
+    pub refused_connections: Family<Reason, Counter>,
+    pub certificate_expiry: Family<Certificate, Gauge>,
     pub streams: Family<Stream, Gauge>,
     pub ended: Family<Reason, Counter>,
     pub requests: ByType<Counter>,
@@ -66,6 +76,9 @@ impl Metrics {
     pub fn new() -> Self {
         Self {
             connections: Gauge::default(),
+            handshakes: Gauge::default(),
+            refused_connections: Family::default(),
+            certificate_expiry: Family::default(),
             streams: Family::default(),
             ended: Family::default(),
             requests: Family::default(),
@@ -80,7 +93,18 @@ impl Metrics {
 
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("sesame_xds");
-        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register("connections", "Open connections of clients", self.connections.clone());
+        registry.register("handshakes", "Connections that are not authenticated yet", self.handshakes.clone());
+        registry.register(
+            "refused_connections",
+            "Connections that ended before they were authenticated, by why",
+            self.refused_connections.clone(),
+        );
+        registry.register(
+            "certificate_expiry_timestamp_seconds",
+            "When the CA and the certificate of this server expire, in seconds since 1970",
+            self.certificate_expiry.clone(),
+        );
         registry.register("streams", "Open streams", self.streams.clone());
         registry.register("streams_ended", "Streams that the server ended, by why", self.ended.clone());
         registry.register("requests", "Requests received", self.requests.clone());

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -31,6 +31,9 @@ use crate::resource::Name;
 use crate::tls::Tls;
 
 mod accept;
+mod handshakes;
+
+use handshakes::Handshakes;
 
 /// How many events a slow listener may be behind before it misses some; the book has them all.
 const EVENTS: usize = 4096;
@@ -42,8 +45,13 @@ pub struct Config {
     pub identifier: String,
     /// The bounds of one stream.
     pub limits: Limits,
-    /// How many connections there may be.
+    /// How many connections of clients there may be.
     pub connections: usize,
+    /// How many connections there may be beside those, which have not proven who they are yet, in all and from one address.
+    /// The oldest makes room for a new one.
+    pub handshakes: usize,
+    /// See [`Config::handshakes`].
+    pub handshakes_per_address: usize,
     /// How many streams there may be, and on one connection. A client that is not set up for ADS opens one per type,
     /// and one per cluster for endpoints.
     pub streams: usize,
@@ -65,6 +73,8 @@ impl Default for Config {
             identifier: "sesame".to_owned(),
             limits: Limits::default(),
             connections: 10_000,
+            handshakes: 2048,
+            handshakes_per_address: 256,
             streams: 200_000,
             streams_per_connection: 20_000,
             table_bytes: 1 << 30,
@@ -135,7 +145,16 @@ pub(crate) struct Inner {
     /// Where streams of other replicas go.
     pub peers: Mutex<Option<mpsc::Sender<Peer>>>,
     connections: Arc<Semaphore>,
+    handshakes: Arc<Handshakes>,
+    refused_since: Mutex<RefusedSince>,
     hubs: Mutex<HashMap<Fleet, Arc<Hub>>>,
+}
+
+/// Connections that were refused since that was last reported.
+#[derive(Default)]
+struct RefusedSince {
+    at: Option<Instant>,
+    count: u64,
 }
 
 impl Inner {
@@ -185,6 +204,8 @@ impl Server {
             events: broadcast::Sender::new(EVENTS),
             streams: Arc::new(Semaphore::new(config.streams)),
             connections: Arc::new(Semaphore::new(config.connections)),
+            handshakes: Arc::new(Handshakes::new(config.handshakes, config.handshakes_per_address)),
+            refused_since: Mutex::default(),
             next_id: AtomicU64::new(1),
             peers: Mutex::default(),
             hubs: Mutex::default(),

@@ -23,6 +23,10 @@ use tracing::{info, warn};
 
 use crate::identity::SERVER_NAMES;
 
+pub(crate) mod expiry;
+
+use expiry::Expiry;
+
 /// Where the server's certificate, its key and the clients' CA are, all PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
@@ -71,35 +75,51 @@ struct Stamp([(u64, i64, i64, u64); 3]);
 /// Files and the configuration made from them.
 pub struct Tls {
     files: TlsFiles,
-    current: Mutex<(Option<Stamp>, Arc<ServerConfig>)>,
+    current: Mutex<Current>,
+}
+
+/// What was last read, and from which files.
+struct Current {
+    stamp: Option<Stamp>,
+    config: Arc<ServerConfig>,
+    expiry: Expiry,
 }
 
 impl Tls {
     /// Reads the files for the first time.
     pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
         let stamp = files.stamp();
-        let config = files.read()?;
-        Ok(Self { files, current: Mutex::new((stamp, config)) })
+        let (config, expiry) = files.read()?;
+        Ok(Self { files, current: Mutex::new(Current { stamp, config, expiry }) })
     }
 
     /// The configuration for the next handshake.
     pub fn config(&self) -> Arc<ServerConfig> {
         let stamp = self.files.stamp();
         let mut current = self.current.lock();
-        if current.0 != stamp {
+        if current.stamp != stamp {
             match self.files.read() {
-                Ok(config) => {
+                Ok((config, expiry)) => {
                     info!(certificate = %self.files.certificate.display(), "read the certificates again");
-                    *current = (stamp, config);
+                    *current = Current { stamp, config, expiry };
                 }
                 Err(error) => {
                     warn!(error = &error as &dyn std::error::Error, "kept the certificates read earlier");
                     // Not tried again for the same files: a flood of handshakes must not read them over and over.
-                    current.0 = stamp;
+                    current.stamp = stamp;
                 }
             }
         }
-        current.1.clone()
+        current.config.clone()
+    }
+
+    /// When the certificates expire that were last read.
+    pub(crate) fn expiry(&self) -> Expiry {
+        self.current.lock().expiry
+    }
+
+    pub(crate) fn files(&self) -> &TlsFiles {
+        &self.files
     }
 }
 
@@ -112,10 +132,12 @@ impl TlsFiles {
         Some(Stamp([stat(&self.ca)?, stat(&self.certificate)?, stat(&self.key)?]))
     }
 
-    fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    fn read(&self) -> Result<(Arc<ServerConfig>, Expiry), TlsError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let (ca, chain) = (certificates(&self.ca)?, certificates(&self.certificate)?);
+        let expiry = Expiry::of(&ca, &chain);
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(&self.ca)? {
+        for certificate in ca {
             roots.add(certificate).map_err(|error| TlsError::Root(self.ca.clone(), error))?;
         }
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
@@ -126,13 +148,13 @@ impl TlsFiles {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(pair)?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(certificates(&self.certificate)?, key(&self.key)?)
+            .with_single_cert(chain, key(&self.key)?)
             .map_err(pair)?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         // A resumed session would outlive the certificate that it was made with.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Arc::new(config))
+        Ok((Arc::new(config), expiry))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{name, splice::append};
 
 /// The route configuration of a table, from its hosts' bytes in the order of the hosts.
 pub fn route_table<'a>(id: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
-    routes(name::route_table(id), id, hosts).freeze()
+    routes(head(name::route_table(id)), id, hosts).freeze()
 }
 
 /// Where a connection manager finds it.
@@ -41,11 +41,11 @@ const NAME: u32 = 1;
 /// A route configuration, from its hosts' bytes in the order of the hosts. Under TLS, a host that the chain does not have is
 /// another chain's or nobody's.
 pub(super) fn routes<'a>(
-    name: String,
+    head: RouteConfiguration,
     table: &RouteTableId,
     hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>,
 ) -> BytesMut {
-    let mut bytes = BytesMut::from(&head(name).encode_to_vec()[..]);
+    let mut bytes = BytesMut::from(&head.encode_to_vec()[..]);
     let mut catch_all = false;
     for (host, encoded) in hosts {
         catch_all |= *host == Host::Any;

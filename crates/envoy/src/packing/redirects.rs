@@ -26,7 +26,7 @@ use envoy_api::envoy::{
 use model::{Host, RouteTableId};
 use prost::Message;
 
-use super::{plain, scoped};
+use super::scoped;
 use crate::{name, virtual_host};
 
 /// The header that says where a request is looked up.
@@ -86,6 +86,6 @@ pub fn scope(table: &RouteTableId, hosts: &[Host], elsewhere: &[Host]) -> Bytes 
     let all = [again, listed(ELSEWHERE, elsewhere)];
     let name = name::redirects(table);
     let virtual_hosts = all.into_iter().filter(|host| !host.domains.is_empty()).collect();
-    let routes = RouteConfiguration { virtual_hosts, ..plain::head(name.clone()) };
+    let routes = RouteConfiguration { virtual_hosts, ..scoped::inline(name.clone()) };
     ScopedRouteConfiguration { route_configuration: Some(routes), ..scoped::head(name) }.encode_to_vec().into()
 }

@@ -101,7 +101,7 @@ pub fn refused(table: &RouteTableId, host: &Host) -> Bytes {
 
 fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
     let name = name::scope(table, host);
-    let routes = RouteConfiguration { virtual_hosts: vec![own], ..plain::head(name.clone()) };
+    let routes = RouteConfiguration { virtual_hosts: vec![own], ..inline(name.clone()) };
     ScopedRouteConfiguration { route_configuration: Some(routes), ..head(name) }.encode_to_vec().into()
 }
 
@@ -109,13 +109,19 @@ fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
 pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
     let name = name::scope(table, &Host::Any);
     let mut bytes = BytesMut::from(&head(name.clone()).encode_to_vec()[..]);
-    splice::append(&mut bytes, ROUTES, &plain::routes(name, table, hosts));
+    splice::append(&mut bytes, ROUTES, &plain::routes(inline(name), table, hosts));
     bytes.freeze()
 }
 
 /// The hosts of a scope that was made by [`everyone`], by name, as they were put in.
 pub fn hosts(scope: &Bytes) -> Vec<(String, Bytes)> {
     plain::parts(scope, ROUTES).iter().flat_map(plain::hosts).collect()
+}
+
+/// All of the routes of a scope but its hosts. Envoy checks the clusters of routes that do not come by RDS unless it is told
+/// not to: one that is absent would be a refusal of every scope in the response. Unchecked, it is a 503 for its own requests.
+pub(super) fn inline(name: String) -> RouteConfiguration {
+    RouteConfiguration { validate_clusters: Some(false.into()), ..plain::head(name) }
 }
 
 /// A scope's name is its key: Envoy loses scopes whose keys are exchanged.

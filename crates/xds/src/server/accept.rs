@@ -1,6 +1,7 @@
 //! Takes connections in and sees them off.
 //!
-//! In: a listening socket. Out: HTTP/2 connections, each with what its certificate proves. One connection's failure is
+//! In: a listening socket. Out: HTTP/2 connections, each with what its certificate proves. Until it has proven something, a
+//! connection has a place among the [`super::handshakes`] alone, and a few seconds. One connection's failure is
 //! logged and ends there; when the server stops, each is told by GOAWAY, and its streams end with `UNAVAILABLE`, which
 //! makes an Envoy connect to another replica at once.
 
@@ -10,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -23,11 +24,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
+use super::handshakes::Handshake;
 use super::{Inner, Security};
 use crate::identity::Proof;
+use crate::metrics::Reason;
 use crate::service::{self, Connection};
+use crate::tls::expiry;
 
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take to prove who it is.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// How often connections that ended before that are reported. Anybody can cause them, and must not fill the log.
+const REPORT: Duration = Duration::from_secs(10);
 /// What a client may send ahead of our reading it. Requests are small, save for lists of names.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
@@ -49,6 +56,9 @@ pub(super) async fn run(
     };
     info!(%address, "serving xDS");
     let tasks = TaskTracker::new();
+    if let Some(tls) = tls.clone() {
+        tasks.spawn(stop.clone().run_until_cancelled_owned(expiry::watch(tls, inner.metrics.clone())));
+    }
     let mut shutdown = pin!(shutdown);
     loop {
         let (stream, peer) = tokio::select! {
@@ -63,19 +73,18 @@ pub(super) async fn run(
             },
             () = &mut shutdown => break,
         };
-        let Ok(permit) = inner.connections.clone().try_acquire_owned() else {
-            warn!(%peer, limit = inner.config.connections, "refused a connection: there are too many");
-            continue;
-        };
+        let handshake = inner.handshakes.admit(peer.ip());
         let (inner, tls, stop) = (inner.clone(), tls.clone(), stop.clone());
         tasks.spawn(async move {
-            let _permit = permit;
             if let Err(error) = stream.set_nodelay(true) {
                 debug!(%peer, %error, "cannot turn off Nagle's algorithm");
             }
             match tls {
-                None => converse(inner, stream, peer, Proof::Insecure, stop).await,
-                Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), stop).await,
+                None => {
+                    drop(handshake);
+                    converse(inner, stream, peer, Proof::Insecure, stop).await;
+                }
+                Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), handshake, stop).await,
             }
         });
     }
@@ -89,28 +98,64 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn secure(inner: Arc<Inner>, stream: TcpStream, peer: SocketAddr, tls: TlsAcceptor, stop: CancellationToken) {
-    let stream = tokio::select! {
-        handshake = time::timeout(HANDSHAKE, tls.accept(stream)) => match handshake {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return info!(%peer, %error, "TLS handshake failed"),
-            Err(_) => return info!(%peer, "TLS handshake took too long"),
+async fn secure(
+    inner: Arc<Inner>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: TlsAcceptor,
+    handshake: Handshake,
+    stop: CancellationToken,
+) {
+    inner.metrics.handshakes.inc();
+    let handshakes = inner.metrics.handshakes.clone();
+    let count = defer(move || {
+        handshakes.dec();
+    });
+    let accepted = tokio::select! {
+        accepted = time::timeout(HANDSHAKE, tls.accept(stream)) => match accepted {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(("handshake", error.to_string())),
+            Err(_) => Err(("timeout", format!("the TLS handshake took more than {HANDSHAKE:?}"))),
         },
+        () = handshake.evicted.cancelled() => Err(("evicted", "too many connections did not finish theirs".to_owned())),
         () = stop.cancelled() => return,
+    };
+    drop((count, handshake));
+    let stream = match accepted {
+        Ok(stream) => stream,
+        Err((reason, why)) => return inner.refused(peer, reason, &why),
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let proof = match certificate.map(|certificate| Proof::from_certificate(certificate)) {
         Some(Ok(proof)) => proof,
-        Some(Err(error)) => return warn!(%peer, %error, "refused a client"),
-        None => return warn!(%peer, "refused a client without a certificate"),
+        Some(Err(error)) => return inner.refused(peer, "stranger", &error.to_string()),
+        None => return inner.refused(peer, "stranger", "the client has no certificate"),
     };
     converse(inner, stream, peer, proof, stop).await;
+}
+
+impl Inner {
+    /// Counts a connection that ended before it was anybody's, and says so now and then.
+    fn refused(&self, peer: SocketAddr, reason: &'static str, why: &str) {
+        self.metrics.refused_connections.get_or_create(&Reason { reason }).inc();
+        debug!(%peer, reason, "refused a connection: {why}");
+        let mut report = self.refused_since.lock();
+        report.count += 1;
+        if report.at.is_none_or(|at| at.elapsed() >= REPORT) {
+            warn!(%peer, reason, connections = report.count, "refused a connection before it was authenticated: {why}");
+            (report.at, report.count) = (Some(Instant::now()), 0);
+        }
+    }
 }
 
 async fn converse<S>(inner: Arc<Inner>, stream: S, peer: SocketAddr, proof: Proof, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Ok(_permit) = inner.connections.clone().try_acquire_owned() else {
+        let why = format!("there are {} connections already", inner.config.connections);
+        return inner.refused(peer, "full", &why);
+    };
     inner.metrics.connections.inc();
     let _count = defer(|| {
         inner.metrics.connections.dec();

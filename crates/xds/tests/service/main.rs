@@ -7,5 +7,6 @@ mod certificates;
 mod client;
 mod delta;
 mod fleets;
+mod handshakes;
 mod limits;
 mod variants;

@@ -1,0 +1,118 @@
+//! `sesame envoy`: what runs beside an Envoy, to end it without losing requests.
+//!
+//! Two commands with Contour's contract. Envoy's container has `GET /shutdown` of the shutdown manager for a preStop hook, which
+//! answers when the file is there that `sesame envoy shutdown` writes, the preStop hook of the shutdown manager's own container.
+//! So whoever reaches the port can only wait: nothing that can be asked over the network drains a proxy.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use model::Code;
+use tokio::net::TcpListener;
+
+use super::serve::duration;
+use crate::drain::{self, Drain};
+use crate::problem::Coded;
+use crate::signals;
+
+/// What runs beside an Envoy, to end it without losing requests
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Shutdown(Shutdown),
+    ShutdownManager(ShutdownManager),
+}
+
+/// Drain an Envoy: the preStop hook of the shutdown manager's container
+///
+/// Makes Envoy unready, so that no more clients are sent to it, waits until those it has are gone or the time is over, and
+/// writes the file that the shutdown manager waits for.
+#[derive(Debug, clap::Args)]
+struct Shutdown {
+    /// The Unix socket of Envoy's admin interface
+    #[arg(long, value_name = "PATH", default_value = "/admin/admin.sock")]
+    admin_address: PathBuf,
+    /// Accepted for old manifests; the admin interface is a socket
+    #[arg(long, hide = true)]
+    admin_port: Option<u16>,
+    /// How long Envoy goes on as before, so that load balancers hear first that the pod ends
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    drain_delay: Duration,
+    /// How long to wait before connections are counted for the first time
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    check_delay: Duration,
+    /// How often connections are counted
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    check_interval: Duration,
+    /// How many connections may be left
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    min_open_connections: u64,
+    /// How long to wait for clients in all; less than the pod's grace period
+    #[arg(long, value_name = "DURATION", default_value = "270s", value_parser = duration)]
+    timeout: Duration,
+    /// The file to write when Envoy may end
+    #[arg(long, value_name = "PATH", default_value = "/admin/ok")]
+    ready_file: PathBuf,
+}
+
+/// Hold an Envoy's end back until it is drained
+///
+/// Serves GET /shutdown, the preStop hook of Envoy's container: it answers when `sesame envoy shutdown` has drained Envoy.
+#[derive(Debug, clap::Args)]
+struct ShutdownManager {
+    /// The port of /shutdown and /healthz
+    #[arg(long, value_name = "PORT", default_value = "8090")]
+    serve_port: u16,
+    /// The file that says that Envoy may end
+    #[arg(long, value_name = "PATH", default_value = "/admin/ok")]
+    ready_file: PathBuf,
+}
+
+/// Runs one of them.
+pub async fn run(args: Args) -> Result<()> {
+    match args.command {
+        Command::Shutdown(args) => shutdown(args).await,
+        Command::ShutdownManager(args) => manager(args).await,
+    }
+}
+
+async fn shutdown(args: Shutdown) -> Result<()> {
+    tokio::time::sleep(args.drain_delay).await;
+    let drain = Drain {
+        admin: args.admin_address,
+        delay: args.check_delay,
+        interval: args.check_interval.max(Duration::from_millis(100)),
+        open: args.min_open_connections,
+        timeout: args.timeout.saturating_sub(args.drain_delay),
+    };
+    let drained = drain.run().await;
+    // Also if Envoy could not be asked: it is to end, and would be killed at the end of the grace period otherwise.
+    let written = std::fs::write(&args.ready_file, "");
+    drained.and(written.with_context(|| format!("cannot write {}", args.ready_file.display())))
+}
+
+async fn manager(args: ShutdownManager) -> Result<()> {
+    let stop = signals::stop()?;
+    // Left over from a container that ran here before.
+    match std::fs::remove_file(&args.ready_file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", args.ready_file.display()));
+        }
+        _ => {}
+    }
+    let address = (Ipv4Addr::UNSPECIFIED, args.serve_port);
+    let listener = TcpListener::bind(address)
+        .await
+        .coded(Code::AddressInUse, || format!("port {} (--serve-port) cannot be listened on", args.serve_port))?;
+    let pages = admin::shutdown(move || drain::written(args.ready_file.clone()));
+    admin::serve(listener, pages, stop).await?;
+    Ok(())
+}
