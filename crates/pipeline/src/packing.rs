@@ -346,7 +346,7 @@ impl Derived for ScopeResources {
 pub fn awaited(table: &RouteTableId, arrangement: Arrangement) -> Ref {
     match arrangement {
         Arrangement::Table => Ref::To(Kind::Route, name::route_table(table).into()),
-        Arrangement::Scopes => Ref::Under(Kind::ScopedRoute, format!("{}|", name::group(table)).into()),
+        Arrangement::Scopes => Ref::Under(Kind::ScopedRoute, name::scope_group(table).into()),
     }
 }
 

@@ -68,7 +68,7 @@ impl Derived for RedirectScopes {
         let hosts = names(hosts);
         let elsewhere = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
         let elsewhere = names(elsewhere);
-        Some(Resource::of(name::redirects(table), redirects::scope(table, &hosts, &elsewhere)))
+        Some(Resource::of(name::redirects_scope(table), redirects::scope(table, &hosts, &elsewhere)))
     }
 }
 

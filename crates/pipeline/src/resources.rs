@@ -316,7 +316,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);
-    take::<RedirectScopes>(engine, name::redirects, into);
+    take::<RedirectScopes>(engine, name::redirects_scope, into);
     take::<ListenerResources>(engine, ToString::to_string, into);
 }
 

@@ -11,7 +11,7 @@ use pipeline::{Carrier, Output, Pipeline, Settings, settings::Packing};
 use serde_json::json;
 use std::net::Ipv4Addr;
 use testbed::certs::Ca;
-use world::{ingress, ingress_with, secret, service};
+use world::{http_scope, ingress, ingress_with, secret, service};
 
 fn put(pipeline: &mut Pipeline, object: kinds::Object) -> Output {
     pipeline.put(&object.key(), Some(object));
@@ -36,7 +36,7 @@ fn a_host_in_a_scope_is_carried_by_one_version_of_it() {
     put(&mut pipeline, ingress("other", "b.example.com", "/", "web"));
     let output = put(&mut pipeline, ingress("shop", "a.example.com", "/", "web"));
     let before = of(&output, "shop").unwrap();
-    assert_eq!(names(&before), ["srds ingress_http|a.example.com"]);
+    assert_eq!(names(&before), [format!("srds {}", http_scope("a.example.com"))]);
     let published = output.xds.upserts.iter().find(|resource| resource.name == before[0].name).unwrap();
     assert_eq!(before[0].hash, Some(xds::content_version(&published.body)));
     let output = put(&mut pipeline, ingress("shop", "a.example.com", "/new", "web"));

@@ -2,7 +2,7 @@
 //!
 //! Envoy follows a redirect only if it finds a route for the new host, else the client gets the redirect. It looks for one
 //! with the headers of the first request, of which it has changed the host and the path only, and does not write ours again
-//! for the second. So a route with such redirects writes into [`KEY`] where to look: under [`name::redirects`]. With scopes,
+//! for the second. So a route with such redirects writes into [`KEY`] where to look: under [`name::redirects_key`]. With scopes,
 //! that is a scope which lists all hosts of the table, and only there where some route follows redirects; the request that
 //! comes of it finds its own scope by the fallback. In a table it only tells the two requests apart: "this host is served
 //! elsewhere" is an answer to a client and nowhere to redirect to.
@@ -63,7 +63,7 @@ pub(super) fn misdirected(table: &RouteTableId, host: &Host) -> VirtualHost {
         route.r#match.get_or_insert_default().headers.push(HeaderMatcher {
             name: KEY.to_owned(),
             header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(StringMatcher {
-                match_pattern: Some(MatchPattern::Exact(name::redirects(table))),
+                match_pattern: Some(MatchPattern::Exact(name::redirects_key(table))),
                 ..Default::default()
             })),
             invert_match: true,
@@ -84,8 +84,8 @@ pub fn scope(table: &RouteTableId, hosts: &[Host], elsewhere: &[Host]) -> Bytes 
     let mut again = listed(AGAIN, hosts);
     again.routes.push(virtual_host::every_path(AGAIN, virtual_host::answer(404)));
     let all = [again, listed(ELSEWHERE, elsewhere)];
-    let name = name::redirects(table);
+    let key = name::redirects_key(table);
     let virtual_hosts = all.into_iter().filter(|host| !host.domains.is_empty()).collect();
-    let routes = RouteConfiguration { virtual_hosts, ..scoped::inline(name.clone()) };
-    ScopedRouteConfiguration { route_configuration: Some(routes), ..scoped::head(name) }.encode_to_vec().into()
+    let routes = RouteConfiguration { virtual_hosts, ..scoped::inline(key.clone()) };
+    ScopedRouteConfiguration { route_configuration: Some(routes), ..scoped::head(table, key) }.encode_to_vec().into()
 }

@@ -77,7 +77,7 @@ const SCRIPT: &str = include_str!("scoped/fallback.lua");
 pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
     let mut own = virtual_host::virtual_host(host);
     let is_bound = bound::is_needed(table);
-    let redirected = if is_bound { name::scope(table, &host.host) } else { name::redirects(table) };
+    let redirected = if is_bound { name::scope_key(table, &host.host) } else { name::redirects_key(table) };
     redirects::prepare(&redirected, &mut own);
     bound::bind(table, &host.host, &mut own);
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
@@ -100,16 +100,16 @@ pub fn refused(table: &RouteTableId, host: &Host) -> Bytes {
 }
 
 fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
-    let name = name::scope(table, host);
-    let routes = RouteConfiguration { virtual_hosts: vec![own], ..inline(name.clone()) };
-    ScopedRouteConfiguration { route_configuration: Some(routes), ..head(name) }.encode_to_vec().into()
+    let key = name::scope_key(table, host);
+    let routes = RouteConfiguration { virtual_hosts: vec![own], ..inline(key.clone()) };
+    ScopedRouteConfiguration { route_configuration: Some(routes), ..head(table, key) }.encode_to_vec().into()
 }
 
 /// The scope of all other hosts of a table, from their bytes in the order of the hosts.
 pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
-    let name = name::scope(table, &Host::Any);
-    let mut bytes = BytesMut::from(&head(name.clone()).encode_to_vec()[..]);
-    splice::append(&mut bytes, ROUTES, &plain::routes(inline(name), table, hosts));
+    let key = name::scope_key(table, &Host::Any);
+    let mut bytes = BytesMut::from(&head(table, key.clone()).encode_to_vec()[..]);
+    splice::append(&mut bytes, ROUTES, &plain::routes(inline(key), table, hosts));
     bytes.freeze()
 }
 
@@ -124,9 +124,10 @@ pub(super) fn inline(name: String) -> RouteConfiguration {
     RouteConfiguration { validate_clusters: Some(false.into()), ..plain::head(name) }
 }
 
-/// A scope's name is its key: Envoy loses scopes whose keys are exchanged.
-pub(super) fn head(name: String) -> ScopedRouteConfiguration {
-    let key = Key { fragments: vec![Fragment { r#type: Some(fragment::Type::StringKey(name.clone())) }] };
+/// A scope's name follows from its key alone: Envoy loses scopes whose keys are exchanged.
+pub(super) fn head(table: &RouteTableId, key: String) -> ScopedRouteConfiguration {
+    let name = name::scope_of_key(table, &key);
+    let key = Key { fragments: vec![Fragment { r#type: Some(fragment::Type::StringKey(key)) }] };
     ScopedRouteConfiguration { name, key: Some(key), ..Default::default() }
 }
 

@@ -1,7 +1,7 @@
 //! What an edit reaches: with scopes, one row of each table and one resource, however many hosts there are.
 
 use super::redirects::following;
-use super::world::{ingress, service, settings};
+use super::world::{http_scope, ingress, service, settings};
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
 use std::net::Ipv4Addr;
@@ -26,7 +26,7 @@ fn edit(packing: Packing, hosts: usize) -> (u64, Vec<String>) {
 #[test]
 fn one_scope_whatever_the_number_of_hosts() {
     let (few, published) = edit(Packing::Scoped, 3);
-    assert_eq!(published, ["srds ingress_http|h1.example.com"]);
+    assert_eq!(published, [format!("srds {}", http_scope("h1.example.com"))]);
     assert_eq!(edit(Packing::Scoped, 2000), (few, published));
 }
 
@@ -46,7 +46,7 @@ fn a_host_that_comes_or_goes_is_one_scope() {
         let changes = pipeline.settle().xds;
         let scopes = changes.upserts.iter().filter(|resource| resource.kind == xds::Kind::ScopedRoute);
         let names: Vec<&str> = scopes.map(|resource| &*resource.name).collect();
-        let own = format!("ingress_http|h{number}.example.com");
+        let own = http_scope(&format!("h{number}.example.com"));
         if number > 0 {
             assert_eq!(names, [own]);
             computed.push(pipeline.engine().last_batch().computed);
@@ -56,7 +56,7 @@ fn a_host_that_comes_or_goes_is_one_scope() {
     let object = ingress("h7", "h7.example.com", "/", "web");
     pipeline.put(&object.key(), None);
     let changes = pipeline.settle().xds;
-    assert_eq!(changes.removes, [(xds::Kind::ScopedRoute, "ingress_http|h7.example.com".into())]);
+    assert_eq!(changes.removes, [(xds::Kind::ScopedRoute, http_scope("h7.example.com").into())]);
     assert!(changes.upserts.is_empty());
 }
 
@@ -76,13 +76,14 @@ fn the_list_of_hosts_that_redirects_need_changes_with_the_hosts_alone() {
     put(service("web", Ipv4Addr::LOCALHOST), true);
     put(ingress("a", "a.example.com", "/", "web"), true);
     let follower = following("web", "follower.example.com", json!({}), json!({}));
-    let own = "ingress_http|follower.example.com";
-    assert_eq!(put(follower.clone(), true), [own, "ingress_http|~"]);
-    assert_eq!(put(ingress("a", "a.example.com", "/other", "web"), true), ["ingress_http|a.example.com"]);
-    assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), ["ingress_http|b.example.com", "ingress_http|~"]);
+    let scope = |name: &str| http_scope(&format!("{name}.example.com"));
+    let list = envoy::name::redirects_scope(&pipeline::packing::in_the_clear());
+    assert_eq!(put(follower.clone(), true), [scope("follower"), list.clone()]);
+    assert_eq!(put(ingress("a", "a.example.com", "/other", "web"), true), [scope("a")]);
+    assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), [scope("b"), list.clone()]);
     let gone = put(ingress("b", "b.example.com", "/", "web"), false);
-    assert_eq!(gone, ["ingress_http|~", "-ingress_http|b.example.com"]);
+    assert_eq!(gone, [list.clone(), format!("-{}", scope("b"))]);
     let gone = put(follower, false);
-    assert!(gone.contains(&"-ingress_http|~".to_owned()), "{gone:?}");
-    assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), ["ingress_http|b.example.com"]);
+    assert!(gone.contains(&format!("-{list}")), "{gone:?}");
+    assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), [scope("b")]);
 }

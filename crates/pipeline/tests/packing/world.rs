@@ -49,6 +49,11 @@ impl World {
     }
 }
 
+/// The name of the scope of an exact host in the clear.
+pub fn http_scope(host: &str) -> String {
+    envoy::name::scope(&pipeline::packing::in_the_clear(), &model::Host::parse(host).unwrap())
+}
+
 /// The usual settings in one packing, without access logs; Services may list their endpoints.
 pub fn settings(packing: Packing) -> Settings {
     let mut settings = Settings { packing, ..Settings::default() };
