@@ -53,6 +53,14 @@ fn service() -> Object {
     }))
 }
 
+fn slice() -> Object {
+    object(&json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "name": "web", "labels": { "kubernetes.io/service-name": "web" } },
+        "ports": [{ "port": 8080 }], "endpoints": [{ "addresses": ["192.0.2.1"] }],
+    }))
+}
+
 fn pipeline(objects: impl IntoIterator<Item = Object>) -> (Pipeline, Output) {
     let mut pipeline = Pipeline::new(&Settings { packing: Packing::Scoped, ..Settings::default() });
     for object in objects {
@@ -79,7 +87,7 @@ fn routes(pipeline: &Pipeline, host: &str) -> usize {
 
 #[test]
 fn a_root_past_its_limit_has_its_share_and_its_neighbours_nothing_of_it() {
-    let (mut pipeline, output) = pipeline([root(), child(200), service(), neighbour("/")]);
+    let (mut pipeline, output) = pipeline([root(), child(200), service(), slice(), neighbour("/")]);
     let verdicts: usize = output.verdicts.iter().flat_map(|(_, list)| list).map(|list| list.len()).sum();
     assert_eq!(verdicts, 2, "the root and the child are told");
     assert!(
@@ -108,7 +116,7 @@ fn an_ingress_of_many_hosts_gives_each_its_own_paths_and_sends_those_that_change
         });
         ingress("wide", &rules.collect())
     };
-    let (mut pipeline, output) = pipeline([wide("/first"), service(), neighbour("/")]);
+    let (mut pipeline, output) = pipeline([wide("/first"), service(), slice(), neighbour("/")]);
     let told: Vec<String> = output
         .verdicts
         .iter()

@@ -5,8 +5,9 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use testbed::certs::Ca;
 use testbed::process::{Command, Process};
 use testbed::{Backend, Client, Load, Net, StateDir, eventually};
 
@@ -169,6 +170,39 @@ async fn a_check_says_what_is_wrong_and_where() {
     {
         assert!(said.contains(part), "{part} is missing in:\n{said}");
     }
+}
+
+#[tokio::test]
+async fn a_certificate_that_ends_while_it_is_served_is_told_then() {
+    let state = StateDir::new("ends").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let now = SystemTime::now();
+    let leaf = Ca::new("ends").leaf("a.example.com").valid(now - LIMIT, now + Duration::from_secs(5)).make();
+    let objects = [
+        (
+            "secret.json",
+            serde_json::json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": "cert" },
+                "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() },
+            }),
+        ),
+        (
+            "ingress.json",
+            serde_json::json!({
+                "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": "a" },
+                "spec": { "tls": [{ "hosts": ["a.example.com"], "secretName": "cert" }], "rules": [{ "host": "a.example.com" }] },
+            }),
+        ),
+    ];
+    for (name, object) in &objects {
+        fs::write(folder.join(name), object.to_string()).unwrap();
+    }
+    let process = sesame().name("ends").arg("run").flag("folder", &folder).arg("--check").start_in(&state).unwrap();
+    // Nothing of the folder changes: it is the time that does.
+    process.expect_line("SES3108", LIMIT).await.unwrap();
+    process.expect_line("was valid until", LIMIT).await.unwrap();
+    process.kill().await.unwrap();
 }
 
 #[tokio::test]
