@@ -20,7 +20,7 @@
 //!
 //! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`ingress`] and [`http_proxy`] (what an
 //! object is to say), `statuses` (which objects say something else), `announcements` (which verdicts have no event yet), `writer` (the
-//! task), `patch` and `event` (one request each).
+//! task), `patch` and `event` (one request each), `text` (how long it may be).
 
 pub mod address;
 mod announcements;
@@ -33,6 +33,7 @@ mod patch;
 pub mod report;
 pub mod rights;
 mod statuses;
+mod text;
 mod writer;
 
 use pace::Rate;
