@@ -5,7 +5,9 @@ use crate::{
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     objects::Named,
     packing::{EncodedHosts, ScopeResources},
-    resources::{AuthorityResources, ClusterResources, HostSecretResources, SecretResources, TcpResources},
+    resources::{
+        AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources,
+    },
     services::Known,
     units::{ClustersInUse, SecretsAskedFor, Units, UnitsBySubject},
 };
@@ -52,6 +54,7 @@ impl Derived for Verdicts {
         withheld::<TcpResources>(object, reads, &mut all);
         withheld::<ClusterResources>(object, reads, &mut all);
         withheld::<RefusedClusters>(object, reads, &mut all);
+        withheld::<EndpointResources>(object, reads, &mut all);
         withheld::<SecretResources>(object, reads, &mut all);
         withheld::<HostSecretResources>(object, reads, &mut all);
         withheld::<AuthorityResources>(object, reads, &mut all);
@@ -66,7 +69,7 @@ impl Derived for Verdicts {
     }
 }
 
-/// What proxies refused of what was made from an object.
+/// What is withheld of what was made from an object.
 fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut Vec<Verdict>)
 where
     T::Value: Holdable,
@@ -74,7 +77,7 @@ where
     for key in reads.probe::<Blamed<T>>(object) {
         let row = reads.get::<T>(key);
         let refused = row.iter().filter_map(|row| row.refused());
-        all.extend(refused.map(|refused| Verdict::new(Code::EnvoyRefused, object.at(""), &*refused.message)));
+        all.extend(refused.map(|refused| Verdict::new(refused.code, object.at(""), &*refused.message)));
     }
 }
 
@@ -151,6 +154,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<TlsLosers>()
         .per::<FaultyServices>()
         .per::<Blamed<ClusterResources>>()
+        .per::<Blamed<EndpointResources>>()
         .per::<Blamed<SecretResources>>()
         .per::<Blamed<HostSecretResources>>()
         .per::<Blamed<AuthorityResources>>()

@@ -61,10 +61,12 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
+    let usual = xds::Config::default();
     let server = Server::new(xds::Config {
         identifier: plan.status.instance.clone(),
         resolver: plan.pipeline.resolver(),
-        ..xds::Config::default()
+        table_bytes: plan.table_bytes.unwrap_or(usual.table_bytes),
+        ..usual
     });
     let (cluster, wants) = Cluster::new(client.clone(), plan.source.clone());
     let ((objects, feed), (answers, answered)) = (source::feed(CAPACITY), source::feed(CAPACITY));

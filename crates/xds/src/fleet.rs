@@ -17,6 +17,7 @@ use crate::identity::{Fleet, Identity};
 use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
 use crate::resource::Name;
+use crate::server::PublishError;
 use crate::session::Session;
 use crate::table::Snapshot;
 use crate::tally::{STUCK, Tallies};
@@ -59,14 +60,18 @@ impl Hub {
         }
     }
 
-    /// Applies a batch and tells every stream.
-    pub fn publish(&self, changes: Changes) -> Arc<Snapshot> {
+    /// Applies a batch and tells every stream, if no table has more than so many bytes by then.
+    pub fn publish(&self, changes: Changes, limit: usize) -> Result<Arc<Snapshot>, PublishError> {
         // Held until the snapshot is out, so that snapshots come out in order.
         let mut writer = self.writer.lock();
         let snapshot = writer.apply(changes);
+        let sizes = Kind::ALL.map(|kind| (kind, snapshot.table(kind).bytes()));
+        if let Some((kind, bytes)) = sizes.into_iter().find(|(_, bytes)| *bytes > limit) {
+            return Err(PublishError::TooLarge { kind, bytes, limit });
+        }
         self.refusals.prune(&snapshot);
         self.snapshot.send_replace(Some(snapshot.clone()));
-        snapshot
+        Ok(snapshot)
     }
 
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {

@@ -195,6 +195,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
         pipeline: &pipeline,
         is_synced: true,
         published: false,
+        blocked: None,
         took,
     });
     match terminal.errors() {

@@ -8,4 +8,5 @@ mod life;
 mod outage;
 mod programmed;
 mod refusal;
+mod size;
 mod status;

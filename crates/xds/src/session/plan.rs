@@ -1,7 +1,8 @@
 //! Makes the next response of one type, if there is anything that may be sent.
 //!
 //! First everything due is looked at without changing anything, then what was decided is written down. One response is
-//! in flight at a time, except for clusters; what changes meanwhile waits and goes together.
+//! in flight at a time, except for clusters; what changes meanwhile waits and goes together. What need not be whole comes in
+//! pages of [`Limits::response_bytes`](crate::Limits).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,24 @@ struct Plan {
     done: Vec<Name>,
     probing: bool,
     strikes: u8,
+}
+
+/// How much more a response may carry.
+struct Page {
+    room: usize,
+    is_empty: bool,
+}
+
+impl Page {
+    /// Whether an entry goes with it: the first always does, however large it is.
+    fn takes(&mut self, entry: &Entry) -> bool {
+        let fits = self.is_empty || entry.bytes() <= self.room;
+        if fits {
+            self.room = self.room.saturating_sub(entry.bytes());
+            self.is_empty = false;
+        }
+        fits
+    }
 }
 
 impl Session {
@@ -73,6 +92,7 @@ impl Session {
             };
         };
         let table = self.view.table(kind);
+        let mut page = Page { room: self.options.limits.response_bytes, is_empty: true };
         if flow.rest == Rest::Nothing {
             let mut entries = Vec::new();
             let mut look = |entry: &Arc<Entry>| -> bool {
@@ -84,6 +104,7 @@ impl Session {
                     return true;
                 }
                 match self.gate(kind, entry, now) {
+                    Gate::Open if !flow.wildcard && !page.takes(entry) => plan.held_back.push(entry.name.clone()),
                     Gate::Open => entries.push(entry.clone()),
                     Gate::Shut(until) => {
                         sooner(until, wake);
@@ -110,9 +131,12 @@ impl Session {
             None => flow.due.iter().collect(),
         };
         (plan.probing, plan.strikes) = (probe.is_some(), probe.map_or(0, |probe| probe.strikes));
+        let whole = self.options.style == Style::Sotw && kind.is_full_state();
         let mut pins = None;
         for name in names {
             match self.fate(kind, flow, name, &mut pins, now) {
+                // It stays due, and is looked at again when this response is answered.
+                Fate::Send(Some(entry)) if !whole && !page.takes(&entry) => {}
                 Fate::Send(to) => plan.sends.push((name.clone(), to)),
                 Fate::Wait(until) => sooner(until, wake),
                 Fate::Rest => plan.done.push(name.clone()),
