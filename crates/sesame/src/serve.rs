@@ -42,7 +42,6 @@ use crate::problem::Coded;
 use crate::signals;
 use listen::Listeners;
 use plan::Plan;
-use programmed::Programmed;
 use report::Desk;
 use tasks::Tasks;
 
@@ -78,9 +77,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
-    let programmed = Programmed::new(server.clone(), Fleet::Shared);
+    let (programmed, programmed_status) = programmed::channel(server.clone(), Fleet::Shared);
     let first_build = readiness.task("the first build");
-    let mut desk = Desk::new(reporter.clone(), programmed.clone(), recorder, first_build);
+    let mut desk = Desk::new(reporter.clone(), programmed, recorder, first_build);
 
     let mut registry = Registry::default();
     BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
@@ -112,7 +111,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         tasks.spawn("the place among replicas", place(election.holder(), replicas.clone()).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
-    tasks.spawn("the word of what proxies have", programmed.run(replicas.clone(), leadership, reporter).map(Ok));
+    tasks.spawn("programmed status", programmed_status.run(replicas.clone(), leadership, reporter).map(Ok));
     tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()).map(Ok));
     tasks.spawn_ending("the xDS server", {
         let stop = stop.clone();

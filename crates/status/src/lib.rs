@@ -41,7 +41,7 @@ use pace::Rate;
 pub use address::Addresses;
 pub use event::CONTROLLER;
 pub use lease::{Election, Leadership};
-pub use report::{Report, Reporter};
+pub use report::{Programmed, Report, Reporter};
 pub use writer::Writer;
 
 /// Both ends: one for the control loop, one to run.

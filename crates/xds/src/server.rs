@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, broadcast, mpsc};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Event;
@@ -27,6 +27,7 @@ use crate::metrics::{Metrics, Pending};
 use crate::peer::Peer;
 use crate::publish::Changes;
 use crate::resolve::Resolver;
+use crate::table::Snapshot;
 use crate::tls::Tls;
 
 mod accept;
@@ -219,6 +220,11 @@ impl Server {
     /// The book of a fleet.
     pub fn book(&self, fleet: &Fleet) -> Option<Book> {
         self.0.hubs.lock().get(fleet).cloned().map(Book)
+    }
+
+    /// What is published to a fleet, and when something else is.
+    pub fn snapshots(&self, fleet: &Fleet) -> watch::Receiver<Option<Arc<Snapshot>>> {
+        self.0.hub(fleet).watch()
     }
 
     /// The books of all fleets.

@@ -136,14 +136,15 @@ async fn serve(
         resolver: inner.config.resolver.clone(),
         refused: hub.refusals.of_node(&identity.node, &identity.version),
     };
+    let id = inner.id();
     let client = Arc::new(Client {
+        id,
         identity: identity.clone(),
         stream: format!("{} {}", call.service(), call.variant()),
         since: now,
         session: parking_lot::Mutex::new(Session::new(options, view, now)),
     });
-    let id = inner.id();
-    hub.join(id, client.clone());
+    hub.join(&client);
     info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
         service = call.service(), variant = call.variant(), "client connected");
     let _ = inner.events.send(Event::Joined(identity.clone()));
@@ -204,7 +205,7 @@ impl Talk<'_> {
                     }
                     let next = self.snapshots.borrow_and_update().clone();
                     if let Some(next) = next {
-                        self.client.session.lock().on_publish(next, Instant::now());
+                        self.client.update(self.hub, |session| session.on_publish(next, Instant::now()));
                     }
                 }
                 () = alarm => {}
@@ -235,10 +236,10 @@ impl Talk<'_> {
             if self.snapshots.has_changed().unwrap_or(false) {
                 let next = self.snapshots.borrow_and_update().clone();
                 if let Some(next) = next {
-                    self.client.session.lock().on_publish(next, Instant::now());
+                    self.client.update(self.hub, |session| session.on_publish(next, Instant::now()));
                 }
             }
-            let step = self.client.session.lock().poll(Instant::now());
+            let step = self.client.update(self.hub, |session| session.poll(Instant::now()));
             let response = match step {
                 Step::Send(response) => response,
                 Step::Idle(wake) => return Ok(wake),
@@ -264,7 +265,7 @@ impl Talk<'_> {
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
         let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
-        let answer = self.client.session.lock().on_request(request, now);
+        let answer = self.client.update(self.hub, |session| session.on_request(request, now));
         let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
         if !answer.earned && !self.pace.pay(&inner.limits, now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));

@@ -205,6 +205,7 @@ impl Session {
         let table = self.view.table(kind);
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
         if plan.rest.is_some() {
+            flow.touched.all();
             flow.rest = Rest::InStep;
             hold_back(flow, plan.held_back, now);
             withhold(flow, plan.withheld, now);
@@ -275,8 +276,12 @@ impl Session {
             let Some(mark) = flow.marks.get_mut(name) else { continue };
             mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
+            if to.is_none() {
+                flow.touched.name(name);
+            }
             (mark.owed, mark.asked, mark.kept) = (false, false, false);
             if mark.refused.is_some_and(|(version, _)| to.as_ref().is_none_or(|entry| entry.version != version)) {
+                flow.touched.name(name);
                 mark.refused = None;
             }
         }
