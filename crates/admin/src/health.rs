@@ -5,22 +5,27 @@
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use parking_lot::Mutex;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// What has to be done before this replica is ready. Clones are handles of the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<Mutex<BTreeSet<&'static str>>>);
+pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, Option<String>>>>);
 
 impl Readiness {
     /// Names something that has to be done first.
     pub fn task(&self, name: &'static str) -> Task {
-        self.0.lock().insert(name);
+        self.0.lock().insert(name, None);
         Task { name, readiness: self.clone() }
     }
 
-    /// What is still to be done; nothing when ready.
-    pub fn pending(&self) -> Vec<&'static str> {
-        self.0.lock().iter().copied().collect()
+    /// What is still to be done, and why it is not where that was said; nothing when ready.
+    pub fn pending(&self) -> Vec<String> {
+        let pending = self.0.lock();
+        let line = |(name, why): (&&str, &Option<String>)| match why {
+            Some(why) => format!("{name} ({why})"),
+            None => (*name).to_owned(),
+        };
+        pending.iter().map(line).collect()
     }
 }
 
@@ -33,6 +38,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// Says why it cannot be done yet.
+    pub fn blocked(&self, why: String) {
+        self.readiness.0.lock().insert(self.name, Some(why));
+    }
+
     /// It is done.
     pub fn done(self) {
         self.readiness.0.lock().remove(self.name);

@@ -218,6 +218,7 @@ codes! {
     8001 EnvoyRefused Error "a proxy refused what was made of the object" "the proxy's text is shown; other objects are not affected";
     8002 ValueTooLarge Error "the value passes a limit of Envoy" "shorten it to the limit in the message";
     8003 TranslationFailed Error "Sesame failed on this object" "this is a defect of Sesame: please report it with the object; what was served before is still served";
+    8004 ResourceTooLarge Error "what was made of the object is too large for the proxies" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep what they had of it, and where they had nothing, requests are answered 503";
 }
 
 impl fmt::Display for Code {

@@ -1,13 +1,14 @@
-//! What is withheld because proxies refused it: the part of the state that depends on history, kept as an input.
+//! What is withheld because proxies refused it, or because it is too large to be sent: the part of the state that depends on
+//! history, kept as an input.
 //!
-//! A [`Hold`] names a resource, or one host of a resource that many share, and the hash of what was refused. The table that
+//! A [`Hold`] names a resource, or one host of a resource that many share, and the hash of what is withheld. The table that
 //! makes the resource asks here ([`why`]) with the hash of what it has just made: if that is held, it makes a substitute from
 //! the same input instead. So a hold does nothing to any other content, and an edit of the object ends it by itself. With
 //! equal holds a build from nothing gives the same bytes.
 
 use crate::{packing::HostBytes, units::HostKey};
 use engine::{Index, Input, Reads, Table};
-use model::ObjectRef;
+use model::{Code, ObjectRef};
 use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
 pub use xds::{Hold, Target};
@@ -25,8 +26,21 @@ pub fn of_host((listener, host): &HostKey) -> Target {
 pub enum Why {
     /// Proxies refused it, with these words.
     Refused(Arc<str>),
+    /// All resources of its type together are too large to be sent, and it is one of the largest; in words.
+    TooLarge(Arc<str>),
     /// It waits until another has been tried: what proxies have of it meanwhile, if they have something.
     Waits(Option<Arc<HostBytes>>),
+}
+
+impl Why {
+    /// What is said about it; nothing where it only waits.
+    pub fn told(&self) -> Option<(Code, &str)> {
+        match self {
+            Why::Refused(text) => Some((Code::EnvoyRefused, text)),
+            Why::TooLarge(text) => Some((Code::ResourceTooLarge, text)),
+            Why::Waits(_) => None,
+        }
+    }
 }
 
 /// The versions of each target that are not sent.
@@ -51,6 +65,8 @@ pub fn why<'r>(target: &Target, hash: u64, reads: &mut Reads<'r>) -> Option<&'r 
 pub struct Refused {
     /// What is withheld.
     pub target: Target,
+    /// Why.
+    pub code: Code,
     /// What is said.
     pub message: Arc<str>,
     /// The objects it was made from.
@@ -58,14 +74,19 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Proxies refused `what` with these words.
-    pub fn new(target: Target, what: impl std::fmt::Display, text: &str, objects: Vec<ObjectRef>) -> Self {
+    /// `what` is withheld for this reason, with these words.
+    pub fn new(
+        target: Target,
+        what: impl std::fmt::Display,
+        (code, text): (Code, &str),
+        objects: Vec<ObjectRef>,
+    ) -> Self {
         let mut end = text.len().min(TOLD);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         let more = if end < text.len() { " …" } else { "" };
-        Self { target, message: format!("{what}: {}{more}", &text[..end]).into(), objects }
+        Self { target, code, message: format!("{what}: {}{more}", &text[..end]).into(), objects }
     }
 }
 

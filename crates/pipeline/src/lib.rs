@@ -14,7 +14,8 @@
 //! Services, clusters and endpoints are in the engine's lane: an endpoint that comes or goes is published in the middle of
 //! the longest batch.
 //!
-//! What proxies make of it comes back as rulings, and what they refused is withheld ([`holds`]):
+//! What proxies make of it comes back as rulings, and what they refused is withheld ([`holds`]). So is what is too large to be
+//! sent ([`Pipeline::shed`]):
 //!
 //! ```no_run
 //! # use pipeline::{Output, Pipeline};
@@ -38,6 +39,7 @@ pub mod holds;
 pub mod hosts;
 pub mod listeners;
 pub mod objects;
+mod oversize;
 pub mod packing;
 pub mod pending;
 mod quarantine;

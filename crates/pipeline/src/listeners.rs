@@ -110,17 +110,16 @@ impl Derived for ListenerResources {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
         let Self(settings) = self;
         let [stats, admin] = own_pages();
-        if *id == stats {
+        let resource = if *id == stats {
             let message = listener::admin::stats(settings.stats.address, settings.stats.port);
-            return Some(Resource::new(id.to_string(), &message));
-        }
-        if *id == admin {
+            Some(Resource::new(id.to_string(), &message))
+        } else if *id == admin {
             let port = Some(settings.admin_port).filter(|&port| port != 0)?;
-            return Some(Resource::new(id.to_string(), &listener::admin::read_only(port)));
-        }
-        let resource = match *id == ListenerId::http() {
-            true => in_the_clear(id, settings, reads),
-            false => encrypted(id, settings, reads),
+            Some(Resource::new(id.to_string(), &listener::admin::read_only(port)))
+        } else if *id == ListenerId::http() {
+            in_the_clear(id, settings, reads)
+        } else {
+            encrypted(id, settings, reads)
         };
         Some(resource?.unless_held(Kind::Listener, reads))
     }

@@ -183,7 +183,7 @@ pub struct HostBytes {
     pub hash: u64,
     /// It waits until others have been tried.
     pub waits: bool,
-    /// What is said while it is not sent, because proxies refused it.
+    /// What is said while it is withheld.
     pub refused: Option<Arc<Refused>>,
 }
 
@@ -222,9 +222,9 @@ impl Derived for EncodedHosts {
                 let (bytes, clusters) = (before.bytes.clone(), before.clusters.clone());
                 HostBytes { bytes, clusters, waits: true, ..substitute() }
             }
-            Some(Why::Refused(text)) => {
-                let refused = Refused::new(target, format!("host {}", key.1), text, authors(host));
-                HostBytes { refused: Some(Arc::new(refused)), ..substitute() }
+            Some(why) => {
+                let told = why.told().map(|told| Refused::new(target, format!("host {}", key.1), told, authors(host)));
+                HostBytes { refused: told.map(Arc::new), ..substitute() }
             }
         })
     }
@@ -331,7 +331,8 @@ impl Derived for ScopeResources {
             return Some(resource.or_stand_in(Kind::ScopedRoute, Vec::new(), Some(&stand_in), reads));
         }
         let Some(own) = reads.probe::<HostsByScope>(key).next() else {
-            return Some(Resource::of(scope_name(key), scoped::stranger(table, host)));
+            let resource = Resource::of(scope_name(key), scoped::stranger(table, host));
+            return Some(resource.unless_held(Kind::ScopedRoute, reads));
         };
         let host = &reads.get::<VirtualHosts>(own)?.host;
         let refs = clusters(host).into_iter().map(|name| Ref::To(Kind::Cluster, name)).collect();

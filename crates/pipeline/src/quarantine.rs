@@ -1,6 +1,8 @@
-//! What is done about a refusal: which part of the resource is to blame, and what is held for how long.
+//! What is done about a refusal, and about resources that are too large: which part is to blame, and what is held for how
+//! long.
 //!
-//! In: rulings of the clients' court, and what other replicas hold. Out: rows of [`Holds`]. A resource that is one object's,
+//! In: rulings of the clients' court, what other replicas hold, and which types are too large to be sent. Out: rows of
+//! [`Holds`]. A resource that is one object's,
 //! or one host's, is held as a whole. One that many hosts share is refused as a whole, so the host has to be found: those
 //! that the refusing proxy already has as they are cannot be it; if more than one is left and the proxy's words name none,
 //! half of them wait, as proxies have them or, if new, answering 503, and the other half is tried. Whether that is taken or
@@ -11,6 +13,7 @@ use crate::{
     holds::{self, Hold, Holds, InForce, Target, Why},
     hosts::Places,
     listeners::ListenerResources,
+    oversize::{self, Part},
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
     resources::{
         AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources,
@@ -37,7 +40,17 @@ pub struct Quarantine {
     own: BTreeMap<Target, Hold>,
     others: BTreeMap<Target, Vec<Hold>>,
     waiting: BTreeMap<(Kind, Name), BTreeMap<Target, Waiting>>,
+    /// What is withheld for its size, with the words for it. Other replicas come to the same by themselves.
+    large: BTreeMap<Target, Large>,
     changed: bool,
+}
+
+/// Something that is withheld for its size.
+struct Large {
+    /// The type of the resources that are too large together.
+    kind: Kind,
+    part: Part,
+    text: Arc<str>,
 }
 
 impl Quarantine {
@@ -69,6 +82,50 @@ impl Quarantine {
         touched.iter().for_each(|target| self.write(engine, target));
     }
 
+    /// Withholds the largest of a type, because all of them together have `excess` bytes more than `limit`; says whether
+    /// there was anything left to withhold.
+    pub fn shed(&mut self, engine: &mut Engine, kind: Kind, excess: usize, limit: usize) -> bool {
+        let parts = oversize::largest(engine, kind, excess);
+        let any = !parts.is_empty();
+        for part in parts {
+            let bytes = part.bytes;
+            let text = format!("it has {bytes} bytes, and all {kind} resources may have {limit} bytes together");
+            let target = part.target.clone();
+            self.large.insert(target.clone(), Large { kind, part, text: text.into() });
+            self.write(engine, &target);
+        }
+        any
+    }
+
+    /// Lets go of what was withheld for its size and fits by now, the smallest first; says whether there was any.
+    pub fn readmit(&mut self, engine: &mut Engine, room: impl Fn(Kind) -> usize) -> bool {
+        let mut waiting: Vec<(usize, Kind, Target)> =
+            self.large.iter().map(|(target, large)| (large.part.bytes, large.kind, target.clone())).collect();
+        waiting.sort_unstable();
+        let mut rooms: BTreeMap<Kind, usize> = BTreeMap::new();
+        let mut any = false;
+        for (bytes, kind, target) in waiting {
+            let left = rooms.entry(kind).or_insert_with(|| room(kind));
+            // Whoever does not fit holds up those who are larger: else who came first would decide.
+            let Some(rest) = left.checked_sub(bytes) else {
+                *left = 0;
+                continue;
+            };
+            *left = rest;
+            self.large.remove(&target);
+            self.write(engine, &target);
+            any = true;
+        }
+        any
+    }
+
+    /// What is withheld for its size although no object can be told: a listener, which all share.
+    pub fn untold(&self) -> Option<String> {
+        let listeners = self.large.values().filter(|large| large.kind == Kind::Listener);
+        let listener = listeners.max_by_key(|large| large.part.bytes)?;
+        Some(format!("listener {} is withheld: {}", listener.part.target.name, listener.text))
+    }
+
     /// Forgets what no longer applies, because the objects have changed; says whether anything did. To be called when the
     /// engine has settled.
     pub fn tidy(&mut self, engine: &mut Engine) -> bool {
@@ -78,10 +135,15 @@ impl Quarantine {
             self.changed = true;
             self.write(engine, target);
         }
+        let small: Vec<Target> = self.large.keys().filter(|target| !in_force(engine, target)).cloned().collect();
+        for target in &small {
+            self.large.remove(target);
+            self.write(engine, target);
+        }
         let ended: Vec<_> =
             self.waiting.keys().filter(|(kind, name)| find(engine, *kind, name).is_none()).cloned().collect();
         ended.iter().for_each(|resource| self.release(engine, resource));
-        !gone.is_empty() || !ended.is_empty()
+        !gone.is_empty() || !small.is_empty() || !ended.is_empty()
     }
 
     /// What this replica holds, if it has changed since the last time.
@@ -161,6 +223,9 @@ impl Quarantine {
         let mut row: BTreeMap<u64, Why> = BTreeMap::new();
         for hold in held {
             row.entry(hold.hash).or_insert_with(|| Why::Refused(hold.text.clone()));
+        }
+        if let Some(large) = self.large.get(target) {
+            row.entry(large.part.hash).or_insert_with(|| Why::TooLarge(large.text.clone()));
         }
         for (hash, instead) in self.waiting.values().filter_map(|waiting| waiting.get(target)) {
             row.entry(*hash).or_insert_with(|| Why::Waits(instead.clone()));

@@ -42,7 +42,7 @@ pub struct Resource {
     pub role: Role,
     /// The hash of what was made of the objects, sent or not.
     pub hash: u64,
-    /// What is said while that is not sent, because proxies refused it.
+    /// What is said while that is withheld.
     pub refused: Option<Arc<Refused>>,
 }
 
@@ -57,13 +57,13 @@ impl Resource {
         Self { name: name.into(), body, refs: Vec::new(), warms: false, origin: None, role, hash, refused: None }
     }
 
-    /// The same, or nothing in its place if proxies refused it.
+    /// The same, or nothing in its place if it is withheld.
     pub(crate) fn unless_held(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
         let objects = self.origin.iter().cloned().collect();
         self.or_stand_in(kind, objects, None, reads)
     }
 
-    /// The same, or what stands in for it if proxies refused it.
+    /// The same, or what stands in for it if it is withheld.
     pub(crate) fn or_stand_in(
         self,
         kind: Kind,
@@ -72,9 +72,9 @@ impl Resource {
         reads: &mut Reads<'_>,
     ) -> Self {
         let target = Target::resource(kind, self.name.clone());
-        let Some(Why::Refused(text)) = holds::why(&target, self.hash, reads) else { return self };
+        let Some(why) = holds::why(&target, self.hash, reads).and_then(Why::told) else { return self };
         let what = format!("{} {}", kind.label(), self.name);
-        let refused = Some(Arc::new(Refused::new(target, what, text, objects)));
+        let refused = Some(Arc::new(Refused::new(target, what, why, objects)));
         let (role, body) = match stand_in {
             Some(make) => (Role::StandIn, make()),
             None => (Role::Withheld, Bytes::new()),
@@ -147,10 +147,14 @@ impl Derived for ClusterResources {
             Discovery::Endpoints => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             Discovery::Dns(_) => resource.warms = true,
         }
-        let (namespace, service) = (&id.backend.namespace, &id.backend.service);
-        resource.origin = Some(ObjectRef { kind: "Service", namespace: namespace.clone(), name: service.clone() });
+        resource.origin = Some(service_of(id));
         Some(resource.unless_held(Kind::Cluster, reads))
     }
+}
+
+fn service_of(id: &ClusterId) -> ObjectRef {
+    let (namespace, name) = (id.backend.namespace.clone(), id.backend.service.clone());
+    ObjectRef { kind: "Service", namespace, name }
 }
 
 /// CA bundles that clusters trust.
@@ -186,7 +190,8 @@ impl Derived for EndpointResources {
             return None;
         }
         let endpoints = reads.get::<EndpointSets>(id)?;
-        let resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints));
+        let mut resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints));
+        resource.origin = Some(service_of(id));
         Some(resource.unless_held(Kind::Endpoints, reads))
     }
 }
@@ -287,7 +292,7 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
     pipeline.derived(AuthorityResources).per::<ClustersByCa>().lane().output();
     pipeline.index::<InForce<ClusterResources>>().index::<Blamed<ClusterResources>>();
-    pipeline.index::<InForce<EndpointResources>>();
+    pipeline.index::<InForce<EndpointResources>>().index::<Blamed<EndpointResources>>();
     pipeline.index::<InForce<AuthorityResources>>().index::<Blamed<AuthorityResources>>();
 }
 

@@ -100,6 +100,23 @@ impl Pipeline {
         self.quarantine.share(&mut self.engine, others);
     }
 
+    /// Withholds the largest resources of a type, or the largest hosts of those that many share, because all of that type
+    /// together have `excess` bytes more than `limit`: the objects get a verdict, everything else can be published. Says
+    /// whether there was anything left to withhold.
+    pub fn shed(&mut self, kind: xds::Kind, excess: usize, limit: usize) -> bool {
+        self.quarantine.shed(&mut self.engine, kind, excess, limit)
+    }
+
+    /// Lets go of what was withheld for its size and fits into the room that there is by now; says whether there was any.
+    pub fn readmit(&mut self, room: impl Fn(xds::Kind) -> usize) -> bool {
+        self.quarantine.readmit(&mut self.engine, room)
+    }
+
+    /// What is withheld for its size although there is no object to tell, in words: a listener, which all share.
+    pub fn untold(&self) -> Option<String> {
+        self.quarantine.untold()
+    }
+
     /// Works for one slice. While more waits, endpoints and clusters come out, so that a long batch holds up no endpoint;
     /// the rest comes out together, and removals with it, when nothing waits and [`Self::finish`] is asked.
     pub fn step(&mut self, output: &mut Output) -> Progress {

@@ -5,7 +5,9 @@ use crate::{
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     objects::Named,
     packing::{EncodedHosts, ScopeResources},
-    resources::{AuthorityResources, ClusterResources, HostSecretResources, SecretResources, TcpResources},
+    resources::{
+        AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources,
+    },
     services::{Clusters, Known, WithoutEndpoints},
     units::{ClustersInUse, SecretsAskedFor, Units, UnitsBySubject},
     validity::OutOfDateCertificates,
@@ -69,6 +71,7 @@ impl Derived for Verdicts {
         withheld::<TcpResources>(object, reads, &mut all);
         withheld::<ClusterResources>(object, reads, &mut all);
         withheld::<RefusedClusters>(object, reads, &mut all);
+        withheld::<EndpointResources>(object, reads, &mut all);
         withheld::<SecretResources>(object, reads, &mut all);
         withheld::<HostSecretResources>(object, reads, &mut all);
         withheld::<AuthorityResources>(object, reads, &mut all);
@@ -106,7 +109,7 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
     }
 }
 
-/// What proxies refused of what was made from an object.
+/// What is withheld of what was made from an object.
 fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList)
 where
     T::Value: Holdable,
@@ -114,7 +117,7 @@ where
     for key in reads.probe::<Blamed<T>>(object) {
         let row = reads.get::<T>(key);
         let refused = row.iter().filter_map(|row| row.refused());
-        all.extend(refused.map(|refused| Verdict::new(Code::EnvoyRefused, object.at(""), &*refused.message)));
+        all.extend(refused.map(|refused| Verdict::new(refused.code, object.at(""), &*refused.message)));
     }
 }
 
@@ -191,6 +194,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<TlsLosers>()
         .per::<FaultyServices>()
         .per::<Blamed<ClusterResources>>()
+        .per::<Blamed<EndpointResources>>()
         .per::<Blamed<SecretResources>>()
         .per::<Blamed<HostSecretResources>>()
         .per::<Blamed<AuthorityResources>>()

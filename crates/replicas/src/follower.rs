@@ -2,23 +2,26 @@
 
 use crate::{
     Inner,
-    message::{Down, Question, Shared, Up},
-    until,
+    message::{Down, HoldChange, Question, Shared, Up},
+    page::Page,
 };
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, sleep_until, timeout},
+};
 use tracing::{debug, info, warn};
-use xds::{Peer, Tallies};
+use xds::{AckWatch, Fleet, Peer, PeerSender, Tallies, Version};
 
 /// How long to wait before the next try: at first, and at most.
 const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// How long the holder may take to read.
 const SLOW: Duration = Duration::from_secs(10);
-/// How long answers gather before they are counted again.
+/// How long answers gather before they are said.
 const PACE: Duration = Duration::from_millis(20);
 
 /// Follows the holder at that address for ever.
@@ -28,10 +31,12 @@ pub(crate) async fn follow(inner: &Inner, address: &str) {
         match xds::peer::connect(address, inner.tls.as_ref()).await {
             Ok(peer) => {
                 info!(address, "connected to the replica that holds the lease");
-                wait = WAIT.0;
                 inner.linked.store(true, Ordering::Relaxed);
-                converse(inner, peer).await;
-                info!(address, "lost the replica that holds the lease; going on alone");
+                // Only a holder that could say all it has to say is worth hurrying back to.
+                if converse(inner, peer).await {
+                    wait = WAIT.0;
+                }
+                info!(address, again_in = ?wait, "lost the replica that holds the lease; going on alone");
                 inner.unlink();
             }
             Err(error) if wait == WAIT.0 => {
@@ -48,90 +53,157 @@ pub(crate) async fn follow(inner: &Inner, address: &str) {
     }
 }
 
-/// What the holder was last told, and wants to know.
+/// Talks until the stream ends; says whether the holder had said everything that was so at its beginning.
+async fn converse(inner: &Inner, peer: Peer) -> bool {
+    let Peer { address, mut receiver, sender } = peer;
+    let (asks, asked) = mpsc::unbounded_channel();
+    let mut synced = false;
+    let listening = async {
+        while let Some(message) = receiver.next().await {
+            match serde_json::from_slice::<Down>(&message) {
+                Ok(down) => {
+                    synced |= down.synced;
+                    hear(inner, down, &asks);
+                }
+                Err(error) => return warn!(%address, %error, "a replica is not understood"),
+            }
+        }
+    };
+    tokio::select! {
+        () = listening => {}
+        () = speak(inner, sender, asked) => {}
+    }
+    synced
+}
+
+fn hear(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, bool)>>) {
+    let Down { hold_changes, asks: asked, rulings, synced: _ } = down;
+    if !hold_changes.is_empty() {
+        inner.update(|withheld| withheld.from_holder.apply(hold_changes));
+    }
+    if !asked.is_empty() {
+        // Whoever listens ends together with us.
+        let _ = asks.send(asked);
+    }
+    for (case, stands) in rulings {
+        if let Some(waits) = inner.pending.lock().remove(&case) {
+            let _ = waits.send(stands);
+        }
+    }
+}
+
+/// What is yet to be said to the holder.
+#[derive(Default)]
+struct Outbox {
+    cases: VecDeque<Question>,
+    hold_changes: VecDeque<HoldChange>,
+    answers: VecDeque<(Question, Tallies)>,
+}
+
+impl Outbox {
+    /// The next message, if there is anything to say.
+    fn page(&mut self) -> Option<Up> {
+        let mut page = Page::new();
+        let (cases, hold_changes) = (page.fill(&mut self.cases), page.fill(&mut self.hold_changes));
+        let answers = page.fill(&mut self.answers);
+        let up = Up { hold_changes, answers, cases };
+        (up != Up::default()).then_some(up)
+    }
+}
+
+/// What was said to the holder, and what it wants to know.
 #[derive(Default)]
 struct Told {
     holds: Shared,
+    cases: HashSet<Question>,
+    watches: BTreeMap<Fleet, AckWatch>,
     answers: HashMap<Question, Tallies>,
-    questions: Vec<Question>,
-    cases: Vec<Question>,
 }
 
-async fn converse(inner: &Inner, mut peer: Peer) {
-    let mut told = Told::default();
+async fn speak(inner: &Inner, sender: PeerSender, mut asked: mpsc::UnboundedReceiver<Vec<(Question, bool)>>) {
     let mut changed = inner.changed.subscribe();
-    let mut counted = Instant::now() - PACE;
-    let mut wake = None;
+    let (mut told, mut out) = (Told::default(), Outbox::default());
+    let mut next_count = Instant::now();
+    changed.mark_changed();
     loop {
-        changed.borrow_and_update();
-        let mut up = Up::default();
-        if counted + PACE <= Instant::now() {
-            wake = count(inner, &mut told, &mut up);
-            counted = Instant::now();
+        if changed.borrow_and_update().has_changed() {
+            told.news(inner, &mut out);
         }
-        news(inner, &mut told, &mut up);
-        if up != Up::default() && !say(&peer, &up).await {
-            return;
+        while let Some(up) = out.page() {
+            let Ok(text) = serde_json::to_vec(&up) else { return };
+            if !timeout(SLOW, sender.send(&text)).await.unwrap_or(false) {
+                return;
+            }
         }
         tokio::select! {
-            message = peer.next() => {
-                let Some(message) = message else { return };
-                match serde_json::from_slice::<Down>(&message) {
-                    Ok(down) => hear(inner, &mut told, down),
-                    Err(error) => return warn!(address = %peer.address, %error, "a replica is not understood"),
+            asks = asked.recv() => match asks {
+                Some(asks) => {
+                    told.take(inner, asks);
+                    // Whoever asks wants to know at once.
+                    next_count = Instant::now();
                 }
-                // Whoever asks wants to know at once.
-                counted = Instant::now() - PACE;
+                None => return,
+            },
+            _ = changed.changed() => changed.mark_changed(),
+            (fleet, counts) = told.counts(next_count) => {
+                told.answer(&fleet, counts, &mut out);
+                next_count = Instant::now() + PACE;
             }
-            _ = changed.changed() => {}
-            () = inner.answers(&told.questions) => wake = Some(counted + PACE),
-            () = until(wake) => {}
         }
     }
 }
 
-/// Counts what was asked for, and says what has changed; gives when something may without anybody answering.
-fn count(inner: &Inner, told: &mut Told, up: &mut Up) -> Option<Instant> {
-    let mut wake = None;
-    for question in &told.questions {
-        let (tallies, next) = inner.own(question);
-        wake = wake.into_iter().chain(next).min();
-        if told.answers.get(question) != Some(&tallies) {
-            told.answers.insert(question.clone(), tallies.clone());
-            up.answers.push((question.clone(), tallies));
+impl Told {
+    /// What has changed besides the counts. There is nothing left to be said of what was before.
+    fn news(&mut self, inner: &Inner, out: &mut Outbox) {
+        let holds = inner.withheld.lock().own.clone();
+        out.hold_changes.extend(self.holds.changes(&holds));
+        self.holds = holds;
+        let cases: HashSet<Question> = inner.pending.lock().keys().cloned().collect();
+        out.cases.extend(cases.difference(&self.cases).cloned());
+        self.cases = cases;
+    }
+
+    /// Takes what is asked from now on, or no longer.
+    fn take(&mut self, inner: &Inner, asks: Vec<(Question, bool)>) {
+        for (question, is_asked) in asks {
+            if is_asked {
+                let watch = || AckWatch::new(&inner.server, &question.fleet);
+                let watch = self.watches.entry(question.fleet.clone()).or_insert_with(watch);
+                watch.watch(question.resource(), Instant::now());
+            } else {
+                if let Some(watch) = self.watches.get_mut(&question.fleet) {
+                    watch.forget(&question.resource());
+                }
+                self.answers.remove(&question);
+            }
         }
     }
-    wake
-}
 
-/// What has changed besides.
-fn news(inner: &Inner, told: &mut Told, up: &mut Up) {
-    let holds = inner.state.lock().own.clone();
-    if holds != told.holds {
-        told.holds.clone_from(&holds);
-        up.holds = Some(holds);
+    /// Counts that may have changed, not before that time.
+    async fn counts(&mut self, not_before: Instant) -> (Fleet, Vec<(Version, Tallies)>) {
+        sleep_until(not_before.into()).await;
+        let next = self.watches.iter_mut().map(|(fleet, watch)| {
+            Box::pin(async move {
+                let counts = watch.next().await;
+                (fleet.clone(), counts)
+            })
+        });
+        let next: Vec<_> = next.collect();
+        if next.is_empty() {
+            return std::future::pending().await;
+        }
+        futures::future::select_all(next).await.0
     }
-    let pending = inner.pending.lock();
-    up.cases = pending.keys().filter(|case| !told.cases.contains(case)).cloned().collect();
-    told.cases = pending.keys().cloned().collect();
-}
 
-async fn say(peer: &Peer, up: &Up) -> bool {
-    let Ok(text) = serde_json::to_vec(up) else { return false };
-    timeout(SLOW, peer.send(&text)).await.unwrap_or(false)
-}
-
-fn hear(inner: &Inner, told: &mut Told, down: Down) {
-    if let Some(holds) = down.holds {
-        inner.update(|state| state.from_holder = holds);
-    }
-    if let Some(questions) = down.questions {
-        told.answers.retain(|question, _| questions.binary_search(question).is_ok());
-        told.questions = questions;
-    }
-    for (case, stands) in down.rulings {
-        if let Some(waits) = inner.pending.lock().remove(&case) {
-            let _ = waits.send(stands);
+    /// Answers where something else is to be said than before.
+    fn answer(&mut self, fleet: &Fleet, counts: Vec<(Version, Tallies)>, out: &mut Outbox) {
+        for (version, tallies) in counts {
+            let question = Question::new(fleet, &version);
+            if self.answers.get(&question) != Some(&tallies) {
+                self.answers.insert(question.clone(), tallies.clone());
+                out.answers.push_back((question, tallies));
+            }
         }
     }
 }

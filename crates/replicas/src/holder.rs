@@ -2,101 +2,76 @@
 
 use crate::{
     Inner, Place,
-    message::{Down, Question, Shared, Up},
+    asked::Ask,
+    message::{Down, HoldChange, Question, Shared, Up},
+    page::Page,
     until,
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
 };
 use tracing::{info, warn};
-use xds::Peer;
+use xds::{Peer, PeerReceiver, PeerSender};
 
 /// How long a follower may take to read.
 const SLOW: Duration = Duration::from_secs(10);
 /// How long a case may take: then it is decided with what is known.
 const CASE: Duration = Duration::from_millis(500);
 
-/// What a follower was last told.
-#[derive(Default)]
-struct Told {
-    holds: Shared,
-    questions: Vec<Question>,
-}
-
 /// Talks with one follower until it goes, or this replica no longer holds the lease.
-pub(crate) async fn attend(inner: Arc<Inner>, mut peer: Peer) {
+pub(crate) async fn attend(inner: Arc<Inner>, peer: Peer) {
     let id = inner.id();
-    info!(address = %peer.address, "a replica has connected");
-    inner.update(|state| _ = state.followers.insert(id, Default::default()));
-    converse(&inner, &mut peer, id).await;
-    inner.update(|state| _ = state.followers.remove(&id));
-    info!(address = %peer.address, "a replica has gone");
+    let Peer { address, receiver, sender } = peer;
+    info!(%address, "a replica has connected");
+    inner.update(|withheld| _ = withheld.followers.insert(id, Shared::default()));
+    let asks = inner.asked.lock().join(id);
+    let (decided, rulings) = mpsc::channel(64);
+    tokio::select! {
+        () = listen(&inner, id, address, receiver, decided) => {}
+        () = speak(&inner, id, sender, asks, rulings) => {}
+        () = no_longer(&inner) => {}
+    }
+    inner.asked.lock().leave(id);
+    inner.update(|withheld| _ = withheld.followers.remove(&id));
+    info!(%address, "a replica has gone");
 }
 
-async fn converse(inner: &Arc<Inner>, peer: &mut Peer, id: u64) {
-    let (decided, mut rulings) = mpsc::channel::<(Question, bool)>(64);
-    let (mut changed, mut place) = (inner.changed.subscribe(), inner.place.subscribe());
-    let mut told = Told::default();
-    let mut down = Down::default();
-    loop {
-        changed.borrow_and_update();
-        if matches!(*place.borrow_and_update(), Place::Follower(_)) {
-            return;
-        }
-        news(inner, id, &mut told, &mut down);
-        let something = down != Down::default();
-        if something && !say(peer, &std::mem::take(&mut down)).await {
-            return;
-        }
-        tokio::select! {
-            message = peer.next() => {
-                let Some(message) = message else { return };
-                match serde_json::from_slice::<Up>(&message) {
-                    Ok(up) => hear(inner, id, up, &decided),
-                    Err(error) => return warn!(address = %peer.address, %error, "a replica is not understood"),
-                }
-            }
-            Some(ruling) = rulings.recv() => down.rulings.push(ruling),
-            _ = changed.changed() => {}
-            _ = place.changed() => {}
-        }
+/// Done when another holds the lease.
+async fn no_longer(inner: &Inner) {
+    let mut place = inner.place.subscribe();
+    if place.wait_for(|place| matches!(place, Place::Follower(_))).await.is_err() {
+        std::future::pending().await
     }
 }
 
-/// What has changed since the follower was last told.
-fn news(inner: &Inner, id: u64, told: &mut Told, down: &mut Down) {
-    let state = inner.state.lock();
-    let (holds, questions) = (state.others(Some(id)), state.questions());
-    drop(state);
-    if holds != told.holds {
-        told.holds.clone_from(&holds);
-        down.holds = Some(holds);
+async fn listen(
+    inner: &Arc<Inner>,
+    id: u64,
+    address: SocketAddr,
+    mut receiver: PeerReceiver,
+    decided: mpsc::Sender<(Question, bool)>,
+) {
+    while let Some(message) = receiver.next().await {
+        match serde_json::from_slice::<Up>(&message) {
+            Ok(up) => hear(inner, id, up, &decided),
+            Err(error) => return warn!(%address, %error, "a replica is not understood"),
+        }
     }
-    if questions != told.questions {
-        told.questions.clone_from(&questions);
-        down.questions = Some(questions);
-    }
-}
-
-async fn say(peer: &Peer, down: &Down) -> bool {
-    let Ok(text) = serde_json::to_vec(down) else { return false };
-    timeout(SLOW, peer.send(&text)).await.unwrap_or(false)
 }
 
 fn hear(inner: &Arc<Inner>, id: u64, up: Up, decided: &mpsc::Sender<(Question, bool)>) {
-    let Up { holds, answers, cases } = up;
-    if holds.is_some() || !answers.is_empty() {
-        inner.update(|state| {
-            let wanted = state.questions();
-            let Some(follower) = state.followers.get_mut(&id) else { return };
-            if let Some(holds) = holds {
-                follower.holds = holds;
+    let Up { hold_changes, answers, cases } = up;
+    if !hold_changes.is_empty() {
+        inner.update(|withheld| {
+            if let Some(follower) = withheld.followers.get_mut(&id) {
+                follower.apply(hold_changes);
             }
-            follower.answers.extend(answers);
-            follower.answers.retain(|question, _| wanted.binary_search(question).is_ok());
         });
+    }
+    if !answers.is_empty() {
+        inner.asked.lock().answer(id, answers);
     }
     for question in cases {
         let (inner, decided) = (inner.clone(), decided.clone());
@@ -108,34 +83,102 @@ fn hear(inner: &Arc<Inner>, id: u64, up: Up, decided: &mpsc::Sender<(Question, b
     }
 }
 
+/// What is yet to be said to a follower.
+#[derive(Default)]
+struct Outbox {
+    rulings: VecDeque<(Question, bool)>,
+    hold_changes: VecDeque<HoldChange>,
+    asks: VecDeque<Ask>,
+    synced: bool,
+}
+
+impl Outbox {
+    /// The next message, if there is anything to say. The first says at least that there is nothing.
+    fn page(&mut self) -> Option<Down> {
+        let mut page = Page::new();
+        let (rulings, hold_changes) = (page.fill(&mut self.rulings), page.fill(&mut self.hold_changes));
+        let asks = page.fill(&mut self.asks);
+        let is_all = self.rulings.is_empty() && self.hold_changes.is_empty() && self.asks.is_empty();
+        let synced = is_all && !self.synced;
+        self.synced |= is_all;
+        let down = Down { hold_changes, asks, rulings, synced };
+        (down != Down::default()).then_some(down)
+    }
+}
+
+async fn speak(
+    inner: &Inner,
+    id: u64,
+    sender: PeerSender,
+    mut asks: mpsc::UnboundedReceiver<Ask>,
+    mut rulings: mpsc::Receiver<(Question, bool)>,
+) {
+    let mut changed = inner.changed.subscribe();
+    let (mut told, mut out) = (Shared::default(), Outbox::default());
+    changed.mark_changed();
+    loop {
+        if changed.borrow_and_update().has_changed() {
+            let holds = inner.withheld.lock().others(Some(id));
+            out.hold_changes.extend(told.changes(&holds));
+            told = holds;
+        }
+        while let Ok(ask) = asks.try_recv() {
+            out.asks.push_back(ask);
+        }
+        while let Some(down) = out.page() {
+            let Ok(text) = serde_json::to_vec(&down) else { return };
+            if !timeout(SLOW, sender.send(&text)).await.unwrap_or(false) {
+                return;
+            }
+        }
+        tokio::select! {
+            Some(ruling) = rulings.recv() => out.rulings.push_back(ruling),
+            ask = asks.recv() => match ask {
+                Some(ask) => out.asks.push_back(ask),
+                None => return,
+            },
+            _ = changed.changed() => changed.mark_changed(),
+        }
+    }
+}
+
 /// Whether a refusal stands: not if proxies of other replicas take what was refused.
 pub(crate) async fn decide(inner: &Inner, question: &Question) -> bool {
-    if inner.state.lock().followers.is_empty() {
-        return true;
-    }
-    let mut changed = inner.changed.subscribe();
-    inner.update(|state| *state.cases.entry(question.clone()).or_default() += 1);
+    let others = {
+        let mut asked = inner.asked.lock();
+        if !asked.has_followers() {
+            return true;
+        }
+        asked.ask(question.clone());
+        asked.listen()
+    };
+    let begun = std::time::Instant::now();
     let deadline = Instant::now() + CASE;
+    let mut own = inner.server.book(&question.fleet).map(|book| book.answers());
     let good = loop {
-        changed.borrow_and_update();
-        let (sum, complete) = inner.sum(question);
-        let good = xds::judge(&sum).filter(|_| complete);
+        others.take();
+        if let Some(answers) = &mut own {
+            answers.borrow_and_update();
+        }
+        let (sum, is_complete) = inner.sum(question, begun);
+        let good = xds::judge(&sum).filter(|_| is_complete);
         if good.is_some() || Instant::now() >= deadline {
             break good.or_else(|| xds::judge(&sum));
         }
+        let own = async {
+            let Some(answers) = &mut own else { return std::future::pending().await };
+            if answers.changed().await.is_err() {
+                std::future::pending().await
+            }
+        };
         tokio::select! {
-            _ = changed.changed() => {}
-            () = inner.answers(std::slice::from_ref(question)) => {}
+            () = others.filled.notified() => {}
+            () = own => {}
             () = until(Some(deadline.into())) => {}
         }
     };
-    inner.update(|state| {
-        if let Some(count) = state.cases.get_mut(question) {
-            *count -= 1;
-            if *count == 0 {
-                state.cases.remove(question);
-            }
-        }
-    });
+    let mut asked = inner.asked.lock();
+    asked.unlisten(&others);
+    asked.forget(question);
     good != Some(true)
 }

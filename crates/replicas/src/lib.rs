@@ -2,13 +2,13 @@
 //!
 //! Proxies may be connected to any replica. Each replica that does not hold the lease keeps one stream to the one that does,
 //! on the xDS port and under the same certificates ([`xds::peer`]). Up go the holds of its own pipeline and the answers to
-//! the holder's questions; down come everybody else's holds, and the questions. Counts are per version of a resource, which
-//! is the hash of its content, so they can be added up. A replica without a stream goes on by itself, with its own holds and
+//! the holder's questions; down come everybody else's holds, and the questions: changes only, in pages. Counts are per version
+//! of a resource, which is the hash of its content, so they can be added up. A replica without a stream goes on by itself, with its own holds and
 //! its own counts; nothing here ever stops serving.
 //!
 //! ```no_run
-//! # use replicas::{Place, Question, Replicas};
-//! # use xds::{Fleet, Kind, Server, TlsFiles};
+//! # use replicas::{Place, Replicas};
+//! # use xds::{Fleet, Kind, Server, TlsFiles, Version};
 //! # async fn example(server: Server, files: TlsFiles, stop: impl Future<Output = ()> + Send + 'static) {
 //! let replicas = Replicas::new(server, Some(files));
 //! tokio::spawn(replicas.clone().run(stop));
@@ -25,24 +25,28 @@
 //! replicas.report(&Fleet::Shared, vec![/* output.holds, if there are some */]);
 //!
 //! // Status, on the holder.
-//! let question = Question { fleet: Fleet::Shared, kind: Kind::Route, name: "ingress_http".into(), version: 7 };
-//! let mut news = replicas.news();
-//! replicas.ask([question.clone()]);
-//! while !replicas.programmed([&question]) && news.changed().await.is_ok() {}
+//! let mut standings = replicas.standings(Fleet::Shared);
+//! standings.ask(Version { kind: Kind::Route, name: "ingress_http".into(), version: 7 });
+//! for (version, is_programmed) in standings.next().await {}
 //! # }
 //! ```
 
+mod asked;
 mod follower;
 mod holder;
 mod message;
+mod page;
 mod rulings;
+mod standings;
 mod state;
 
 pub use message::{Question, Shared};
 pub use rulings::Rulings;
+pub use standings::Standings;
 
+use asked::Asked;
 use parking_lot::Mutex;
-use state::State;
+use state::Withheld;
 use std::{
     collections::HashMap,
     future::Future,
@@ -55,7 +59,7 @@ use std::{
 };
 use tokio::sync::{oneshot, watch};
 use tracing::info;
-use xds::{Fleet, Hold, Server, Tallies, Tally, TlsFiles};
+use xds::{Fleet, Hold, Server, Tallies, TlsFiles};
 
 /// What this replica is to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,11 +81,10 @@ pub(crate) struct Inner {
     server: Server,
     tls: Option<TlsFiles>,
     place: watch::Sender<Place>,
-    state: Mutex<State>,
-    /// Counts changes of the state, for those who pass them on.
+    withheld: Mutex<Withheld>,
+    asked: Mutex<Asked>,
+    /// Counts changes of what is withheld and of cases, for those who pass them on.
     changed: watch::Sender<u64>,
-    /// Counts what may change a count.
-    news: watch::Sender<u64>,
     others: watch::Sender<Shared>,
     /// Cases that wait for the holder's word; the sender goes when it is there.
     pending: Mutex<HashMap<Question, oneshot::Sender<bool>>>,
@@ -97,9 +100,9 @@ impl Replicas {
             server,
             tls,
             place: watch::Sender::default(),
-            state: Mutex::default(),
+            withheld: Mutex::default(),
+            asked: Mutex::default(),
             changed: watch::Sender::default(),
-            news: watch::Sender::default(),
             others: watch::Sender::default(),
             pending: Mutex::default(),
             linked: AtomicBool::new(false),
@@ -121,7 +124,7 @@ impl Replicas {
 
     /// Tells the others all that this replica withholds from a fleet.
     pub fn report(&self, fleet: &Fleet, holds: Vec<Hold>) {
-        self.0.update(|state| state.own.set(fleet, holds));
+        self.0.update(|withheld| withheld.own.set(fleet, holds));
     }
 
     /// What the others withhold.
@@ -135,35 +138,9 @@ impl Replicas {
         Rulings::new(self.0.clone(), fleet)
     }
 
-    /// Asks all replicas about these, and no longer about others.
-    pub fn ask(&self, questions: impl IntoIterator<Item = Question>) {
-        let questions = questions.into_iter().collect();
-        self.0.update(|state| state.asked = questions);
-    }
-
-    /// How many proxies stand how to a version of a resource, over all replicas that are known to this one, by version of
-    /// Envoy. Others' counts are known only of what was asked for ([`Self::ask`]).
-    pub fn standings(&self, question: &Question) -> Tallies {
-        self.0.sum(question).0
-    }
-
-    /// The same for all versions of Envoy together.
-    pub fn standing(&self, question: &Question) -> Tally {
-        self.standings(question).into_values().fold(Tally::default(), Tally::plus)
-    }
-
-    /// Whether proxies serve all of it: at least one has each, and all that are not stuck, of every replica that is known.
-    /// One of many that refuses is its own problem.
-    pub fn programmed<'q>(&self, questions: impl IntoIterator<Item = &'q Question>) -> bool {
-        questions.into_iter().all(|question| {
-            let (standings, is_complete) = self.0.sum(question);
-            is_complete && xds::judge(&standings) == Some(true)
-        })
-    }
-
-    /// Changes whenever a count may have changed that was asked for.
-    pub fn news(&self) -> watch::Receiver<u64> {
-        self.0.news.subscribe()
+    /// Whether the proxies of all replicas have what is asked about, as it changes.
+    pub fn standings(&self, fleet: Fleet) -> Standings {
+        Standings::new(self.0.clone(), fleet)
     }
 
     /// Talks until `shutdown`.
@@ -194,7 +171,6 @@ impl Replicas {
                 changed = place.changed() => if changed.is_err() { return },
                 () = following => {}
                 () = taking_in => return,
-                () = inner.listen() => {}
             }
             inner.unlink();
         }
@@ -202,12 +178,12 @@ impl Replicas {
 }
 
 impl Inner {
-    /// Changes the state and tells whoever needs to know.
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    /// Changes what is withheld and tells whoever needs to know.
+    fn update(&self, change: impl FnOnce(&mut Withheld)) {
         let others = {
-            let mut state = self.state.lock();
-            change(&mut state);
-            state.others(None)
+            let mut withheld = self.withheld.lock();
+            change(&mut withheld);
+            withheld.others(None)
         };
         self.others.send_if_modified(|before| {
             let differs = *before != others;
@@ -217,72 +193,21 @@ impl Inner {
             differs
         });
         self.changed.send_modify(|count| *count += 1);
-        self.news.send_modify(|count| *count += 1);
     }
 
-    /// Counts news whenever clients of this replica have answered, while somebody has asked for counts.
-    async fn listen(&self) {
-        let mut changed = self.changed.subscribe();
-        loop {
-            changed.borrow_and_update();
-            let asked: Vec<Question> = self.state.lock().asked.iter().cloned().collect();
-            let wake = asked.iter().filter_map(|question| self.own(question).1).min();
-            tokio::select! {
-                // The other branches are for this replica's own clients; what others say is counted when it comes.
-                _ = changed.changed() => continue,
-                () = self.answers(&asked) => {}
-                () = until(wake) => {}
-            }
-            self.news.send_modify(|count| *count += 1);
-        }
-    }
-
-    /// How many of this replica's clients stand how, and when the next of them will count as stuck.
-    fn own(&self, question: &Question) -> (Tallies, Option<Instant>) {
+    /// All counts that are known of what is asked since then, and whether every follower has answered.
+    fn sum(&self, question: &Question, since: Instant) -> (Tallies, bool) {
         let book = self.server.book(&question.fleet);
-        book.map(|book| book.tally(question.kind, &question.name, question.version)).unwrap_or_default()
-    }
-
-    /// All counts that are known, and whether every follower has answered.
-    fn sum(&self, question: &Question) -> (Tallies, bool) {
-        let (mut sum, _) = self.own(question);
-        let state = self.state.lock();
-        let mut complete = true;
-        for follower in state.followers.values() {
-            match follower.answers.get(question) {
-                Some(tallies) => xds::add(&mut sum, tallies),
-                None => complete = false,
-            }
-        }
-        (sum, complete)
-    }
-
-    /// Done when a client has answered whose answer may matter to one of the questions.
-    async fn answers(&self, questions: &[Question]) {
-        let mut fleets: Vec<&Fleet> = questions.iter().map(|question| &question.fleet).collect();
-        fleets.sort_unstable();
-        fleets.dedup();
-        let books = fleets.into_iter().filter_map(|fleet| self.server.book(fleet));
-        let waits: Vec<_> = books
-            .map(|book| {
-                let mut answers = book.answers();
-                Box::pin(async move {
-                    if answers.changed().await.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                })
-            })
-            .collect();
-        if waits.is_empty() {
-            return std::future::pending().await;
-        }
-        futures::future::select_all(waits).await;
+        let own = book.map(|book| book.tally(question.kind, &question.name, question.version, since));
+        let mut sum = own.map(|(sum, _)| sum).unwrap_or_default();
+        let waits = self.asked.lock().add(question, since, Instant::now(), &mut sum);
+        (sum, waits.is_none())
     }
 
     /// There is no stream to the holder any more: what it said no longer holds, and nobody waits for its word.
     fn unlink(&self) {
         self.linked.store(false, Ordering::Relaxed);
-        self.update(|state| state.from_holder = Shared::default());
+        self.update(|withheld| withheld.from_holder = Shared::default());
         self.pending.lock().clear();
     }
 

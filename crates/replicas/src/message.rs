@@ -1,8 +1,10 @@
 //! What replicas say to each other: JSON, so that replicas of different versions understand as much as they can.
+//!
+//! Only changes are said, in pages ([`crate::page`]): each list is in the order in which things came to be so.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use xds::{Fleet, Hold, Kind, Name, Tallies};
+use std::{collections::BTreeMap, sync::Arc};
+use xds::{Fleet, Hold, Kind, Name, Tallies, Target, Version};
 
 /// A version of a resource that somebody wants to know about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,21 +19,38 @@ pub struct Question {
     pub version: u64,
 }
 
+impl Question {
+    pub(crate) fn new(fleet: &Fleet, version: &Version) -> Self {
+        let Version { kind, name, version } = version.clone();
+        Self { fleet: fleet.clone(), kind, name, version }
+    }
+
+    pub(crate) fn resource(&self) -> Version {
+        Version { kind: self.kind, name: self.name.clone(), version: self.version }
+    }
+}
+
+/// Something that is withheld from a fleet from now on, or no longer.
+pub(crate) type HoldChange = (Fleet, Hold, bool);
+
+/// What is withheld, by the words that proxies had for it.
+type Holds = BTreeMap<(Target, u64), Arc<str>>;
+
 /// Holds by fleet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Vec<(Fleet, Vec<Hold>)>", from = "Vec<(Fleet, Vec<Hold>)>")]
-pub struct Shared(BTreeMap<Fleet, Vec<Hold>>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared(BTreeMap<Fleet, Holds>);
 
 impl Shared {
     /// Those of one fleet.
     pub fn of(&self, fleet: &Fleet) -> Vec<Hold> {
-        self.0.get(fleet).cloned().unwrap_or_default()
+        self.0.get(fleet).into_iter().flatten().map(hold).collect()
     }
 
     pub(crate) fn set(&mut self, fleet: &Fleet, holds: Vec<Hold>) {
         if holds.is_empty() {
             self.0.remove(fleet);
         } else {
+            let holds = holds.into_iter().map(|hold| ((hold.target, hold.hash), hold.text)).collect();
             self.0.insert(fleet.clone(), holds);
         }
     }
@@ -40,32 +59,58 @@ impl Shared {
     pub(crate) fn add(&mut self, others: &Shared) {
         for (fleet, holds) in &others.0 {
             let all = self.0.entry(fleet.clone()).or_default();
-            all.extend(holds.iter().cloned());
-            all.sort_unstable();
-            // Words may differ from proxy to proxy; one of them is enough.
-            all.dedup_by(|a, b| (&a.target, a.hash) == (&b.target, b.hash));
+            for (what, text) in holds {
+                // Words may differ from proxy to proxy; one of them is enough, the same one for all.
+                let known = all.entry(what.clone()).or_insert_with(|| text.clone());
+                if text < known {
+                    known.clone_from(text);
+                }
+            }
+        }
+    }
+
+    /// What must change in these to make them the others.
+    pub(crate) fn changes(&self, newer: &Shared) -> Vec<HoldChange> {
+        let mut changes = Vec::new();
+        for (fleet, holds) in &self.0 {
+            let new = newer.0.get(fleet);
+            let gone = holds.iter().filter(|(what, _)| !new.is_some_and(|new| new.contains_key(*what)));
+            changes.extend(gone.map(|entry| (fleet.clone(), hold(entry), false)));
+        }
+        for (fleet, holds) in &newer.0 {
+            let old = self.0.get(fleet);
+            let new = holds.iter().filter(|(what, text)| old.and_then(|old| old.get(*what)) != Some(*text));
+            changes.extend(new.map(|entry| (fleet.clone(), hold(entry), true)));
+        }
+        changes
+    }
+
+    /// Takes changes.
+    pub(crate) fn apply(&mut self, changes: Vec<HoldChange>) {
+        for (fleet, Hold { target, hash, text }, is_held) in changes {
+            let all = self.0.entry(fleet.clone()).or_default();
+            if is_held {
+                all.insert((target, hash), text);
+            } else {
+                all.remove(&(target, hash));
+            }
+            if all.is_empty() {
+                self.0.remove(&fleet);
+            }
         }
     }
 }
 
-impl From<Shared> for Vec<(Fleet, Vec<Hold>)> {
-    fn from(shared: Shared) -> Self {
-        shared.0.into_iter().collect()
-    }
-}
-
-impl From<Vec<(Fleet, Vec<Hold>)>> for Shared {
-    fn from(list: Vec<(Fleet, Vec<Hold>)>) -> Self {
-        Self(list.into_iter().collect())
-    }
+fn hold(((target, hash), text): (&(Target, u64), &Arc<str>)) -> Hold {
+    Hold { target: target.clone(), hash: *hash, text: text.clone() }
 }
 
 /// From a follower to the holder.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Up {
-    /// All that it withholds, if that has changed.
-    pub holds: Option<Shared>,
+    /// What it withholds from now on, or no longer.
+    pub hold_changes: Vec<HoldChange>,
     /// Counts that have changed.
     pub answers: Vec<(Question, Tallies)>,
     /// Resources that all its proxies of some version refused: do others take them?
@@ -76,33 +121,60 @@ pub(crate) struct Up {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Down {
-    /// All that others withhold, if that has changed.
-    pub holds: Option<Shared>,
-    /// All questions, if they have changed.
-    pub questions: Option<Vec<Question>>,
+    /// What others withhold from now on, or no longer.
+    pub hold_changes: Vec<HoldChange>,
+    /// What is asked from now on, or no longer.
+    pub asks: Vec<(Question, bool)>,
     /// Whether its cases stand.
     pub rulings: Vec<(Question, bool)>,
+    /// Everything has been said that was so when the follower came.
+    pub synced: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xds::{Tally, Target};
+    use xds::Tally;
+
+    fn hold(name: &str, hash: u64, text: &str) -> Hold {
+        let target = Target { kind: Kind::Route, name: name.into(), host: Some("a.example.com".into()) };
+        Hold { target, hash, text: text.into() }
+    }
 
     #[test]
     #[allow(clippy::unwrap_used, reason = "a test may panic")]
     fn what_is_said_is_understood() {
-        let target = Target { kind: Kind::Route, name: "http".into(), host: Some("a.example.com".into()) };
-        let mut holds = Shared::default();
-        holds.set(&Fleet::named("shop", "edge"), vec![Hold { target, hash: u64::MAX, text: "no".into() }]);
+        let hold_changes = vec![(Fleet::named("shop", "edge"), hold("http", u64::MAX, "no"), true)];
         let question = Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 };
         let tallies = Tallies::from([("1.40.0".into(), Tally { have: 1, ..Tally::default() })]);
         let answers = vec![(question.clone(), tallies)];
-        let up = Up { holds: Some(holds), answers, cases: vec![question] };
+        let up = Up { hold_changes, answers, cases: vec![question] };
         let text = serde_json::to_string(&up).unwrap();
         assert_eq!(serde_json::from_str::<Up>(&text).unwrap(), up);
         let newer = text.replacen('{', r#"{"more": [1],"#, 1);
         assert_eq!(serde_json::from_str::<Up>(&newer).unwrap(), up, "a newer replica may say more");
         assert_eq!(serde_json::from_str::<Down>("{}").unwrap(), Down::default());
+    }
+
+    #[test]
+    fn changes_make_one_the_other() {
+        let of = |holds: &[Hold]| {
+            let mut shared = Shared::default();
+            shared.set(&Fleet::Shared, holds.to_vec());
+            shared
+        };
+        let states = [
+            of(&[]),
+            of(&[hold("a", 1, "no")]),
+            of(&[hold("a", 1, "no"), hold("b", 1, "no")]),
+            of(&[hold("a", 1, "other words"), hold("b", 2, "no")]),
+        ];
+        for old in &states {
+            for new in &states {
+                let mut shared = old.clone();
+                shared.apply(old.changes(new));
+                assert_eq!(shared, *new);
+            }
+        }
     }
 }

@@ -1,40 +1,26 @@
-//! All that one replica knows of the others.
+//! What one replica knows of what the others withhold.
+//!
+//! The control loop says what it withholds by this, so nothing else is under the same lock.
 
-use crate::message::{Question, Shared};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use xds::Tallies;
-
-/// What a follower has said.
-#[derive(Default)]
-pub(crate) struct Follower {
-    pub holds: Shared,
-    pub answers: HashMap<Question, Tallies>,
-}
+use crate::message::Shared;
+use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct Withheld {
     /// What this replica withholds.
     pub own: Shared,
     /// What the holder says that others withhold.
     pub from_holder: Shared,
-    pub followers: BTreeMap<u64, Follower>,
-    /// What this replica's status wants to know.
-    pub asked: BTreeSet<Question>,
-    /// What must be known to decide cases, and for how many.
-    pub cases: BTreeMap<Question, usize>,
+    /// What each follower withholds.
+    pub followers: BTreeMap<u64, Shared>,
 }
 
-impl State {
+impl Withheld {
     /// What others than `but` withhold; without one, others than this replica.
     pub fn others(&self, but: Option<u64>) -> Shared {
         let mut all = if but.is_some() { self.own.clone() } else { self.from_holder.clone() };
         let others = self.followers.iter().filter(|(id, _)| Some(**id) != but);
-        others.for_each(|(_, follower)| all.add(&follower.holds));
+        others.for_each(|(_, holds)| all.add(holds));
         all
-    }
-
-    /// All that followers are asked.
-    pub fn questions(&self) -> Vec<Question> {
-        self.asked.union(&self.cases.keys().cloned().collect()).cloned().collect()
     }
 }

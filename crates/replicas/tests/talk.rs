@@ -9,7 +9,7 @@ use std::{
 };
 
 use certgen::{Certificates, Request};
-use replicas::{Place, Question, Replicas};
+use replicas::{Place, Replicas, Standings};
 use tempfile::TempDir;
 use testbed::{
     Client, Net, XdsClient,
@@ -18,7 +18,10 @@ use testbed::{
     xds_client::{Kind as Ask, Reply},
 };
 use tokio::net::TcpListener;
-use xds::{Batch, Changes, Fleet, Hold, Kind, Outcome, PeerError, Resource, Security, Server, Target, Tls, TlsFiles};
+use xds::{
+    Batch, Changes, Fleet, Hold, Kind, Outcome, PeerError, Resource, Security, Server, Tally, Target, Tls, TlsFiles,
+    Version,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const PERMISSION_DENIED: u32 = 7;
@@ -40,16 +43,22 @@ fn files(folder: &TempDir, ca: &str, certificate: &str, key: &str) -> TlsFiles {
     TlsFiles { ca: write("ca.crt", ca), certificate: write("tls.crt", certificate), key: write("tls.key", key) }
 }
 
+/// A server that serves until the test ends.
+async fn serving(ca: &Ca, name: &str) -> (Server, SocketAddr, TlsFiles, TempDir) {
+    let (folder, leaf) = (tempfile::tempdir().unwrap(), ca.leaf(name).make());
+    let files = files(&folder, ca.pem(), leaf.chain_pem(), leaf.key_pem());
+    let server = Server::new(xds::Config::default());
+    let listener = TcpListener::bind(Net::here().unwrap().socket(8001)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = Security::Tls(Arc::new(Tls::load(files.clone()).unwrap()));
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve(listener, tls, std::future::pending()).await });
+    (server, address, files, folder)
+}
+
 impl Replica {
     async fn start(ca: &Ca, name: &str) -> Replica {
-        let (folder, leaf) = (tempfile::tempdir().unwrap(), ca.leaf(name).make());
-        let files = files(&folder, ca.pem(), leaf.chain_pem(), leaf.key_pem());
-        let server = Server::new(xds::Config::default());
-        let listener = TcpListener::bind(Net::here().unwrap().socket(8001)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let tls = Security::Tls(Arc::new(Tls::load(files.clone()).unwrap()));
-        let serving = server.clone();
-        tokio::spawn(async move { serving.serve(listener, tls, std::future::pending()).await });
+        let (server, address, files, folder) = serving(ca, name).await;
         let replicas = Replicas::new(server.clone(), Some(files));
         tokio::spawn(replicas.clone().run(std::future::pending()));
         Replica { server, replicas, address, _folder: folder }
@@ -77,31 +86,34 @@ impl Replica {
         let same = others.wait_for(|others| others.of(&Fleet::Shared) == wanted);
         within(format!("a replica to hear of {what}"), PATIENCE, same).await.unwrap().unwrap();
     }
+}
 
-    /// Waits for a count over all replicas.
-    async fn counts(&self, question: &Question, what: &str, wanted: impl Fn(xds::Tally) -> bool) {
-        let mut news = self.replicas.news();
-        let counting = async {
-            loop {
-                news.borrow_and_update();
-                if wanted(self.replicas.standing(question)) {
-                    return;
-                }
-                news.changed().await.unwrap();
-            }
-        };
-        let late = within(format!("the count of {what}"), PATIENCE, counting).await;
-        late.unwrap_or_else(|late| panic!("{late}: {:?}", self.replicas.standings(question)));
-    }
+/// Waits until proxies have a version, or no longer do.
+async fn becomes(standings: &mut Standings, version: &Version, what: &str, wanted: bool) {
+    let waiting = async { while !standings.next().await.contains(&(version.clone(), wanted)) {} };
+    let late = within(what, PATIENCE, waiting).await;
+    late.unwrap_or_else(|late| panic!("{late}: {:?}", standings.counts(version)));
+}
+
+/// Waits for a count over all replicas.
+async fn counts(standings: &mut Standings, version: &Version, what: &str, wanted: impl Fn(Tally) -> bool) {
+    let all = |standings: &Standings| standings.counts(version).into_values().fold(Tally::default(), Tally::plus);
+    let counting = async {
+        while !wanted(all(standings)) {
+            // What is told is whether proxies have it; counts change more often.
+            let _no_news = tokio::time::timeout(Duration::from_millis(20), standings.next()).await;
+        }
+    };
+    let late = within(format!("the count of {what}"), PATIENCE, counting).await;
+    late.unwrap_or_else(|late| panic!("{late}: {:?}", standings.counts(version)));
 }
 
 fn hold(name: &str) -> Hold {
     Hold { target: Target::resource(Kind::Route, name.into()), hash: 7, text: "no".into() }
 }
 
-fn question(body: &str) -> Question {
-    let version = xds::content_version(body.as_bytes());
-    Question { fleet: Fleet::Shared, kind: Kind::Route, name: "r".into(), version }
+fn version(body: &str) -> Version {
+    Version { kind: Kind::Route, name: "r".into(), version: xds::content_version(body.as_bytes()) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,25 +159,84 @@ async fn counts_of_all_replicas_are_added_up() {
     b.follow(&a);
     a.publish("1");
     b.publish("1");
-    a.replicas.ask([question("1"), question("2")]);
-    assert!(!a.replicas.programmed([&question("1")]), "nobody serves it");
+    let mut standings = a.replicas.standings(Fleet::Shared);
+    standings.ask(version("1"));
+    standings.ask(version("2"));
     let _one = a.client(&ca, "one", Reply::Ack).await;
     let two = b.client(&ca, "two", Reply::Ack).await;
-    a.counts(&question("1"), "two that have it", |tally| tally.have == 2).await;
-    assert!(a.replicas.programmed([&question("1")]));
+    counts(&mut standings, &version("1"), "two that have it", |tally| tally.have == 2).await;
 
     two.reply_with(|_| Reply::Hold);
     a.publish("2");
     b.publish("2");
-    a.counts(&question("2"), "one that is behind", |tally| tally.have == 1 && tally.behind == 1).await;
-    assert!(!a.replicas.programmed([&question("2")]));
+    let behind = |tally: Tally| tally.have == 1 && tally.behind == 1;
+    counts(&mut standings, &version("2"), "one that is behind", behind).await;
     // Behind is also who has not been reached yet.
     two.until("the next to arrive", |state| state.counts(Ask::Route).responses >= 2).await.unwrap();
     two.answer(Ask::Route, Reply::Ack);
-    a.counts(&question("2"), "two that have the next", |tally| tally.have == 2).await;
-    assert!(a.replicas.programmed([&question("2")]));
+    becomes(&mut standings, &version("2"), "both to have it", true).await;
+    counts(&mut standings, &version("2"), "two that have the next", |tally| tally.have == 2).await;
     drop(two);
-    a.counts(&question("2"), "one that is left", |tally| tally.clients() == 1).await;
+    counts(&mut standings, &version("2"), "one that is left", |tally| tally.clients() == 1).await;
+}
+
+/// Far more is asked than one message may have, while the follower has as much to answer; and again of another follower that
+/// comes later.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_and_answered_may_be_more_than_a_message() {
+    const COUNT: usize = 60_000;
+    let ca = Ca::new("ca");
+    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
+    let name = |at: usize| format!("host-{at}.{}.example.com", "long".repeat(60));
+    let whole: usize = (0..COUNT).map(|at| name(at).len() + 60).sum();
+    assert!(whole > xds::peer::LARGEST, "{whole} bytes of questions are more than a message");
+    for replica in [&a, &b] {
+        let upserts = (0..COUNT).map(|at| Resource::new(Kind::Route, name(at), b"1".to_vec())).collect();
+        let changes = Changes { upserts, removes: vec![] };
+        replica.server.publish(Batch { fleet: Fleet::Shared, changes }).unwrap();
+    }
+    a.replicas.take(Place::Holder);
+    let mut standings = a.replicas.standings(Fleet::Shared);
+    for at in 0..COUNT {
+        let version = xds::content_version(b"1");
+        standings.ask(Version { kind: Kind::Route, name: name(at).into(), version });
+    }
+    b.follow(&a);
+    // What is withheld comes with it, and is as large.
+    let holds: Vec<Hold> = (0..5_000).map(|at| Hold { text: "x".repeat(4_096).into(), ..hold(&name(at)) }).collect();
+    b.replicas.report(&Fleet::Shared, holds);
+    let _two = b.client(&ca, "two", Reply::Ack).await;
+    let mut open = COUNT;
+    let waiting = async {
+        while open > 0 {
+            for (_, is_programmed) in standings.next().await {
+                open = if is_programmed { open - 1 } else { open + 1 };
+            }
+        }
+    };
+    within("all to be programmed", Duration::from_secs(120), waiting).await.unwrap();
+    let mut others = a.replicas.others();
+    let all = others.wait_for(|others| others.of(&Fleet::Shared).len() == 5_000);
+    within("all that is withheld", PATIENCE, all).await.unwrap().unwrap();
+}
+
+/// A holder that lets everybody in and says nothing is not worth hurrying back to.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
+    let ca = Ca::new("ca");
+    let (server, address, _files, _folder) = serving(&ca, "sesame").await;
+    let mut peers = server.peers();
+    let follower = Replica::start(&ca, "sesame").await;
+    follower.replicas.take(Place::Follower(address.to_string().into()));
+    let mut last = None;
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        drop(within("a stream", PATIENCE, peers.recv()).await.unwrap().unwrap());
+        let now = std::time::Instant::now();
+        waits.extend(last.replace(now).map(|last| now.duration_since(last)));
+    }
+    // 100 ms, 200 ms, 400 ms, 800 ms at least; a busy machine only makes it longer.
+    assert!(waits.iter().zip([100, 200, 400, 800]).all(|(wait, least)| wait.as_millis() >= least), "{waits:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,8 +21,8 @@ use pipeline::{Carrier, Output, Pipeline};
 use replicas::{Replicas, Rulings, Shared};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
-use tracing::{debug, error};
-use xds::{Fleet, Ruling, Server};
+use tracing::{debug, error, warn};
+use xds::{Fleet, PublishError, Ruling, Server};
 
 pub use secrets::Secrets;
 use signing::Signer;
@@ -45,6 +45,8 @@ pub struct News<'a> {
     pub is_complete: bool,
     /// Whether anything was sent to proxies.
     pub published: bool,
+    /// Why proxies cannot be given all that they need, where that is so and no object can be told.
+    pub blocked: Option<String>,
     /// How long it took from the change to the bytes.
     pub took: Duration,
 }
@@ -99,6 +101,8 @@ pub struct Control {
     is_synced: bool,
     /// Proxies have been given a whole world, so parts of the next one may go out early.
     is_complete: bool,
+    /// The last batch waits in the server: the resources of a type have become too large together.
+    excess: Option<PublishError>,
 }
 
 impl Control {
@@ -119,6 +123,7 @@ impl Control {
             checks: false,
             is_synced: false,
             is_complete: false,
+            excess: None,
         }
     }
 
@@ -169,6 +174,7 @@ impl Control {
                 pipeline: &self.pipeline,
                 is_complete: self.is_complete,
                 published,
+                blocked: self.excess.as_ref().map(ToString::to_string).or_else(|| self.pipeline.untold()),
                 took,
             });
             if self.is_complete {
@@ -236,11 +242,14 @@ impl Control {
             }
             self.pipeline.finish(output);
             published |= self.publish(output);
+            if self.fit() {
+                continue;
+            }
             self.rulings.expect(std::mem::take(&mut output.probes));
             if let Some(holds) = output.holds.take() {
                 self.replicas.report(&self.fleet, holds);
             }
-            self.is_complete = true;
+            self.is_complete = self.excess.is_none();
             return published;
         }
     }
@@ -285,11 +294,23 @@ impl Control {
         if changes.upserts.is_empty() && changes.removes.is_empty() {
             return false;
         }
-        let published = self.server.publish(xds::Batch { fleet: self.fleet.clone(), changes });
-        if let Err(error) = &published {
-            error!(%error, "nothing of the batch was sent to proxies");
+        self.excess = self.server.publish(xds::Batch { fleet: self.fleet.clone(), changes }).err();
+        self.excess.is_none()
+    }
+
+    /// Brings what is to be published in line with what can be sent: withholds the largest where a type has too much, and
+    /// lets go of what fits again. Says whether there is more to work on.
+    fn fit(&mut self) -> bool {
+        let Some(PublishError::TooLarge { kind, bytes, limit }) = self.excess else {
+            return self.pipeline.readmit(|kind| self.server.room(&self.fleet, kind));
+        };
+        let any = self.pipeline.shed(kind, bytes - limit, limit);
+        if any {
+            warn!(%kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
+        } else {
+            error!(%kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
         }
-        published.is_ok()
+        any
     }
 }
 

@@ -42,7 +42,6 @@ use crate::problem::Coded;
 use crate::signals;
 use listen::Listeners;
 use plan::Plan;
-use programmed::Programmed;
 use report::Desk;
 use tasks::Tasks;
 
@@ -63,10 +62,12 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let election = election.map(|election| election.reporting(connection.clone()));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
+    let usual = xds::Config::default();
     let server = Server::new(xds::Config {
         identifier: plan.status.instance.clone(),
         resolver: plan.pipeline.resolver(),
-        ..xds::Config::default()
+        table_bytes: plan.table_bytes.unwrap_or(usual.table_bytes),
+        ..usual
     });
     let options = source::cluster::Options { connection: connection.clone(), ..plan.source.clone() };
     let (cluster, wants) = Cluster::new(client.clone(), options);
@@ -80,9 +81,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
-    let programmed = Programmed::new(server.clone(), Fleet::Shared);
+    let (programmed, programmed_status) = programmed::channel(server.clone(), Fleet::Shared);
     let first_build = readiness.task("the first build");
-    let mut desk = Desk::new(reporter.clone(), programmed.clone(), recorder, first_build);
+    let mut desk = Desk::new(reporter.clone(), programmed, recorder, first_build);
 
     let mut registry = Registry::default();
     BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
@@ -115,7 +116,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         tasks.spawn("the place among replicas", place(election.holder(), replicas.clone()).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
-    tasks.spawn("the word of what proxies have", programmed.run(replicas.clone(), leadership, reporter).map(Ok));
+    tasks.spawn("programmed status", programmed_status.run(replicas.clone(), leadership, reporter).map(Ok));
     tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()).map(Ok));
     tasks.spawn_ending("the xDS server", {
         let stop = stop.clone();

@@ -3,7 +3,10 @@
 //! Its name is made from the object's uid and the verdict, so that the same thing is said once, by whichever replica and
 //! however often it starts. What comes back after it was mended is counted on the event that is there.
 
-use crate::patch::{collection, is_away, words};
+use crate::{
+    patch::{collection, is_away, words},
+    text::cut,
+};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -146,7 +149,7 @@ pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp
         },
         event_time: Some(MicroTime(now)),
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(shortened(instance, 128)),
+        reporting_instance: Some(cut(instance, 128).into_owned()),
         action: Some(ACTION.to_owned()),
         reason: Some(verdict.code.to_string()),
         type_: Some(type_.to_owned()),
@@ -174,15 +177,7 @@ fn note(verdict: &Verdict, more: usize) -> String {
     let head = format!("{}:{field} ", verdict.code);
     let tail = format!("; {}{more}", verdict.code.help());
     let room = NOTE.saturating_sub(head.len() + tail.len());
-    shortened(&format!("{head}{}{tail}", shortened(&verdict.message, room)), NOTE)
-}
-
-fn shortened(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
-    format!("{}…", &text[..end])
+    cut(&format!("{head}{}{tail}", cut(&verdict.message, room)), NOTE).into_owned()
 }
 
 /// The same for the same thing, on every replica and after every start.
@@ -250,7 +245,10 @@ mod tests {
         let note = made(&it, "u").note.unwrap();
         assert!(
             note.len() <= NOTE
-                && note.ends_with("…; use a port number or name from the Service's spec.ports (and 5 more)")
+                && note.ends_with(
+                    " more characters); use a port number or name from the Service's spec.ports (and 5 more)"
+                ),
+            "{note}"
         );
     }
 }

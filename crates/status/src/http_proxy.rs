@@ -6,7 +6,11 @@
 //!
 //! The time of a condition is left out where its status is new: whoever sends it puts the time in.
 
-use crate::{address, statuses::Change};
+use crate::{
+    address,
+    statuses::Change,
+    text::{bounded, cut},
+};
 use kinds::{
     HttpProxy,
     http_proxy::{DetailedCondition, HttpProxyStatus},
@@ -121,7 +125,7 @@ pub fn status(
         let addresses: Vec<Value> = addresses.iter().map(address::written).collect();
         status["loadBalancer"] = json!({ "ingress": addresses });
     }
-    status
+    bounded(status)
 }
 
 fn word(holds: bool) -> &'static str {
@@ -156,15 +160,15 @@ fn findings(verdicts: &[Verdict], severity: Severity) -> Vec<Value> {
 fn joined(lines: &[String]) -> String {
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
-        let rest = lines.len() - index;
-        if text.len() + line.len() > LONGEST {
-            let more = format!("; and {rest} more");
-            return if text.is_empty() { line.chars().take(LONGEST / 4).collect() } else { text + &more };
-        }
-        if !text.is_empty() {
+        let (rest, line) = (lines.len() - index, cut(line, LONGEST));
+        if text.is_empty() {
+            text.push_str(&line);
+        } else if text.len() + line.len() > LONGEST {
+            return text + &format!("; and {rest} more");
+        } else {
             text.push_str("; ");
+            text.push_str(&line);
         }
-        text.push_str(line);
     }
     text
 }

@@ -20,7 +20,7 @@
 //!
 //! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`ingress`] and [`http_proxy`] (what an
 //! object is to say), `statuses` (which objects say something else), `announcements` (which verdicts have no event yet), `writer` (the
-//! task), `patch` and `event` (one request each).
+//! task), `patch` and `event` (one request each), `text` (how long it may be).
 
 pub mod address;
 mod announcements;
@@ -32,6 +32,7 @@ pub mod pace;
 mod patch;
 pub mod report;
 mod statuses;
+mod text;
 mod writer;
 
 use pace::Rate;
@@ -39,7 +40,7 @@ use pace::Rate;
 pub use address::Addresses;
 pub use event::CONTROLLER;
 pub use lease::{Election, Leadership};
-pub use report::{Report, Reporter};
+pub use report::{Programmed, Report, Reporter};
 pub use writer::Writer;
 
 /// Both ends: one for the control loop, one to run.

@@ -23,9 +23,26 @@ pub struct Report {
     /// Everything that the source now finds wrong with each of these objects; an empty list says that it is mended.
     pub problems: Vec<(ObjectKey, Vec<Verdict>)>,
     /// The objects of which it is news that proxies have all of them, or that they do not.
-    pub programmed: Vec<(ObjectRef, bool)>,
+    pub programmed: Vec<(ObjectRef, Programmed)>,
     /// Whether every source has said everything it knows. It stays so; before, nothing is written.
     pub synced: bool,
+}
+
+/// Whether proxies have all of an object, as one batch of the control loop made it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Programmed {
+    /// The batch, by number: what is said of an earlier one says nothing of a later one, whenever it arrives.
+    pub batch: u64,
+    /// Whether they have it.
+    pub is_programmed: bool,
+}
+
+impl Programmed {
+    /// The later one. Of the same batch, that they have it comes after that they do not.
+    pub(crate) fn or(self, other: Programmed) -> Programmed {
+        let order = |one: &Programmed| (one.batch, one.is_programmed);
+        if order(&self) >= order(&other) { self } else { other }
+    }
 }
 
 /// Whether the writer has a use for objects of the kind.
@@ -49,7 +66,7 @@ pub(crate) struct Waiting {
     pub objects: HashMap<ObjectKey, Option<Object>>,
     pub verdicts: HashMap<ObjectRef, Said>,
     pub problems: HashMap<ObjectKey, Vec<Verdict>>,
-    pub programmed: HashMap<ObjectRef, bool>,
+    pub programmed: HashMap<ObjectRef, Programmed>,
     pub synced: bool,
 }
 
@@ -61,7 +78,10 @@ impl Reporter {
             waiting.objects.extend(report.objects.into_iter().filter(|(key, _)| wants(key.kind)));
             waiting.verdicts.extend(report.verdicts);
             waiting.problems.extend(report.problems);
-            waiting.programmed.extend(report.programmed);
+            for (object, programmed) in report.programmed {
+                let known = waiting.programmed.entry(object).or_default();
+                *known = known.or(programmed);
+            }
             waiting.synced |= report.synced;
         }
         self.0.filled.notify_one();

@@ -10,7 +10,7 @@ use crate::{
     address::{self, Addresses},
     http_proxy, ingress,
     pace::{Due, pause},
-    report::Said,
+    report::{Programmed, Said},
 };
 use kinds::{Kind, Object, ObjectKey, ingress::LoadBalancerAddress};
 use serde_json::Value;
@@ -58,8 +58,8 @@ struct Entry {
     object: Option<Object>,
     /// The verdicts about it; nothing if it is not ours.
     said: Said,
-    /// Proxies have all of it, as it is now.
-    programmed: bool,
+    /// Whether proxies have all of it, as it is now.
+    programmed: Programmed,
     /// Since when it has not said what it should.
     behind: Option<Instant>,
     in_flight: bool,
@@ -107,7 +107,7 @@ impl Statuses {
         if let Some(known) = &entry.object {
             let (known, new) = (known.meta(), object.meta());
             if known.uid != new.uid {
-                *entry = Entry { said: entry.said.take(), in_flight: entry.in_flight, ..Entry::default() };
+                entry.renew();
             } else if known.resource_version > new.resource_version {
                 // The answer to a write of ours was faster than the watch.
                 return;
@@ -131,9 +131,7 @@ impl Statuses {
     fn forget(&mut self, key: &ObjectKey) {
         self.due.remove(key);
         match self.entries.get_mut(key) {
-            Some(entry) if entry.in_flight || entry.said.is_some() => {
-                *entry = Entry { said: entry.said.take(), in_flight: entry.in_flight, ..Entry::default() };
-            }
+            Some(entry) if entry.in_flight || entry.said.is_some() => entry.renew(),
             _ => _ = self.entries.remove(key),
         }
     }
@@ -153,9 +151,9 @@ impl Statuses {
     }
 
     /// Whether proxies have all of an object.
-    pub fn program(&mut self, key: &ObjectKey, programmed: bool, now: Instant) {
+    pub fn program(&mut self, key: &ObjectKey, programmed: Programmed, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.programmed = programmed;
+            entry.programmed = entry.programmed.or(programmed);
             self.review(key, now);
         }
     }
@@ -273,7 +271,7 @@ impl Statuses {
             Object::Ingress(ingress) => ingress::change(ingress, entry.said.is_some(), addresses)?,
             Object::HttpProxy(_, proxy) => {
                 let verdicts = entry.said.as_ref().map(|verdicts| verdicts.as_slice());
-                http_proxy::change(proxy, verdicts, addresses, entry.programmed.then_some(true))?
+                http_proxy::change(proxy, verdicts, addresses, entry.programmed.is_programmed.then_some(true))?
             }
             _ => return None,
         };
@@ -284,6 +282,13 @@ impl Statuses {
 }
 
 impl Entry {
+    /// Forgets the object, and what was written to it. What is known of others of the name stays: another object may have
+    /// come in its place with the same contents, about which there is nothing new to say.
+    fn renew(&mut self) {
+        let (said, programmed, in_flight) = (self.said.take(), self.programmed, self.in_flight);
+        *self = Entry { said, programmed, in_flight, ..Entry::default() };
+    }
+
     fn fail(&mut self, now: Instant) {
         self.failures += 1;
         self.not_before = Some(now + pause(self.failures, RETRY.0, RETRY.1));

@@ -50,7 +50,15 @@ pub enum Outcome {
 
 struct Case {
     version: u64,
+    /// Since when it has been waited for.
+    since: Instant,
     refusal: Option<Refusal>,
+}
+
+impl Case {
+    fn new(version: u64, refusal: Option<Refusal>) -> Self {
+        Self { version, since: Instant::now(), refusal }
+    }
 }
 
 /// The court of one fleet.
@@ -77,9 +85,9 @@ impl Court {
         for (kind, name) in names {
             let Some(entry) = snapshot.get(kind, &name) else { continue };
             let version = entry.version;
-            let case = self.cases.entry((kind, name)).or_insert(Case { version, refusal: None });
+            let case = self.cases.entry((kind, name)).or_insert_with(|| Case::new(version, None));
             if case.version != version {
-                *case = Case { version, refusal: None };
+                *case = Case::new(version, None);
             }
         }
     }
@@ -119,7 +127,9 @@ impl Court {
     fn open(&mut self, refusal: Refusal) {
         if refusal.client.fleet == self.fleet && refusal.blame == Blame::Resource {
             let (key, version) = ((refusal.kind, refusal.name.clone()), refusal.version);
-            self.cases.insert(key, Case { version, refusal: Some(refusal) });
+            let known = self.cases.entry(key).or_insert_with(|| Case::new(version, None));
+            let since = if known.version == version { known.since } else { Instant::now() };
+            *known = Case { version, since, refusal: Some(refusal) };
         }
     }
 
@@ -132,7 +142,7 @@ impl Court {
         let mut wake = None::<Instant>;
         let mut decided = None;
         for ((kind, name), case) in &self.cases {
-            let (tallies, next) = self.book.tally(*kind, name, case.version);
+            let (tallies, next) = self.book.tally(*kind, name, case.version, case.since);
             if let Some(good) = judge(&tallies) {
                 decided = Some((*kind, name.clone(), good));
                 break;

@@ -12,11 +12,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::acks::Watches;
 use crate::book::{Holding, Holds, Refusal, Refusals};
 use crate::identity::{Fleet, Identity};
 use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
 use crate::resource::Name;
+use crate::server::PublishError;
 use crate::session::Session;
 use crate::table::Snapshot;
 use crate::tally::{STUCK, Tallies};
@@ -25,10 +27,23 @@ use crate::wire::response::Press;
 
 /// One stream of one client.
 pub(crate) struct Client {
+    pub id: u64,
     pub identity: Arc<Identity>,
     pub stream: String,
     pub since: Instant,
     pub session: Mutex<Session>,
+}
+
+impl Client {
+    /// Does something to the session; those who wait for what the client has are told where that may have changed.
+    pub fn update<R>(&self, hub: &Hub, act: impl FnOnce(&mut Session) -> R) -> R {
+        let mut session = self.session.lock();
+        let result = act(&mut session);
+        let touched = session.touched();
+        drop(session);
+        hub.watches.touched(self.id, touched);
+        result
+    }
 }
 
 /// One fleet.
@@ -41,6 +56,7 @@ pub(crate) struct Hub {
     writer: Mutex<Writer>,
     snapshot: watch::Sender<Option<Arc<Snapshot>>>,
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    pub watches: Watches,
     /// Counts answers, so that whoever waits for clients to have something knows when to look again.
     pub answers: watch::Sender<u64>,
 }
@@ -55,18 +71,23 @@ impl Hub {
             writer: Mutex::default(),
             snapshot: watch::Sender::new(None),
             clients: Mutex::default(),
+            watches: Watches::default(),
             answers: watch::Sender::new(0),
         }
     }
 
-    /// Applies a batch and tells every stream.
-    pub fn publish(&self, changes: Changes) -> Arc<Snapshot> {
+    /// Applies a batch and tells every stream, if no table has more than so many bytes by then.
+    pub fn publish(&self, changes: Changes, limit: usize) -> Result<Arc<Snapshot>, PublishError> {
         // Held until the snapshot is out, so that snapshots come out in order.
         let mut writer = self.writer.lock();
         let snapshot = writer.apply(changes);
+        let sizes = Kind::ALL.map(|kind| (kind, snapshot.table(kind).bytes()));
+        if let Some((kind, bytes)) = sizes.into_iter().find(|(_, bytes)| *bytes > limit) {
+            return Err(PublishError::TooLarge { kind, bytes, limit });
+        }
         self.refusals.prune(&snapshot);
         self.snapshot.send_replace(Some(snapshot.clone()));
-        snapshot
+        Ok(snapshot)
     }
 
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
@@ -77,13 +98,17 @@ impl Hub {
         self.snapshot.borrow().clone()
     }
 
-    pub fn join(&self, id: u64, client: Arc<Client>) {
-        self.clients.lock().insert(id, client);
+    pub fn join(&self, client: &Arc<Client>) {
+        self.watches.joined(client.id, client, || _ = self.clients.lock().insert(client.id, client.clone()));
     }
 
     pub fn leave(&self, id: u64) {
-        self.clients.lock().remove(&id);
+        self.watches.left(id, || _ = self.clients.lock().remove(&id));
         self.answers.send_modify(|count| *count += 1);
+    }
+
+    pub fn clients_by_id(&self) -> Vec<(u64, Arc<Client>)> {
+        self.clients.lock().iter().map(|(id, client)| (*id, client.clone())).collect()
     }
 
     pub fn clients(&self) -> Vec<Arc<Client>> {
@@ -119,8 +144,8 @@ impl Book {
     }
 
     /// How many clients of each version of Envoy stand how to that version of a resource, and when the next of those that
-    /// are behind will count as stuck.
-    pub fn tally(&self, kind: Kind, name: &str, version: u64) -> (Tallies, Option<Instant>) {
+    /// are behind will count as stuck: not before they could have had it for [`STUCK`], which is since `expected`.
+    pub fn tally(&self, kind: Kind, name: &str, version: u64, expected: Instant) -> (Tallies, Option<Instant>) {
         let (mut tallies, mut next) = (Tallies::new(), None::<Instant>);
         let now = Instant::now();
         for client in self.0.clients() {
@@ -132,10 +157,14 @@ impl Book {
             match holds {
                 Holds::Yes => tally.have += 1,
                 Holds::Refused => tally.refused += 1,
-                Holds::No(since) if now.saturating_duration_since(since) >= STUCK => tally.stuck += 1,
                 Holds::No(since) => {
-                    tally.behind += 1;
-                    next = Some(next.map_or(since + STUCK, |next| next.min(since + STUCK)));
+                    let stuck = since.max(expected) + STUCK;
+                    if stuck <= now {
+                        tally.stuck += 1;
+                    } else {
+                        tally.behind += 1;
+                        next = Some(next.map_or(stuck, |next| next.min(stuck)));
+                    }
                 }
                 Holds::Stranger => {}
             }

@@ -20,8 +20,10 @@
 //!
 //! The rooms, in the order of the data: [`Resource`] and what it becomes (`resource`), tables and their snapshots
 //! (`table`, `publish`), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
-//! their clients (`fleet`, `book`, `view`), what their answers say about a resource (`tally`, `court`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
+//! their clients (`fleet`, `book`, `view`), who has acknowledged what (`acks`), what their answers say about a resource
+//! (`tally`, `court`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
 
+mod acks;
 mod book;
 mod court;
 mod fleet;
@@ -43,6 +45,7 @@ mod tls;
 mod view;
 mod wire;
 
+pub use acks::{AckWatch, Version};
 pub use book::{Blame, Event, Holding, Holds, Refusal, by_envoy_version};
 pub use court::{Court, Outcome, Ruling};
 pub use fleet::Book;
@@ -50,7 +53,7 @@ pub use hold::{Hold, Target};
 pub use identity::{FLEET_METADATA, Fleet, Identity, Proof, Stranger};
 pub use kind::Kind;
 pub use limits::Limits;
-pub use peer::{Peer, PeerError};
+pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};
 pub use publish::Changes;
 pub use resolve::Resolver;
 pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};

@@ -28,6 +28,9 @@ pub struct Limits {
     pub cluster_flights: usize,
     /// How much of the text of a refusal is kept.
     pub refusal_text: usize,
+    /// How large a response may be that need not be whole: what a client asked for by name, and changes. The rest follows
+    /// when it was answered. One resource is never split.
+    pub response_bytes: usize,
     /// How large a request may be; 50,000 names with their versions take about 5 MB.
     pub request_bytes: usize,
     /// How large a node may be.
@@ -55,6 +58,7 @@ impl Default for Limits {
             absent: 1024,
             cluster_flights: 1024,
             refusal_text: 4096,
+            response_bytes: 32 << 20,
             request_bytes: 32 << 20,
             node_bytes: 64 << 10,
             request_burst: 20_000,

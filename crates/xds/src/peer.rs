@@ -34,7 +34,7 @@ use crate::wire::response::Message;
 /// The path on which replicas talk.
 pub(crate) const PATH: &str = "/sesame.replicas.v1.Replicas/Talk";
 /// How large a message may be.
-pub(crate) const LARGEST: usize = 16 << 20;
+pub const LARGEST: usize = 16 << 20;
 /// How long it may take to connect.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a silent replica is asked for a sign of life, and how long it may take.
@@ -69,24 +69,55 @@ enum Out {
     },
 }
 
-/// A stream to another replica, opened by either side.
+/// A stream to another replica, opened by either side. It ends when either half is dropped.
 pub struct Peer {
     /// Where it is, or comes from.
     pub address: SocketAddr,
+    /// What the other side says.
+    pub receiver: PeerReceiver,
+    /// What is said to it. Both sides may have much to say at once, so neither may wait for the other to be silent.
+    pub sender: PeerSender,
+}
+
+/// The half of a stream that takes messages.
+pub struct PeerReceiver {
+    address: SocketAddr,
     messages: Messages,
-    out: Out,
+    half: Half,
+}
+
+/// The half of a stream that gives messages.
+pub struct PeerSender(Half);
+
+/// What both halves know of the stream.
+struct Half {
+    out: Arc<Out>,
     stop: CancellationToken,
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
 }
 
 impl Peer {
     pub(crate) fn served(address: SocketAddr, messages: Messages, out: Outlet, stop: CancellationToken) -> Self {
-        Self { address, messages, out: Out::Served(out), stop }
+        Self::new(address, messages, Out::Served(out), stop)
     }
 
+    fn new(address: SocketAddr, messages: Messages, out: Out, stop: CancellationToken) -> Self {
+        let out = Arc::new(out);
+        let half = || Half { out: out.clone(), stop: stop.clone() };
+        Self { address, receiver: PeerReceiver { address, messages, half: half() }, sender: PeerSender(half()) }
+    }
+}
+
+impl PeerReceiver {
     /// The next message; `None` when the other side is gone. Can be dropped and called again at any time.
     pub async fn next(&mut self) -> Option<Bytes> {
         let closed = async {
-            match &self.out {
+            match &*self.half.out {
                 Out::Served(out) => out.closed().await,
                 Out::Dialled { frames, .. } => frames.closed().await,
             }
@@ -97,10 +128,12 @@ impl Peer {
                 None
             }),
             () = closed => None,
-            () = self.stop.cancelled() => None,
+            () = self.half.stop.cancelled() => None,
         }
     }
+}
 
+impl PeerSender {
     /// Sends a message when there is room; `false` if the other side is gone.
     pub async fn send(&self, message: &[u8]) -> bool {
         let mut frame = BytesMut::with_capacity(5 + message.len());
@@ -109,16 +142,10 @@ impl Peer {
         frame.put_u32(length);
         frame.put_slice(message);
         let frame = frame.freeze();
-        match &self.out {
+        match &*self.0.out {
             Out::Served(out) => out.send(Item::Message(Message { head: frame, body: Bytes::new() })).await,
             Out::Dialled { frames, .. } => frames.send(frame).await.is_ok(),
         }
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 
@@ -177,7 +204,7 @@ where
     }
     let messages = Messages::new(response.into_body(), LARGEST);
     let out = Out::Dialled { frames: out, _connection: sender };
-    Ok(Peer { address, messages, out, stop: CancellationToken::new() })
+    Ok(Peer::new(address, messages, out, CancellationToken::new()))
 }
 
 /// The body of a request that goes on for as long as there is something to say.

@@ -13,6 +13,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::kind::Kind;
 use crate::wire::put_field;
 
+/// What a response adds to the name and the message of a resource, at most: the type's URL, the version, lengths and tags.
+const ENVELOPE: usize = 160;
+
 /// The name of a resource. Shared, because tables, streams and responses all hold it.
 pub type Name = Arc<str>;
 
@@ -156,6 +159,11 @@ impl Entry {
     /// The hash of the message alone.
     pub fn content(&self) -> u64 {
         content_version(&self.body)
+    }
+
+    /// How many bytes it takes in a response, at most.
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.body.len() + ENVELOPE
     }
 
     /// What this entry adds to the version of a whole table; sums do not depend on order. What is withheld adds nothing.

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, broadcast, mpsc};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Event;
@@ -27,7 +27,7 @@ use crate::metrics::{Metrics, Pending};
 use crate::peer::Peer;
 use crate::publish::Changes;
 use crate::resolve::Resolver;
-use crate::resource::Name;
+use crate::table::Snapshot;
 use crate::tls::Tls;
 
 mod accept;
@@ -57,7 +57,8 @@ pub struct Config {
     pub streams: usize,
     /// See [`Config::streams`].
     pub streams_per_connection: u32,
-    /// How large the resources of one type and fleet may be together, since they must fit one response.
+    /// How large the resources of one type and fleet may be together: the first response to a client that asks for all of
+    /// them carries all of them, and an Envoy reads no message of 2 GiB.
     pub table_bytes: usize,
     /// How often a silent connection is asked for a sign of life, and how long it may take.
     pub keepalive: (Duration, Duration),
@@ -118,17 +119,16 @@ pub struct Published {
     pub generation: u64,
 }
 
-/// Why a batch was not published; nothing of it was.
+/// Why clients were not told of a batch.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PublishError {
-    /// A resource that cannot be sent.
-    #[error("{kind} resource {name} has {bytes} bytes, more than {limit}")]
+    /// The resources of one type are too large together. The batch was taken and is not lost: clients go on with what was
+    /// published before, and are told of it with the next batch that makes the resources fit.
+    #[error("the {kind} resources have {bytes} bytes together, more than {limit}")]
     TooLarge {
-        /// Its type.
+        /// Their type.
         kind: Kind,
-        /// Its name.
-        name: Name,
-        /// Its size.
+        /// Their size.
         bytes: usize,
         /// The most that can be sent.
         limit: usize,
@@ -215,16 +215,20 @@ impl Server {
 
     /// Publishes a batch: all clients of the fleet see all of it or none. The first batch of a fleet must be complete,
     /// for it is what ends the wait of the clients that are there.
+    ///
+    /// # Errors
+    /// That the resources of a type have become too large. The batch is kept; whoever publishes makes the resources fit,
+    /// by withholding some, with the next one.
     pub fn publish(&self, batch: Batch) -> Result<Published, PublishError> {
-        let limit = self.0.config.table_bytes;
-        for resource in &batch.changes.upserts {
-            let bytes = resource.body.len() + resource.name.len();
-            if bytes > limit {
-                return Err(PublishError::TooLarge { kind: resource.kind, name: resource.name.clone(), bytes, limit });
-            }
-        }
-        let snapshot = self.0.hub(&batch.fleet).publish(batch.changes);
+        let snapshot = self.0.hub(&batch.fleet).publish(batch.changes, self.0.config.table_bytes)?;
         Ok(Published { generation: snapshot.generation })
+    }
+
+    /// How many bytes more the resources of a type may have, as they are published.
+    pub fn room(&self, fleet: &Fleet, kind: Kind) -> usize {
+        let bytes =
+            self.book(fleet).and_then(|book| book.snapshot()).map_or(0, |snapshot| snapshot.table(kind).bytes());
+        self.0.config.table_bytes.saturating_sub(bytes)
     }
 
     /// Ends a fleet: its streams end, its tables and its book go.
@@ -237,6 +241,11 @@ impl Server {
     /// The book of a fleet.
     pub fn book(&self, fleet: &Fleet) -> Option<Book> {
         self.0.hubs.lock().get(fleet).cloned().map(Book)
+    }
+
+    /// What is published to a fleet, and when something else is.
+    pub fn snapshots(&self, fleet: &Fleet) -> watch::Receiver<Option<Arc<Snapshot>>> {
+        self.0.hub(fleet).watch()
     }
 
     /// The books of all fleets.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::acks::TouchedKinds;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::resolve::Resolver;
@@ -266,6 +267,18 @@ impl Session {
             }
         }
         Step::Idle(wake)
+    }
+
+    /// The names of which the client may have another version than before, or stands otherwise to the one it should have,
+    /// since this was last asked.
+    pub(crate) fn touched(&mut self) -> TouchedKinds {
+        let mut touched = TouchedKinds::default();
+        for (flow, touched) in self.flows.iter_mut().zip(&mut touched) {
+            if let Some(flow) = flow {
+                *touched = std::mem::take(&mut flow.touched);
+            }
+        }
+        touched
     }
 
     /// The generation that this stream has taken into account.

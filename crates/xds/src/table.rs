@@ -18,6 +18,7 @@ use crate::resource::{Entry, Name};
 pub struct Table {
     entries: OrdMap<Name, Arc<Entry>>,
     sum: u64,
+    bytes: usize,
 }
 
 /// One name whose entry differs between two tables.
@@ -56,6 +57,11 @@ impl Table {
         self.sum
     }
 
+    /// How many bytes a response that carries all of it has, at most.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// What must change in this table to make it the other.
     pub fn changes<'a>(&'a self, newer: &'a Table) -> impl Iterator<Item = Change<'a>> {
         self.entries.diff(&newer.entries).map(|item| match item {
@@ -67,9 +73,11 @@ impl Table {
 
     pub(crate) fn put(&mut self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
         self.sum = self.sum.wrapping_add(entry.weight());
+        self.bytes += entry.bytes();
         let old = self.entries.insert(entry.name.clone(), entry);
         if let Some(old) = &old {
             self.sum = self.sum.wrapping_sub(old.weight());
+            self.bytes -= old.bytes();
         }
         old
     }
@@ -77,6 +85,7 @@ impl Table {
     pub(crate) fn take(&mut self, name: &str) -> Option<Arc<Entry>> {
         let old = self.entries.remove(name)?;
         self.sum = self.sum.wrapping_sub(old.weight());
+        self.bytes -= old.bytes();
         Some(old)
     }
 }

@@ -198,6 +198,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
         pipeline: &pipeline,
         is_complete: true,
         published: false,
+        blocked: None,
         took,
     });
     match terminal.errors() {

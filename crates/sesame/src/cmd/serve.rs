@@ -172,6 +172,9 @@ pub struct Args {
     /// Compare every table with a build from nothing after each batch, and end if one differs
     #[arg(long)]
     pub self_check: bool,
+    /// For tests: how many bytes all resources of one type may have together
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub table_bytes: Option<usize>,
     /// For tests: make the routes of this path such that Envoy refuses them
     #[arg(long, value_name = "PATH", hide = true)]
     pub spoil: Option<String>,

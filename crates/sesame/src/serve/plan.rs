@@ -48,6 +48,8 @@ pub struct Plan {
     pub lease: Option<lease::Settings>,
     /// What is written on objects.
     pub status: status::Settings,
+    /// How many bytes all resources of one type may have together; as the server has it if not given.
+    pub table_bytes: Option<usize>,
     /// Whether every table is compared with a build from nothing.
     pub self_check: bool,
     /// Whether the file wants everything logged down to debug.
@@ -87,6 +89,7 @@ impl Plan {
                 manager: manager(&args.namespace),
                 ..status::Settings::new(&replica, addresses)
             },
+            table_bytes: args.table_bytes,
             self_check: args.self_check,
             verbose: config.debug,
             pipeline: pipeline(args, config),

@@ -1,106 +1,173 @@
 //! Whether proxies serve what an object says, for the status of the object.
 //!
-//! In: which resources carry each object, as the pipeline says it, and how the proxies of all replicas stand to them. Out:
-//! word to the status writer, when an object has changed and when proxies have all of it. Only objects that changed and are
-//! not there yet are asked about, and only by the replica that writes. A resource that objects share is asked about as it is
-//! published by now, not as it was when the object changed: another object's change may have come over it before any proxy
-//! had answered.
+//! In: which resources carry each object, as the pipeline says it after each batch; what is published; and of which versions
+//! the proxies of all replicas have come to have them. Out: word to the status writer. The control loop only puts what
+//! changed into a channel and says on the spot that it is not programmed yet; everything else is a task of its own, which
+//! looks at what changed ([`awaited`]) and shares no lock with it. What is said carries the number of the batch, so that word
+//! of an earlier form of an object never stands over that of a later one.
+//!
+//! Only the replica that writes asks. A resource that objects share is asked about as it is published by now, not as it was
+//! when the object changed: another object's change may have come over it before any proxy had answered.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod awaited;
+
 use std::sync::Arc;
 
 use model::ObjectRef;
-use parking_lot::Mutex;
 use pipeline::Carrier;
-use replicas::{Question, Replicas};
+use replicas::{Replicas, Standings};
 use status::{Leadership, Report, Reporter};
-use tokio::sync::watch;
-use xds::{Fleet, Server, Snapshot};
+use tokio::sync::{mpsc, watch};
+use xds::{Fleet, Kind, Server, Snapshot};
+
+use awaited::{Awaited, Question};
 
 /// Objects whose status says whether proxies have them.
 const KIND: &str = "HTTPProxy";
+/// How many questions are asked before others may work.
+const SLICE: usize = 256;
 
-/// The objects of which it is not known that proxies have them. Clones are handles of the same one.
-#[derive(Clone)]
+/// What carries objects since a batch; nothing for those that are no longer ours.
+type Carriers = Vec<(ObjectRef, Option<Arc<Vec<Carrier>>>)>;
+
+/// The control loop's end.
 pub struct Programmed {
+    batch: u64,
+    carriers: mpsc::UnboundedSender<(u64, Carriers)>,
+}
+
+/// The other end, to run.
+pub struct Task {
     server: Server,
     fleet: Fleet,
-    awaited: Arc<Mutex<BTreeMap<ObjectRef, Arc<Vec<Carrier>>>>>,
-    changed: watch::Sender<()>,
+    carriers: mpsc::UnboundedReceiver<(u64, Carriers)>,
+}
+
+/// Both ends.
+pub fn channel(server: Server, fleet: Fleet) -> (Programmed, Task) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Programmed { batch: 0, carriers: sender }, Task { server, fleet, carriers: receiver })
 }
 
 impl Programmed {
-    /// None yet.
-    pub fn new(server: Server, fleet: Fleet) -> Self {
-        Self { server, fleet, awaited: Arc::default(), changed: watch::Sender::default() }
-    }
-
     /// Takes what a batch has changed, after it was published; gives what the status is to say for now.
-    pub fn take(&self, carriers: &[(ObjectRef, Option<Arc<Vec<Carrier>>>)]) -> Vec<(ObjectRef, bool)> {
-        let mut told = Vec::new();
-        let mut awaited = self.awaited.lock();
-        for (object, carriers) in carriers.iter().filter(|(object, _)| object.kind.starts_with(KIND)) {
-            awaited.remove(object);
-            // An object of which nothing is served has nothing to wait for, and nothing to say.
-            if let Some(carriers) = carriers.as_ref().filter(|carriers| !carriers.is_empty()) {
-                awaited.insert(object.clone(), carriers.clone());
-            }
-            told.push((object.clone(), false));
-        }
-        // Also for others' changes: what was awaited may share a resource with them.
-        if !told.is_empty() || !awaited.is_empty() {
-            self.changed.send_replace(());
+    pub fn take(
+        &mut self,
+        carriers: &[(ObjectRef, Option<Arc<Vec<Carrier>>>)],
+    ) -> Vec<(ObjectRef, status::Programmed)> {
+        self.batch += 1;
+        let ours: Carriers = carriers.iter().filter(|(object, _)| object.kind.starts_with(KIND)).cloned().collect();
+        let pending = status::Programmed { batch: self.batch, is_programmed: false };
+        let told = ours.iter().map(|(object, _)| (object.clone(), pending)).collect();
+        if !ours.is_empty() {
+            // The task ends with the server.
+            let _ = self.carriers.send((self.batch, ours));
         }
         told
     }
+}
 
-    /// Asks, and tells, for as long as the replicas talk.
-    pub async fn run(self, replicas: Replicas, leadership: Leadership, reporter: Reporter) {
-        let (mut news, mut changed, mut leader) = (replicas.news(), self.changed.subscribe(), leadership.watch());
-        let mut asked = BTreeSet::new();
+impl Task {
+    /// Asks, and tells, for as long as the control loop works.
+    pub async fn run(mut self, replicas: Replicas, leadership: Leadership, reporter: Reporter) {
+        let mut leader = leadership.watch();
+        let mut awaited = Awaited::default();
+        let mut asking: Option<Asking> = None;
         loop {
-            let questions = if leadership.is_leader() { self.look(&replicas, &reporter) } else { BTreeSet::new() };
-            // Asking is news, too.
-            if questions != asked {
-                asked.clone_from(&questions);
-                replicas.ask(questions);
+            match (leadership.is_leader(), &asking) {
+                (true, None) => {
+                    let new = Asking::new(&self.server, &replicas, &self.fleet);
+                    awaited.begin(|kind, name| new.version(kind, name));
+                    asking = Some(new);
+                }
+                (false, Some(_)) => {
+                    awaited.end();
+                    asking = None;
+                }
+                _ => {}
             }
-            let ended = tokio::select! {
-                ended = news.changed() => ended,
-                ended = changed.changed() => ended,
-                ended = leader.changed() => ended,
-            };
-            if ended.is_err() {
-                return;
+            if let Some(asking) = &mut asking {
+                asking.ask(awaited.questions()).await;
+            }
+            let programmed: Vec<_> = awaited.programmed();
+            if !programmed.is_empty() {
+                reporter.report(Report { programmed, ..Report::default() });
+            }
+            tokio::select! {
+                batch = self.carriers.recv() => {
+                    let Some((batch, carriers)) = batch else { return };
+                    if let Some(asking) = &mut asking {
+                        asking.publish(&mut awaited);
+                    }
+                    for (object, carriers) in carriers {
+                        let version = |kind, name: &str| asking.as_ref()?.version(kind, name);
+                        awaited.put(object, batch, carriers, version);
+                    }
+                }
+                changed = leader.changed() => if changed.is_err() { return },
+                () = next(&mut asking, &mut awaited) => {}
             }
         }
     }
+}
 
-    /// Tells of the objects that are there by now; gives what is to be asked about the others.
-    fn look(&self, replicas: &Replicas, reporter: &Reporter) -> BTreeSet<Question> {
-        let Some(snapshot) = self.server.book(&self.fleet).and_then(|book| book.snapshot()) else {
-            return BTreeSet::new();
-        };
-        let (mut questions, mut programmed) = (BTreeSet::new(), Vec::new());
-        self.awaited.lock().retain(|object, carriers| {
-            let of_object: Vec<_> = carriers.iter().filter_map(|carrier| self.question(carrier, &snapshot)).collect();
-            // What is not published yet, nobody can have.
-            let is_there = of_object.len() == carriers.len() && replicas.programmed(&of_object);
-            if is_there {
-                programmed.push((object.clone(), true));
-            } else {
-                questions.extend(of_object);
+/// Takes what has come of the questions, or what is published by now.
+async fn next(asking: &mut Option<Asking>, awaited: &mut Awaited) {
+    let Some(asking) = asking else { return std::future::pending().await };
+    tokio::select! {
+        answers = asking.standings.next() => {
+            for (version, is_programmed) in answers {
+                awaited.answer(&version, is_programmed);
             }
-            !is_there
-        });
-        if !programmed.is_empty() {
-            reporter.report(Report { programmed, ..Report::default() });
         }
-        questions
+        changed = asking.snapshots.changed() => {
+            if changed.is_err() {
+                return std::future::pending().await;
+            }
+            asking.publish(awaited);
+        }
+    }
+}
+
+/// The questions of the replica that writes.
+struct Asking {
+    standings: Standings,
+    snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
+    published: Arc<Snapshot>,
+}
+
+impl Asking {
+    fn new(server: &Server, replicas: &Replicas, fleet: &Fleet) -> Self {
+        let mut snapshots = server.snapshots(fleet);
+        let published = snapshots.borrow_and_update().clone().unwrap_or_default();
+        Self { standings: replicas.standings(fleet.clone()), snapshots, published }
     }
 
-    fn question(&self, carrier: &Carrier, snapshot: &Snapshot) -> Option<Question> {
-        let version = carrier.hash.or_else(|| Some(snapshot.get(carrier.kind, &carrier.name)?.version))?;
-        Some(Question { fleet: self.fleet.clone(), kind: carrier.kind, name: carrier.name.clone(), version })
+    /// The version of a resource that is published.
+    fn version(&self, kind: Kind, name: &str) -> Option<u64> {
+        self.published.get(kind, name).map(|entry| entry.version)
+    }
+
+    /// Follows what is published: what differs from before, and no more, is looked at.
+    fn publish(&mut self, awaited: &mut Awaited) {
+        let Some(next) = self.snapshots.borrow_and_update().clone() else { return };
+        for kind in Kind::ALL {
+            for change in self.published.table(kind).changes(next.table(kind)) {
+                awaited.publish(kind, change.name, change.new.map(|entry| entry.version));
+            }
+        }
+        self.published = next;
+    }
+
+    async fn ask(&mut self, questions: Vec<Question>) {
+        for (count, question) in questions.into_iter().enumerate() {
+            match question {
+                Question::Ask(version) => self.standings.ask(version),
+                Question::Forget(version) => self.standings.forget(&version),
+            }
+            if count % SLICE == SLICE - 1 {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 }

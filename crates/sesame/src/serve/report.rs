@@ -59,7 +59,10 @@ impl Desk {
             programmed: self.programmed.take(news.carriers),
             synced: news.is_complete,
         });
-        if news.is_complete
+        if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {
+            warn!("not ready: {why}");
+            task.blocked(why);
+        } else if news.is_complete
             && let Some(task) = self.first_build.take()
         {
             info!(took = ?news.took, "everything is known and built");

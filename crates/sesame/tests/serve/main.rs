@@ -9,4 +9,5 @@ mod outage;
 mod programmed;
 mod refusal;
 mod secrets;
+mod size;
 mod status;

@@ -211,3 +211,64 @@ fn a_quarrel_with_another_controller_is_slow() {
     }
     assert!((10..25).contains(&writes), "{writes} writes in an hour");
 }
+
+fn proxy(uid: &str, generation: i64, version: u64) -> Object {
+    let kind = Kind::HttpProxy(kinds::Vendor::Contour);
+    let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "generation": generation,
+        "resourceVersion": version.to_string() });
+    let object = json!({ "metadata": metadata, "spec": { "virtualhost": { "fqdn": "a.example" } } });
+    kinds::decode_json(kind, object.to_string().as_bytes()).unwrap().object
+}
+
+/// What is written next says of proxies; nothing if it says nothing of them.
+fn programmed(world: &mut World, version: u64) -> Option<String> {
+    world.wait(Duration::from_secs(2));
+    let write = world.next().unwrap();
+    let Change::Say(status) = &write.change else { panic!("{write:?}") };
+    let conditions = status["conditions"].as_array().unwrap();
+    let said = conditions.iter().find(|condition| condition["type"] == "Programmed");
+    let said = said.map(|condition| format!("{} of {}", condition["status"], condition["observedGeneration"]));
+    let meta = write.object.meta();
+    let written = proxy(&meta.uid.to_string(), meta.generation, version);
+    world.statuses.done(write, Outcome::Written(written), world.now);
+    said
+}
+
+#[test]
+fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
+    let mut world = World::synced();
+    let key = proxy("u", 1, 1).key();
+    let program = |world: &mut World, batch: u64, is_programmed: bool| {
+        world.statuses.program(&key, Programmed { batch, is_programmed }, world.now);
+    };
+    world.observe(&proxy("u", 1, 1));
+    world.statuses.claim(&key, Some(Default::default()), world.now);
+    // What the control loop and the task say of one batch may arrive in any order.
+    program(&mut world, 1, true);
+    program(&mut world, 1, false);
+    assert_eq!(programmed(&mut world, 2).as_deref(), Some("\"True\" of 1"));
+
+    // The next form comes together with the word that it is not programmed; then comes what was said of the one before.
+    world.observe(&proxy("u", 2, 3));
+    program(&mut world, 2, false);
+    program(&mut world, 1, true);
+    assert_eq!(programmed(&mut world, 4), None, "nobody has the next form");
+    program(&mut world, 2, true);
+    assert_eq!(programmed(&mut world, 5).as_deref(), Some("\"True\" of 2"));
+
+    // Another object of the same name and contents: nothing is new to the pipeline, and proxies have all of it.
+    world.observe(&proxy("v", 1, 6));
+    assert_eq!(programmed(&mut world, 7).as_deref(), Some("\"True\" of 1"));
+}
+
+#[test]
+fn reports_that_wait_keep_the_later_word() {
+    let reporter = crate::Reporter::default();
+    let object = model::ObjectRef::new("HTTPProxy", "shop", "web");
+    for (batch, is_programmed) in [(2, false), (1, true)] {
+        let programmed = vec![(object.clone(), Programmed { batch, is_programmed })];
+        reporter.report(crate::Report { programmed, ..crate::Report::default() });
+    }
+    let waiting = futures::FutureExt::now_or_never(reporter.next()).unwrap();
+    assert_eq!(waiting.programmed[&object], Programmed { batch: 2, is_programmed: false });
+}

@@ -130,3 +130,42 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
         replica.stop().await;
     }
 }
+
+/// The API server refuses a status for one message that is too long, and would for ever.
+#[tokio::test]
+async fn a_message_that_is_too_long_is_cut_and_the_status_is_written_once() {
+    let api = ApiServer::start().await.unwrap();
+    api.install([Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")]).await.unwrap();
+    let namespace = api.namespace("long").await.unwrap();
+    let proxies = Proxies::new(api.client().unwrap(), Vendor::Contour, &namespace);
+    let replica = Replica::idle(api.client().unwrap(), Leadership::always());
+    let object = proxies.create("a").await;
+    let verdicts = || {
+        let field = proxies.subject("a").at("spec.routes[0].services[0].name");
+        vec![Verdict::new(Code::ServiceNotFound, field, "é".repeat(50_000))]
+    };
+    replica.reporter.report(proxies.report(object, "a", verdicts()));
+    let status = proxies.until("a", "invalid").await;
+    for text in [&status["description"], &status["conditions"][0]["message"]] {
+        let text = text.as_str().unwrap();
+        assert!(text.starts_with("SES3001: spec.routes[0].services[0].name: éé"), "{text}");
+        assert!(text.ends_with(" more characters)") && text.chars().count() <= 32_768, "{}", text.len());
+    }
+    let written = replica.settled().await;
+    // What it says now is what it should say: nothing is written again, after a restart neither.
+    let now = proxies.read(&proxies.api.get("a").await.unwrap());
+    replica.reporter.report(proxies.report(now.clone(), "a", verdicts()));
+    let again = Replica::idle(api.client().unwrap(), Leadership::always());
+    again.reporter.report(proxies.report(now, "a", verdicts()));
+    for replica in [&replica, &again] {
+        let other = proxies.create(if std::ptr::eq(replica, &again) { "c" } else { "b" }).await;
+        let name = other.meta().name.to_string();
+        replica.reporter.report(proxies.report(other, &name, Vec::new()));
+        proxies.until(&name, "valid").await;
+    }
+    assert_eq!((replica.settled().await, again.settled().await), (written + 1, 1), "only the others were written");
+    assert_eq!(replica.count("sesame_status_writes_total", "failed"), 0);
+    replica.until("an event", |replica| replica.count("sesame_events_total", "created") == 1).await;
+    replica.stop().await;
+    again.stop().await;
+}

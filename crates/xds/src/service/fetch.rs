@@ -11,6 +11,7 @@ use super::grpc::Messages;
 use super::stream::{greet, published};
 use super::{Call, Connection};
 use crate::kind::Kind;
+use crate::limits::Limits;
 use crate::metrics::Type;
 use crate::session::{Ask, Options, Request, Response, Session, Step, Style};
 use crate::wire::response::Message;
@@ -43,7 +44,8 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
     let options = Options {
         style: Style::Sotw,
         only: Some(kind),
-        limits: inner.limits.clone(),
+        // There is no second answer, so it has to be whole.
+        limits: Arc::new(Limits { response_bytes: usize::MAX, ..Limits::clone(&inner.limits) }),
         resolver: inner.config.resolver.clone(),
         refused: Default::default(),
     };

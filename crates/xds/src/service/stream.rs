@@ -139,14 +139,15 @@ async fn serve(
         resolver: inner.config.resolver.clone(),
         refused: hub.refusals.of_node(&identity.node, &identity.version),
     };
+    let id = inner.id();
     let client = Arc::new(Client {
+        id,
         identity: identity.clone(),
         stream: format!("{} {}", call.service(), call.variant()),
         since: now,
         session: parking_lot::Mutex::new(Session::new(options, view, now)),
     });
-    let id = inner.id();
-    hub.join(id, client.clone());
+    hub.join(&client);
     info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
         service = call.service(), variant = call.variant(), "client connected");
     let _ = inner.events.send(Event::Joined(identity.clone()));
@@ -211,7 +212,7 @@ impl Talk<'_> {
                     }
                     let next = self.snapshots.borrow_and_update().clone();
                     if let Some(next) = next {
-                        self.client.session.lock().on_publish(next, Instant::now());
+                        self.client.update(self.hub, |session| session.on_publish(next, Instant::now()));
                     }
                 }
                 () = alarm => {}
@@ -242,10 +243,10 @@ impl Talk<'_> {
             if self.snapshots.has_changed().unwrap_or(false) {
                 let next = self.snapshots.borrow_and_update().clone();
                 if let Some(next) = next {
-                    self.client.session.lock().on_publish(next, Instant::now());
+                    self.client.update(self.hub, |session| session.on_publish(next, Instant::now()));
                 }
             }
-            let step = self.client.session.lock().poll(Instant::now());
+            let step = self.client.update(self.hub, |session| session.poll(Instant::now()));
             let response = match step {
                 Step::Send(response) => response,
                 Step::Idle(wake) => return Ok(wake),
@@ -271,7 +272,7 @@ impl Talk<'_> {
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
         let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
-        let answer = self.client.session.lock().on_request(request, now);
+        let answer = self.client.update(self.hub, |session| session.on_request(request, now));
         let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
         let resolved = inner.config.resolver.as_ref().is_some_and(|resolver| resolver.resolves(kind));
         if !answer.earned && resolved {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::alias::Aliases;
+use crate::acks::Touched;
 use crate::resource::{Entry, Name, Role};
 use crate::table::Table;
 
@@ -176,10 +177,14 @@ pub(crate) struct Flow {
     pub sum: u64,
     pub opened: Instant,
     pub last_ack: Option<Instant>,
+    /// Names about which the client may stand otherwise than when this was last taken.
+    pub touched: Touched,
 }
 
 impl Flow {
     pub fn new(now: Instant) -> Self {
+        let mut touched = Touched::default();
+        touched.all();
         Self {
             wildcard: false,
             listed: false,
@@ -195,6 +200,7 @@ impl Flow {
             sum: 0,
             opened: now,
             last_ack: None,
+            touched,
         }
     }
 
@@ -269,6 +275,7 @@ impl Flow {
         self.marks.remove(name);
         self.due.remove(name);
         self.aliases.remove(name);
+        self.touched.name(&name.into());
     }
 
     /// A response was taken. Answers come in order, so all that were sent before it have been taken, too.
@@ -279,6 +286,7 @@ impl Flow {
             latency = now.saturating_duration_since(flight.at);
             if flight.rest {
                 self.rest = Rest::InStep;
+                self.touched.all();
                 let marked: Vec<_> = self
                     .marks
                     .iter()
@@ -295,6 +303,7 @@ impl Flow {
     }
 
     fn taken(&mut self, table: &Table, name: &Name, to: Option<Arc<Entry>>, nonce: u64) {
+        self.touched.name(name);
         let target = self.target(table, name).map(|entry| entry.version);
         let Some(mark) = self.marks.get_mut(name) else { return };
         mark.have = match to {
@@ -322,6 +331,7 @@ impl Flow {
         self.due.remove(name);
         let target = self.target(table, name).map(|entry| entry.version);
         let Some(mark) = self.marks.get_mut(name) else { return };
+        self.touched.name(name);
         if mark.refused.is_some_and(|(version, _)| Some(version) != target) {
             mark.refused = None;
         }

@@ -1,7 +1,8 @@
 //! Makes the next response of one type, if there is anything that may be sent.
 //!
 //! First everything due is looked at without changing anything, then what was decided is written down. One response is
-//! in flight at a time, except for clusters; what changes meanwhile waits and goes together.
+//! in flight at a time, except for clusters; what changes meanwhile waits and goes together. What need not be whole comes in
+//! pages of [`Limits::response_bytes`](crate::Limits).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,24 @@ struct Plan {
     done: Vec<Name>,
     probing: bool,
     strikes: u8,
+}
+
+/// How much more a response may carry.
+struct Page {
+    room: usize,
+    is_empty: bool,
+}
+
+impl Page {
+    /// Whether an entry goes with it: the first always does, however large it is.
+    fn takes(&mut self, entry: &Entry) -> bool {
+        let fits = self.is_empty || entry.bytes() <= self.room;
+        if fits {
+            self.room = self.room.saturating_sub(entry.bytes());
+            self.is_empty = false;
+        }
+        fits
+    }
 }
 
 impl Session {
@@ -79,6 +98,7 @@ impl Session {
             };
         };
         let table = self.view.table(kind);
+        let mut page = Page { room: self.options.limits.response_bytes, is_empty: true };
         if flow.rest == Rest::Nothing {
             let mut entries = Vec::new();
             let mut look = |entry: &Arc<Entry>| -> bool {
@@ -90,6 +110,7 @@ impl Session {
                     return true;
                 }
                 match self.gate(kind, entry, now) {
+                    Gate::Open if !flow.wildcard && !page.takes(entry) => plan.held_back.push(entry.name.clone()),
                     Gate::Open => entries.push(entry.clone()),
                     Gate::Shut(until) => {
                         sooner(until, wake);
@@ -116,9 +137,12 @@ impl Session {
             None => flow.due.iter().collect(),
         };
         (plan.probing, plan.strikes) = (probe.is_some(), probe.map_or(0, |probe| probe.strikes));
+        let whole = self.options.style == Style::Sotw && kind.is_full_state();
         let mut pins = None;
         for name in names {
             match self.fate(kind, flow, name, &mut pins, now) {
+                // It stays due, and is looked at again when this response is answered.
+                Fate::Send(Some(entry)) if !whole && !page.takes(&entry) => {}
                 Fate::Send(to) => plan.sends.push((name.clone(), to)),
                 Fate::Wait(until) => sooner(until, wake),
                 Fate::Rest => plan.done.push(name.clone()),
@@ -193,6 +217,7 @@ impl Session {
         let table = self.view.table(kind);
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
         if plan.rest.is_some() {
+            flow.touched.all();
             flow.rest = Rest::InStep;
             hold_back(flow, plan.held_back, now);
             withhold(flow, plan.withheld, now);
@@ -266,8 +291,12 @@ impl Session {
             let Some(mark) = flow.marks.get_mut(name) else { continue };
             mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
+            if to.is_none() {
+                flow.touched.name(name);
+            }
             (mark.owed, mark.asked, mark.kept) = (false, false, false);
             if mark.refused.is_some_and(|(version, _)| target != Some(version)) {
+                flow.touched.name(name);
                 mark.refused = None;
             }
         }

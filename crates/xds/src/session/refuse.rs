@@ -63,6 +63,7 @@ impl Session {
             }
             let before = flow.sent_weight(&table, name);
             let Some(mark) = flow.marks.get_mut(name) else { continue };
+            flow.touched.name(name);
             mark.offers.retain(|offer| offer.nonce != nonce);
             mark.unsure = to.clone();
             let suspect = blamed.is_empty() || blamed.binary_search(name).is_ok();
@@ -124,6 +125,7 @@ fn expand(flow: &mut Flow, table: &Table, nonce: u64, items: &mut Vec<(Name, Opt
         flow.mark(&name, entry.as_ref(), now);
     }
     flow.rest = Rest::InStep;
+    flow.touched.all();
     let sent = flow.marks.iter().filter_map(|(name, mark)| Some((name.clone(), mark.offered(nonce)?.to.clone())));
     *items = sent.collect();
 }

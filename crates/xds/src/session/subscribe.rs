@@ -205,6 +205,7 @@ impl Session {
             }
         }
         (flow.wildcard, flow.owes_answer) = (true, true);
+        flow.touched.all();
     }
 
     /// Only the names that were listed are wanted from now on.
@@ -213,6 +214,7 @@ impl Session {
         let Some(flow) = self.flows[kind.index()].as_deref_mut().filter(|flow| flow.wildcard) else { return };
         flow.wildcard = false;
         flow.owes_answer = false;
+        flow.touched.all();
         let gone: Vec<Name> = flow.marks.keys().filter(|name| !flow.names.contains(*name)).cloned().collect();
         gone.iter().for_each(|name| flow.forget(name));
         let kept = flow.names.iter().map(|name| flow.sent_weight(table, name));
@@ -227,6 +229,7 @@ impl Session {
         let name = shared(table, name);
         let covered = flow.covers(&name);
         flow.names.insert(name.clone());
+        flow.touched.name(&name);
         if let Some(resolver) = self.options.resolver(kind) {
             if full && !covered && table.get(&name).is_none() {
                 return flow.evict(name);

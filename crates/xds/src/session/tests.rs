@@ -15,6 +15,7 @@ mod alias;
 mod conformance;
 mod envoy;
 mod order;
+mod pages;
 mod property;
 mod refusals;
 

@@ -7,7 +7,7 @@ use envoy_api::envoy::config::core::v3::Node;
 use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tokio::net::TcpStream;
 use tonic::Code;
-use xds::{Config, Fleet, Kind, Limits, Security};
+use xds::{Batch, Changes, Config, Fleet, Kind, Limits, PublishError, Security};
 
 use crate::client::{DELTA_ADS, Delta, Running, names, node, resource, soon};
 
@@ -223,4 +223,48 @@ fn frame(request: &DeltaDiscoveryRequest) -> Bytes {
     let body = request.encode_to_vec();
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     [&[0][..], &length[..], &body[..]].concat().into()
+}
+
+/// What is too large is not lost, and nobody is told half of it.
+#[tokio::test]
+async fn a_type_that_is_too_large_is_kept_back_until_it_fits() {
+    let config = Config { table_bytes: 2_000, ..Config::default() };
+    let running = Running::start(config, Security::Insecure).await;
+    let publish = |upserts: Vec<xds::Resource>| {
+        running.server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } })
+    };
+    let large = |name: &str, bytes: usize| resource(Kind::Listener, name, &"x".repeat(bytes));
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.subscribe(Some(node("n", "shared")), Kind::Listener, &[]).await;
+
+    // Too large from the start: clients wait, with nothing.
+    let refused = publish(vec![large("a", 100), large("big", 3_000), resource(Kind::Cluster, "c", "1")]).unwrap_err();
+    let PublishError::TooLarge { kind, bytes, limit } = refused;
+    assert_eq!((kind, limit), (Kind::Listener, 2_000));
+    assert!(bytes > 3_100, "{bytes}");
+    assert!(running.server.book(&Fleet::Shared).unwrap().snapshot().is_none());
+    // The largest is withheld: all the rest is there, of that batch, too.
+    publish(vec![xds::Resource::withheld(Kind::Listener, "big")]).unwrap();
+    let first = stream.next().await;
+    assert_eq!(names(&first), ["a"]);
+    stream.ack(&first).await;
+
+    // The sum counts, not only the one.
+    publish(vec![large("b", 900), large("d", 900)]).unwrap_err();
+    let book = running.server.book(&Fleet::Shared).unwrap();
+    assert!(book.snapshot().unwrap().get(Kind::Cluster, "c").is_some());
+    assert!(book.snapshot().unwrap().get(Kind::Listener, "b").is_none(), "all of a batch or nothing");
+    publish(vec![large("d", 100)]).unwrap();
+    let second = stream.next().await;
+    assert_eq!(names(&second), ["b", "d"]);
+    stream.ack(&second).await;
+
+    // Who comes later has all of it.
+    let mut other = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    other.subscribe(Some(node("other", "shared")), Kind::Listener, &[]).await;
+    assert_eq!(names(&other.next().await), ["a", "b", "d"]);
+    assert_eq!(
+        running.server.room(&Fleet::Shared, Kind::Cluster),
+        2_000 - book.snapshot().unwrap().table(Kind::Cluster).bytes()
+    );
 }

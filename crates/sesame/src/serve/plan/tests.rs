@@ -236,6 +236,7 @@ const FLAGS: &[(&[&str], Check)] = &[
     }),
     (&["--certificates=on-demand"], |p| p.pipeline.resolver().is_some()),
     (&["--self-check"], |p| p.self_check),
+    (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
 ];
 

@@ -94,3 +94,17 @@ fn different_responses_are_told_apart() {
     ];
     assert!(all.iter().all(|response| press.message(response).1));
 }
+
+/// A table is measured by what its entries say of themselves, so none of them may say too little.
+#[test]
+fn no_entry_takes_more_than_it_says() {
+    for kind in Kind::ALL {
+        for (name, body) in [("", 0), ("a", 127), ("a/long/name/indeed", 128), ("x", 1 << 21)] {
+            let entry = Entry::new(Resource::new(kind, name, vec![0; body]), u64::MAX);
+            for style in [Style::Delta, Style::Sotw] {
+                let len = Layout::new(kind, style, &entry).len();
+                assert!(len <= entry.bytes(), "{kind} {style:?}: {len} > {}", entry.bytes());
+            }
+        }
+    }
+}

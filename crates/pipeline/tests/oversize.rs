@@ -1,0 +1,144 @@
+//! Resources that are too large to be sent: the largest are withheld, and everybody else is served.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "packing/world.rs"]
+#[allow(dead_code, reason = "shared with the tests of packings")]
+mod world;
+
+use kinds::Object;
+use model::{Code, ObjectRef, Verdict};
+use pipeline::{Pipeline, settings::Packing};
+use serde_json::json;
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
+use world::{object, service, settings};
+use xds::{Batch, Config, Fleet, Kind, PublishError, Role, Server};
+
+/// A pipeline and a server, driven as the control loop does it.
+struct Loop {
+    pipeline: Pipeline,
+    server: Server,
+    verdicts: BTreeMap<ObjectRef, Arc<Vec<Verdict>>>,
+}
+
+impl Loop {
+    fn new(packing: Packing, table_bytes: usize) -> Self {
+        Self {
+            pipeline: Pipeline::new(&settings(packing)),
+            server: Server::new(Config { table_bytes, ..Config::default() }),
+            verdicts: BTreeMap::new(),
+        }
+    }
+
+    fn put(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            self.pipeline.put(&object.key(), Some(object));
+        }
+        for _ in 0..20 {
+            let output = self.pipeline.settle();
+            for (object, list) in output.verdicts {
+                match list {
+                    Some(list) => _ = self.verdicts.insert(object, list),
+                    None => _ = self.verdicts.remove(&object),
+                }
+            }
+            let published = self.server.publish(Batch { fleet: Fleet::Shared, changes: output.xds });
+            let again = match published {
+                Ok(_) => self.pipeline.readmit(|kind| self.server.room(&Fleet::Shared, kind)),
+                Err(PublishError::TooLarge { kind, bytes, limit }) => {
+                    assert!(self.pipeline.shed(kind, bytes - limit, limit), "something is left to withhold");
+                    true
+                }
+            };
+            if !again {
+                self.pipeline.self_check().unwrap();
+                return;
+            }
+        }
+        panic!("it never fits");
+    }
+
+    /// The Ingresses that are told that they are too large.
+    fn told(&self) -> Vec<&str> {
+        let large = |list: &Vec<Verdict>| list.iter().any(|verdict| verdict.code == Code::ResourceTooLarge);
+        self.verdicts.iter().filter(|(_, list)| large(list)).map(|(object, _)| &*object.name).collect()
+    }
+
+    fn table(&self, kind: Kind) -> xds::Table {
+        self.server.book(&Fleet::Shared).unwrap().snapshot().unwrap().table(kind).clone()
+    }
+}
+
+/// An Ingress with so many paths for the host of its name.
+fn paths(name: &str, count: usize) -> Object {
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let path = |at: usize| json!({"path": format!("/{at}"), "pathType": "Exact", "backend": backend});
+    let paths: Vec<_> = (0..count).map(path).collect();
+    let rule = json!({"host": format!("{name}.example.com"), "http": {"paths": paths}});
+    let meta = json!({"namespace": "default", "name": name});
+    object(kinds::Kind::Ingress, &json!({"metadata": meta, "spec": {"rules": [rule]}}))
+}
+
+fn web() -> Object {
+    service("web", Ipv4Addr::LOCALHOST)
+}
+
+#[test]
+fn the_largest_host_is_withheld_and_told_until_it_is_smaller() {
+    for (packing, kind) in [(Packing::Scoped, Kind::ScopedRoute), (Packing::Plain, Kind::Route)] {
+        let mut bed = Loop::new(packing, 60_000);
+        bed.put([web(), paths("a", 1), paths("big", 1_000), paths("b", 2)]);
+        assert_eq!(bed.told(), ["big"], "{packing:?}");
+        let table = bed.table(kind);
+        let bodies: Vec<_> = table.iter().map(|entry| entry.body.clone()).collect();
+        let has = |table: &[bytes::Bytes], name: &str| {
+            table.iter().any(|body| body.windows(name.len()).any(|part| part == name.as_bytes()))
+        };
+        assert!(["a.example.com", "b.example.com"].iter().all(|name| has(&bodies, name)), "{packing:?}");
+        assert!(has(&bodies, "big.example.com"), "there is something in its place");
+        assert!(table.bytes() < 60_000);
+        if packing == Packing::Scoped {
+            let stand_in = table.iter().find(|entry| entry.name.contains("big.example.com")).unwrap();
+            assert_eq!(stand_in.role, Role::StandIn, "who has something goes on with that");
+        }
+        // Others move on meanwhile.
+        bed.put([paths("c", 3)]);
+        assert_eq!(bed.told(), ["big"], "{packing:?}");
+        bed.put([paths("big", 5)]);
+        assert!(bed.told().is_empty(), "{packing:?}: {:?}", bed.verdicts);
+        assert!(bed.table(kind).iter().all(|entry| entry.role == Role::Own), "{packing:?}");
+    }
+}
+
+#[test]
+fn the_largest_go_first_whoever_came_first_and_come_back_when_there_is_room() {
+    let all = || [paths("huge", 300), paths("large", 200), paths("small", 100), paths("tiny", 1)];
+    let mut whole = Loop::new(Packing::Scoped, usize::MAX);
+    whole.put(all().into_iter().chain([web()]));
+    let limit = whole.table(Kind::ScopedRoute).bytes() - 1;
+    // One after the other, the largest first and last, and all at once.
+    let mut ends = Vec::new();
+    for order in 0..3 {
+        let mut bed = Loop::new(Packing::Scoped, limit);
+        bed.put([web()]);
+        match order {
+            0 => all().into_iter().for_each(|object| bed.put([object])),
+            1 => all().into_iter().rev().for_each(|object| bed.put([object])),
+            _ => bed.put(all()),
+        }
+        assert_eq!(bed.told(), ["huge"], "{order}");
+        ends.push(bed.table(Kind::ScopedRoute).version());
+        // There is room again.
+        bed.put([paths("large", 1)]);
+        assert!(bed.told().is_empty(), "{order}: {:?}", bed.told());
+    }
+    assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
+}
+
+#[test]
+fn a_listener_that_is_too_large_is_nobodys_and_said_to_the_operator() {
+    let mut bed = Loop::new(Packing::Scoped, 1_000);
+    bed.put([web(), paths("a", 1)]);
+    let why = bed.pipeline.untold().unwrap();
+    assert!(why.starts_with("listener ingress_http is withheld: it has "), "{why}");
+}

@@ -1,0 +1,144 @@
+//! What the holder asks its followers, and what they have answered.
+//!
+//! In: questions, by whoever wants to know, as often as they like; answers of followers. Out: to each follower the changes of
+//! what is asked; to each of those who want to know, which answers are new.
+
+use crate::message::Question;
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::Instant,
+};
+use tokio::sync::{Notify, mpsc};
+use xds::{STUCK, Tallies};
+
+/// What a follower is asked, or no longer.
+pub(crate) type Ask = (Question, bool);
+
+struct Follower {
+    since: Instant,
+    asks: mpsc::UnboundedSender<Ask>,
+    answers: HashMap<Question, Tallies>,
+}
+
+/// Where new answers wait for somebody who wants to know.
+#[derive(Default)]
+pub(crate) struct Answers {
+    new: Mutex<NewAnswers>,
+    pub filled: Notify,
+}
+
+/// Answers that are new since they were last taken.
+#[derive(Default)]
+pub(crate) struct NewAnswers {
+    /// A follower came or went: any answer may be another.
+    pub all: bool,
+    pub questions: HashSet<Question>,
+}
+
+impl Answers {
+    pub fn take(&self) -> NewAnswers {
+        std::mem::take(&mut *self.new.lock())
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut NewAnswers)) {
+        change(&mut self.new.lock());
+        self.filled.notify_one();
+    }
+}
+
+/// All questions and answers.
+#[derive(Default)]
+pub(crate) struct Asked {
+    /// How many want to know each.
+    questions: HashMap<Question, usize>,
+    followers: BTreeMap<u64, Follower>,
+    listeners: Vec<Arc<Answers>>,
+}
+
+impl Asked {
+    /// Wants to be told of new answers.
+    pub fn listen(&mut self) -> Arc<Answers> {
+        let answers = Arc::new(Answers::default());
+        self.listeners.push(answers.clone());
+        answers
+    }
+
+    pub fn unlisten(&mut self, answers: &Arc<Answers>) {
+        self.listeners.retain(|listener| !Arc::ptr_eq(listener, answers));
+    }
+
+    pub fn has_followers(&self) -> bool {
+        !self.followers.is_empty()
+    }
+
+    pub fn ask(&mut self, question: Question) {
+        let count = self.questions.entry(question.clone()).or_default();
+        *count += 1;
+        if *count == 1 {
+            for follower in self.followers.values() {
+                // One whose stream has ended is about to go.
+                let _ = follower.asks.send((question.clone(), true));
+            }
+        }
+    }
+
+    pub fn forget(&mut self, question: &Question) {
+        let Some(count) = self.questions.get_mut(question) else { return };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        self.questions.remove(question);
+        for follower in self.followers.values_mut() {
+            follower.answers.remove(question);
+            let _ = follower.asks.send((question.clone(), false));
+        }
+    }
+
+    /// A follower has come; gives what it is to be asked.
+    pub fn join(&mut self, id: u64) -> mpsc::UnboundedReceiver<Ask> {
+        let (asks, receiver) = mpsc::unbounded_channel();
+        for question in self.questions.keys() {
+            let _ = asks.send((question.clone(), true));
+        }
+        self.followers.insert(id, Follower { since: Instant::now(), asks, answers: HashMap::new() });
+        self.listeners.iter().for_each(|listener| listener.tell(|new| new.all = true));
+        receiver
+    }
+
+    pub fn leave(&mut self, id: u64) {
+        self.followers.remove(&id);
+        self.listeners.iter().for_each(|listener| listener.tell(|new| new.all = true));
+    }
+
+    /// Takes what a follower has answered.
+    pub fn answer(&mut self, id: u64, answers: Vec<(Question, Tallies)>) {
+        let Some(follower) = self.followers.get_mut(&id) else { return };
+        for (question, tallies) in answers {
+            if self.questions.contains_key(&question) {
+                self.listeners
+                    .iter()
+                    .for_each(|listener| listener.tell(|new| _ = new.questions.insert(question.clone())));
+                follower.answers.insert(question, tallies);
+            }
+        }
+    }
+
+    /// Adds the answers to a question that was asked at that time. Gives until when those that are still out are waited for:
+    /// a follower that does not answer in time is no reason to wait for ever.
+    pub fn add(&self, question: &Question, asked: Instant, now: Instant, sum: &mut Tallies) -> Option<Instant> {
+        let mut wait = None::<Instant>;
+        for follower in self.followers.values() {
+            match follower.answers.get(question) {
+                Some(tallies) => xds::add(sum, tallies),
+                None => {
+                    let late = asked.max(follower.since) + STUCK;
+                    wait = wait.into_iter().chain(Some(late).filter(|late| *late > now)).max();
+                }
+            }
+        }
+        wait
+    }
+}

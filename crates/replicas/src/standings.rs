@@ -1,0 +1,144 @@
+//! Whether the proxies of all replicas have what somebody waits for, told when it changes.
+//!
+//! In: versions of resources ([`Standings::ask`]). Out: those of which it has come to be so, or is no longer so
+//! ([`Standings::next`]). This replica's proxies are counted by an [`AckWatch`], the others' by their replicas, which say what
+//! has changed; so a version costs something when it is asked for, and when somebody answers.
+
+use crate::{Inner, asked::Answers, message::Question, until};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Instant,
+};
+use xds::{AckWatch, Fleet, Tallies, Version};
+
+struct Open {
+    since: Instant,
+    is_programmed: bool,
+    /// When it is looked at again although nobody has answered.
+    deadline: Option<Instant>,
+}
+
+/// What one task waits for, of one fleet.
+pub struct Standings {
+    inner: Arc<Inner>,
+    fleet: Fleet,
+    own: AckWatch,
+    others: Arc<Answers>,
+    open: HashMap<Version, Open>,
+    deadlines: BTreeSet<(Instant, Version)>,
+    changed: Vec<(Version, bool)>,
+}
+
+impl Standings {
+    pub(crate) fn new(inner: Arc<Inner>, fleet: Fleet) -> Self {
+        let others = inner.asked.lock().listen();
+        Self {
+            own: AckWatch::new(&inner.server, &fleet),
+            others,
+            open: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            changed: Vec::new(),
+            inner,
+            fleet,
+        }
+    }
+
+    /// Asks all replicas about a version. It counts as not programmed until [`Self::next`] says otherwise.
+    pub fn ask(&mut self, version: Version) {
+        let now = Instant::now();
+        let open = Open { since: now, is_programmed: false, deadline: None };
+        if self.open.contains_key(&version) {
+            return;
+        }
+        self.inner.asked.lock().ask(Question::new(&self.fleet, &version));
+        self.own.watch(version.clone(), now);
+        self.open.insert(version, open);
+    }
+
+    /// No longer asks about a version.
+    pub fn forget(&mut self, version: &Version) {
+        let Some(open) = self.open.remove(version) else { return };
+        if let Some(at) = open.deadline {
+            self.deadlines.remove(&(at, version.clone()));
+        }
+        self.own.forget(version);
+        self.inner.asked.lock().forget(&Question::new(&self.fleet, version));
+    }
+
+    /// The versions of which proxies have come to have it, all that are not stuck and at least one, and those of which that
+    /// is no longer so. One of many that refuses is its own problem. May be dropped and called again at any time: nothing is
+    /// lost.
+    pub async fn next(&mut self) -> Vec<(Version, bool)> {
+        loop {
+            let new = self.others.take();
+            if new.all {
+                self.look_at(self.open.keys().cloned().collect());
+            } else {
+                let ours = new.questions.into_iter().filter(|question| question.fleet == self.fleet);
+                self.look_at(ours.map(|question| question.resource()).collect());
+            }
+            let now = Instant::now();
+            let late: Vec<Version> =
+                self.deadlines.iter().take_while(|(at, _)| *at <= now).map(|(_, version)| version.clone()).collect();
+            self.look_at(late);
+            if !self.changed.is_empty() {
+                return std::mem::take(&mut self.changed);
+            }
+            tokio::select! {
+                counts = self.own.next() => self.look_at(counts.into_iter().map(|(version, _)| version).collect()),
+                () = self.others.filled.notified() => {}
+                () = until(self.deadlines.first().map(|(at, _)| *at)) => {}
+            }
+        }
+    }
+
+    /// How many proxies stand how to a version that was asked about, over all replicas that are known to this one, by version
+    /// of Envoy.
+    pub fn counts(&self, version: &Version) -> Tallies {
+        self.sum(version, Instant::now()).0
+    }
+
+    /// The counts that are known, and until when more are waited for.
+    fn sum(&self, version: &Version, now: Instant) -> (Tallies, Option<Instant>) {
+        let mut sum = self.own.counts(version).unwrap_or_default();
+        let asked = self.inner.asked.lock();
+        let Some(open) = self.open.get(version).filter(|_| asked.has_followers()) else { return (sum, None) };
+        let wait = asked.add(&Question::new(&self.fleet, version), open.since, now, &mut sum);
+        (sum, wait)
+    }
+
+    fn look_at(&mut self, versions: Vec<Version>) {
+        let now = Instant::now();
+        for version in versions {
+            if !self.open.contains_key(&version) {
+                continue;
+            }
+            let (sum, wait) = self.sum(&version, now);
+            let is_programmed = wait.is_none() && xds::judge(&sum) == Some(true);
+            let Some(open) = self.open.get_mut(&version) else { continue };
+            let before = std::mem::replace(&mut open.deadline, wait);
+            if before != wait {
+                if let Some(at) = before {
+                    self.deadlines.remove(&(at, version.clone()));
+                }
+                if let Some(at) = wait {
+                    self.deadlines.insert((at, version.clone()));
+                }
+            }
+            if std::mem::replace(&mut open.is_programmed, is_programmed) != is_programmed {
+                self.changed.push((version, is_programmed));
+            }
+        }
+    }
+}
+
+impl Drop for Standings {
+    fn drop(&mut self) {
+        let mut asked = self.inner.asked.lock();
+        asked.unlisten(&self.others);
+        for version in self.open.keys() {
+            asked.forget(&Question::new(&self.fleet, version));
+        }
+    }
+}

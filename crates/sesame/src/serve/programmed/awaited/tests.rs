@@ -1,0 +1,142 @@
+//! What is asked, who is done when, and what it costs.
+
+use super::*;
+
+fn object(name: &str) -> ObjectRef {
+    ObjectRef::new("HTTPProxy", "shop", name)
+}
+
+fn own(name: &str, hash: u64) -> Carrier {
+    Carrier { kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
+}
+
+fn shared(name: &str) -> Carrier {
+    Carrier { kind: Kind::Listener, name: name.into(), hash: None }
+}
+
+fn scope(name: &str, version: u64) -> Version {
+    Version { kind: Kind::ScopedRoute, name: name.into(), version }
+}
+
+fn listener(version: u64) -> Version {
+    Version { kind: Kind::Listener, name: "https".into(), version }
+}
+
+/// The version of every shared resource that was published first.
+fn published(_: Kind, _: &str) -> Option<u64> {
+    Some(1)
+}
+
+fn asking() -> Awaited {
+    let mut awaited = Awaited::default();
+    awaited.begin(published);
+    awaited
+}
+
+fn put(awaited: &mut Awaited, name: &str, batch: u64, carriers: Vec<Carrier>) {
+    awaited.put(object(name), batch, Some(Arc::new(carriers)), published);
+}
+
+fn done(awaited: &mut Awaited) -> Vec<(String, u64)> {
+    let mut done: Vec<_> = awaited.programmed().into_iter().map(|(of, is)| (of.name.to_string(), is.batch)).collect();
+    done.sort();
+    done
+}
+
+#[test]
+fn an_object_is_done_when_proxies_have_all_of_its_resources() {
+    let mut awaited = asking();
+    put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
+    assert_eq!(awaited.questions(), [Question::Ask(scope("a", 7)), Question::Ask(listener(1))]);
+    awaited.answer(&listener(1), true);
+    assert!(done(&mut awaited).is_empty());
+    awaited.answer(&scope("a", 6), true);
+    assert!(done(&mut awaited).is_empty(), "that is another version");
+    awaited.answer(&scope("a", 7), true);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
+    assert_eq!(awaited.questions(), [Question::Forget(scope("a", 7)), Question::Forget(listener(1))]);
+    assert!(awaited.resources.is_empty() && awaited.objects.is_empty());
+}
+
+#[test]
+fn a_shared_resource_is_waited_for_as_it_is_published_by_now() {
+    let mut awaited = asking();
+    put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
+    awaited.answer(&scope("a", 7), true);
+    awaited.questions();
+    awaited.publish(Kind::Listener, &"https".into(), Some(2));
+    assert_eq!(awaited.questions(), [Question::Forget(listener(1)), Question::Ask(listener(2))]);
+    awaited.answer(&listener(1), true);
+    assert!(done(&mut awaited).is_empty(), "proxies have what was, not what is");
+    awaited.answer(&listener(2), true);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
+}
+
+#[test]
+fn what_a_later_batch_made_is_what_is_waited_for() {
+    let mut awaited = asking();
+    put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
+    put(&mut awaited, "a", 2, vec![own("a", 8), shared("https")]);
+    let questions = awaited.questions();
+    assert!(questions.contains(&Question::Forget(scope("a", 7))), "{questions:?}");
+    assert_eq!(questions.iter().filter(|question| **question == Question::Ask(listener(1))).count(), 1);
+    awaited.answer(&listener(1), true);
+    awaited.answer(&scope("a", 7), true);
+    assert!(done(&mut awaited).is_empty());
+    awaited.answer(&scope("a", 8), true);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 2)]);
+    awaited.put(object("a"), 3, None, published);
+    assert!(awaited.resources.is_empty() && awaited.objects.is_empty());
+}
+
+#[test]
+fn what_a_proxy_that_joins_does_not_have_is_waited_for_only_by_those_who_still_wait() {
+    let mut awaited = asking();
+    put(&mut awaited, "a", 1, vec![shared("https")]);
+    put(&mut awaited, "b", 1, vec![own("b", 7), shared("https")]);
+    awaited.answer(&listener(1), true);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
+    awaited.answer(&listener(1), false);
+    awaited.answer(&scope("b", 7), true);
+    assert!(done(&mut awaited).is_empty());
+    awaited.answer(&listener(1), true);
+    assert_eq!(done(&mut awaited), [("b".to_owned(), 1)]);
+}
+
+#[test]
+fn who_begins_to_write_asks_about_everything_that_is_open() {
+    let mut awaited = Awaited::default();
+    put(&mut awaited, "a", 1, vec![own("a", 7)]);
+    assert!(awaited.questions().is_empty(), "somebody else writes");
+    awaited.begin(published);
+    assert_eq!(awaited.questions(), [Question::Ask(scope("a", 7))]);
+    awaited.end();
+    put(&mut awaited, "a", 2, vec![own("a", 8)]);
+    awaited.begin(published);
+    assert_eq!(awaited.questions(), [Question::Ask(scope("a", 8))]);
+    awaited.answer(&scope("a", 8), true);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 2)]);
+}
+
+/// 10,000 objects wait for proxies that are silent, and share a listener that every edit changes.
+#[test]
+fn an_edit_beside_ten_thousand_that_wait_looks_at_its_own_resources() {
+    let mut awaited = asking();
+    for at in 0..10_000 {
+        put(&mut awaited, &at.to_string(), 1, vec![own(&at.to_string(), 1), shared("https")]);
+    }
+    awaited.questions();
+    let (mut most, begun) = (0, std::time::Instant::now());
+    for edit in 2..1_002 {
+        let before = awaited.looks;
+        awaited.publish(Kind::Listener, &"https".into(), Some(edit));
+        let carriers = Arc::new(vec![own("7", edit), shared("https")]);
+        awaited.put(object("7"), edit, Some(carriers), |_, _| Some(edit));
+        awaited.answer(&listener(edit), true);
+        assert!(awaited.questions().len() <= 5);
+        most = most.max(awaited.looks - before);
+    }
+    println!("1,000 edits beside 10,000 that wait: at most {most} looks each, {:?} in all", begun.elapsed());
+    assert!(most <= 20, "{most} looks");
+    assert!(done(&mut awaited).is_empty());
+}
