@@ -50,7 +50,7 @@ pub struct Options {
     pub scale: f64,
     /// How many changes of each kind the others make, at least, without the attack and during it.
     pub samples: usize,
-    /// How long they go on making them while the attack lasts, at least.
+    /// How long they go on making them, at least: 99 of 100 need some hundred.
     pub window: Duration,
     /// How many hosts two replicas serve in the last row; none leaves it out.
     pub replicas_at: usize,
@@ -85,7 +85,7 @@ async fn row(attack: Attack, options: &Options, outcome: &mut Outcome) -> Result
     let pid = bed.controller.pid();
 
     outcome.connected.before = Some(others.newcomer().await?);
-    let calm = Until { samples: options.samples, window: Duration::ZERO, attack: None };
+    let calm = Until { samples: options.samples, window: options.window, attack: None };
     others.change(&calm, LONGEST, |change, sample| outcome.before(change, sample)).await?;
     let before = Usage::of(pid)?;
     reset_peak(pid)?;

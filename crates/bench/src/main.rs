@@ -85,7 +85,7 @@ struct Args {
     /// How much of each attack: 1 is what the table says
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     scale: f64,
-    /// How many seconds an attack lasts once it is in place
+    /// For how many seconds the others make changes without an attack, and again once it is in place
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     window: u64,
     /// With how many hosts two replicas are measured after the attacks; 0 leaves that out

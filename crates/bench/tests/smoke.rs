@@ -1,10 +1,16 @@
 //! All rows and all attacks at a size that says nothing about speed: the benchmark works, from the API server to Envoy, and
 //! comes to its end.
 
-use std::{path::Path, process::Command};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// One at a time: every run has its backends at the same addresses.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs it with these arguments, to its good end, and gives its tables.
 fn bench(out: &str, arguments: &[&str]) -> String {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let bench = Path::new(env!("CARGO_BIN_EXE_bench"));
     let sesame = bench.with_file_name("sesame");
     assert!(sesame.exists(), "{} is missing: `cargo build -p sesame` makes it", sesame.display());

@@ -85,7 +85,7 @@ pub async fn unknown_names(ground: &Ground) -> Result<()> {
             // Whatever comes of it.
             handshakes.spawn(async move { drop(client.open().await) });
         }
-        if turn.is_multiple_of(500) {
+        if turn.is_multiple_of(100) {
             let rate = begun as f64 / start.elapsed().as_secs_f64();
             ground.note("rate", format!("{rate:.0} server names a second"));
         }

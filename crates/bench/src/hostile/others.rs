@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 pub struct Until {
     /// At least so many of each kind.
     pub samples: usize,
-    /// At least so long after the attack is in place.
+    /// At least so long, after the attack is in place if there is one.
     pub window: Duration,
     /// Which attack.
     pub attack: Option<Ground>,
@@ -105,11 +105,8 @@ impl<'b, 'a> Others<'b, 'a> {
                 sleep(REST).await;
             }
             made += 1;
-            let attacked = until.attack.as_ref().map(Ground::since);
-            let is_enough = match attacked {
-                None => true,
-                Some(since) => since.is_some_and(|since| since.elapsed() >= until.window),
-            };
+            let from = until.attack.as_ref().map_or(Some(start), Ground::since);
+            let is_enough = from.is_some_and(|from| from.elapsed() >= until.window);
             if is_late || made >= until.samples && is_enough || start.elapsed() > longest {
                 return Ok(());
             }
@@ -150,12 +147,14 @@ impl<'b, 'a> Others<'b, 'a> {
             }
         };
         let wish = Wish { number, path: host.path.clone(), backend: host.backend };
+        // Before the write: its change may be there before anybody here gets to look.
+        let before = self.client.as_ref().and_then(|client| client.look(|state| version(state, &resource)));
         let start = Instant::now();
         // The write may be done when the rest never comes.
         let written = Cell::new(None);
         let all = async {
             let write = async { bed.writer.edit(&edit).await.map(|()| written.set(Some(since(start)))) };
-            let client = async { self.follow(resource).await.map(|()| since(start)) };
+            let client = async { self.follow(&resource, before).await.map(|()| since(start)) };
             let served = async {
                 match &bed.proxy {
                     Some(proxy) => Ok(Some((proxy.until_served(&wish).await - start).as_secs_f64() * 1000.0)),
@@ -175,16 +174,14 @@ impl<'b, 'a> Others<'b, 'a> {
         }
     }
 
-    /// Waits until a resource has another version; over streams that the server ends.
-    async fn follow(&mut self, (kind, name): (Kind, String)) -> Result<()> {
-        let version = |state: &State| state.held(kind, &name).map(|held| held.version.clone());
-        let before = self.client.as_ref().and_then(|client| client.look(version));
+    /// Waits until a resource has another version than before; over streams that the server ends.
+    async fn follow(&mut self, resource: &(Kind, String), before: Option<String>) -> Result<()> {
         loop {
             let client = match self.client.take() {
                 Some(client) => client,
                 None => self.connect().await?,
             };
-            let is_new = |state: &State| version(state).is_some_and(|version| Some(&version) != before.as_ref());
+            let is_new = |state: &State| version(state, resource).is_some_and(|now| Some(now) != before);
             let client = self.client.insert(client);
             match until(client, "a change", is_new).await {
                 Ok(()) => return Ok(()),
@@ -196,6 +193,11 @@ impl<'b, 'a> Others<'b, 'a> {
             }
         }
     }
+}
+
+/// The version of a resource that a client has.
+fn version(state: &State, (kind, name): &(Kind, String)) -> Option<String> {
+    state.held(*kind, name).map(|held| held.version.clone())
 }
 
 impl Host {

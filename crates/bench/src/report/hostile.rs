@@ -11,8 +11,10 @@ pub fn tables(outcomes: &[Outcome], fleet: Option<&Fleet>, markdown: bool) -> St
     if !outcomes.is_empty() {
         text.push_str(&title("one tenant attacks: the others' changes, write → client, p99", markdown));
         text.push_str(&render(&changes(outcomes), markdown));
-        text.push_str(&title("the same through Envoy: write → served, p99", markdown));
-        text.push_str(&render(&served(outcomes), markdown));
+        if outcomes.iter().any(|outcome| outcome.attack.has_envoy()) {
+            text.push_str(&title("the same through Envoy: write → served, p99", markdown));
+            text.push_str(&render(&served(outcomes), markdown));
+        }
         text.push_str(&notes(outcomes));
     }
     if let Some(fleet) = fleet {
