@@ -171,8 +171,8 @@ pub(crate) struct Sizes {
 impl Sizes {
     /// Measures an object by what its entries are as text.
     pub fn of(object: &HttpProxy) -> Self {
-        let routes = object.spec.routes.iter().map(|route| length(route)).collect();
-        let includes = object.spec.includes.iter().map(|include| length(include)).collect();
+        let routes = object.spec.routes.iter().map(length).collect();
+        let includes = object.spec.includes.iter().map(length).collect();
         Self { routes, includes }
     }
 }
