@@ -165,8 +165,12 @@ impl Board {
     /// Adds what is noted to a registry: objects, batches, recomputed keys, build seconds, verdicts.
     pub fn register(&self, registry: &mut Registry) {
         let shared = &self.0;
-        registry.register("sesame_batches", "Batches of changes that were worked on", shared.count.clone());
-        registry.register("sesame_build_seconds", "From a change to the bytes for proxies", shared.build.clone());
+        registry.register("sesame_batches", "Batches of changes processed", shared.count.clone());
+        registry.register(
+            "sesame_build_seconds",
+            "Seconds from a batch of changes to published xDS resources",
+            shared.build.clone(),
+        );
         registry.register_collector(Box::new(Figures(self.clone())));
     }
 }

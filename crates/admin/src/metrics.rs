@@ -33,7 +33,7 @@ impl BuildInfo {
     /// Adds `sesame_build_info` to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let labels = [("version", self.version), ("revision", self.revision)];
-        registry.register("sesame_build", "What this program is", Info::new(labels.to_vec()));
+        registry.register("sesame_build", "Build information", Info::new(labels.to_vec()));
     }
 }
 

@@ -131,10 +131,9 @@ mod tests {
             ScopedRouteConfiguration::decode(scoped::host(&http(), &host("a.example.com"))).expect("it decodes");
         let everyone = scoped::everyone(&tls("c"), std::iter::empty());
         let everyone = ScopedRouteConfiguration::decode(everyone).expect("it decodes");
-        for (scope, table, key) in [
-            (scope, http(), "ingress_http|a.example.com"),
-            (everyone, tls("c"), "ingress_https/ns/c/tls1.2-1.3|*"),
-        ] {
+        for (scope, table, key) in
+            [(scope, http(), "ingress_http|a.example.com"), (everyone, tls("c"), "ingress_https/ns/c/tls1.2-1.3|*")]
+        {
             assert_eq!(scope.name.len(), 22);
             assert!(scope.name.starts_with(&crate::name::scope_group(&table)));
             let routes = scope.route_configuration.expect("it has routes");

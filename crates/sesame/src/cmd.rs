@@ -25,7 +25,7 @@ pub enum Command {
     Run(run::Args),
     Serve(Box<serve::Args>),
     Supervised(supervised::Args),
-    /// Print what this program is
+    /// Print version information
     Version,
 }
 

@@ -10,12 +10,12 @@ use pipeline::settings;
 /// The namespace Sesame is installed in unless told otherwise.
 pub const NAMESPACE: &str = "projectsesame";
 
-/// Which virtual hosts travel together.
+/// How virtual hosts are packed into xDS resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Packing {
-    /// All of a port: any edit costs Envoy the whole of it
+    /// One RouteConfiguration for each port or filter chain: an edit costs Envoy all of its hosts
     Plain,
-    /// Each by itself: an edit costs one host
+    /// One scope for each host: an edit costs Envoy one host
     Scoped,
 }
 
@@ -28,12 +28,12 @@ impl From<Packing> for settings::Packing {
     }
 }
 
-/// How Envoy comes by certificates.
+/// How Envoy loads the certificates of TLS hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
-    /// All from the start: handshakes need nobody, and sessions are resumed
+    /// One filter chain for each certificate, loaded up front; supports session resumption
     PerChain,
-    /// Each when it is first asked for: for thousands of hosts with certificates of their own
+    /// Fetched at the first handshake: for thousands of hosts with certificates of their own
     OnDemand,
 }
 
@@ -49,9 +49,9 @@ impl From<Certificates> for settings::Certificates {
 /// What is done with objects that ask another controller for protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ForeignProtection {
-    /// They are told, and served as Contour would
+    /// Report them and serve the object, like Contour
     Warn,
-    /// They are told, and answer 503
+    /// Report them and answer 503
     Refuse,
 }
 

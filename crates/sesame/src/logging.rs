@@ -12,14 +12,14 @@ use tracing_subscriber::reload::Handle;
 #[derive(Debug, clap::Args)]
 #[group(id = "logging")]
 pub struct Args {
-    /// What to log: off, error, warn, info, debug or trace, also per module (`info,echo=debug`)
+    /// Log level: off, error, warn, info, debug or trace; also per module, such as `info,echo=debug`
     // The library of the API server calls every failed connection an error; what comes of it is said by those who ask.
     #[arg(long, global = true, env = "SESAME_LOG", default_value = "info,kube_client=off", value_name = "FILTER")]
     log: EnvFilter,
-    /// How to log it
+    /// Log format
     #[arg(long, global = true, env = "SESAME_LOG_FORMAT", value_enum, default_value = "text", value_name = "FORMAT")]
     log_format: Format,
-    /// Log everything down to debug; short for --log debug
+    /// Short for --log debug
     #[arg(long, short = 'd', global = true)]
     debug: bool,
 }
@@ -27,9 +27,9 @@ pub struct Args {
 /// The form of a log line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For machines: one JSON object a line
+    /// One JSON object per line
     Json,
 }
 

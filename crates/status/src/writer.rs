@@ -248,17 +248,13 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("sesame");
-        registry.register(
-            "status_writes",
-            "Writes of the status of objects, by what became of them",
-            self.writes.clone(),
-        );
+        registry.register("status_writes", "Status updates, by result", self.writes.clone());
         registry.register(
             "status_lag_seconds",
-            "From the moment an object should say something else to the moment it does",
+            "Seconds from a status change to its update on the API server",
             self.lag.clone(),
         );
-        registry.register("status_behind", "Objects that do not say what they should", self.behind.clone());
-        registry.register("events", "Events about verdicts, by what became of them", self.events.clone());
+        registry.register("status_behind", "Objects whose status update is outstanding", self.behind.clone());
+        registry.register("events", "Kubernetes Events, by result", self.events.clone());
     }
 }

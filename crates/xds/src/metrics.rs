@@ -93,27 +93,31 @@ impl Metrics {
 
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("sesame_xds");
-        registry.register("connections", "Open connections of clients", self.connections.clone());
-        registry.register("handshakes", "Connections that are not authenticated yet", self.handshakes.clone());
+        registry.register("connections", "Open xDS connections", self.connections.clone());
+        registry.register("handshakes", "xDS connections that are not authenticated yet", self.handshakes.clone());
         registry.register(
             "refused_connections",
-            "Connections that ended before they were authenticated, by why",
+            "xDS connections closed before authentication, by reason",
             self.refused_connections.clone(),
         );
         registry.register(
             "certificate_expiry_timestamp_seconds",
-            "When the CA and the certificate of this server expire, in seconds since 1970",
+            "Expiry time of the CA and the certificate of the xDS server, in seconds since the epoch",
             self.certificate_expiry.clone(),
         );
-        registry.register("streams", "Open streams", self.streams.clone());
-        registry.register("streams_ended", "Streams that the server ended, by why", self.ended.clone());
-        registry.register("requests", "Requests received", self.requests.clone());
-        registry.register("responses", "Responses sent", self.responses.clone());
-        registry.register("response_bytes", "Bytes of responses sent", self.bytes.clone());
-        registry.register("encodes", "Responses encoded; the others share one", self.encodes.clone());
-        registry.register("ack_seconds", "From a response to its ACK", self.acks.clone());
-        registry.register("nacks", "Responses refused", self.nacks.clone());
-        registry.register("refusals", "Resources found to be why", self.refusals.clone());
+        registry.register("streams", "Open xDS streams", self.streams.clone());
+        registry.register("streams_ended", "xDS streams closed by the server, by reason", self.ended.clone());
+        registry.register("requests", "Discovery requests received", self.requests.clone());
+        registry.register("responses", "Discovery responses sent", self.responses.clone());
+        registry.register("response_bytes", "Bytes of discovery responses sent", self.bytes.clone());
+        registry.register(
+            "encodes",
+            "Discovery responses encoded; identical responses are encoded once",
+            self.encodes.clone(),
+        );
+        registry.register("ack_seconds", "Seconds from a discovery response to its ACK", self.acks.clone());
+        registry.register("nacks", "Discovery responses rejected by clients (NACK)", self.nacks.clone());
+        registry.register("refusals", "Resources identified as the cause of a NACK", self.refusals.clone());
     }
 }
 
@@ -136,7 +140,7 @@ impl Collector for Pending {
         let gauge = ConstGauge::new(0i64);
         let mut family = encoder.encode_descriptor(
             "sesame_xds_pending",
-            "Resources that clients do not have as they should",
+            "xDS resources not yet acknowledged by connected proxies",
             None,
             gauge.metric_type(),
         )?;

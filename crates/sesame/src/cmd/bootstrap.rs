@@ -13,63 +13,63 @@ use tracing::warn;
 use crate::problem::{Coded, Problem};
 use crate::{flags, output};
 
-/// Write the bootstrap of an Envoy that takes its configuration from Sesame
+/// Write the bootstrap configuration of an Envoy that connects to Sesame
 ///
-/// Run beside Envoy, as an init container. All three TLS files or none; with --resources-dir Envoy watches the files and
-/// uses renewed certificates without a restart.
+/// Runs as an init container of Envoy. Give all three TLS files or none; with --resources-dir Envoy watches the files and
+/// picks up renewed certificates without a restart.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file to write, in JSON; - for standard output
+    /// Path of the JSON file to write; - for standard output
     path: PathBuf,
-    /// The Unix socket of Envoy's admin interface
+    /// Path of the Unix socket of Envoy's admin interface
     #[arg(long, value_name = "PATH", default_value = "/admin/admin.sock", value_parser = socket)]
     admin_address: PathBuf,
-    /// Accepted for old manifests; the admin interface is a socket
+    /// Ignored, for compatibility: the admin interface is a Unix socket
     #[arg(long, hide = true)]
     admin_port: Option<u16>,
-    /// The address of the xDS server: a DNS name or an IP address
+    /// Address of the xDS server: a DNS name or an IP address
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     xds_address: String,
-    /// The port of the xDS server
+    /// Port of the xDS server
     #[arg(long, value_name = "PORT", default_value = "8001")]
     xds_port: u16,
-    /// Accepted for old manifests; there is no other version
+    /// Ignored, for compatibility: v3 is the only version
     #[arg(long, hide = true, value_parser = ["v3"], default_value = "v3")]
     xds_resource_version: String,
-    /// Which addresses of the xDS server's DNS name are used
+    /// DNS lookup family for the xDS server's name
     #[arg(long, value_enum, default_value = "auto", value_name = "FAMILY")]
     dns_lookup_family: Family,
-    /// The CA of the xDS server's certificate, in PEM
+    /// CA bundle (PEM) that the xDS server's certificate must chain to
     #[arg(long, env = "ENVOY_CAFILE", value_name = "FILE")]
     envoy_cafile: Option<PathBuf>,
-    /// Envoy's own certificate, in PEM
+    /// Client certificate (PEM) of Envoy
     #[arg(long, env = "ENVOY_CERT_FILE", value_name = "FILE")]
     envoy_cert_file: Option<PathBuf>,
-    /// The key of that certificate, in PEM
+    /// Private key (PEM) of the client certificate
     #[arg(long, env = "ENVOY_KEY_FILE", value_name = "FILE")]
     envoy_key_file: Option<PathBuf>,
-    /// A folder for the files by which Envoy watches its certificates
+    /// Directory for the SDS files through which Envoy reloads its certificates
     #[arg(long, value_name = "FOLDER")]
     resources_dir: Option<PathBuf>,
-    /// The namespace the xDS server runs in
+    /// Namespace of the xDS server
     #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
     namespace: String,
-    /// The name of this Envoy; else Envoy's own flag --service-node says it
+    /// Node ID [default: Envoy's flag --service-node]
     #[arg(long, env = "SESAME_NODE_ID", value_name = "NAME")]
     node_id: Option<String>,
-    /// The name of its group; else Envoy's own flag --service-cluster says it
+    /// Node cluster [default: Envoy's flag --service-cluster]
     #[arg(long, env = "SESAME_NODE_CLUSTER", value_name = "NAME")]
     node_cluster: Option<String>,
-    /// The fleet whose configuration it asks for; the shared one if not given
+    /// Fleet that this Envoy belongs to, namespace/name [default: the shared fleet]
     #[arg(long, env = "SESAME_FLEET", value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
     fleet: Option<FleetId>,
-    /// The heap in bytes at which Envoy refuses requests rather than be killed; 0 for no limit
+    /// Maximum heap size in bytes for the overload manager; 0 for no limit
     #[arg(long, value_name = "BYTES", default_value = "0")]
     overload_max_heap: u64,
-    /// The number of client connections beyond which new ones are closed; 0 for no limit
+    /// Maximum number of downstream connections; 0 for no limit
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     overload_downstream_max_conn: u32,
-    /// Which statistics Envoy keeps
+    /// Which statistics Envoy creates
     #[arg(long, value_enum, default_value = "lean", value_name = "WHICH")]
     stats: Which,
 }
@@ -90,9 +90,9 @@ enum Family {
 /// Which statistics exist.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Which {
-    /// Those that dashboards and alerts for an ingress use
+    /// Those used by dashboards and alerts
     Lean,
-    /// All that Envoy has: hundreds per backend
+    /// All statistics: hundreds for each cluster
     Full,
 }
 

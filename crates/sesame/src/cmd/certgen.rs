@@ -18,46 +18,46 @@ use crate::{flags, output};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Make the certificates of the connection between Sesame and its Envoys
+/// Generate the certificates for xDS connections between Sesame and Envoy
 ///
-/// A new CA signs one certificate for the server and one for Envoys; its key is forgotten. Say where they go: --kube,
-/// --yaml, --pem, or several of them.
+/// Creates a CA that signs one certificate for the xDS server and one for Envoy; the CA's private key is discarded.
+/// Outputs: --kube, --yaml, --pem, or several of them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder for --pem
+    /// Output directory of --pem
     #[arg(default_value = "certs")]
     outputdir: PathBuf,
-    /// Write Secrets into the cluster
+    /// Write the Secrets to the cluster
     #[arg(long)]
     kube: bool,
-    /// Print Secrets as YAML
+    /// Print the Secrets as YAML
     #[arg(long)]
     yaml: bool,
-    /// Write PEM files into the folder
+    /// Write PEM files to the output directory
     #[arg(long)]
     pem: bool,
-    /// The namespace of the Secrets and of the server
+    /// Namespace of the Secrets and of the xDS server
     #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
     namespace: String,
-    /// The fleet that the Envoy's certificate proves; the shared one if not given
+    /// Fleet that the Envoy certificate authenticates, namespace/name [default: the shared fleet]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
     fleet: Option<FleetId>,
-    /// How many days the certificates are valid
+    /// Lifetime of the certificates in days
     #[arg(long, value_name = "DAYS", default_value = "365", value_parser = clap::value_parser!(u32).range(1..=36500))]
     certificate_lifetime: u32,
-    /// Replace Secrets or files that exist
+    /// Overwrite existing Secrets or files
     #[arg(long)]
     overwrite: bool,
-    /// How the Secrets are laid out
+    /// Format of the Secrets
     #[arg(long, value_enum, default_value = "compact", value_name = "FORMAT")]
     secrets_format: Layout,
-    /// A text to put after the Secrets' names
+    /// Suffix of the Secrets' names
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     secrets_name_suffix: String,
-    /// Use the service account of the pod this runs in
+    /// Connect to the API server with the pod's service account
     #[arg(long)]
     incluster: bool,
-    /// The kubeconfig to use; else the usual places
+    /// Path of the kubeconfig [default: KUBECONFIG, then ~/.kube/config]
     #[arg(long, value_name = "FILE", conflicts_with = "incluster")]
     kubeconfig: Option<PathBuf>,
 }

@@ -17,41 +17,41 @@ use tracing::warn;
 use crate::{flags, output};
 use kind::Kind;
 
-/// Print what the xDS server sends, in JSON, as it comes
+/// Print the responses of the xDS server as JSON
 ///
-/// Takes part in the protocol as an Envoy would: what is printed has been acknowledged, or refused with --nack.
+/// Acts as an xDS client: every response is acknowledged, or rejected with --nack.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which resources
+    /// Resource type
     #[arg(value_enum)]
     kind: Kind,
-    /// Their names; all if none are given (which rds, eds and sds may not offer)
+    /// Resource names; a wildcard subscription if none are given (not available for rds, eds and sds)
     names: Vec<String>,
-    /// The address of the xDS server
+    /// Address of the xDS server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8001")]
     sesame: String,
-    /// Ask for changes only, instead of the state of the world
+    /// Use delta xDS instead of state of the world
     #[arg(long)]
     delta: bool,
-    /// Refuse every response
+    /// NACK every response
     #[arg(long)]
     nack: bool,
-    /// The name to go by
+    /// Node ID
     #[arg(long, value_name = "NAME", default_value = "SesameCLI")]
     node_id: String,
-    /// The fleet whose configuration to ask for
+    /// Fleet to subscribe to
     #[arg(long, env = "SESAME_FLEET", value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
     fleet: Option<FleetId>,
-    /// Print private keys, too
+    /// Print private keys instead of redacting them
     #[arg(long)]
     show_keys: bool,
-    /// The CA of the xDS server's certificate, in PEM
+    /// CA bundle (PEM) that the xDS server's certificate must chain to
     #[arg(long, env = "CLI_CAFILE", value_name = "FILE", requires_all = ["cert_file", "key_file"])]
     cafile: Option<PathBuf>,
-    /// The client certificate, in PEM
+    /// Client certificate (PEM)
     #[arg(long, env = "CLI_CERT_FILE", value_name = "FILE", requires_all = ["cafile", "key_file"])]
     cert_file: Option<PathBuf>,
-    /// The key of that certificate, in PEM
+    /// Private key (PEM) of the client certificate
     #[arg(long, env = "CLI_KEY_FILE", value_name = "FILE", requires_all = ["cafile", "cert_file"])]
     key_file: Option<PathBuf>,
 }

@@ -9,49 +9,49 @@ use echo::{Echo, Kind, Tls};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
-/// A small backend that answers with what it saw, for demos, tests and debugging
+/// Run an echo backend that responds with the request it received, for demos, tests and debugging
 ///
-/// HTTP/1.1, h2c, gRPC and WebSocket share the --http ports; --https has the same over TLS, with HTTP/2 by ALPN. The
-/// answer is JSON: which backend this is, and method, path, headers, body and TLS session as they arrived. TCP and UDP
-/// give back what they get, and answer "who?" with who they are.
+/// The --http ports serve HTTP/1.1, h2c, gRPC and WebSocket; the --https ports serve the same over TLS, with HTTP/2 by
+/// ALPN. Responses are JSON: the name of the backend, and the method, path, headers, body and TLS session of the request.
+/// TCP and UDP echo what they receive, and answer "who?" with the name of the backend.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = WISHES)]
 pub struct Args {
-    /// The name in every answer
+    /// Backend name in responses
     #[arg(long, default_value = "echo")]
     name: String,
-    /// Where to listen for HTTP: ADDRESS:PORT, or PORT for all addresses. 8080 if no flag names a port. May be repeated,
-    /// as the others
+    /// Listen address for HTTP: ADDRESS:PORT, or PORT for all addresses; 8080 if no listen address is given. May be
+    /// repeated, like the following ones
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Vec<SocketAddr>,
-    /// Where to listen for HTTP over TLS
+    /// Listen address for HTTPS
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     https: Vec<SocketAddr>,
-    /// Where to listen for TCP
+    /// Listen address for TCP
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     tcp: Vec<SocketAddr>,
-    /// Where to listen for TCP over TLS
+    /// Listen address for TCP over TLS
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     tls: Vec<SocketAddr>,
-    /// Where to listen for UDP
+    /// Listen address for UDP
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     udp: Vec<SocketAddr>,
-    /// The certificate (PEM, its chain after it) for TLS; made on the spot if not given
+    /// Certificate chain (PEM) [default: self-signed]
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The certificate's key (PEM)
+    /// Private key (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Let in only clients with a certificate from these CAs (PEM)
+    /// Require client certificates that chain to this CA bundle (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
-    /// How long requests under way may go on after SIGTERM, in seconds
+    /// Seconds to wait for requests in flight after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value = "5")]
     grace: u64,
-    /// The pod to name in answers
+    /// Pod name in responses
     #[arg(long, env = "POD_NAME", hide_env_values = true)]
     pod: Option<String>,
-    /// The pod's namespace
+    /// Pod namespace in responses
     #[arg(long, env = "NAMESPACE", hide_env_values = true)]
     namespace: Option<String>,
 }

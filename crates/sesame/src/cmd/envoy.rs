@@ -18,7 +18,7 @@ use crate::drain::{self, Drain};
 use crate::problem::Coded;
 use crate::signals;
 
-/// What runs beside an Envoy, to end it without losing requests
+/// Sidecar commands that shut Envoy down gracefully
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -31,47 +31,47 @@ enum Command {
     ShutdownManager(ShutdownManager),
 }
 
-/// Drain an Envoy: the preStop hook of the shutdown manager's container
+/// Drain Envoy: the preStop hook of the shutdown manager's container
 ///
-/// Makes Envoy unready, so that no more clients are sent to it, waits until those it has are gone or the time is over, and
-/// writes the file that the shutdown manager waits for.
+/// Fails Envoy's readiness, waits until its connections have closed or the drain timeout has passed, and writes the file
+/// that the shutdown manager waits for.
 #[derive(Debug, clap::Args)]
 struct Shutdown {
-    /// The Unix socket of Envoy's admin interface
+    /// Path of the Unix socket of Envoy's admin interface
     #[arg(long, value_name = "PATH", default_value = "/admin/admin.sock")]
     admin_address: PathBuf,
-    /// Accepted for old manifests; the admin interface is a socket
+    /// Ignored, for compatibility: the admin interface is a Unix socket
     #[arg(long, hide = true)]
     admin_port: Option<u16>,
-    /// How long Envoy goes on as before, so that load balancers hear first that the pod ends
+    /// Delay before draining starts, for load balancers to notice that the pod is terminating
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     drain_delay: Duration,
-    /// How long to wait before connections are counted for the first time
+    /// Delay before the first check of open connections
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     check_delay: Duration,
-    /// How often connections are counted
+    /// Interval between checks of open connections
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     check_interval: Duration,
-    /// How many connections may be left
+    /// Number of open connections at which Envoy counts as drained
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     min_open_connections: u64,
-    /// How long to wait for clients in all; less than the pod's grace period
+    /// Maximum time to drain; must be less than the pod's termination grace period
     #[arg(long, value_name = "DURATION", default_value = "270s", value_parser = duration)]
     timeout: Duration,
-    /// The file to write when Envoy may end
+    /// Path of the file to write when draining is done
     #[arg(long, value_name = "PATH", default_value = "/admin/ok")]
     ready_file: PathBuf,
 }
 
-/// Hold an Envoy's end back until it is drained
+/// Delay the termination of Envoy until it is drained
 ///
-/// Serves GET /shutdown, the preStop hook of Envoy's container: it answers when `sesame envoy shutdown` has drained Envoy.
+/// Serves GET /shutdown, the preStop hook of Envoy's container, which responds when `sesame envoy shutdown` is done.
 #[derive(Debug, clap::Args)]
 struct ShutdownManager {
-    /// The port of /shutdown and /healthz
+    /// Listen port of /shutdown and /healthz
     #[arg(long, value_name = "PORT", default_value = "8090")]
     serve_port: u16,
-    /// The file that says that Envoy may end
+    /// Path of the file that is written when draining is done
     #[arg(long, value_name = "PATH", default_value = "/admin/ok")]
     ready_file: PathBuf,
 }

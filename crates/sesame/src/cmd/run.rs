@@ -27,66 +27,66 @@ use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, say};
 use crate::signals;
 
-/// Serve a folder of YAML with an Envoy on this machine
+/// Serve a directory of YAML manifests with a local Envoy
 ///
-/// Reads every *.yaml, *.yml and *.json below the folder, starts an Envoy, and keeps both up to date with the files. A
-/// Service names its backends by EndpointSlices or by the annotation projectsesame.io/endpoints: host:port,host:port.
-/// TLS hosts without a Secret get a certificate of their own.
+/// Reads every *.yaml, *.yml and *.json below the directory, starts Envoy, and applies changes of the files as they are
+/// written. Endpoints of a Service come from EndpointSlices or from its annotation projectsesame.io/endpoints:
+/// host:port,host:port. TLS hosts whose Secret does not exist get a self-signed certificate.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder
+    /// Directory of manifests
     #[arg(short = 'f', long = "folder", value_name = "DIR")]
     folder: PathBuf,
-    /// The port for HTTP
+    /// Port of the HTTP listener
     #[arg(long, value_name = "PORT", default_value = "8080")]
     http: u16,
-    /// The port for HTTPS
+    /// Port of the HTTPS listener
     #[arg(long, value_name = "PORT", default_value = "8443")]
     https: u16,
-    /// The address that both listen on
+    /// Address of both listeners
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     address: IpAddr,
-    /// The port for Envoy's readiness and metrics, on loopback; 0 for none to be fixed
+    /// Port of Envoy's readiness and metrics listener on loopback; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value = "8002")]
     stats: u16,
-    /// The Envoy to start; otherwise SESAME_ENVOY, PATH, and what `make parts` fetched are tried
+    /// Path of the Envoy binary [default: SESAME_ENVOY, then PATH, then the one fetched by `make parts`]
     #[arg(long, value_name = "FILE")]
     envoy: Option<PathBuf>,
-    /// Where Envoy writes a line for each request, such as /dev/stdout
+    /// Access log path, such as /dev/stdout [default: no access log]
     #[arg(long, value_name = "FILE")]
     access_log: Option<String>,
-    /// How that line is written
+    /// Access log format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "envoy")]
     access_log_format: LogFormat,
-    /// The Ingress classes to serve, separated by commas
+    /// Comma-separated list of ingress classes to serve
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     ingress_class_name: Names,
-    /// What is done with objects whose annotations ask another controller for protection, such as an access list
+    /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
     #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
     foreign_protection: ForeignProtection,
-    /// Follow Services of type ExternalName
+    /// Allow Services of type ExternalName
     #[arg(long)]
     enable_external_name_service: bool,
-    /// Whether each host travels to Envoy by itself, or all hosts of a port together
+    /// How virtual hosts are packed into xDS resources
     #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
     packing: Packing,
-    /// Whether Envoy has all certificates from the start, or asks for each when a client does
+    /// How Envoy loads the certificates of TLS hosts
     #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
     certificates: Certificates,
-    /// Only validate: start no Envoy
+    /// Validate only; do not start Envoy
     #[arg(long)]
     check: bool,
-    /// End after the folder was read once; the exit code says whether it is without errors
+    /// Exit after reading the directory once; the exit code is 0 if there are no errors
     #[arg(long, requires = "check")]
     once: bool,
 }
 
-/// How a request is written down.
+/// The access log format.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum LogFormat {
-    /// Envoy's own line
+    /// Envoy's default text format
     Envoy,
-    /// One JSON object, with the object that made the answer
+    /// One JSON object for each request, including the Kubernetes object whose route it matched
     Json,
 }
 

@@ -19,177 +19,177 @@ use crate::serve::plan::Plan;
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Serve what a Kubernetes cluster says about ingress to Envoys
+/// Run the controller: translate the ingress objects of a Kubernetes cluster for Envoy fleets
 ///
-/// Takes Contour's flags, variables and configuration file. A flag stands above the file.
+/// Accepts Contour's flags, environment variables and configuration file. Flags override the configuration file.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The configuration file
+    /// Path of the configuration file
     #[arg(long, short = 'c', value_name = "FILE")]
     pub config_path: Option<PathBuf>,
-    /// The ContourConfiguration to read [not supported yet]
+    /// Name of the ContourConfiguration to read [not supported yet]
     #[arg(long, value_name = "NAME")]
     pub sesame_config_name: Option<String>,
-    /// The namespace Sesame runs in
+    /// Namespace that Sesame runs in
     #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
     pub namespace: String,
 
-    /// Use the service account of the pod
+    /// Connect to the API server with the pod's service account
     #[arg(long)]
     pub incluster: bool,
-    /// The kubeconfig; if not given the usual places are tried, then the service account
+    /// Path of the kubeconfig [default: KUBECONFIG, ~/.kube/config, then the pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// How often a second the API server may be asked; no limit if not given
+    /// Maximum requests per second to the API server [default: unlimited]
     #[arg(long, value_name = "NUMBER", value_parser = queries)]
     pub kubernetes_client_qps: Option<f64>,
-    /// How often at once, after a rest
+    /// Maximum burst of requests to the API server [default: unlimited]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub kubernetes_client_burst: Option<u32>,
-    /// How much the library of the API server logs, 0 to 9 [no effect: use --log]
+    /// Log verbosity of the Kubernetes client, 0 to 9 [no effect: use --log]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(..=9))]
     pub kubernetes_debug: Option<u8>,
-    /// The namespaces that are read, separated by commas; all if not given
+    /// Comma-separated list of namespaces to watch [default: all]
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     pub watch_namespaces: Names,
 
-    /// The address of the xDS server
+    /// Listen address of the xDS server
     #[arg(long, value_name = "ADDRESS", default_value_t = LOOPBACK)]
     pub xds_address: IpAddr,
-    /// The port of the xDS server
+    /// Listen port of the xDS server
     #[arg(long, value_name = "PORT", default_value = "8001")]
     pub xds_port: u16,
-    /// The CA of the Envoys' certificates, in PEM
+    /// CA bundle (PEM) that client certificates of proxies must chain to
     #[arg(long, env = "SESAME_CAFILE", value_name = "FILE")]
     pub sesame_cafile: Option<PathBuf>,
-    /// The certificate of the xDS server, in PEM
+    /// Certificate (PEM) of the xDS server
     #[arg(long, env = "SESAME_CERT_FILE", value_name = "FILE")]
     pub sesame_cert_file: Option<PathBuf>,
-    /// The key of that certificate, in PEM
+    /// Private key (PEM) of the xDS server
     #[arg(long, env = "SESAME_KEY_FILE", value_name = "FILE")]
     pub sesame_key_file: Option<PathBuf>,
-    /// Serve xDS without TLS, for development: whoever connects gets every key
+    /// Serve xDS without TLS. For development only: any client can read every private key
     #[arg(long)]
     pub insecure: bool,
 
-    /// The address of /healthz and /readyz
+    /// Listen address of /healthz and /readyz
     #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
     pub health_address: IpAddr,
-    /// The port of /healthz and /readyz
+    /// Listen port of /healthz and /readyz
     #[arg(long, value_name = "PORT", default_value = "8000")]
     pub health_port: u16,
-    /// The address of /metrics; 0.0.0.0 if neither this nor the file says
+    /// Listen address of /metrics [default: metrics.contour.address of the configuration file, else 0.0.0.0]
     #[arg(long, value_name = "ADDRESS")]
     pub http_address: Option<IpAddr>,
-    /// The port of /metrics; 8000 if neither this nor the file says
+    /// Listen port of /metrics [default: metrics.contour.port of the configuration file, else 8000]
     #[arg(long, value_name = "PORT")]
     pub http_port: Option<u16>,
-    /// The address of /debug
+    /// Listen address of /debug
     #[arg(long, value_name = "ADDRESS", default_value_t = LOOPBACK)]
     pub debug_http_address: IpAddr,
-    /// The port of /debug
+    /// Listen port of /debug
     #[arg(long, value_name = "PORT", default_value = "6060")]
     pub debug_http_port: u16,
 
-    /// Write status without a lease: there is only this replica
+    /// Write status without leader election; run a single replica only
     #[arg(long)]
     pub disable_leader_election: bool,
-    /// How long other replicas wait for a leader that says nothing
+    /// How long replicas wait before taking over a lease that is not renewed
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
-    /// How long a leader that cannot renew its lease goes on
+    /// How long the leader retries renewing its lease before it gives up leadership
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
-    /// How often the lease is renewed, and looked at by others
+    /// Interval between attempts to acquire or renew the lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
-    /// The name of the Lease
+    /// Name of the Lease
     #[arg(long, value_name = "NAME", default_value = "leader-elect")]
     pub leader_election_resource_name: String,
-    /// The namespace of the Lease; that of Sesame if not given
+    /// Namespace of the Lease [default: the namespace of Sesame]
     #[arg(long, value_name = "NAMESPACE")]
     pub leader_election_resource_namespace: Option<String>,
 
-    /// The classes of Ingresses and HTTPProxies that are served, separated by commas
+    /// Comma-separated list of ingress classes to serve, for Ingress and HTTPProxy
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     pub ingress_class_name: Names,
-    /// The addresses in the status of Ingresses, separated by commas; those of the proxies' Service if not given
+    /// Comma-separated list of addresses to publish in status.loadBalancer [default: those of the Envoy Service]
     #[arg(long, value_name = "ADDRESSES")]
     pub ingress_status_address: Option<Addresses>,
-    /// The namespaces that may have root HTTPProxies, separated by commas; all if not given
+    /// Comma-separated list of namespaces that may contain root HTTPProxies [default: all]
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     pub root_namespaces: Names,
-    /// What is done with objects whose annotations ask another controller for protection, such as an access list
+    /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
     #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
     pub foreign_protection: ForeignProtection,
-    /// What is not to be read; none of it is yet
+    /// Kinds to ignore; may be repeated
     #[arg(long, value_name = "FEATURE", value_enum)]
     pub disable_feature: Vec<Feature>,
 
-    /// The name of the proxies' Service; envoy if neither this nor the file says
+    /// Name of the Envoy Service [default: envoy-service-name of the configuration file, else envoy]
     #[arg(long, value_name = "NAME")]
     pub envoy_service_name: Option<String>,
-    /// The namespace of the proxies' Service; that of Sesame if neither this nor the file says
+    /// Namespace of the Envoy Service [default: envoy-service-namespace of the configuration file, else that of Sesame]
     #[arg(long, value_name = "NAMESPACE")]
     pub envoy_service_namespace: Option<String>,
-    /// The address at which proxies listen for HTTP
+    /// Address of Envoy's HTTP listener
     #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
     pub envoy_service_http_address: IpAddr,
-    /// The port at which proxies listen for HTTP
+    /// Port of Envoy's HTTP listener
     #[arg(long, value_name = "PORT", default_value = "8080")]
     pub envoy_service_http_port: u16,
-    /// The address at which proxies listen for HTTPS
+    /// Address of Envoy's HTTPS listener
     #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
     pub envoy_service_https_address: IpAddr,
-    /// The port at which proxies listen for HTTPS
+    /// Port of Envoy's HTTPS listener
     #[arg(long, value_name = "PORT", default_value = "8443")]
     pub envoy_service_https_port: u16,
-    /// The address at which proxies answer probes and show metrics
+    /// Address of Envoy's readiness and metrics listener
     #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
     pub stats_address: IpAddr,
-    /// The port at which proxies answer probes and show metrics
+    /// Port of Envoy's readiness and metrics listener
     #[arg(long, value_name = "PORT", default_value = "8002")]
     pub stats_port: u16,
-    /// Expect a PROXY protocol preamble on every connection of a client
+    /// Require the PROXY protocol on downstream connections
     #[arg(long)]
     pub use_proxy_protocol: bool,
-    /// Where proxies write a line for each request of HTTP
+    /// Access log path of the HTTP listener
     #[arg(long, value_name = "FILE", default_value = "/dev/stdout")]
     pub envoy_http_access_log: String,
-    /// Where proxies write a line for each request of HTTPS
+    /// Access log path of the HTTPS listener
     #[arg(long, value_name = "FILE", default_value = "/dev/stdout")]
     pub envoy_https_access_log: String,
-    /// How that line is written; envoy if neither this nor the file says
+    /// Access log format [default: accesslog-format of the configuration file, else envoy]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub accesslog_format: Option<LogFormat>,
 
-    /// Whether each host travels to proxies by itself, or all hosts of a port together
+    /// How virtual hosts are packed into xDS resources
     #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
     pub packing: Packing,
-    /// Whether proxies have all certificates from the start, or ask for each when a client does
+    /// How Envoy loads the certificates of TLS hosts
     #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
     pub certificates: Certificates,
-    /// Compare every table with a build from nothing after each batch, and end if one differs
+    /// Compare all tables with a full rebuild after each batch, and exit if they differ
     #[arg(long)]
     pub self_check: bool,
     /// For tests: how many bytes all resources of one type may have together
     #[arg(long, value_name = "BYTES", hide = true)]
     pub table_bytes: Option<usize>,
-    /// For tests: make the routes of this path such that Envoy refuses them
+    /// For tests: generate routes for this path that Envoy rejects
     #[arg(long, value_name = "PATH", hide = true)]
     pub spoil: Option<String>,
 }
 
-/// How a request is written down.
+/// The access log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Envoy's own line
+    /// Envoy's default text format
     Envoy,
-    /// One JSON object
+    /// One JSON object for each request
     Json,
 }
 
-/// What Contour can be told not to read.
+/// Kinds that can be ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum Feature {
@@ -215,7 +215,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     crate::serve::run(plan, log).await
 }
 
-/// Reads the configuration file; everything that is wrong with it is shown at its place.
+/// Reads the configuration file; prints every problem with its line and column.
 fn read(path: &Path) -> Result<Config> {
     let problems = match Config::read(path) {
         Ok(config) => return Ok(config),

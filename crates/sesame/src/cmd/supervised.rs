@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-/// Become a program that ends when its parent does
+/// Execute a program that is terminated together with its parent
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub struct Args {

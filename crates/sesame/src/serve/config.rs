@@ -29,26 +29,24 @@ use std::sync::Arc;
 
 /// Every key there is, in the order of the page.
 pub const SECTIONS: &[(&str, &[Row])] = &[
-    ("The program", program::PROGRAM),
+    ("General", program::PROGRAM),
     ("Objects", program::OBJECTS),
     ("Access logs", proxies::ACCESS_LOG),
     ("TLS", proxies::TLS),
-    ("Time limits", proxies::TIMEOUTS),
-    ("Clients", proxies::LISTENERS),
-    ("Backends", proxies::CLUSTERS),
+    ("Timeouts", proxies::TIMEOUTS),
+    ("Listeners", proxies::LISTENERS),
+    ("Clusters", proxies::CLUSTERS),
     ("Headers", headers::HEADERS),
     ("Metrics and probes", program::METRICS),
-    ("Other services", program::SERVICES),
+    ("External services", program::SERVICES),
 ];
 
 /// Sections that are known by another name as well.
 const ALIASES: [(&str, &str); 1] = [("metrics.sesame", "metrics.contour")];
 
 /// Keys that Contour once had, and what there is instead.
-const FORMER: [(&str, &str); 2] = [
-    ("leaderelection", "the leader election is set by the flags --leader-election-…"),
-    ("request-timeout", "it is now timeouts.request-timeout"),
-];
+const FORMER: [(&str, &str); 2] =
+    [("leaderelection", "use the flags --leader-election-…"), ("request-timeout", "use timeouts.request-timeout")];
 
 /// What the file says, over what holds if it says nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +137,7 @@ impl Config {
         if let Some(second) = documents.get(1) {
             let position = kinds::Position { line: second.first_line, column: 1 };
             let spot = Spot::at(reading.file.clone(), text, position);
-            let why = "a second document begins here: the file holds one";
+            let why = "a second YAML document starts here; the file must contain one";
             reading.problems.push(Problem::new(Code::ConfigNotYaml, why).at(spot));
         }
         if reading.problems.is_empty() { Ok(reading.config) } else { Err(reading.problems) }
@@ -175,10 +173,10 @@ impl Config {
         ];
         for (key, versions) in pairs.into_iter().filter(|(_, versions)| versions.is_empty()) {
             let TlsVersions { lowest, highest } = versions;
-            found.push((key, format!("the lowest version is {lowest}, and the highest {highest}")));
+            found.push((key, format!("the minimum version {lowest} is above the maximum version {highest}")));
         }
         if self.fallback.0.is_some() != self.fallback.1.is_some() {
-            found.push(("tls.fallback-certificate", "both the namespace and the name are needed".to_owned()));
+            found.push(("tls.fallback-certificate", "both namespace and name are required".to_owned()));
         }
         found
     }
@@ -243,19 +241,17 @@ impl Reading<'_> {
                 self.misplaced(root, Code::ConfigUnsupported, written, format!("{written} is not supported yet"));
             }
             Effect::Nothing(why) => {
-                self.config
-                    .warnings
-                    .push((Code::SettingNoEffect, format!("{written} in the file has no effect: {why}")));
+                self.config.warnings.push((Code::SettingNoEffect, format!("{written} has no effect: {why}")));
             }
         }
     }
 
     fn unknown(&mut self, root: &Node<'_>, written: &str, known: &str) {
         let why = match FORMER.iter().find(|(former, _)| *former == known) {
-            Some((former, instead)) => format!("there is no key {former} any more: {instead}"),
+            Some((former, instead)) => format!("{former} has been removed: {instead}"),
             None => match meant(known) {
-                Some(meant) => format!("there is no key {written}; did you mean {meant}?"),
-                None => format!("there is no key {written}"),
+                Some(meant) => format!("unknown key {written}; did you mean {meant}?"),
+                None => format!("unknown key {written}"),
             },
         };
         self.misplaced(root, Code::ConfigUnknown, written, why);

@@ -17,44 +17,42 @@ const HEAD: &str = "# Configuration of `sesame serve`
 `sesame serve` takes Contour's flags, environment variables and configuration file. This page is written by `cargo xtask
 docs` from the tables that the program uses.
 
-- A flag stands above the file, for every setting: `--http-address` and `--http-port` too, which Contour lets the file
-  override. A flag stands above its environment variable.
-- Every flag that begins with `--sesame` is also known by Contour's name, `--contour…`, and every variable `SESAME_…` as
-  `CONTOUR_…` where only that is set.
-- A flag whose feature is not there yet is taken, and a warning says so. In the file it is otherwise: a key that is unknown
-  or not supported yet is an error with its file, line and column, because a setting that is ignored in silence is found
-  out at the worst time.
-- All of it is read once, at the start.
+- Flags override the configuration file, for every setting: also `--http-address` and `--http-port`, which Contour lets
+  the file override. Flags override environment variables.
+- Every flag `--sesame…` is also accepted as `--contour…`, and every environment variable `SESAME_…` as `CONTOUR_…` if
+  only that is set.
+- A flag that is not supported yet is accepted with a warning. In the configuration file, a key that is unknown or not
+  supported yet is an error with file, line and column: no setting is silently ignored.
+- Flags and the file are read once, at startup.
 ";
 
 const DIFFERENCES: &str = "
 ## Differences from Contour
 
-- The namespace of Sesame is `projectsesame` unless `SESAME_NAMESPACE` or `CONTOUR_NAMESPACE` says otherwise.
-- JSON access logs have three more fields by default, `origin_kind`, `origin_namespace` and `origin_name`: the object whose
-  route it was.
+- The namespace of Sesame defaults to `projectsesame`; `SESAME_NAMESPACE` or `CONTOUR_NAMESPACE` sets it.
+- JSON access logs have three more fields by default, `origin_kind`, `origin_namespace` and `origin_name`: the object that
+  defined the route.
 - `accesslog-format-string` need not end with a line break.
-- A host whose own TLS versions leave none within `tls.minimum-protocol-version` and `tls.maximum-protocol-version` is told
-  so and not served; Contour serves what no client can use.
-- Limits are set where Contour leaves Envoy's: 32 KiB of buffer for each connection, 100 requests in flight for each
+- A host whose own TLS versions leave none within `tls.minimum-protocol-version` and `tls.maximum-protocol-version` is
+  reported and not served; Contour serves a configuration that no client can use.
+- Limits have stricter defaults than Contour's: a buffer of 32 KiB for each connection, and 100 concurrent streams for each
   HTTP/2 connection.
-- No limit on questions to the API server holds unless one is set.
-- `--watch-namespaces`: an Envoy Service outside of them is a warning, since its addresses cannot be read.
+- Requests to the API server are not rate limited unless `kubernetesClientQPS` is set.
+- `--watch-namespaces`: an Envoy Service outside of them causes a warning, because its addresses cannot be read.
 ";
 
 fn page() -> String {
     let mut text = HEAD.to_owned();
     let command = cmd::serve::Args::augment_args(logging::Args::augment_args(Command::new("serve")));
     let command = flags::with_contour_names(command, |_| false);
-    text += "\n## Flags\n\n| flag | variable | default | what it does |\n|---|---|---|---|\n";
+    text += "\n## Flags\n\n| flag | environment variable | default | description |\n|---|---|---|---|\n";
     for arg in command.get_arguments().filter(|arg| arg.get_long().is_some() && !arg.is_hide_set()) {
         text += &flag(arg);
     }
-    text +=
-        "\n## The file\n\nGiven by `-c`. `timeouts.request-timeout` is the key `request-timeout` inside `timeouts`.\n";
+    text += "\n## Configuration file\n\nGiven by `-c`. `timeouts.request-timeout` is the key `request-timeout` inside `timeouts`.\n";
     for (title, rows) in SECTIONS {
         let _infallible =
-            write!(text, "\n### {title}\n\n| key | value | default | what it is | |\n|---|---|---|---|---|\n");
+            write!(text, "\n### {title}\n\n| key | value | default | description | status |\n|---|---|---|---|---|\n");
         for row in *rows {
             text += &key(row);
         }
@@ -78,7 +76,7 @@ fn flag(arg: &Arg) -> String {
 
 fn key(row: &Row) -> String {
     let works = match row.effect {
-        Effect::Works(_) => "works",
+        Effect::Works(_) => "supported",
         Effect::NotYet => "not yet",
         Effect::Nothing(_) => "no effect",
     };

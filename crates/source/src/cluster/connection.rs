@@ -101,10 +101,10 @@ impl Connection {
     /// Adds `sesame_apiserver_connected` and `sesame_source_last_event_timestamp_seconds` to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let connected = self.0.connected.clone();
-        registry.register("sesame_apiserver_connected", "Whether the API server answers: 1 or 0", connected);
+        registry.register("sesame_apiserver_connected", "1 if the API server answers, else 0", connected);
         registry.register(
             "sesame_source_last_event_timestamp_seconds",
-            "When objects of a kind were last heard of, in seconds since 1970; about once a minute if none changes",
+            "Time of the last watch event for each kind, in seconds since the epoch; bookmarks arrive about once a minute",
             self.0.heard.clone(),
         );
     }

@@ -64,7 +64,7 @@ impl Leadership {
 
     /// Adds `sesame_leader` to a registry.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("sesame_leader", "Whether this replica writes status: 1 or 0", self.0.gauge.clone());
+        registry.register("sesame_leader", "1 if this replica is the leader, else 0", self.0.gauge.clone());
     }
 
     /// Until when the lease is held.

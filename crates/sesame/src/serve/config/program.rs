@@ -7,66 +7,66 @@ use status::Addresses;
 
 /// How the API server is reached, and what is logged.
 pub const PROGRAM: &[Row] = rows! {
-    works("debug", BOOLEAN, "false", "log everything down to debug", |c, n| c.debug = boolean(n)?);
-    works("incluster", BOOLEAN, "false", "use the service account of the pod", |c, n| c.in_cluster = boolean(n)?);
-    works("kubeconfig", "a path", "", "the kubeconfig; if not set the usual places are tried, then the service account", |c, n| c.kubeconfig = Some(name(n)?.into()));
-    works("kubernetesClientQPS", "a number", "", "how often a second the API server may be asked; no limit if not set", |c, n| c.queries = queries(n)?);
-    works("kubernetesClientBurst", "a number", "", "how often at once, after a rest; no limit if not set", |c, n| c.burst = Some(whole(n, 1, u32::MAX)?));
-    works("featureFlags", "a list of names", "[]", "what is tried out; of Contour's, `useEndpointSlices` always holds", |_c, n| list(n, feature)?);
-    nothing("server.xds-server-type", "which xDS server is used", "there is only one");
+    works("debug", BOOLEAN, "false", "log at level debug", |c, n| c.debug = boolean(n)?);
+    works("incluster", BOOLEAN, "false", "connect to the API server with the pod's service account", |c, n| c.in_cluster = boolean(n)?);
+    works("kubeconfig", "a path", "", "path of the kubeconfig; if not set, KUBECONFIG, ~/.kube/config, then the pod's service account", |c, n| c.kubeconfig = Some(name(n)?.into()));
+    works("kubernetesClientQPS", "a number", "", "maximum requests per second to the API server; unlimited if not set", |c, n| c.queries = queries(n)?);
+    works("kubernetesClientBurst", "a number", "", "maximum burst of requests to the API server; unlimited if not set", |c, n| c.burst = Some(whole(n, 1, u32::MAX)?));
+    works("featureFlags", "a list of names", "[]", "feature flags; Contour's `useEndpointSlices` is always on", |_c, n| list(n, feature)?);
+    nothing("server.xds-server-type", "xDS server implementation", "there is only one");
 };
 
 /// What objects may do, and what is said on them.
 pub const OBJECTS: &[Row] = rows! {
-    works("ingress-status-address", "IP addresses or host names, separated by commas", "", "the addresses in the status of Ingresses; those of the proxies' Service if not set", |c, n| c.addresses = addresses(n)?);
-    works("envoy-service-namespace", "a name", "", "the namespace of the proxies' Service; Sesame's own if not set", |c, n| c.envoy_service_namespace = Some(name(n)?));
-    works("envoy-service-name", "a name", "envoy", "the name of the proxies' Service", |c, n| c.envoy_service_name = name(n)?);
-    works("enableExternalNameService", BOOLEAN, "false", "follow Services of type ExternalName: whoever may write one chooses what proxies connect to", |c, n| c.pipeline.resolve.external_names = boolean(n)?);
-    works("disablePermitInsecure", BOOLEAN, "false", "`permitInsecure` of an HTTPProxy has no effect", |c, n| c.pipeline.http_proxy.disable_permit_insecure = boolean(n)?);
-    not_yet("gateway.gatewayRef.namespace", "the namespace of the Gateway that is served");
-    not_yet("gateway.gatewayRef.name", "the name of that Gateway");
-    not_yet("gateway.controllerName", "the controller name of the GatewayClasses that are served");
+    works("ingress-status-address", "IP addresses or host names, separated by commas", "", "addresses published in `status.loadBalancer`; those of the Envoy Service if not set", |c, n| c.addresses = addresses(n)?);
+    works("envoy-service-namespace", "a name", "", "namespace of the Envoy Service; that of Sesame if not set", |c, n| c.envoy_service_namespace = Some(name(n)?));
+    works("envoy-service-name", "a name", "envoy", "name of the Envoy Service", |c, n| c.envoy_service_name = name(n)?);
+    works("enableExternalNameService", BOOLEAN, "false", "allow Services of type ExternalName; anyone who can write one chooses what Envoy connects to", |c, n| c.pipeline.resolve.external_names = boolean(n)?);
+    works("disablePermitInsecure", BOOLEAN, "false", "ignore `permitInsecure` of HTTPProxies", |c, n| c.pipeline.http_proxy.disable_permit_insecure = boolean(n)?);
+    not_yet("gateway.gatewayRef.namespace", "namespace of the Gateway to serve");
+    not_yet("gateway.gatewayRef.name", "name of the Gateway to serve");
+    not_yet("gateway.controllerName", "controller name of the GatewayClasses to serve");
 };
 
 /// Where figures are shown.
 pub const METRICS: &[Row] = rows! {
-    works("metrics.contour.address", "an IP address", "0.0.0.0", "where Sesame shows its metrics; `metrics.sesame` is the same", |c, n| c.metrics.address = address(n)?);
-    works("metrics.contour.port", "a port", "8000", "the port of that", |c, n| c.metrics.port = port(n)?);
-    not_yet("metrics.contour.server-certificate-path", "the certificate, for metrics over TLS");
-    not_yet("metrics.contour.server-key-path", "the key of that certificate");
-    not_yet("metrics.contour.ca-certificate-path", "the CA of those who may read metrics");
-    not_yet("metrics.envoy.address", "where proxies show their metrics, if not where they answer probes");
-    not_yet("metrics.envoy.port", "the port of that");
-    not_yet("metrics.envoy.server-certificate-path", "the certificate, for metrics over TLS");
-    not_yet("metrics.envoy.server-key-path", "the key of that certificate");
-    not_yet("metrics.envoy.ca-certificate-path", "the CA of those who may read metrics");
-    not_yet("omEnforcedHealthListener.address", "where proxies answer probes only as the overload manager lets them");
-    not_yet("omEnforcedHealthListener.port", "the port of that");
+    works("metrics.contour.address", "an IP address", "0.0.0.0", "listen address of Sesame's metrics; `metrics.sesame` is an alias", |c, n| c.metrics.address = address(n)?);
+    works("metrics.contour.port", "a port", "8000", "listen port of Sesame's metrics", |c, n| c.metrics.port = port(n)?);
+    not_yet("metrics.contour.server-certificate-path", "certificate, for metrics over TLS");
+    not_yet("metrics.contour.server-key-path", "private key of the certificate");
+    not_yet("metrics.contour.ca-certificate-path", "CA bundle that client certificates must chain to");
+    not_yet("metrics.envoy.address", "listen address of Envoy's metrics, if apart from readiness");
+    not_yet("metrics.envoy.port", "listen port of Envoy's metrics");
+    not_yet("metrics.envoy.server-certificate-path", "certificate, for metrics over TLS");
+    not_yet("metrics.envoy.server-key-path", "private key of the certificate");
+    not_yet("metrics.envoy.ca-certificate-path", "CA bundle that client certificates must chain to");
+    not_yet("omEnforcedHealthListener.address", "listen address of a readiness endpoint that obeys the overload manager");
+    not_yet("omEnforcedHealthListener.port", "listen port of that endpoint");
 };
 
 /// Other services that proxies ask.
 pub const SERVICES: &[Row] = rows! {
-    not_yet("rateLimitService.extensionService", "the ExtensionService of global rate limits, `namespace/name`");
-    not_yet("rateLimitService.domain", "the domain it is asked with");
-    not_yet("rateLimitService.failOpen", "whether requests pass when it does not answer");
-    not_yet("rateLimitService.enableXRateLimitHeaders", "whether answers have `x-ratelimit` headers");
-    not_yet("rateLimitService.enableResourceExhaustedCode", "whether gRPC is answered with RESOURCE_EXHAUSTED");
-    not_yet("rateLimitService.defaultGlobalRateLimitPolicy", "what holds for hosts that say nothing");
-    not_yet("globalExtAuth.extensionService", "the ExtensionService that decides about requests, `namespace/name`");
-    not_yet("globalExtAuth.serviceType", "what that service speaks");
-    not_yet("globalExtAuth.httpSettings", "what it is sent over HTTP");
-    not_yet("globalExtAuth.failOpen", "whether requests pass when it does not answer");
-    not_yet("globalExtAuth.authPolicy", "what holds for routes that say nothing");
-    not_yet("globalExtAuth.responseTimeout", "how long it may take");
-    not_yet("globalExtAuth.withRequestBody", "how much of a request's body it is sent");
-    not_yet("tracing.extensionService", "the ExtensionService that takes traces, `namespace/name`");
-    not_yet("tracing.serviceName", "the name of the service in traces");
-    not_yet("tracing.overallSampling", "how many of a hundred requests are traced at most");
-    not_yet("tracing.clientSampling", "how many of those that the client wants traced");
-    not_yet("tracing.randomSampling", "how many of all others");
-    not_yet("tracing.maxPathTagLength", "how much of the path a trace has");
-    not_yet("tracing.includePodDetail", "whether a trace names the pod");
-    not_yet("tracing.customTags", "what else a trace has");
+    not_yet("rateLimitService.extensionService", "ExtensionService of the rate limit service, `namespace/name`");
+    not_yet("rateLimitService.domain", "rate limit domain");
+    not_yet("rateLimitService.failOpen", "allow requests when the service is unavailable");
+    not_yet("rateLimitService.enableXRateLimitHeaders", "add `x-ratelimit` headers to responses");
+    not_yet("rateLimitService.enableResourceExhaustedCode", "answer limited gRPC requests with RESOURCE_EXHAUSTED");
+    not_yet("rateLimitService.defaultGlobalRateLimitPolicy", "rate limit policy of hosts without one");
+    not_yet("globalExtAuth.extensionService", "ExtensionService of the authorization server, `namespace/name`");
+    not_yet("globalExtAuth.serviceType", "protocol of the authorization server");
+    not_yet("globalExtAuth.httpSettings", "settings of HTTP authorization servers");
+    not_yet("globalExtAuth.failOpen", "allow requests when the service is unavailable");
+    not_yet("globalExtAuth.authPolicy", "authorization policy of routes without one");
+    not_yet("globalExtAuth.responseTimeout", "response timeout");
+    not_yet("globalExtAuth.withRequestBody", "how much of the request body is sent to the authorization server");
+    not_yet("tracing.extensionService", "ExtensionService of the trace collector, `namespace/name`");
+    not_yet("tracing.serviceName", "service name in traces");
+    not_yet("tracing.overallSampling", "maximum percentage of requests traced");
+    not_yet("tracing.clientSampling", "percentage of requests traced when the client forces tracing");
+    not_yet("tracing.randomSampling", "percentage of requests sampled at random");
+    not_yet("tracing.maxPathTagLength", "maximum length of the path tag");
+    not_yet("tracing.includePodDetail", "add the pod's name and namespace to traces");
+    not_yet("tracing.customTags", "additional tags");
 };
 
 fn addresses(node: &Node<'_>) -> Result<Option<Addresses>, Wrong> {

@@ -90,20 +90,12 @@ fn what_has_no_effect_is_a_warning() {
 #[test]
 fn a_key_that_does_not_exist_is_an_error_at_its_place() {
     for (text, at, why) in [
-        ("debugg: true", (1, 1), "there is no key debugg; did you mean debug?"),
-        ("tls:\n  minimum-version: '1.2'", (2, 3), "there is no key tls.minimum-version"),
-        ("tls:\n  cipher-suite: []", (2, 3), "there is no key tls.cipher-suite; did you mean cipher-suites?"),
-        (
-            "debug: false\nmetrics:\n  sesame:\n    prt: 1",
-            (4, 5),
-            "there is no key metrics.sesame.prt; did you mean port?",
-        ),
-        ("a.b: 1", (1, 1), "there is no key [\"a.b\"]"),
-        (
-            "leaderelection: {}",
-            (1, 1),
-            "there is no key leaderelection any more: the leader election is set by the flags --leader-election-…",
-        ),
+        ("debugg: true", (1, 1), "unknown key debugg; did you mean debug?"),
+        ("tls:\n  minimum-version: '1.2'", (2, 3), "unknown key tls.minimum-version"),
+        ("tls:\n  cipher-suite: []", (2, 3), "unknown key tls.cipher-suite; did you mean cipher-suites?"),
+        ("debug: false\nmetrics:\n  sesame:\n    prt: 1", (4, 5), "unknown key metrics.sesame.prt; did you mean port?"),
+        ("a.b: 1", (1, 1), "unknown key [\"a.b\"]"),
+        ("leaderelection: {}", (1, 1), "leaderelection has been removed: use the flags --leader-election-…"),
     ] {
         let problem = only_problem(text);
         assert_eq!((problem.code, place(&problem), &*problem.message), (Code::ConfigUnknown, at, why));
@@ -121,13 +113,13 @@ fn a_value_that_cannot_be_used_is_an_error_at_its_place() {
             (2, 20),
             "`5` is not a duration; write for example `1m30s`, `250ms` or `infinity`",
         ),
-        ("timeouts:\n  connect-timeout: 0s", (2, 20), "`0s` is no time at all"),
+        ("timeouts:\n  connect-timeout: 0s", (2, 20), "`0s` must be greater than zero"),
         (
             "timeouts:\n  connect-timeout: infinity",
             (2, 20),
             "`infinity` is not a duration; write for example `1m30s`, `250ms` or `infinity`",
         ),
-        ("accesslog-format: text", (1, 19), "`text` is none of `envoy`, `json`"),
+        ("accesslog-format: text", (1, 19), "`text` is not one of `envoy`, `json`"),
         ("accesslog-format-string: '%NOPE%'", (1, 26), "`%NOPE%` is not an operator that may be used here"),
         (
             "json-fields:\n- '@timestamp'\n- nope",
@@ -136,19 +128,19 @@ fn a_value_that_cannot_be_used_is_an_error_at_its_place() {
         ),
         ("json-fields: ['a=%REQ%']", (1, 15), "`%REQ%` is not an operator that may be used here"),
         ("json-fields: [=%DURATION%]", (1, 15), "`=%DURATION%` has no name before the `=`"),
-        ("tls:\n  minimum-protocol-version: 1.1", (2, 29), "`1.1` is none of `1.2`, `1.3`"),
+        ("tls:\n  minimum-protocol-version: 1.1", (2, 29), "`1.1` is not one of `1.2`, `1.3`"),
         ("tls:\n  cipher-suites:\n  - RC4", (3, 5), "`RC4` is not a cipher suite of TLS 1.2"),
         (
             "tls:\n  ecdh-curves: [P-1]",
             (2, 17),
-            "`P-1` is none of `X25519`, `P-256`, `P-384`, `P-521`, `X25519MLKEM768`",
+            "`P-1` is not one of `X25519`, `P-256`, `P-384`, `P-521`, `X25519MLKEM768`",
         ),
         (
             "tls:\n  minimum-protocol-version: 1.3\n  maximum-protocol-version: 1.2",
             (2, 29),
-            "the lowest version is 1.3, and the highest 1.2",
+            "the minimum version 1.3 is above the maximum version 1.2",
         ),
-        ("tls:\n  fallback-certificate:\n    name: a", (2, 3), "both the namespace and the name are needed"),
+        ("tls:\n  fallback-certificate:\n    name: a", (2, 3), "both namespace and name are required"),
         ("policy: {request-headers: {set: {host: a}}}", (1, 40), "the header Host cannot be changed for all"),
         ("policy: {request-headers: {remove: [a b]}}", (1, 37), "`a b` has a character that a header cannot carry"),
         (
@@ -179,13 +171,13 @@ fn a_value_that_cannot_be_used_is_an_error_at_its_place() {
         ("policy: {response-headers: {set: {a: b, A: c}}}", (1, 29), "the header a is set twice"),
         ("network:\n  num-trusted-hops: -1", (2, 21), "expected a number from 0 to 255, found the number -1"),
         ("network:\n  admin-port: 65536", (2, 15), "expected a number from 0 to 65535, found the number 65536"),
-        ("default-http-versions: [HTTP/3]", (1, 25), "`HTTP/3` is none of `HTTP/1.1`, `HTTP/2`"),
+        ("default-http-versions: [HTTP/3]", (1, 25), "`HTTP/3` is not one of `HTTP/1.1`, `HTTP/2`"),
         ("kubernetesClientBurst: 0", (1, 24), "expected a number from 1 to 4294967295, found the number 0"),
         ("kubernetesClientQPS: many", (1, 22), "expected a number, found text"),
         ("ingress-status-address: a_b", (1, 25), "`a_b` is neither an IP address nor a lower-case DNS name"),
         ("metrics: {sesame: {address: here}}", (1, 29), "`here` is not an IP address"),
         ("featureFlags: [warp]", (1, 16), "there is no feature `warp`"),
-        ("kubeconfig: ''", (1, 13), "expected a name, found nothing between the quotes"),
+        ("kubeconfig: ''", (1, 13), "expected a name, found an empty string"),
         ("kubeconfig: true", (1, 13), "expected text, found the boolean true: put it in quotes"),
         ("envoy-service-name: [a]", (1, 1), "expected text, found a list"),
     ] {
@@ -215,13 +207,13 @@ error[SES1022]: expected true or false, found text
 1 | debug: maybe
   |        ^^^^^ debug
   |
-  = help: write a value of the form in the message; docs/configuration.md has the form of every key
+  = help: use one of the values allowed by the message; docs/configuration.md lists the values of every key
 error[SES1023]: tracing.serviceName is not supported yet
  --> sesame.yaml:3:3
   |
 3 |   serviceName: shop
   |   ^^^^^^^^^^^ tracing.serviceName
   |
-  = help: remove it, or wait for a version that has it";
+  = help: remove it, or use a version that supports it";
     assert_eq!(shown.join("\n"), expected);
 }

@@ -94,7 +94,7 @@ pub fn text(node: &Node<'_>) -> Result<String, Wrong> {
 /// Text that is not empty.
 pub fn name(node: &Node<'_>) -> Result<String, Wrong> {
     let text = text(node)?;
-    if text.is_empty() { Err(Wrong::new("expected a name, found nothing between the quotes")) } else { Ok(text) }
+    if text.is_empty() { Err(Wrong::new("expected a name, found an empty string")) } else { Ok(text) }
 }
 
 /// One of a few words.
@@ -103,7 +103,7 @@ pub fn word<T: Copy>(node: &Node<'_>, words: &[(&str, T)]) -> Result<T, Wrong> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        Wrong::new(format!("`{text}` is none of {}", words.join(", ")))
+        Wrong::new(format!("`{text}` is not one of {}", words.join(", ")))
     })
 }
 
@@ -116,7 +116,7 @@ pub fn timeout(node: &Node<'_>) -> Result<Timeout, Wrong> {
 pub fn duration(node: &Node<'_>) -> Result<Duration, Wrong> {
     let text = text(node)?;
     let span = parse_duration(&text).map_err(|error| Wrong::new(error.to_string()))?;
-    if span.is_zero() { Err(Wrong::new(format!("`{text}` is no time at all"))) } else { Ok(span) }
+    if span.is_zero() { Err(Wrong::new(format!("`{text}` must be greater than zero"))) } else { Ok(span) }
 }
 
 /// A list, each item read by `read`.
