@@ -24,7 +24,7 @@ fn everything_wrong_with_the_file_is_shown_at_its_line() {
             "error[SES1022]: expected true or false, found text",
             &format!("--> {path}:1:8"),
             "1 | debug: maybe",
-            "error[SES1021]: there is no key timeouts.request-timeuot; did you mean request-timeout?",
+            "error[SES1021]: unknown key timeouts.request-timeuot; did you mean request-timeout?",
             &format!("--> {path}:3:3"),
             "error[SES1023]: tracing.serviceName is not supported yet",
             &format!("--> {path}:5:3"),

@@ -101,7 +101,7 @@ error[SES2002]: Service shop/web: expected a number, found text: remove the quot
 12 |     port: "80"
    |           ^^^^ spec.ports[0].port
    |
-   = help: correct the field that is named"#;
+   = help: correct the named field"#;
         assert_eq!(shown, expected.trim_start());
     }
 

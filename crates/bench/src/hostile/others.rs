@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use model::{ListenerId, RouteTableId};
 use testbed::XdsClient;
 use testbed::xds_client::{Kind, State};
 use tokio::time::{sleep, timeout};
@@ -202,13 +203,13 @@ fn version(state: &State, (kind, name): &(Kind, String)) -> Option<String> {
 
 impl Host {
     fn find(state: &State, number: usize) -> Result<Host> {
-        let (of_host, of_service) = (format!("|{}", host(number)), format!("/{}/", name(number)));
-        let mut routes = ROUTES.iter().flat_map(|kind| state.names(*kind).into_iter().map(move |name| (*kind, name)));
-        let routes = routes.find(|(_, name)| name.ends_with(&of_host));
+        let of_service = format!("/{}/", name(number));
+        let scope = scope(&host(number))?;
+        let routes = ROUTES.iter().find(|kind| state.held(**kind, &scope).is_some()).map(|kind| (*kind, scope));
         let endpoints = state.names(Kind::Endpoints).into_iter().find(|name| name.contains(&of_service));
         match (routes, endpoints) {
             (Some((kind, routes)), Some(endpoints)) => Ok(Host {
-                routes: (kind, routes.to_owned()),
+                routes: (kind, routes),
                 endpoints: endpoints.to_owned(),
                 path: FIRST_PATH.to_owned(),
                 backend: FIRST,
@@ -220,6 +221,12 @@ impl Host {
     fn is_held(&self, state: &State) -> bool {
         state.held(self.routes.0, &self.routes.1).is_some() && state.held(Kind::Endpoints, &self.endpoints).is_some()
     }
+}
+
+/// The name of the scope of a host in the clear.
+fn scope(host: &str) -> Result<String> {
+    let table = RouteTableId { listener: ListenerId::http(), termination: None };
+    Ok(envoy::name::scope(&table, &model::Host::parse(host)?))
 }
 
 /// Milliseconds since then.

@@ -1,7 +1,7 @@
 //! Hosts that come, change and go while others are asked for: nobody else's requests are lost, and a new host answers
 //! from the moment that its scope is there.
 
-use super::world::{World, ingress, ingress_with, secret, service};
+use super::world::{World, https_scope, ingress, ingress_with, secret, service};
 use pipeline::settings::Packing;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ pub async fn run(backends: [Backend; 3]) {
         world.publish().await
     };
     let group = "ingress_https/default/wild/tls1.2-1.3";
-    assert!(set.contains(&format!("srds {group}|e.example.com")), "{set:?}");
+    assert!(set.contains(&format!("srds {}", https_scope("wild", "e.example.com"))), "{set:?}");
     assert_eq!(gone, [format!("rds {group}")]);
     assert_eq!(https.clone().host("e.example.com").get("/").await.unwrap().backend(), Some("exact"));
     assert_eq!(https.get("/").await.unwrap().backend(), Some("wild"));

@@ -1,6 +1,7 @@
 //! A pipeline that feeds an Envoy, and objects for it.
 
 use kinds::{Kind, Object};
+use model::tls::{Termination, TlsVersion};
 use pipeline::{Output, Pipeline, Settings, settings::Packing};
 use serde_json::{Value, json};
 use testbed::{cases::Proxy, certs::Ca, envoy::Config};
@@ -52,6 +53,15 @@ impl World {
 /// The name of the scope of an exact host in the clear.
 pub fn http_scope(host: &str) -> String {
     envoy::name::scope(&pipeline::packing::in_the_clear(), &model::Host::parse(host).unwrap())
+}
+
+/// The name of the scope of an exact host on the chain of a certificate.
+pub fn https_scope(secret: &str, host: &str) -> String {
+    let certificate = model::SecretId::new("default", secret);
+    let (lowest, highest) = (TlsVersion::V1_2, TlsVersion::V1_3);
+    let termination = Some(Termination { certificate, lowest, highest }.into());
+    let table = model::RouteTableId { listener: model::ListenerId::https(), termination };
+    envoy::name::scope(&table, &model::Host::parse(host).unwrap())
 }
 
 /// The usual settings in one packing, without access logs; Services may list their endpoints.
