@@ -168,9 +168,10 @@ fn by_address(on_match: &Value) -> Value {
 /// Scopes as the tables that they stand for, without what makes them scopes: cases look alike in every packing.
 fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut tables: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
-    for mut scope in scopes.into_values() {
-        // The name of a scope is a hash of its key; its routes have the key for a name.
-        let key = scope["route_configuration"]["name"].as_str().unwrap_or_default().to_owned();
+    // The name of a scope is a hash of its key; its routes have the key for a name.
+    let key = |scope: &Value| scope["route_configuration"]["name"].as_str().unwrap_or_default().to_owned();
+    let scopes: BTreeMap<String, Value> = scopes.into_values().map(|scope| (key(&scope), scope)).collect();
+    for (key, mut scope) in scopes {
         let (group, host) = key.split_once('|').unwrap_or((&key, ""));
         // A key cannot have the `*` of a certificate that is signed for a wildcard.
         let (exact, others) = tables.entry(group.replace("~2a", "*")).or_default();
