@@ -9,6 +9,10 @@
 //! Secrets are taken back as well. Envoy keeps a secret that it refused and aborts when somebody else comes to use it, a
 //! second listener for example. So what was refused, or may have been, is followed at once by what the client had, or by the
 //! word that it is gone.
+//!
+//! Scopes are sent again as other messages. Envoy writes down scope by scope and puts them to use at the end, so one that it
+//! refuses leaves those before it written down and unused; the same message would then be skipped as one that it has, and the
+//! host answered with 404. See [`Entry::resent`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
