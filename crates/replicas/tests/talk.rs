@@ -297,6 +297,27 @@ async fn what_is_refused_again_is_asked_again() {
     }
 }
 
+/// Of the proxies that could decide, one has it and one refused it; a third has been silent for hours.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_silent_makes_no_refusal_stand() {
+    let ca = Ca::new("ca");
+    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
+    a.replicas.take(Place::Holder);
+    b.follow(&a);
+    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
+    a.withholds("b", &[hold("sign of life")]).await;
+    let one = a.client(&ca, "one", Reply::Ack).await;
+    let silent = a.client(&ca, "silent", Reply::Hold).await;
+    a.publish("1");
+    one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
+    silent.until("the first to arrive", |state| state.counts(Ask::Route).responses >= 1).await.unwrap();
+    let mut of_b = b.replicas.rulings(Fleet::Shared);
+    let _two = b.client(&ca, "two", Reply::Nack("no".into())).await;
+    b.publish("1");
+    let ruling = within("a ruling of the follower", PATIENCE, of_b.next()).await.unwrap();
+    assert!(matches!(ruling.outcome, Outcome::Taken), "{ruling:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_servers_certificate_opens_the_stream_of_replicas() {
     let request = Request {
