@@ -352,6 +352,7 @@ impl Session {
             }
             mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
+            flow.touched.name(&name);
             flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(table, &name));
             items.push((name, to));
         }

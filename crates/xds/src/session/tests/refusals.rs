@@ -305,6 +305,47 @@ fn a_secret_that_cannot_be_taken_back_goes() {
 }
 
 #[test]
+fn who_watches_is_told_that_a_secret_goes() {
+    let mut desk = Desk::new(Style::Delta);
+    let touched = |desk: &mut Desk| !desk.session.touched()[Kind::Secret.index()].is_empty();
+    desk.publish(vec![secret("a", "1")], &[]);
+    desk.subscribe(Kind::Secret, &["a"]);
+    desk.settle();
+    desk.publish(vec![secret("a", "2")], &[]);
+    let second = desk.response();
+    desk.answer(&second, Some("no"));
+    let back = desk.response();
+    touched(&mut desk);
+    desk.answer(&back, Some("no"));
+    assert!(touched(&mut desk), "the client no longer has the first version");
+    assert_eq!(summary(&desk.response()), "sds -a");
+    assert!(touched(&mut desk), "nor will it have any other");
+}
+
+#[test]
+fn the_version_of_all_that_was_sent_is_without_a_secret_that_goes() {
+    let mut desk = Desk::new(Style::Sotw);
+    let answer = |desk: &mut Desk, response: &Response, error: Option<&str>| {
+        let ask = Ask::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
+        let error = error.map(str::to_owned);
+        desk.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask });
+    };
+    desk.publish(vec![secret("a", "1")], &[]);
+    desk.subscribe(Kind::Secret, &["a", "b"]);
+    let first = desk.response();
+    answer(&mut desk, &first, None);
+    desk.publish(vec![secret("a", "2")], &[]);
+    for expected in ["2", "1"] {
+        let response = desk.response();
+        assert_eq!(&*response.upserts[0].body, expected.as_bytes());
+        answer(&mut desk, &response, Some("no"));
+    }
+    desk.publish(vec![secret("b", "1")], &[]);
+    let only = desk.response();
+    assert_eq!((summary(&only).as_str(), only.version), ("sds b", only.upserts[0].weight()));
+}
+
+#[test]
 fn a_secret_that_was_refused_on_an_earlier_stream_is_not_sent_on_the_next() {
     let mut desk = Desk::new(Style::Delta);
     desk.publish(vec![secret("a", "bad"), secret("b", "bad"), secret("c", "good")], &[]);
