@@ -6,7 +6,7 @@ use crate::{
     page::Page,
 };
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
@@ -86,8 +86,8 @@ fn hear(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, b
         let _ = asks.send(asked);
     }
     for (case, stands) in rulings {
-        if let Some(waits) = inner.pending.lock().remove(&case) {
-            let _ = waits.send(stands);
+        if let Some(pending) = inner.pending.lock().remove(&case) {
+            let _ = pending.ruling.send(stands);
         }
     }
 }
@@ -115,7 +115,6 @@ impl Outbox {
 #[derive(Default)]
 struct Told {
     holds: Shared,
-    cases: HashSet<Question>,
     watches: BTreeMap<Fleet, AckWatch>,
     answers: HashMap<Question, Tallies>,
 }
@@ -159,9 +158,11 @@ impl Told {
         let holds = inner.withheld.lock().own.clone();
         out.hold_changes.extend(self.holds.changes(&holds));
         self.holds = holds;
-        let cases: HashSet<Question> = inner.pending.lock().keys().cloned().collect();
-        out.cases.extend(cases.difference(&self.cases).cloned());
-        self.cases = cases;
+        for (case, pending) in inner.pending.lock().iter_mut() {
+            if !std::mem::replace(&mut pending.is_said, true) {
+                out.cases.push_back(case.clone());
+            }
+        }
     }
 
     /// Takes what is asked from now on, or no longer.

@@ -142,7 +142,8 @@ async fn speak(
     }
 }
 
-/// Whether a refusal stands: not if proxies of other replicas take what was refused.
+/// Whether a refusal stands: not if proxies of other replicas take what was refused. Those that are silent are not waited
+/// for longer than [`CASE`]: one that is stuck must not make every refusal stand.
 pub(crate) async fn decide(inner: &Inner, question: &Question) -> bool {
     let others = {
         let mut asked = inner.asked.lock();
@@ -163,7 +164,7 @@ pub(crate) async fn decide(inner: &Inner, question: &Question) -> bool {
         let (sum, is_complete) = inner.sum(question, begun);
         let good = xds::judge(&sum).filter(|_| is_complete);
         if good.is_some() || Instant::now() >= deadline {
-            break good.or_else(|| xds::judge(&sum));
+            break good.or_else(|| xds::judge_by_now(sum));
         }
         let own = async {
             let Some(answers) = &mut own else { return std::future::pending().await };

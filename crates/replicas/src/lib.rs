@@ -86,11 +86,18 @@ pub(crate) struct Inner {
     /// Counts changes of what is withheld and of cases, for those who pass them on.
     changed: watch::Sender<u64>,
     others: watch::Sender<Shared>,
-    /// Cases that wait for the holder's word; the sender goes when it is there.
-    pending: Mutex<HashMap<Question, oneshot::Sender<bool>>>,
+    /// Cases that wait for the holder's word.
+    pending: Mutex<HashMap<Question, Pending>>,
     /// There is a stream to the holder.
     linked: AtomicBool,
     next_id: AtomicU64,
+}
+
+/// A case that waits for the holder's word; it goes when the word is there.
+pub(crate) struct Pending {
+    ruling: oneshot::Sender<bool>,
+    /// Whether the holder was asked. That is kept here and not by whoever asks, since the same case may come again.
+    is_said: bool,
 }
 
 impl Replicas {

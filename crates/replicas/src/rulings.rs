@@ -3,7 +3,7 @@
 //! In: what an [`xds::Court`] says of this replica's proxies. Out: the same, but for refusals of what other replicas'
 //! proxies take: one of many is reported, not a verdict. Without others, or without an answer, the court's word stands.
 
-use crate::{Inner, Place, holder, message::Question};
+use crate::{Inner, Pending, Place, holder, message::Question};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -92,8 +92,8 @@ async fn confirm(inner: &Inner, fleet: Fleet, ruling: Ruling) -> Ruling {
         Place::Alone | Place::Holder => holder::decide(inner, &question).await,
         Place::Follower(_) if !inner.linked.load(Ordering::Relaxed) => true,
         Place::Follower(_) => {
-            let (sender, word) = oneshot::channel();
-            inner.pending.lock().insert(question.clone(), sender);
+            let (ruling, word) = oneshot::channel();
+            inner.pending.lock().insert(question.clone(), Pending { ruling, is_said: false });
             inner.changed.send_modify(|count| *count += 1);
             let word = timeout(CASE, word).await;
             inner.pending.lock().remove(&question);

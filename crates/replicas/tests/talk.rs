@@ -276,6 +276,48 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     }
 }
 
+/// The same version is refused twice, by one proxy after the other: each time the holder is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_again_is_asked_again() {
+    let ca = Ca::new("ca");
+    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
+    a.replicas.take(Place::Holder);
+    b.follow(&a);
+    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
+    a.withholds("b", &[hold("sign of life")]).await;
+    let one = a.client(&ca, "one", Reply::Ack).await;
+    let mut of_b = b.replicas.rulings(Fleet::Shared);
+    a.publish("1");
+    one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
+    b.publish("1");
+    for id in ["two", "three"] {
+        let _refuses = b.client(&ca, id, Reply::Nack("no".into())).await;
+        let ruling = within(format!("a ruling on what {id} refused"), PATIENCE, of_b.next()).await.unwrap();
+        assert!(matches!(ruling.outcome, Outcome::Taken), "{id}: {ruling:?}");
+    }
+}
+
+/// Of the proxies that could decide, one has it and one refused it; a third has been silent for hours.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_silent_makes_no_refusal_stand() {
+    let ca = Ca::new("ca");
+    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
+    a.replicas.take(Place::Holder);
+    b.follow(&a);
+    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
+    a.withholds("b", &[hold("sign of life")]).await;
+    let one = a.client(&ca, "one", Reply::Ack).await;
+    let silent = a.client(&ca, "silent", Reply::Hold).await;
+    a.publish("1");
+    one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
+    silent.until("the first to arrive", |state| state.counts(Ask::Route).responses >= 1).await.unwrap();
+    let mut of_b = b.replicas.rulings(Fleet::Shared);
+    let _two = b.client(&ca, "two", Reply::Nack("no".into())).await;
+    b.publish("1");
+    let ruling = within("a ruling of the follower", PATIENCE, of_b.next()).await.unwrap();
+    assert!(matches!(ruling.outcome, Outcome::Taken), "{ruling:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_servers_certificate_opens_the_stream_of_replicas() {
     let request = Request {

@@ -52,7 +52,7 @@ impl Touched {
         self.names = HashSet::new();
     }
 
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         !self.all && self.names.is_empty()
     }
 

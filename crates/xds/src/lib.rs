@@ -59,7 +59,7 @@ pub use resolve::Resolver;
 pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};
 pub use table::{Change, Snapshot, Table};
-pub use tally::{STUCK, Tallies, Tally, add, judge};
+pub use tally::{STUCK, Tallies, Tally, add, judge, judge_by_now};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use view::{ClientView, TypeView};
 pub use wire::request::{Incoming, Malformed, decode};

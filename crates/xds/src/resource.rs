@@ -11,10 +11,15 @@ use bytes::{Bytes, BytesMut};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::kind::Kind;
+use crate::wire::fields::{Fields, Value};
 use crate::wire::put_field;
 
 /// What a response adds to the name and the message of a resource, at most: the type's URL, the version, lengths and tags.
 const ENVELOPE: usize = 160;
+
+/// The numbers of `ScopedRouteConfiguration.route_configuration` and `RouteConfiguration.metadata`.
+const SCOPE_ROUTES: u32 = 5;
+const ROUTES_METADATA: u32 = 17;
 
 /// The name of a resource. Shared, because tables, streams and responses all hold it.
 pub type Name = Arc<str>;
@@ -129,12 +134,14 @@ pub struct Entry {
     pub origin: Option<Arc<dyn Origin>>,
     /// The encoded message.
     pub body: Bytes,
+    /// Tells apart messages that were made different from each other and mean the same: see [`Entry::resent`].
+    pub(crate) resent: u64,
 }
 
 impl Entry {
     pub(crate) fn new(resource: Resource, version: u64) -> Self {
         let Resource { kind: _, name, body, refs, warms, role, origin } = resource;
-        Self { name, version, refs: refs.into_boxed_slice(), warms, role, origin, body }
+        Self { name, version, refs: refs.into_boxed_slice(), warms, role, origin, body, resent: 0 }
     }
 
     /// The same resource under another name. Every type that can be asked for by an alias has its name in field 1,
@@ -146,6 +153,37 @@ impl Entry {
         hash.update(&self.version.to_le_bytes());
         hash.update(name.as_bytes());
         Self { name: name.clone(), version: hash.digest(), body: body.freeze(), ..self.clone() }
+    }
+
+    /// The same scope as another message, of the same version: the nonce of the response stands in the metadata of its
+    /// routes, which nothing reads. Envoy skips a scope whose message is the one that it got last, even where that came in
+    /// a response that it refused and never put to use. Of a message that comes twice the fields are merged, so this is
+    /// appended. A scope whose routes come by RDS is left as it is: what Envoy has to read of it cannot be refused.
+    pub(crate) fn resent(&self, nonce: u64) -> Self {
+        if !self.has_field(SCOPE_ROUTES) {
+            return self.clone();
+        }
+        let wrap = |field: u32, value: &[u8]| {
+            let mut message = BytesMut::new();
+            put_field(&mut message, field, value);
+            message
+        };
+        // `Metadata.filter_metadata` is a map: an entry with a key and without a value.
+        let key = wrap(1, format!("sesame.resent.{nonce:x}").as_bytes());
+        let routes = wrap(ROUTES_METADATA, &wrap(1, &key));
+        let mut body = BytesMut::from(&*self.body);
+        put_field(&mut body, SCOPE_ROUTES, &routes);
+        Self { body: body.freeze(), resent: nonce, ..self.clone() }
+    }
+
+    fn has_field(&self, wanted: u32) -> bool {
+        let mut fields = Fields::of(&self.body);
+        while let Ok(Some((field, value))) = fields.next() {
+            if field == u64::from(wanted) && matches!(value, Value::Bytes(_)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// An endpoint set without endpoints, for a name that no table has: the only answer that a state-of-the-world

@@ -251,7 +251,8 @@ impl Session {
                 }
             }
             if let Some(resolver) = self.options.resolver(kind) {
-                flow.re_resolve(kind, resolver, next.table(kind), names_moved, now);
+                let limits = &self.options.limits;
+                flow.re_resolve(kind, resolver, next.table(kind), names_moved, limits, now);
             }
         }
         self.view = next;

@@ -67,6 +67,14 @@ pub fn judge(tallies: &Tallies) -> Option<bool> {
     answered.then_some(true)
 }
 
+/// As [`judge`], without waiting any longer: whoever has yet to answer counts as stuck.
+pub fn judge_by_now(mut tallies: Tallies) -> Option<bool> {
+    for tally in tallies.values_mut() {
+        tally.stuck = tally.stuck.saturating_add(std::mem::take(&mut tally.behind));
+    }
+    judge(&tallies)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +100,14 @@ mod tests {
     fn who_is_stuck_is_not_waited_for() {
         let stuck = Tally { refused: 1, stuck: 1, ..Tally::default() };
         assert_eq!(judge(&[("1.40".into(), stuck)].into()), Some(false));
+    }
+
+    #[test]
+    fn at_the_end_nobody_is_waited_for() {
+        let silent = tallies(&[("1.40", 20, 1, 1)]);
+        assert_eq!(judge(&silent), None);
+        assert_eq!(judge_by_now(silent), Some(true), "one of many is reported only");
+        assert_eq!(judge_by_now(tallies(&[("1.40", 0, 1, 1)])), Some(false), "nobody has it");
+        assert_eq!(judge_by_now(tallies(&[("1.40", 0, 1, 0)])), None, "nobody has answered");
     }
 }

@@ -98,13 +98,7 @@ impl Flow {
         }
         let listed = |name: &str| table.get(name).is_some();
         let Some(of) = resolver.resolve(kind, name, &listed).and_then(|of| table.get(&of).cloned()) else {
-            if resolver.is_made_up(kind, name)
-                && let Some(old) = self.aliases.note_absent(name, limits.absent)
-                && table.get(&old).is_none()
-            {
-                self.forget_absent(old);
-            }
-            return;
+            return self.note_absent(kind, resolver, table, name, limits);
         };
         self.aliases.insert(name, &of);
         while let Some(old) = self.aliases.over(&of.name, limits) {
@@ -112,9 +106,20 @@ impl Flow {
         }
     }
 
-    /// Forgets a name that leads nowhere. The client knows that, unless it still waits for the answer.
+    /// Remembers a name that leads nowhere, if a visitor may have made it up, and forgets the oldest of those that are more
+    /// than may be.
+    fn note_absent(&mut self, kind: Kind, resolver: &dyn Resolver, table: &Table, name: &Name, limits: &Limits) {
+        if resolver.is_made_up(kind, name)
+            && let Some(old) = self.aliases.note_absent(name, limits.absent)
+            && table.get(&old).is_none()
+        {
+            self.forget_absent(old);
+        }
+    }
+
+    /// Forgets a name that leads nowhere. The client knows that, unless it still waits for the answer or has what was there.
     fn forget_absent(&mut self, name: Name) {
-        if self.marks.get(&name).is_some_and(|mark| mark.owed) {
+        if self.marks.get(&name).is_some_and(|mark| mark.owed || mark.heading().is_some()) {
             return self.evict(name);
         }
         self.forget(&name);
@@ -129,7 +134,15 @@ impl Flow {
     }
 
     /// Follows a new table: resources behind aliases changed, or names came or went that lead elsewhere now.
-    pub fn re_resolve(&mut self, kind: Kind, resolver: &dyn Resolver, table: &Table, names_moved: bool, now: Instant) {
+    pub fn re_resolve(
+        &mut self,
+        kind: Kind,
+        resolver: &dyn Resolver,
+        table: &Table,
+        names_moved: bool,
+        limits: &Limits,
+        now: Instant,
+    ) {
         let names: Vec<Name> = if names_moved {
             self.names.iter().filter(|name| table.get(name).is_none()).cloned().collect()
         } else {
@@ -138,6 +151,10 @@ impl Flow {
         };
         let listed = |name: &str| table.get(name).is_some();
         for name in names {
+            // It may have been forgotten for another.
+            if !self.names.contains(&name) {
+                continue;
+            }
             let of = resolver.resolve(kind, &name, &listed).and_then(|of| table.get(&of).cloned());
             let old = self.aliases.get(&name).cloned();
             match &of {
@@ -151,6 +168,7 @@ impl Flow {
                 None if old.is_some() => {
                     self.changed(&name, old.as_ref(), false, now);
                     self.aliases.remove(&name);
+                    self.note_absent(kind, resolver, table, &name, limits);
                 }
                 None => {}
             }

@@ -271,6 +271,12 @@ impl Session {
             let again: Vec<_> = again.collect();
             sends.extend(again);
         }
+        if kind == Kind::ScopedRoute {
+            for (name, to) in &mut sends {
+                let unsure = flow.marks.get(name).is_some_and(|mark| mark.unsure.is_some());
+                *to = to.take().map(|entry| if unsure { Arc::new(entry.resent(nonce)) } else { entry });
+            }
+        }
         if style == Style::Sotw {
             for (name, to) in &sends {
                 let new = to.as_ref().filter(|entry| entry.version != 0).map_or(0, |entry| entry.weight());
@@ -346,6 +352,7 @@ impl Session {
             }
             mark.offers.push(Offer { nonce, to: to.clone(), at: now });
             mark.leaving |= to.is_none();
+            flow.touched.name(&name);
             flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(table, &name));
             items.push((name, to));
         }

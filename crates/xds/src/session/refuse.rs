@@ -9,6 +9,10 @@
 //! Secrets are taken back as well. Envoy keeps a secret that it refused and aborts when somebody else comes to use it, a
 //! second listener for example. So what was refused, or may have been, is followed at once by what the client had, or by the
 //! word that it is gone.
+//!
+//! Scopes are sent again as other messages. Envoy writes down scope by scope and puts them to use at the end, so one that it
+//! refuses leaves those before it written down and unused; the same message would then be skipped as one that it has, and the
+//! host answered with 404. See [`Entry::resent`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,7 +36,7 @@ impl Session {
         let Some(mut flight) = flow.flights.remove(at) else { return };
         answer.nacked = true;
         if flight.takes_back {
-            flow.not_taken_back(flight);
+            flow.not_taken_back(&table, flight);
             return;
         }
         if flight.rest {
@@ -103,11 +107,14 @@ impl Session {
 
 impl Flow {
     /// The client refused what it had before, too: then it is to have nothing. That nothing is there cannot be refused.
-    fn not_taken_back(&mut self, flight: Flight) {
+    fn not_taken_back(&mut self, table: &Table, flight: Flight) {
         for (name, to) in flight.items {
+            let before = self.sent_weight(table, &name);
             let Some(mark) = self.marks.get_mut(&name) else { continue };
+            self.touched.name(&name);
             mark.offers.retain(|offer| offer.nonce != flight.nonce);
             mark.have = Have::Nothing;
+            self.sum = self.sum.wrapping_sub(before).wrapping_add(self.sent_weight(table, &name));
             if to.is_some() {
                 self.take_back.insert(name);
             }

@@ -174,6 +174,7 @@ fn key(response: &Response) -> u128 {
     hash.update(&response.version.to_le_bytes());
     for entry in &response.upserts {
         hash.update(&entry.weight().to_le_bytes());
+        hash.update(&entry.resent.to_le_bytes());
     }
     for name in &response.removed {
         hash.update(name.as_bytes());

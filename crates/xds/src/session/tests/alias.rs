@@ -93,6 +93,22 @@ fn of_names_that_lead_nowhere_the_latest_are_remembered() {
 }
 
 #[test]
+fn names_whose_wildcard_goes_lead_nowhere_like_any_other() {
+    let limits = Limits { absent: 4, ..Limits::default() };
+    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "1")], &[]);
+    let names: Vec<String> = (0..20).map(|at| format!("h{at:02}.wild.com")).collect();
+    desk.subscribe(Kind::Secret, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    desk.settle();
+    desk.publish(vec![], &[(Kind::Secret, "*.wild.com")]);
+    let sent = desk.settle();
+    assert!(names.iter().all(|name| sent.iter().any(|sent| sent.contains(&format!(" -{name}")))), "{sent:?}");
+    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
+    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
+    assert_eq!(desk.settle(), ["sds h16.wild.com h17.wild.com h18.wild.com h19.wild.com"], "the latest are remembered");
+}
+
+#[test]
 fn more_names_than_a_stream_may_have_are_answered_and_not_kept() {
     let limits = Limits { names: 10, ..Limits::default() };
     let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));

@@ -1,6 +1,9 @@
 //! Refusals: who is found, how often others are sent, and that nothing loops.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+
+use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfiguration};
+use prost::Message;
 
 use super::*;
 
@@ -96,6 +99,74 @@ fn going_back_to_what_the_client_has_needs_nothing() {
     desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
     assert!(desk.settle().is_empty());
     assert_eq!(desk.session.pending(Kind::Listener), 0);
+}
+
+/// A scope with routes of its own.
+fn scope(name: &str, body: &str) -> Resource {
+    let routes = RouteConfiguration { name: body.to_owned(), ..RouteConfiguration::default() };
+    let scope = ScopedRouteConfiguration {
+        name: name.to_owned(),
+        route_configuration: Some(routes),
+        ..ScopedRouteConfiguration::default()
+    };
+    Resource::new(Kind::ScopedRoute, name, scope.encode_to_vec())
+}
+
+/// What Envoy does with scopes: it skips a message that it has written down, and puts those before a bad one to no use.
+#[derive(Default)]
+struct Scopes {
+    written: HashMap<Name, ScopedRouteConfiguration>,
+    used: HashMap<Name, String>,
+}
+
+impl Scopes {
+    fn take(&mut self, response: &Response) -> Option<&'static str> {
+        let mut new = Vec::new();
+        for entry in &response.upserts {
+            let scope = ScopedRouteConfiguration::decode(entry.body.clone()).unwrap();
+            let routes = scope.route_configuration.clone().unwrap().name;
+            if self.written.get(&entry.name) == Some(&scope) {
+                continue;
+            }
+            if routes == "bad" {
+                return Some("no");
+            }
+            self.written.insert(entry.name.clone(), scope);
+            new.push((entry.name.clone(), routes));
+        }
+        self.used.extend(new);
+        None
+    }
+
+    fn settle(&mut self, desk: &mut Desk) {
+        let mut waiting = VecDeque::from(desk.responses());
+        while let Some(response) = waiting.pop_front() {
+            let error = self.take(&response);
+            desk.answer(&response, error);
+            waiting.extend(desk.responses());
+        }
+    }
+}
+
+#[test]
+fn scopes_that_came_with_a_refused_one_are_used() {
+    let name = |at: usize| format!("scope-{at:02}");
+    for bad in [vec![0], vec![9], vec![19], vec![3, 9, 10, 19]] {
+        let body = |at: usize, body: &str| if bad.contains(&at) { "bad".to_owned() } else { body.to_owned() };
+        let mut desk = Desk::new(Style::Delta);
+        let mut scopes = Scopes::default();
+        desk.publish((0..20).map(|at| scope(&name(at), &body(at, "1"))).collect(), &[]);
+        desk.subscribe(Kind::ScopedRoute, &["*"]);
+        scopes.settle(&mut desk);
+        let used = |scopes: &Scopes, wanted: &str| {
+            (0..20).filter(|at| scopes.used.get(&*name(*at)).is_some_and(|used| used == wanted)).count()
+        };
+        assert_eq!(used(&scopes, "1"), 20 - bad.len(), "{bad:?} are bad");
+        // And when they change, with one more that is bad.
+        desk.publish((0..20).map(|at| scope(&name(at), &body(at, if at == 12 { "bad" } else { "2" }))).collect(), &[]);
+        scopes.settle(&mut desk);
+        assert_eq!(used(&scopes, "2"), 19 - bad.len(), "{bad:?} and 12 are bad");
+    }
 }
 
 #[test]
@@ -231,6 +302,47 @@ fn a_secret_that_cannot_be_taken_back_goes() {
     }
     assert_eq!(desk.settle(), ["sds -a"]);
     assert_eq!(desk.session.pending(Kind::Secret), 0);
+}
+
+#[test]
+fn who_watches_is_told_that_a_secret_goes() {
+    let mut desk = Desk::new(Style::Delta);
+    let touched = |desk: &mut Desk| !desk.session.touched()[Kind::Secret.index()].is_empty();
+    desk.publish(vec![secret("a", "1")], &[]);
+    desk.subscribe(Kind::Secret, &["a"]);
+    desk.settle();
+    desk.publish(vec![secret("a", "2")], &[]);
+    let second = desk.response();
+    desk.answer(&second, Some("no"));
+    let back = desk.response();
+    touched(&mut desk);
+    desk.answer(&back, Some("no"));
+    assert!(touched(&mut desk), "the client no longer has the first version");
+    assert_eq!(summary(&desk.response()), "sds -a");
+    assert!(touched(&mut desk), "nor will it have any other");
+}
+
+#[test]
+fn the_version_of_all_that_was_sent_is_without_a_secret_that_goes() {
+    let mut desk = Desk::new(Style::Sotw);
+    let answer = |desk: &mut Desk, response: &Response, error: Option<&str>| {
+        let ask = Ask::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
+        let error = error.map(str::to_owned);
+        desk.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask });
+    };
+    desk.publish(vec![secret("a", "1")], &[]);
+    desk.subscribe(Kind::Secret, &["a", "b"]);
+    let first = desk.response();
+    answer(&mut desk, &first, None);
+    desk.publish(vec![secret("a", "2")], &[]);
+    for expected in ["2", "1"] {
+        let response = desk.response();
+        assert_eq!(&*response.upserts[0].body, expected.as_bytes());
+        answer(&mut desk, &response, Some("no"));
+    }
+    desk.publish(vec![secret("b", "1")], &[]);
+    let only = desk.response();
+    assert_eq!((summary(&only).as_str(), only.version), ("sds b", only.upserts[0].weight()));
 }
 
 #[test]
