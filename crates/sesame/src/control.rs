@@ -66,10 +66,23 @@ enum Input {
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
+/// For how many slices of work what sources say joins it. Each edit may undo what was done: who edits faster than that is
+/// worked off would keep everybody else from being published.
+const LONGEST_GATHERING: u32 = 10;
+
 /// Seconds since 1970.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// What sources have said in the middle of a batch: everything, or endpoints only. Those make little work, and none in units.
+fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
+    if all {
+        return feed.next().now_or_never().flatten();
+    }
+    let changes = feed.take_only(|key| key.kind == Kind::EndpointSlice);
+    (!changes.is_empty()).then(|| Batch { changes, ..Batch::default() })
 }
 
 /// What sources brought, while a batch is worked on.
@@ -211,16 +224,28 @@ impl Control {
         }
     }
 
-    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. It ends early while
-    /// the first build waits for answers.
+    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. After
+    /// [some slices](LONGEST_GATHERING) only endpoints come in, so there is an end to it. It ends early while the first build
+    /// waits for answers.
     async fn work(&mut self, feed: &mut Feed, brought: &mut Brought, output: &mut Output) -> bool {
-        let mut published = false;
+        let (mut published, mut slices) = (false, 0);
         loop {
             if self.pipeline.step(output) == Progress::More {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
-                if let Some(Some(batch)) = feed.next().now_or_never() {
+                eprintln!(
+                    "SLICE {:?}",
+                    self.pipeline
+                        .engine()
+                        .counters()
+                        .iter()
+                        .map(|t| (t.name, t.computed))
+                        .filter(|t| t.1 > 0)
+                        .collect::<Vec<_>>()
+                );
+                slices += 1;
+                if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
                     self.take(batch, brought);
                 }
                 tokio::task::yield_now().await;
@@ -229,16 +254,14 @@ impl Control {
             if self.signer.sign(&mut self.pipeline) {
                 continue;
             }
-            if let Some(secrets) = &mut self.secrets {
-                if !secrets.ask(&mut self.pipeline) {
-                    continue;
-                }
-                if !self.is_complete && !secrets.is_ready() {
-                    return published;
-                }
+            if self.secrets.as_mut().is_some_and(|secrets| !secrets.ask(&mut self.pipeline)) {
+                continue;
             }
             if self.pipeline.set_time(now()) {
                 continue;
+            }
+            if !self.is_complete && self.secrets.as_mut().is_some_and(|secrets| !secrets.is_ready()) {
+                return published;
             }
             self.pipeline.finish(output);
             published |= self.publish(output);
@@ -249,7 +272,8 @@ impl Control {
             if let Some(holds) = output.holds.take() {
                 self.replicas.report(&self.fleet, holds);
             }
-            self.is_complete = self.excess.is_none();
+            // Once they have it they go on with it, whatever does not fit later.
+            self.is_complete |= self.excess.is_none();
             return published;
         }
     }
