@@ -89,9 +89,7 @@ fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
 #[derive(Default)]
 struct Brought {
     problems: BTreeMap<Subject, Vec<Problem>>,
-    objects: Vec<(ObjectKey, Option<Object>)>,
-    /// Whether there were answers about Secrets.
-    answers: bool,
+    objects: HashMap<ObjectKey, Option<Object>>,
 }
 
 /// The loop and what it holds.
@@ -109,6 +107,8 @@ pub struct Control {
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
     deferred: HashMap<ObjectKey, Option<Object>>,
+    /// How many objects had ceased to be pending when those were last looked at.
+    resolved: u64,
     checks: bool,
     /// Every source has said everything it knows.
     is_synced: bool,
@@ -133,6 +133,7 @@ impl Control {
             secrets: None,
             tells: |_| false,
             deferred: HashMap::new(),
+            resolved: 0,
             checks: false,
             is_synced: false,
             is_complete: false,
@@ -177,7 +178,7 @@ impl Control {
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
             }
-            let objects = self.undeferred(brought.objects, brought.answers);
+            let objects = self.undeferred(brought.objects);
             tell(News {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
@@ -287,30 +288,28 @@ impl Control {
             {
                 continue;
             }
-            brought.answers |= change.key.kind == Kind::Secret;
             if (self.tells)(change.key.kind) {
-                brought.objects.push((change.key.clone(), change.object.clone()));
+                brought.objects.insert(change.key.clone(), change.object.clone());
             }
             self.pipeline.put(&change.key, change.object);
         }
         brought.problems.extend(batch.problems);
     }
 
-    /// The objects that can be told of now: those that came, and those that were kept back before.
-    fn undeferred(
-        &mut self,
-        brought: Vec<(ObjectKey, Option<Object>)>,
-        answers: bool,
-    ) -> Vec<(ObjectKey, Option<Object>)> {
-        if brought.is_empty() && !answers {
-            return brought;
+    /// The objects that can be told of now: those that came, and those that were kept back before. Those are looked at only
+    /// if anything has ceased to be pending.
+    fn undeferred(&mut self, mut objects: HashMap<ObjectKey, Option<Object>>) -> Vec<(ObjectKey, Option<Object>)> {
+        for key in objects.keys() {
+            self.deferred.remove(key);
         }
-        let mut objects = std::mem::take(&mut self.deferred);
-        objects.extend(brought);
-        let (deferred, told): (HashMap<_, _>, HashMap<_, _>) =
+        let resolved = self.pipeline.resolved();
+        if std::mem::replace(&mut self.resolved, resolved) != resolved {
+            objects.extend(self.deferred.drain());
+        }
+        let (deferred, told): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|(key, object)| object.is_some() && self.pipeline.is_pending(key));
-        self.deferred = deferred;
-        told.into_iter().collect()
+        self.deferred.extend(deferred);
+        told
     }
 
     fn publish(&mut self, output: &mut Output) -> bool {

@@ -202,6 +202,28 @@ async fn an_object_is_told_of_when_its_secrets_are_known() {
 }
 
 #[tokio::test]
+async fn an_object_is_told_of_when_it_may_not_use_the_secret_any_more() {
+    let mut bed = Bed::complete().await;
+    let delegation = object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "TLSCertificateDelegation",
+        "metadata": { "namespace": "a", "name": "all" },
+        "spec": { "delegations": [{ "secretName": "cert", "targetNamespaces": ["*"] }] },
+    }));
+    // It is told that it may not, and then what is said stays the same while it may, and nothing is known of the Secret.
+    bed.put([proxy("b", "host", Some("a/cert"), &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("host")).await;
+    assert!(heard.verdicts.iter().any(|(object, errors)| object.ends_with("b/host") && *errors == 1));
+    bed.put([delegation.clone()]).await;
+    assert_eq!(bed.asked().await, Request::Want(secret("cert")));
+    bed.put([proxy("b", "host", Some("a/cert"), &[route("/edited")]), proxy("b", "other", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("other")).await;
+    assert_eq!(heard.objects, ["other".to_owned()].into());
+    bed.objects.send(update([(delegation.key(), None)].into_iter())).await.unwrap();
+    let heard = bed.until(|heard| !heard.objects.is_empty()).await;
+    assert_eq!(heard.objects, ["host".to_owned()].into());
+}
+
+#[tokio::test]
 async fn the_first_build_waits_for_answers_but_not_for_ever_new_names() {
     let mut bed = Bed::start();
     bed.put([service("a"), endpoints("a", 1), proxy("a", "first", Some("s-0"), &[route("/")])]).await;
