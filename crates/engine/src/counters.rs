@@ -20,6 +20,8 @@ pub struct TableCounters {
     pub held: usize,
     /// Rows whose computation depends on something that is not known yet.
     pub pending: usize,
+    /// How often a row ceased to be pending.
+    pub resolved: u64,
     /// How often a row was computed (or, in an input table, set).
     pub computed: u64,
     /// How often the result was equal to what was there, and nothing further happened.

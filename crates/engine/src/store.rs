@@ -138,6 +138,7 @@ impl<T: Table> Store<T> {
         let was = was.as_ref().map(cause);
         let pending = |cause: &Option<Cause>| usize::from(*cause == Some(Cause::Pending));
         self.counters.pending = self.counters.pending + pending(&is) - pending(&was);
+        self.counters.resolved += u64::from(pending(&is) < pending(&was));
         was != is
     }
 

@@ -169,6 +169,11 @@ impl Pipeline {
         self.engine.is_pending::<Verdicts>(&units::subject(key))
     }
 
+    /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
+    pub fn resolved(&self) -> u64 {
+        self.engine.counters_of::<Verdicts>().resolved
+    }
+
     /// Works until nothing waits.
     pub fn settle(&mut self) -> Output {
         self.engine.settle();

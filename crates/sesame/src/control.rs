@@ -66,19 +66,30 @@ enum Input {
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
+/// For how many slices of work what sources say joins it. Each edit may undo what was done: who edits faster than that is
+/// worked off would keep everybody else from being published.
+const LONGEST_GATHERING: u32 = 10;
+
 /// Seconds since 1970.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
+/// What sources have said in the middle of a batch: everything, or endpoints only. Those make little work, and none in units.
+fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
+    if all {
+        return feed.next().now_or_never().flatten();
+    }
+    let changes = feed.take_only(|key| key.kind == Kind::EndpointSlice);
+    (!changes.is_empty()).then(|| Batch { changes, ..Batch::default() })
+}
+
 /// What sources brought, while a batch is worked on.
 #[derive(Default)]
 struct Brought {
     problems: BTreeMap<Subject, Vec<Problem>>,
-    objects: Vec<(ObjectKey, Option<Object>)>,
-    /// Whether there were answers about Secrets.
-    answers: bool,
+    objects: HashMap<ObjectKey, Option<Object>>,
 }
 
 /// The loop and what it holds.
@@ -96,6 +107,8 @@ pub struct Control {
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
     deferred: HashMap<ObjectKey, Option<Object>>,
+    /// How many objects had ceased to be pending when those were last looked at.
+    resolved: u64,
     checks: bool,
     /// Every source has said everything it knows.
     is_synced: bool,
@@ -120,6 +133,7 @@ impl Control {
             secrets: None,
             tells: |_| false,
             deferred: HashMap::new(),
+            resolved: 0,
             checks: false,
             is_synced: false,
             is_complete: false,
@@ -164,7 +178,7 @@ impl Control {
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
             }
-            let objects = self.undeferred(brought.objects, brought.answers);
+            let objects = self.undeferred(brought.objects);
             tell(News {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
@@ -211,16 +225,28 @@ impl Control {
         }
     }
 
-    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. It ends early while
-    /// the first build waits for answers.
+    /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. After
+    /// [some slices](LONGEST_GATHERING) only endpoints come in, so there is an end to it. It ends early while the first build
+    /// waits for answers.
     async fn work(&mut self, feed: &mut Feed, brought: &mut Brought, output: &mut Output) -> bool {
-        let mut published = false;
+        let (mut published, mut slices) = (false, 0);
         loop {
             if self.pipeline.step(output) == Progress::More {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
-                if let Some(Some(batch)) = feed.next().now_or_never() {
+                eprintln!(
+                    "SLICE {:?}",
+                    self.pipeline
+                        .engine()
+                        .counters()
+                        .iter()
+                        .map(|t| (t.name, t.computed))
+                        .filter(|t| t.1 > 0)
+                        .collect::<Vec<_>>()
+                );
+                slices += 1;
+                if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
                     self.take(batch, brought);
                 }
                 tokio::task::yield_now().await;
@@ -229,16 +255,14 @@ impl Control {
             if self.signer.sign(&mut self.pipeline) {
                 continue;
             }
-            if let Some(secrets) = &mut self.secrets {
-                if !secrets.ask(&mut self.pipeline) {
-                    continue;
-                }
-                if !self.is_complete && !secrets.is_ready() {
-                    return published;
-                }
+            if self.secrets.as_mut().is_some_and(|secrets| !secrets.ask(&mut self.pipeline)) {
+                continue;
             }
             if self.pipeline.set_time(now()) {
                 continue;
+            }
+            if !self.is_complete && self.secrets.as_mut().is_some_and(|secrets| !secrets.is_ready()) {
+                return published;
             }
             self.pipeline.finish(output);
             published |= self.publish(output);
@@ -249,7 +273,8 @@ impl Control {
             if let Some(holds) = output.holds.take() {
                 self.replicas.report(&self.fleet, holds);
             }
-            self.is_complete = self.excess.is_none();
+            // Once they have it they go on with it, whatever does not fit later.
+            self.is_complete |= self.excess.is_none();
             return published;
         }
     }
@@ -263,30 +288,28 @@ impl Control {
             {
                 continue;
             }
-            brought.answers |= change.key.kind == Kind::Secret;
             if (self.tells)(change.key.kind) {
-                brought.objects.push((change.key.clone(), change.object.clone()));
+                brought.objects.insert(change.key.clone(), change.object.clone());
             }
             self.pipeline.put(&change.key, change.object);
         }
         brought.problems.extend(batch.problems);
     }
 
-    /// The objects that can be told of now: those that came, and those that were kept back before.
-    fn undeferred(
-        &mut self,
-        brought: Vec<(ObjectKey, Option<Object>)>,
-        answers: bool,
-    ) -> Vec<(ObjectKey, Option<Object>)> {
-        if brought.is_empty() && !answers {
-            return brought;
+    /// The objects that can be told of now: those that came, and those that were kept back before. Those are looked at only
+    /// if anything has ceased to be pending.
+    fn undeferred(&mut self, mut objects: HashMap<ObjectKey, Option<Object>>) -> Vec<(ObjectKey, Option<Object>)> {
+        for key in objects.keys() {
+            self.deferred.remove(key);
         }
-        let mut objects = std::mem::take(&mut self.deferred);
-        objects.extend(brought);
-        let (deferred, told): (HashMap<_, _>, HashMap<_, _>) =
+        let resolved = self.pipeline.resolved();
+        if std::mem::replace(&mut self.resolved, resolved) != resolved {
+            objects.extend(self.deferred.drain());
+        }
+        let (deferred, told): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|(key, object)| object.is_some() && self.pipeline.is_pending(key));
-        self.deferred = deferred;
-        told.into_iter().collect()
+        self.deferred.extend(deferred);
+        told
     }
 
     fn publish(&mut self, output: &mut Output) -> bool {

@@ -12,10 +12,14 @@ use serde_json::{Value, json};
 use testbed::cases::Proxy;
 use testbed::envoy::Admin;
 use testbed::{Backend, Client, Process, StateDir, eventually, within};
+use tokio::sync::Mutex;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const MANAGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
 const INGRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// Tests with an Envoy take turns: all of them listen on the same ports, and the kernel would give a client to either.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 fn object(kind: Kind, value: &Value) -> Object {
     kinds::decode::decode_json(kind, value.to_string().as_bytes()).unwrap().object
@@ -48,6 +52,7 @@ fn sesame(state: &StateDir, words: &[&str]) -> Process {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_envoy_ends_when_its_clients_are_gone() {
+    let _turn = TURN.lock().await;
     let backend = Backend::start("web").await.unwrap();
     let (proxy, socket) = proxy(&backend).await;
     let state = StateDir::new("shutdown").unwrap();
@@ -86,6 +91,7 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_stay_are_not_waited_for_for_ever() {
+    let _turn = TURN.lock().await;
     let backend = Backend::start("web").await.unwrap();
     let (_proxy, socket) = proxy(&backend).await;
     let state = StateDir::new("shutdown").unwrap();

@@ -89,6 +89,16 @@ impl Waiting {
         let (changes, problems) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.problems));
         Some(Batch { changes, problems, synced: self.synced })
     }
+
+    fn take_only(&mut self, is_meant: impl Fn(&ObjectKey) -> bool) -> Vec<Change> {
+        if !self.at.keys().any(&is_meant) {
+            return Vec::new();
+        }
+        let (taken, left) = std::mem::take(&mut self.changes).into_iter().partition(|change| is_meant(&change.key));
+        self.changes = left;
+        self.at = self.changes.iter().enumerate().map(|(at, change)| (change.key.clone(), at)).collect();
+        taken
+    }
 }
 
 /// The end that a source holds.
@@ -185,6 +195,15 @@ impl Feed {
             }
             self.shared.filled.notified().await;
         }
+    }
+
+    /// Of what happened since the last batch, the changes of some objects. All else stays, and goes on gathering.
+    pub fn take_only(&mut self, is_meant: impl Fn(&ObjectKey) -> bool) -> Vec<Change> {
+        let taken = self.shared.waiting.lock().take_only(is_meant);
+        if !taken.is_empty() {
+            self.shared.emptied.notify_waiters();
+        }
+        taken
     }
 }
 

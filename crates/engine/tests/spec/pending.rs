@@ -32,6 +32,7 @@ fn a_pending_row_keeps_its_last_good_value_and_tells_what_it_asks_for() {
     let unit = engine.get::<Units>(&1).unwrap();
     assert_eq!((unit.age, &*unit.backends), (1, &[(7, Some(82))][..]));
     assert!(!engine.is_pending::<Units>(&1));
+    assert_eq!((engine.counters_of::<Units>().pending, engine.counters_of::<Units>().resolved), (0, 1));
     assert_eq!(engine.self_check(), Ok(()));
 }
 

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Heard {
     published: bool,
     is_complete: bool,
+    is_blocked: bool,
+    slices: u64,
     verdicts: BTreeMap<String, usize>,
     objects: BTreeSet<String>,
 }
@@ -34,15 +36,19 @@ struct Bed {
 
 impl Bed {
     fn start() -> Bed {
+        Bed::with(xds::Config::default(), true)
+    }
+
+    fn with(config: xds::Config, checks: bool) -> Bed {
         let (wants, requests) = source::fetch::wants();
         let ((objects, fed), (answers, answered)) = (feed(1 << 16), feed(1 << 16));
         let settings = pipeline::Settings { fetched_secrets: true, ..pipeline::Settings::default() };
-        let server = Server::new(xds::Config::default());
+        let server = Server::new(config);
         let replicas = Replicas::new(server.clone(), None);
         let control = Control::new(Pipeline::new(&settings), server, Fleet::Shared, replicas)
             .fetching(Secrets::new(wants, answered))
             .telling(|kind| matches!(kind, Kind::HttpProxy(_)))
-            .checking(true);
+            .checking(checks);
         let (tell, heard) = mpsc::unbounded_channel();
         let task = tokio::spawn(control.run(fed, move |news| {
             let verdicts = news.verdicts.iter().filter_map(|(object, list)| {
@@ -50,15 +56,19 @@ impl Bed {
                 Some((object.to_string(), errors.count()))
             });
             let objects = news.objects.iter().map(|(key, _)| key.name.to_string()).collect();
-            let (published, is_complete) = (news.published, news.is_complete);
-            let _ = tell.send(Heard { published, is_complete, verdicts: verdicts.collect(), objects });
+            let (published, is_complete, is_blocked) = (news.published, news.is_complete, news.blocked.is_some());
+            let (slices, verdicts) = (news.pipeline.engine().last_batch().slices, verdicts.collect());
+            let _ = tell.send(Heard { published, is_complete, is_blocked, slices, verdicts, objects });
         }));
         Bed { objects, answers, requests, heard, task }
     }
 
     /// A loop that has published its first build.
     async fn complete() -> Bed {
-        let mut bed = Bed::start();
+        Bed::completed(Bed::start()).await
+    }
+
+    async fn completed(mut bed: Bed) -> Bed {
         bed.put([endpoints("b", 1), service("b")]).await;
         bed.objects.synced();
         bed.until(|heard| heard.is_complete).await;
@@ -134,6 +144,10 @@ fn route(path: &str) -> Value {
     json!({ "conditions": [{ "prefix": path }], "services": [{ "name": "web", "port": 80 }] })
 }
 
+fn matching(regex: &str) -> Value {
+    json!({ "conditions": [{ "regex": regex }], "services": [{ "name": "web", "port": 80 }] })
+}
+
 fn trusting(path: &str, ca: &str) -> Value {
     let validation = json!({ "caSecret": ca, "subjectName": "web" });
     let service = json!({ "name": "web", "port": 80, "protocol": "tls", "validation": validation });
@@ -188,6 +202,28 @@ async fn an_object_is_told_of_when_its_secrets_are_known() {
 }
 
 #[tokio::test]
+async fn an_object_is_told_of_when_it_may_not_use_the_secret_any_more() {
+    let mut bed = Bed::complete().await;
+    let delegation = object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "TLSCertificateDelegation",
+        "metadata": { "namespace": "a", "name": "all" },
+        "spec": { "delegations": [{ "secretName": "cert", "targetNamespaces": ["*"] }] },
+    }));
+    // It is told that it may not, and then what is said stays the same while it may, and nothing is known of the Secret.
+    bed.put([proxy("b", "host", Some("a/cert"), &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("host")).await;
+    assert!(heard.verdicts.iter().any(|(object, errors)| object.ends_with("b/host") && *errors == 1));
+    bed.put([delegation.clone()]).await;
+    assert_eq!(bed.asked().await, Request::Want(secret("cert")));
+    bed.put([proxy("b", "host", Some("a/cert"), &[route("/edited")]), proxy("b", "other", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("other")).await;
+    assert_eq!(heard.objects, ["other".to_owned()].into());
+    bed.objects.send(update([(delegation.key(), None)].into_iter())).await.unwrap();
+    let heard = bed.until(|heard| !heard.objects.is_empty()).await;
+    assert_eq!(heard.objects, ["host".to_owned()].into());
+}
+
+#[tokio::test]
 async fn the_first_build_waits_for_answers_but_not_for_ever_new_names() {
     let mut bed = Bed::start();
     bed.put([service("a"), endpoints("a", 1), proxy("a", "first", Some("s-0"), &[route("/")])]).await;
@@ -211,4 +247,43 @@ async fn the_first_build_waits_for_answers_but_not_for_ever_new_names() {
     assert!(heard.published);
     assert!(heard.verdicts.keys().any(|object| object.ends_with("a/first")));
     assert!(!heard.verdicts.keys().any(|object| object.ends_with("a/last")), "it is pending like any other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_edits_without_end_does_not_hold_up_others() {
+    let mut bed = Bed::completed(Bed::with(xds::Config::default(), false)).await;
+    // Its unit takes longer than a slice, and whenever the loop looks there is another edit of it.
+    let edits: Vec<_> = (0..20)
+        .map(|edit| {
+            let mut routes: Vec<_> = (0..600).map(|n| matching(&format!("/{n}/(a{{30}}){{30}}"))).collect();
+            routes.push(route(&format!("/{edit}")));
+            proxy("a", "busy", None, &routes)
+        })
+        .collect();
+    let source = bed.objects.another();
+    let busy = tokio::spawn(async move {
+        for edit in edits.iter().cycle() {
+            source.send(update([(edit.key(), Some(edit.clone()))].into_iter())).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    bed.until(|heard| heard.objects.contains("busy")).await;
+    bed.put([proxy("b", "mine", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("mine")).await;
+    assert!(heard.slices < 100, "it was worked on for {} slices", heard.slices);
+    assert!(heard.published && heard.verdicts.keys().any(|object| object.ends_with("b/mine")), "{:?}", heard.verdicts);
+    busy.abort();
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_no_first_build() {
+    let mut bed = Bed::completed(Bed::with(xds::Config { table_bytes: 20_000, ..xds::Config::default() }, true)).await;
+    // Even what stands in for them is too large.
+    bed.put((0..500).map(|n| proxy("b", &format!("host-{n}"), None, &[route("/")]))).await;
+    let heard = bed.until(|heard| heard.is_blocked).await;
+    assert!(heard.is_complete, "proxies have a whole world, if an old one");
+    assert!(heard.verdicts.keys().any(|object| object.ends_with("b/host-1")));
+    bed.put([proxy("b", "mine", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("mine")).await;
+    assert!(!heard.verdicts.keys().any(|object| object.ends_with("b/host-1")), "that was told already");
 }

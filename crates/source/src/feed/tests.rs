@@ -112,3 +112,20 @@ async fn sources_learn_that_nobody_listens() {
     assert_eq!(feeder.send(set("c")).await, Err(Closed));
     timeout(Duration::from_secs(10), feeder.closed()).await.expect("waited for the end");
 }
+
+#[tokio::test]
+async fn some_are_taken_before_the_others() {
+    let (feeder, mut feed) = feed(3);
+    for update in [set("a"), set("b"), set("c")] {
+        feeder.send(update).await.unwrap();
+    }
+    let taken = feed.take_only(|key| &*key.name == "b");
+    assert_eq!(taken.iter().map(|change| &*change.key.name).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(feed.take_only(|key| &*key.name == "b"), [], "it is not taken twice");
+    // There is room again, and a later change still takes the place of an earlier one.
+    feeder.send(gone("c")).await.unwrap();
+    feeder.send(set("b")).await.unwrap();
+    let batch = next(&mut feed).await;
+    let heard: Vec<_> = batch.changes.iter().map(|change| (&*change.key.name, change.object.is_some())).collect();
+    assert_eq!(heard, [("a", true), ("c", false), ("b", true)]);
+}
