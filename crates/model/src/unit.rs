@@ -45,11 +45,24 @@ pub struct Unit {
     pub members: Vec<ObjectRef>,
     /// Whether it is nothing by itself, and of use only as a member of another.
     pub part: bool,
+    /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
+    pub pending: Vec<ObjectRef>,
     /// What became of what it asked for, as far as the object alone can tell.
     pub verdicts: Vec<Verdict>,
 }
 
 impl Unit {
+    /// A unit that asks for nothing.
+    pub fn empty(subject: ObjectRef) -> Self {
+        let (hosts, routes, tls, members, pending, verdicts) = Default::default();
+        Self { subject, hosts, routes, tls, members, part: false, pending, verdicts }
+    }
+
+    /// Whether the part of an object depends on a Secret that has not been read yet.
+    pub fn is_pending(&self, object: &ObjectRef) -> bool {
+        self.pending.binary_search(object).is_ok()
+    }
+
     /// The unit with its pieces in the order of their targets, and in the order they had for each. Whoever makes one ends
     /// with this, so that a host finds its own pieces without a look at those of the others.
     #[must_use]
@@ -108,9 +121,7 @@ mod tests {
                 routes.extend([ListenerId::https(), ListenerId::http()].map(|listener| piece(listener, host, index)));
             }
         }
-        let (hosts, tls, members, verdicts) = Default::default();
-        let subject = ObjectRef::new("Ingress", "a", "b");
-        let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts }.sorted();
+        let unit = Unit { routes, ..Unit::empty(ObjectRef::new("Ingress", "a", "b")) }.sorted();
         for host in ["a.example.com", "b.example.com", "*.example.com", ""] {
             let host = Host::parse(host).unwrap();
             let found = unit.routes_of(&ListenerId::http(), &host);

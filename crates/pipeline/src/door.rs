@@ -19,29 +19,20 @@ use std::sync::Arc;
 pub struct Door<'d, 'r> {
     reads: &'d mut Reads<'r>,
     fetched_secrets: bool,
-    asked: AskedFor,
-}
-
-/// The Secrets that a computation looked for.
-#[derive(Default)]
-pub struct AskedFor {
-    /// All of them, whether they were there or not; sorted, each once.
-    pub secrets: Vec<SecretId>,
-    /// Whether one of them has not been read yet.
-    pub is_pending: bool,
+    secrets: Vec<SecretId>,
 }
 
 impl<'d, 'r> Door<'d, 'r> {
     /// A door for one computation, and whether Secrets are [brought on reference](crate::Settings::fetched_secrets).
     pub fn new(reads: &'d mut Reads<'r>, fetched_secrets: bool) -> Self {
-        Self { reads, fetched_secrets, asked: AskedFor::default() }
+        Self { reads, fetched_secrets, secrets: Vec::new() }
     }
 
-    /// The Secrets that were looked for.
-    pub fn into_asked(mut self) -> AskedFor {
-        self.asked.secrets.sort_unstable();
-        self.asked.secrets.dedup();
-        self.asked
+    /// The Secrets that were looked for, whether they were there or not; sorted, each once.
+    pub fn into_secrets(mut self) -> Vec<SecretId> {
+        self.secrets.sort_unstable();
+        self.secrets.dedup();
+        self.secrets
     }
 
     /// What a Secret holds that is not there: nothing, or the reason why that is not known.
@@ -52,10 +43,7 @@ impl<'d, 'r> Door<'d, 'r> {
         let no = match self.reads.get::<Answers>(id).map(|answer| &**answer) {
             Some(Answer::Found | Answer::Absent) => return None,
             Some(Answer::NotReadable(why)) => No::new(Code::SecretNotReadable, format!("Secret {id}: {why}")),
-            None => {
-                self.asked.is_pending = true;
-                No::new(Code::SecretPending, format!("Secret {id} has not been read yet"))
-            }
+            None => No::new(Code::SecretPending, format!("Secret {id} has not been read yet")),
         };
         Some(Arc::new(Err(no)))
     }
@@ -67,12 +55,12 @@ impl View for Door<'_, '_> {
     }
 
     fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
-        self.asked.secrets.push(id.clone());
+        self.secrets.push(id.clone());
         self.reads.get::<Certificates>(id).cloned().or_else(|| self.absent(id))
     }
 
     fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>> {
-        self.asked.secrets.push(id.clone());
+        self.secrets.push(id.clone());
         self.reads.get::<Bundles>(id).cloned().or_else(|| self.absent(id))
     }
 

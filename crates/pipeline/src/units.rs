@@ -1,7 +1,7 @@
 //! Units: what each object of a dialect asks for.
 
 use crate::{
-    door::{AskedFor, Door},
+    door::Door,
     objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
     pending,
     settings::Settings,
@@ -38,15 +38,13 @@ pub struct Asked {
     pub unit: Unit,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<SecretId>,
-    /// The objects whose part of it depends on a Secret that has not been read yet, and so is what it was before.
-    pub pending: Vec<ObjectRef>,
     /// The clusters that its objects refer to, each with the first field that does; by object.
     pub backends: Vec<(Origin, ClusterId)>,
 }
 
 impl Asked {
     /// A unit, with the clusters that it refers to.
-    pub fn new(unit: Unit, secrets: Vec<SecretId>, pending: Vec<ObjectRef>) -> Self {
+    pub fn new(unit: Unit, secrets: Vec<SecretId>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
         for piece in &unit.routes {
             let Action::Forward(forward) = &piece.route.action else { continue };
@@ -64,7 +62,7 @@ impl Asked {
         let backends =
             backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
         let backends = backends.collect();
-        Self { unit, secrets, pending, backends }
+        Self { unit, secrets, backends }
     }
 
     /// The clusters that one of its objects refers to.
@@ -98,25 +96,24 @@ impl Table for Units {
 
 impl Derived for Units {
     fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<Asked> {
-        let (unit, AskedFor { secrets, is_pending }) = match key.kind {
+        let (unit, secrets) = match key.kind {
             Kind::Ingress => {
                 let object = reads.get::<Ingresses>(&Named::from(key))?;
                 let mut door = Door::new(reads, self.fetched_secrets);
-                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_asked())
+                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_secrets())
             }
             Kind::HttpProxy(vendor) => {
                 let object = reads.get::<HttpProxies>(key)?;
                 let mut door = Door::new(reads, self.fetched_secrets);
-                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_asked())
+                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_secrets())
             }
             _ => return None,
         };
-        if !is_pending {
-            return Some(Asked::new(unit, secrets, Vec::new()));
+        if unit.pending.is_empty() {
+            return Some(Asked::new(unit, secrets));
         }
         reads.set_pending();
-        let pending = pending::objects(&unit);
-        Some(Asked::new(pending::without(unit, &pending), secrets, pending))
+        Some(Asked::new(pending::without(unit), secrets))
     }
 
     fn while_pending(&self, good: &Arc<Asked>, computed: Option<Asked>) -> Arc<Asked> {
@@ -130,9 +127,7 @@ impl Derived for Units {
     fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<Asked> {
         let subject = subject(key);
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        let (hosts, routes, tls, members) = Default::default();
-        let unit = Unit { subject, hosts, routes, tls, members, part: false, verdicts: vec![verdict] };
-        Some(Asked::new(unit, Vec::new(), Vec::new()))
+        Some(Asked::new(Unit { verdicts: vec![verdict], ..Unit::empty(subject) }, Vec::new()))
     }
 }
 

@@ -266,6 +266,54 @@ fn an_included_object_that_is_pending_holds_up_its_own_routes_only() {
 }
 
 #[test]
+fn an_object_with_more_faults_than_are_listed_holds_up_its_own_routes_only() {
+    let mut world = World::new();
+    for namespace in ["a", "b"] {
+        world.put(service(namespace, "web"));
+    }
+    let child = |path: &str, ca: Option<&str>| {
+        let bad = (0..1000).map(|n| json!({ "conditions": [{ "prefix": format!("/bad{n}") }], "services": [{ "name": "none", "port": 1 }] }));
+        let routes: Vec<_> = bad.chain([route(path, ca)]).collect();
+        proxy("b", "slow", &json!({ "routes": routes }))
+    };
+    world.put(root("a", "host", None, &[("b", "slow")], &[route("/own-before", None)]));
+    world.put(child("/before", None));
+    world.settle();
+    world.put(root("a", "host", None, &[("b", "slow")], &[route("/own-after", None)]));
+    world.put(child("/after", Some("ca")));
+    world.settle();
+    assert!(world.mentions("/own-after") > 0, "the root does not wait for what it includes");
+    assert!(world.mentions("/slow/before") > 0 && world.mentions("/slow/after") == 0);
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
+fn connections_go_where_they_went_while_a_ca_of_an_included_object_is_not_known() {
+    let mut world = World::new();
+    for name in ["alpha", "beta", "gamma"] {
+        world.put(service("b", name));
+    }
+    let host = json!({ "fqdn": "tcp.example.com", "tls": { "passthrough": true } });
+    let include = json!({ "include": { "namespace": "b", "name": "stream" } });
+    world.put(proxy("a", "tcp", &json!({ "virtualhost": host, "tcpproxy": include })));
+    let stream = |services: Value| proxy("b", "stream", &json!({ "tcpproxy": { "services": services } }));
+    world.put(stream(json!([{ "name": "alpha", "port": 443 }])));
+    world.settle();
+    let before = world.resources.clone();
+    assert!(world.mentions("alpha") > 0);
+    let validated = json!({ "name": "beta", "port": 443, "protocol": "tls", "validation": { "caSecret": "ca", "subjectName": "x" } });
+    world.put(stream(json!([validated, { "name": "gamma", "port": 443 }])));
+    world.settle();
+    assert!(world.resources == before, "all connections go where they went");
+    world.pipeline.self_check().unwrap();
+    world.answer(&id("b", "ca"), Answer::Found);
+    world.settle();
+    let is_used = |name: &str| world.mentions(name) > 0;
+    assert_eq!(["alpha", "beta", "gamma"].map(is_used), [false, true, true]);
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
 fn names_that_cannot_be_are_refused_at_once_and_never_wanted() {
     let mut world = World::new();
     world.put(service("a", "web"));

@@ -73,9 +73,9 @@ enum Step {
 /// All routes, those of children before those of their parents.
 pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) -> Vec<Made> {
     let root = Arc::new(root.clone());
-    let before = (work.verdicts.clone(), work.members.clone());
+    let before = (work.verdicts.clone(), work.members.clone(), work.pending.clone());
     let made = Walk::new(Budget::whole()).made(work, root.clone()).unwrap_or_else(|| {
-        (work.verdicts, work.members) = before;
+        (work.verdicts, work.members, work.pending) = before;
         let shared = Budget::shared(root.spec.includes.len());
         Walk::new(shared).made(work, root).unwrap_or_default()
     });

@@ -28,7 +28,7 @@ use model::{
     tls::TlsVersions,
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// What the operator of Sesame sets for all HTTPProxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,17 +71,16 @@ pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, s
     }
     let subject = subject(vendor, object);
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
-        let (hosts, routes, tls, members, verdicts) = Default::default();
-        return Some(Unit { subject, hosts, routes, tls, members, part: true, verdicts });
+        return Some(Unit { part: true, ..Unit::empty(subject) });
     }
-    let (verdicts, members, host) = Default::default();
-    let mut work = Work { vendor, settings, view, host, verdicts, members };
+    let (verdicts, members, pending, host) = Default::default();
+    let mut work = Work { vendor, settings, view, host, verdicts, members, pending };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
-    let Work { verdicts, mut members, .. } = work;
+    let Work { verdicts, mut members, pending, .. } = work;
     members.sort();
     members.dedup();
-    let verdicts = verdicts.into_sorted();
-    Some(Unit { subject, hosts, routes, tls, members, part: false, verdicts }.sorted())
+    let (pending, verdicts) = (pending.into_iter().collect(), verdicts.into_sorted());
+    Some(Unit { subject, hosts, routes, tls, members, part: false, pending, verdicts }.sorted())
 }
 
 /// The object, by name. The group is part of it: both may have an object of one name.
@@ -107,6 +106,9 @@ pub(crate) struct Work<'a, V> {
     pub host: HostPolicy,
     pub verdicts: VerdictList,
     pub members: Vec<ObjectRef>,
+    /// The objects that depend on a Secret that has not been read yet. It is not read off the verdicts: of those an object
+    /// has so many at most.
+    pub pending: BTreeSet<ObjectRef>,
 }
 
 /// What a host says for all its routes.
@@ -120,6 +122,9 @@ pub(crate) struct HostPolicy {
 impl<V> Work<'_, V> {
     /// Tells something about a field.
     pub fn tell(&mut self, object: &ObjectRef, no: No) {
+        if no.code == Code::SecretPending {
+            self.pending.insert(object.clone());
+        }
         self.verdicts.push(Verdict::new(no.code, object.at(no.field), no.why));
     }
 

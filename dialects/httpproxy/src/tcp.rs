@@ -33,7 +33,12 @@ pub(crate) fn clusters(
     let mut subject = root.clone();
     let mut visited = BTreeSet::from([root.clone()]);
     loop {
-        let next = match step(work, &object, &subject, &mut visited) {
+        let next = step(work, &object, &subject, &mut visited);
+        if work.pending.contains(&subject) {
+            // The connections of the host are all the root's, whoever says where they go.
+            work.pending.insert(root.clone());
+        }
+        let next = match next {
             Ok(Step::Here(clusters)) => return clusters,
             Ok(Step::Child(child)) => child,
             Err(no) => {

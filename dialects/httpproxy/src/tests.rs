@@ -17,6 +17,8 @@ use std::{collections::BTreeMap, time::Instant};
 #[derive(Default)]
 struct World {
     proxies: BTreeMap<String, Arc<HttpProxy>>,
+    /// Whether no Secret has been read yet.
+    is_pending: bool,
 }
 
 impl World {
@@ -46,7 +48,7 @@ impl View for World {
     }
 
     fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, resolve::No>>> {
-        None
+        self.is_pending.then(|| Arc::new(Err(resolve::No::new(Code::SecretPending, "it has not been read yet"))))
     }
 
     fn delegated(&mut self, _: &SecretId, _: &str) -> bool {

@@ -67,12 +67,13 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     let foreign = foreign::look(&object.meta, &subject);
     verdicts.extend(foreign.verdicts);
     let refused = foreign.protects && settings.foreign_protection == ForeignProtection::Refuse;
-    let mut context = Context { object, subject, annotations, settings, refused, verdicts };
+    let mut context = Context { object, subject, annotations, settings, refused, is_pending: false, verdicts };
     let tls = tls::pieces(&mut context, view);
     let rules::Pieces { hosts, routes } = rules::pieces(&mut context, view, &tls);
-    let Context { subject, verdicts, .. } = context;
+    let Context { subject, is_pending, verdicts, .. } = context;
+    let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
     let verdicts = verdicts.into_sorted();
-    Some(Unit { subject, hosts, routes, tls, members: Vec::new(), part: false, verdicts }.sorted())
+    Some(Unit { hosts, routes, tls, pending, verdicts, ..Unit::empty(subject) }.sorted())
 }
 
 /// One object on its way through the dialect.
@@ -83,6 +84,8 @@ struct Context<'a> {
     settings: &'a Settings,
     /// Whether its paths answer 503, because what would protect them is not there.
     refused: bool,
+    /// Whether it depends on a Secret that has not been read yet.
+    is_pending: bool,
     verdicts: VerdictList,
 }
 

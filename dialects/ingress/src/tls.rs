@@ -100,6 +100,12 @@ fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, fie
             let id = SecretId::new(namespace.as_deref().unwrap_or(context.namespace()), name);
             match resolve::certificate(view, context.namespace(), &id) {
                 Ok(()) => Ok(id),
+                // The hosts that it is for are named all the same: nobody is to take them for given up meanwhile.
+                Err(no) if no.code == Code::SecretPending => {
+                    context.is_pending = true;
+                    context.verdicts.push(no.at(&context.subject, field));
+                    Ok(id)
+                }
                 Err(no) => Err(no.at(&context.subject, field)),
             }
         }

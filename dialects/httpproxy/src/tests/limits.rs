@@ -80,6 +80,26 @@ fn a_greedy_child_takes_nothing_from_its_siblings() {
 }
 
 #[test]
+fn nobody_waits_for_the_secret_of_a_route_that_is_left_out() {
+    let late = |at: usize| {
+        let mut routes = numbered(ROUTES * 3 / 5);
+        let validation = json!({ "caSecret": "ca", "subjectName": "x" });
+        let service = json!({ "name": "web", "port": 80, "protocol": "tls", "validation": validation });
+        routes[at] = json!({ "conditions": [{ "prefix": "/late" }], "services": [service] });
+        json!({ "routes": routes })
+    };
+    let includes = children(["first", "second"].map(|name| (name.into(), format!("/{name}"))));
+    let mut world = World { is_pending: true, ..World::default() }
+        .with("root", root(includes))
+        .with("second", json!({ "routes": numbered(ROUTES * 3 / 5) }));
+    let first = reference(Vendor::Contour, "a", "first");
+    world = world.with("first", late(ROUTES * 11 / 20));
+    assert_eq!(world.unit("root").pending, [], "each has half of the routes");
+    world = world.with("first", late(ROUTES * 9 / 20));
+    assert_eq!(world.unit("root").pending, [first]);
+}
+
+#[test]
 fn a_root_keeps_its_own_routes_and_the_first_of_them() {
     let mut spec = root(times(1, "child"));
     spec["routes"] = numbered(ROUTES + 5);
