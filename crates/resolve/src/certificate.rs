@@ -25,7 +25,7 @@ pub struct Certificate {
     pub pair: KeyPair,
     /// When it is valid.
     pub validity: Validity,
-    /// The DNS names that it is for, in lower case; of one that has none, its common name.
+    /// The DNS names that it is for, in lower case, sorted, each once; of one that has none, its common name.
     pub names: Vec<Box<str>>,
 }
 
@@ -35,13 +35,15 @@ impl Certificate {
         match host {
             Host::Exact(name) => {
                 let above = name.as_str().split_once('.').map(|(_, above)| above);
-                self.names
-                    .iter()
-                    .any(|own| **own == *name.as_str() || (above.is_some() && own.strip_prefix("*.") == above))
+                self.has(name.as_str()) || above.is_some_and(|above| self.has(&format!("*.{above}")))
             }
-            Host::Wildcard(name) => self.names.iter().any(|own| own.strip_prefix("*.") == Some(name.as_str())),
+            Host::Wildcard(name) => self.has(&format!("*.{name}")),
             Host::Any => true,
         }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.binary_search_by(|own| (**own).cmp(name)).is_ok()
     }
 
     /// Why clients of a host refuse it, if they do.
@@ -49,7 +51,10 @@ impl Certificate {
         if self.covers(host) {
             return None;
         }
-        let names = self.names.iter().take(NAMES).map(|name| &**name).collect::<Vec<_>>().join(", ");
+        let names = match self.names.iter().take(NAMES).map(|name| &**name).collect::<Vec<_>>() {
+            none if none.is_empty() => "no DNS name".to_owned(),
+            names => names.join(", "),
+        };
         let more = if self.names.len() > NAMES { ", …" } else { "" };
         let why = format!("the certificate in Secret {id} is for {names}{more}, not for {host}");
         Some(No::new(Code::CertificateOtherHost, why))
@@ -58,6 +63,9 @@ impl Certificate {
 
 /// How many names of a certificate a message lists.
 const NAMES: usize = 5;
+
+/// The longest name that DNS has. A certificate may have longer ones, but no host is called that.
+const LONGEST_NAME: usize = 253;
 
 /// When a certificate is valid, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,8 +165,17 @@ fn type_of(secret: &Secret) -> Option<&str> {
     secret.secret_type.ok().and_then(Option::as_deref)
 }
 
-/// The DNS names of a leaf. Its common name counts where it has no alternative names at all, as many clients take it.
+/// The DNS names of a leaf, sorted, each once, so that a host is found among thousands. Its common name counts where it has no alternative names at all, as many clients take it.
 fn names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
+    let mut names = written_names(leaf);
+    names.retain(|name| name.len() <= LONGEST_NAME);
+    names.sort_unstable();
+    names.dedup();
+    names.shrink_to_fit();
+    names
+}
+
+fn written_names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
     if let Ok(Some(alternatives)) = leaf.subject_alternative_name() {
         let names = alternatives.value.general_names.iter().filter_map(|name| match name {
             GeneralName::DNSName(name) => Some(name.to_ascii_lowercase().into()),
@@ -355,6 +372,29 @@ mod tests {
         for host in ["example.com", "x.a.example.com", "b.example.com", "x.y.b.example.com", "*.example.com"] {
             assert!(!covers(host), "{host}");
         }
+    }
+
+    #[test]
+    fn names_are_sorted_and_those_that_no_host_can_have_are_left_out() {
+        let keys = Keys::generate().unwrap();
+        let made = |names: Vec<String>| {
+            let chain = CertificateParams::new(names).unwrap().self_signed(&keys).unwrap().pem();
+            secret("Opaque", &chain, &keys.serialize_pem()).unwrap()
+        };
+        let long = format!("{}example.com", "a.".repeat(500));
+        let names = ["z.example.com", "*.example.com", "b.example.com", "Z.example.com", &long, "*.a.example.com"];
+        let certificate = made(names.map(ToOwned::to_owned).into());
+        let names: Vec<&str> = certificate.names.iter().map(|name| &**name).collect();
+        assert_eq!(names, ["*.a.example.com", "*.example.com", "b.example.com", "z.example.com"]);
+        let not_for = |certificate: &Certificate, host: &str| {
+            let no = certificate.not_for(&SecretId::new("shop", "cert"), &Host::parse(host).unwrap());
+            no.map(|no| no.why.to_string())
+        };
+        for host in ["z.example.com", "c.example.com", "*.example.com", "x.a.example.com", "a.example.com"] {
+            assert_eq!(not_for(&certificate, host), None, "{host}");
+        }
+        let why = "the certificate in Secret shop/cert is for no DNS name, not for example.com";
+        assert_eq!(not_for(&made(vec![long]), "example.com").as_deref(), Some(why));
     }
 
     #[test]

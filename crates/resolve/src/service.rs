@@ -12,6 +12,9 @@ use model::{
 };
 use std::{fmt, sync::Arc};
 
+/// How many ports of a Service a message lists: it is written for each route that names a port in vain.
+const PORTS: usize = 10;
+
 /// A port as people refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortRef {
@@ -106,8 +109,10 @@ impl Service {
             PortRef::Number(number) => self.numbered(*number),
         };
         found.ok_or_else(|| {
-            let have: Vec<String> = self.ports.iter().map(shown).collect();
-            let have = if have.is_empty() { "it has none".to_owned() } else { format!("it has {}", have.join(", ")) };
+            let have: Vec<String> = self.ports.iter().take(PORTS).map(shown).collect();
+            let more = if self.ports.len() > PORTS { ", …" } else { "" };
+            let have =
+                if have.is_empty() { "it has none".to_owned() } else { format!("it has {}{more}", have.join(", ")) };
             let why = format!("Service {}/{} has no port {port}; {have}", self.namespace, self.name);
             No::new(Code::ServicePortNotFound, why)
         })

@@ -77,17 +77,22 @@ pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
     let mut left = routes.len().saturating_mul(copies);
     let mut counting = HashSet::new();
     let mut map = BTreeMap::new();
-    for path in by_path.exact.keys().chain(by_path.prefix.keys()) {
-        if map.contains_key(*path) {
-            continue;
+    // In order, a path follows everything that it begins with: the last prefixes that still fit are all there are.
+    let mut above: Vec<&str> = Vec::new();
+    for path in by_path.paths() {
+        while above.last().is_some_and(|last| !path.starts_with(last)) {
+            above.pop();
         }
-        let list = by_path.of(path);
+        if by_path.prefix.contains_key(path) {
+            above.push(path);
+        }
+        let list = by_path.list(path, &above);
         left = left.checked_sub(list.len())?;
         let counts = |at: &&usize| routes.get(**at).is_some_and(filters::counts);
         if !list.iter().filter(counts).all(|at| counting.insert(*at)) {
             return None;
         }
-        map.insert((*path).to_owned(), on_match(routes, &list));
+        map.insert(path.to_owned(), on_match(routes, &list));
     }
     let path = HttpRequestHeaderMatchInput { header_name: ":path".to_owned() };
     Some(Matcher {
@@ -99,13 +104,21 @@ pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
     })
 }
 
-impl ByPath<'_> {
-    /// Every route that can take a request of which this is the longest path, in the order of the list.
-    fn of(&self, path: &str) -> Vec<usize> {
+impl<'r> ByPath<'r> {
+    /// Every path, in order, each once.
+    fn paths(&self) -> Vec<&'r str> {
+        let mut paths: Vec<_> = self.exact.keys().chain(self.prefix.keys()).copied().collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Every route that can take a request of which this is the longest path, in the order of the list. `above` are the
+    /// prefixes that the path begins with.
+    fn list(&self, path: &str, above: &[&str]) -> Vec<usize> {
         let mut list = self.any.clone();
         list.extend(self.exact.get(path).into_iter().flatten());
-        let ends = path.char_indices().map(|(at, _)| at).chain([path.len()]);
-        list.extend(ends.filter_map(|end| self.prefix.get(&path[..end])).flatten());
+        list.extend(above.iter().filter_map(|prefix| self.prefix.get(prefix)).flatten());
         list.sort_unstable();
         list
     }
@@ -118,4 +131,84 @@ fn on_match(routes: &[Route], list: &[usize]) -> OnMatch {
 
 fn extension(name: &str, config: envoy_api::Any) -> TypedExtensionConfig {
     TypedExtensionConfig { name: name.to_owned(), typed_config: Some(config) }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which routes stand in which list.
+
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+    use super::*;
+    use envoy_api::Message;
+    use envoy_api::envoy::{config::route::v3::RouteMatch, r#type::matcher::v3::RegexMatcher};
+    use proptest::prelude::*;
+    use std::time::{Duration, Instant};
+
+    fn route(at: usize, path: PathSpecifier) -> Route {
+        let found = RouteMatch { path_specifier: Some(path), ..Default::default() };
+        Route { name: at.to_string(), r#match: Some(found), ..Default::default() }
+    }
+
+    fn names(on_match: &OnMatch) -> Vec<String> {
+        let Some(on_match::OnMatch::Action(action)) = &on_match.on_match else { panic!("not a list") };
+        let list = RouteList::decode(&*action.typed_config.as_ref().unwrap().value).unwrap();
+        list.routes.into_iter().map(|route| route.name).collect()
+    }
+
+    fn lists(matcher: &Matcher) -> BTreeMap<String, Vec<String>> {
+        let Some(MatcherType::MatcherTree(tree)) = &matcher.matcher_type else { panic!("not a tree") };
+        let Some(TreeType::PrefixMatchMap(map)) = &tree.tree_type else { panic!("not by prefix") };
+        map.map.iter().map(|(path, on_match)| (path.clone(), names(on_match))).collect()
+    }
+
+    /// A list of every path, by the definition: each route is held against each path.
+    fn by_definition(routes: &[Route]) -> BTreeMap<String, Vec<String>> {
+        let of = |route: &Route| route.r#match.as_ref().unwrap().path_specifier.clone().unwrap();
+        let text = |path: &PathSpecifier| match path {
+            PathSpecifier::Path(path) | PathSpecifier::Prefix(path) | PathSpecifier::PathSeparatedPrefix(path) => {
+                Some(path.clone())
+            }
+            _ => None,
+        };
+        let takes = |route: &Route, longest: &str| match of(route) {
+            PathSpecifier::Path(path) => path == longest,
+            PathSpecifier::Prefix(path) | PathSpecifier::PathSeparatedPrefix(path) => longest.starts_with(&path),
+            _ => true,
+        };
+        let paths = routes.iter().filter_map(|route| text(&of(route)));
+        let list = |path: &str| -> Vec<String> {
+            routes.iter().filter(|route| takes(route, path)).map(|route| route.name.clone()).collect()
+        };
+        paths.map(|path| (path.clone(), list(&path))).collect()
+    }
+
+    fn specifier() -> impl Strategy<Value = PathSpecifier> {
+        let path = "/[ab/é]{0,6}";
+        prop_oneof![
+            path.prop_map(PathSpecifier::Path),
+            path.prop_map(PathSpecifier::Prefix),
+            path.prop_map(PathSpecifier::PathSeparatedPrefix),
+            path.prop_map(|regex| PathSpecifier::SafeRegex(RegexMatcher { regex, ..Default::default() })),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_has_every_route_that_can_take_its_requests(paths in prop::collection::vec(specifier(), 0..40)) {
+            let routes: Vec<_> = paths.into_iter().enumerate().map(|(at, path)| route(at, path)).collect();
+            let lists = matcher(&routes, usize::MAX).map(|matcher| lists(&matcher)).unwrap_or_default();
+            prop_assert_eq!(lists, by_definition(&routes));
+        }
+    }
+
+    #[test]
+    fn long_paths_cost_no_more_than_their_length() {
+        let long = "x".repeat(4080);
+        let paths = (0..4000).map(|at| PathSpecifier::Prefix(format!("/{long}/{at:04}")));
+        let routes: Vec<_> = paths.enumerate().map(|(at, path)| route(at, path)).collect();
+        let start = Instant::now();
+        assert_eq!(lists(&matcher(&routes, COPIES).unwrap()).len(), routes.len());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
 }

@@ -37,6 +37,13 @@ fn ports_are_found_by_name_and_by_number() {
 }
 
 #[test]
+fn a_port_that_is_not_there_is_told_with_a_few_of_those_that_are() {
+    let ports: Vec<_> = (1..=1000).map(|port| json!({ "name": format!("p{port}"), "port": port })).collect();
+    let no = plain(json!({ "ports": ports })).backend(&PortRef::Number(2000)).unwrap_err();
+    assert!(no.why.ends_with(", 9 (`p9`), 10 (`p10`), …"), "{}", no.why);
+}
+
+#[test]
 fn a_port_that_carries_udp_is_no_backend_for_http() {
     let service = plain(json!({ "ports": [{ "name": "dns", "port": 53, "protocol": "UDP" }] }));
     assert_eq!(service.backend(&PortRef::Number(53)).unwrap_err().code, Code::ServicePortNotTcp);
