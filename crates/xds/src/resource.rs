@@ -158,7 +158,7 @@ impl Entry {
     /// The same scope as another message, of the same version: the nonce of the response stands in the metadata of its
     /// routes, which nothing reads. Envoy skips a scope whose message is the one that it got last, even where that came in
     /// a response that it refused and never put to use. Of a message that comes twice the fields are merged, so this is
-    /// appended. A scope whose routes come by RDS is left as it is: what Envoy has to read of it cannot be refused.
+    /// appended. A scope whose routes come by RDS is left as it is: routes of its own would take their place.
     pub(crate) fn resent(&self, nonce: u64) -> Self {
         if !self.has_field(SCOPE_ROUTES) {
             return self.clone();

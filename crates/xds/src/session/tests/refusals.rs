@@ -123,8 +123,8 @@ impl Scopes {
     fn take(&mut self, response: &Response) -> Option<&'static str> {
         let mut new = Vec::new();
         for entry in &response.upserts {
-            let scope = ScopedRouteConfiguration::decode(entry.body.clone()).unwrap();
-            let routes = scope.route_configuration.clone().unwrap().name;
+            let scope = ScopedRouteConfiguration::decode(entry.body.clone()).expect("a scope");
+            let routes = scope.route_configuration.clone().expect("routes of its own").name;
             if self.written.get(&entry.name) == Some(&scope) {
                 continue;
             }
