@@ -19,9 +19,10 @@ use kinds::{Kind, Object, ObjectKey};
 use model::{ObjectRef, Verdict};
 use pipeline::{Carrier, Output, Pipeline};
 use replicas::{Replicas, Rulings, Shared};
+use source::outage::{News as Told, Outage};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
-use tracing::{debug, error, warn};
+use tracing::{debug, error, info, warn};
 use xds::{Fleet, PublishError, Ruling, Server};
 
 pub use secrets::Secrets;
@@ -116,6 +117,8 @@ pub struct Control {
     is_complete: bool,
     /// The last batch waits in the server: the resources of a type have become too large together.
     excess: Option<PublishError>,
+    /// While nothing is left to be withheld: every batch finds that again.
+    stuck: Outage,
 }
 
 impl Control {
@@ -138,6 +141,7 @@ impl Control {
             is_synced: false,
             is_complete: false,
             excess: None,
+            stuck: Outage::default(),
         }
     }
 
@@ -325,12 +329,15 @@ impl Control {
     /// lets go of what fits again. Says whether there is more to work on.
     fn fit(&mut self) -> bool {
         let Some(PublishError::TooLarge { kind, bytes, limit }) = self.excess else {
+            if let Some(Told::Over(stuck)) = self.stuck.worked(Instant::now()) {
+                info!(?stuck, "everything can be sent again, but for what is withheld");
+            }
             return self.pipeline.readmit(|kind| self.server.room(&self.fleet, kind));
         };
         let any = self.pipeline.shed(kind, bytes - limit, limit);
         if any {
             warn!(%kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
-        } else {
+        } else if self.stuck.failed(Instant::now()).is_some() {
             error!(%kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
         }
         any

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,6 +62,7 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
     let ready_file = format!("--ready-file={}", file.display());
     let manager = sesame(&state, &["shutdown-manager", &ready_file]);
     manager.expect_http(MANAGER, "/healthz", PATIENCE).await.unwrap();
+    manager.expect_http((Ipv6Addr::LOCALHOST, MANAGER.port()).into(), "/healthz", PATIENCE).await.unwrap();
     assert!(!file.exists());
 
     let client = Client::new(INGRESS).connect().await.unwrap();

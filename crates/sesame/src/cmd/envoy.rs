@@ -4,7 +4,7 @@
 //! answers when the file is there that `sesame envoy shutdown` writes, the preStop hook of the shutdown manager's own container.
 //! So whoever reaches the port can only wait: nothing that can be asked over the network drains a proxy.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,11 +108,18 @@ async fn manager(args: ShutdownManager) -> Result<()> {
         }
         _ => {}
     }
-    let address = (Ipv4Addr::UNSPECIFIED, args.serve_port);
-    let listener = TcpListener::bind(address)
+    let listener = listen(args.serve_port)
         .await
         .coded(Code::AddressInUse, || format!("port {} (--serve-port) cannot be listened on", args.serve_port))?;
     let pages = admin::shutdown(move || drain::written(args.ready_file.clone()));
     admin::serve(listener, pages, stop).await?;
     Ok(())
+}
+
+/// Listens on every address, of both families where there are both: a kubelet asks at the pod's, of whichever family.
+async fn listen(port: u16) -> std::io::Result<TcpListener> {
+    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
+    }
 }

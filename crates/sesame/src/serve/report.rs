@@ -1,8 +1,11 @@
 //! Where the news of each batch goes: to the status of objects, to the pages for operators, and to the log.
 
+use std::time::Instant;
+
 use admin::{Note, Recorder, Task};
 use anyhow::{Result, bail};
 use model::{Code, ObjectRef, Verdict};
+use source::outage::Outage;
 use source::{Problem, Subject, cluster::Connection};
 use status::{Report, Reporter};
 use tokio::sync::broadcast::Receiver;
@@ -20,12 +23,14 @@ pub struct Desk {
     recorder: Recorder,
     /// Done with the first news after everything was known.
     first_build: Option<Task>,
+    /// While that is blocked: every batch says so again.
+    blocked: Outage,
 }
 
 impl Desk {
     /// A desk that nothing has passed.
     pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
-        Self { reporter, programmed, recorder, first_build: Some(first_build) }
+        Self { reporter, programmed, recorder, first_build: Some(first_build), blocked: Outage::default() }
     }
 
     /// Passes on what a batch brought.
@@ -60,7 +65,9 @@ impl Desk {
             synced: news.is_complete,
         });
         if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {
-            warn!("not ready: {why}");
+            if self.blocked.failed(Instant::now()).is_some() {
+                warn!("not ready: {why}");
+            }
             task.blocked(why);
         } else if news.is_complete
             && let Some(task) = self.first_build.take()

@@ -127,7 +127,8 @@ impl Fetcher {
     /// Adds to an update what is to be told of an object that was fetched, or could not be.
     fn fetched(&mut self, key: ObjectKey, fetched: Fetched, update: &mut Update) {
         let outcome = fetched.outcome();
-        if outcome == Outcome::Answered && self.api.link.found() {
+        // Whatever else came of it, somebody answered.
+        if outcome != Outcome::Unreachable && self.api.link.found() {
             update.problems.insert(Link::subject(), Vec::new());
         }
         if let Fetched::Unreachable(why) = &fetched
