@@ -47,7 +47,7 @@ pub struct Unit {
     pub part: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
     pub pending: Vec<ObjectRef>,
-    /// What became of what it asked for, as far as the object alone can tell.
+    /// What became of what it asked for, as far as the object alone can tell; sorted.
     pub verdicts: Vec<Verdict>,
 }
 

@@ -35,7 +35,6 @@ pub fn kept(good: &Asked, computed: Asked) -> Asked {
         let is_pending = |object: &ObjectRef| pending.binary_search(object).is_ok();
         unit.routes.extend(good.routes.iter().filter(|piece| is_pending(&piece.route.origin.object)).cloned());
         unit.tls.extend(good.tls.iter().filter(|piece| is_pending(&piece.origin.object)).cloned());
-        unit.verdicts.extend(good.verdicts.iter().filter(|verdict| is_pending(&verdict.origin.object)).cloned());
     }
     unit.pending = pending;
     secrets = merged(&good.secrets, secrets);

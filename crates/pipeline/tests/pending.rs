@@ -314,6 +314,23 @@ fn connections_go_where_they_went_while_a_ca_of_an_included_object_is_not_known(
 }
 
 #[test]
+fn a_pending_root_of_somebody_else_holds_up_no_status() {
+    let mut world = World::new();
+    world.put(service("b", "web"));
+    world.put(root("b", "own", None, &[("b", "child")], &[]));
+    world.put(root("a", "foreign", Some("cert"), &[("b", "child")], &[]));
+    world.put(proxy("b", "child", &json!({ "routes": [route("/x", None)] })));
+    world.settle();
+    assert_eq!(world.verdicts_of("b/child"), Some(&[][..]));
+    let bad = json!({ "services": [{ "name": "none", "port": 1 }] });
+    world.put(proxy("b", "child", &json!({ "routes": [bad] })));
+    world.settle();
+    assert_eq!(world.verdicts_of("b/child").unwrap().len(), 1);
+    assert_eq!(world.verdicts_of("a/foreign"), None);
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
 fn names_that_cannot_be_are_refused_at_once_and_never_wanted() {
     let mut world = World::new();
     world.put(service("a", "web"));
