@@ -13,7 +13,7 @@ pub struct Assembled {
     pub handling: Handling,
     /// The certificate that it shows, where it shows one.
     pub certificate: Option<SecretId>,
-    /// A verdict for each piece that asked for something else.
+    /// A verdict for each piece that asked for something else; sorted.
     pub lost: Vec<Verdict>,
 }
 
@@ -25,13 +25,15 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
         let why = format!("TLS of host {host}: the certificate and settings of {} are served", winner.origin);
         Verdict::new(Code::CertificateConflict, loser.origin.clone(), why)
     });
+    let mut lost: Vec<_> = lost.collect();
+    lost.sort();
     let handling = winner.handling.clone();
     let termination = match &handling {
         Handling::Http(termination) => Some(termination),
         Handling::Tcp(proxy) => proxy.termination.as_ref(),
     };
     let certificate = termination.map(|termination| termination.certificate.clone());
-    Some(Assembled { handling, certificate, lost: lost.collect() })
+    Some(Assembled { handling, certificate, lost })
 }
 
 /// The chain of hosts that have a termination in common.

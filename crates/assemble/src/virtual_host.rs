@@ -19,7 +19,7 @@ use std::{cmp::Ordering, sync::Arc};
 pub struct Assembled {
     /// The virtual host.
     pub host: VirtualHost,
-    /// A verdict for each route that lost, on the object that wrote it.
+    /// A verdict for each route that lost, on the object that wrote it; sorted.
     pub lost: Vec<Verdict>,
 }
 
@@ -35,6 +35,7 @@ pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, everyone: &[Arc<Route>
             _ => kept.push(route),
         }
     }
+    lost.sort();
     // One object at most owns a host as a whole, so all routes that know of a limit know of the same.
     let limit = kept.iter().find_map(|route| route.policy.host_limit.clone());
     let deeper = if matches!(host, Host::Wildcard(_)) { everyone.to_vec() } else { Vec::new() };
@@ -148,6 +149,18 @@ mod tests {
         let mut other_order = routes;
         other_order.reverse();
         assert_eq!(assemble(&host(), other_order, &[]), assembled);
+    }
+
+    #[test]
+    fn who_lost_is_told_by_object() {
+        let paths = ["= /a", "= /b", "/ /c"];
+        let routes = paths.iter().flat_map(|path| ["x", "y", "z"].map(|name| route(name, 1, path)));
+        let lost = assemble(&host(), routes.collect(), &[]).lost;
+        assert!(lost.len() == 6 && lost.is_sorted());
+        let object = ObjectRef::new("Ingress", "ns", "y");
+        let own = Verdict::about(&object, &lost);
+        assert!(own.len() == 3 && own.iter().all(|verdict| verdict.origin.object == object));
+        assert_eq!(Verdict::about(&ObjectRef::new("Ingress", "ns", "x"), &lost), []);
     }
 
     #[test]

@@ -123,6 +123,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Those about one object, of a list that is sorted by object: what is told about others is not looked at.
+    pub fn about<'v>(object: &ObjectRef, verdicts: &'v [Self]) -> &'v [Self] {
+        let start = verdicts.partition_point(|verdict| verdict.origin.object < *object);
+        let end = start + verdicts[start..].partition_point(|verdict| verdict.origin.object == *object);
+        &verdicts[start..end]
+    }
+
     /// A finding. A message that is too long ends in `…`.
     pub fn new(code: Code, origin: Origin, message: impl Into<Box<str>>) -> Self {
         let mut message = message.into();

@@ -1,6 +1,10 @@
 //! A unit: what one object of a dialect asks for, before it meets what others ask for.
 
-use crate::{Host, ListenerId, ObjectRef, Origin, Route, Verdict, route::Rank, tls::Handling};
+use crate::{
+    Host, ListenerId, ObjectRef, Origin, Route, Verdict,
+    route::{ClientFilter, Conditions, Cors, LocalLimit, PathMatch, Rank},
+    tls::Handling,
+};
 use std::{cmp::Ordering, sync::Arc};
 
 /// A route for a host of a listener.
@@ -29,6 +33,28 @@ pub struct TlsPiece {
     pub origin: Origin,
 }
 
+/// What a host says for all its routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostPolicy {
+    /// Which clients may.
+    pub clients: Option<ClientFilter>,
+    /// How many requests each proxy takes.
+    pub limit: Option<Arc<LocalLimit>>,
+    /// Which other sites may use it.
+    pub cors: Option<Arc<Cors>>,
+}
+
+/// Where a root has the routes of an object that it includes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The object.
+    pub member: ObjectRef,
+    /// The paths that it may have.
+    pub path: PathMatch,
+    /// What its requests must fulfil besides.
+    pub conditions: Conditions,
+}
+
 /// What one object asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
@@ -43,19 +69,23 @@ pub struct Unit {
     pub tls: Vec<TlsPiece>,
     /// The other objects that it is made of: what a root includes.
     pub members: Vec<ObjectRef>,
+    /// Where it has their routes: a place for each way to one of them; by object.
+    pub places: Vec<Place>,
+    /// What it says for all routes, its own and theirs.
+    pub policy: HostPolicy,
     /// Whether it is nothing by itself, and of use only as a member of another.
     pub part: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
     pub pending: Vec<ObjectRef>,
-    /// What became of what it asked for, as far as the object alone can tell.
+    /// What became of what it asked for, as far as the object alone can tell; sorted.
     pub verdicts: Vec<Verdict>,
 }
 
 impl Unit {
     /// A unit that asks for nothing.
     pub fn empty(subject: ObjectRef) -> Self {
-        let (hosts, routes, tls, members, pending, verdicts) = Default::default();
-        Self { subject, hosts, routes, tls, members, part: false, pending, verdicts }
+        let (hosts, routes, tls, members, places, policy, pending, verdicts) = Default::default();
+        Self { subject, hosts, routes, tls, members, places, policy, part: false, pending, verdicts }
     }
 
     /// Whether the part of an object depends on a Secret that has not been read yet.
@@ -69,12 +99,18 @@ impl Unit {
     pub fn sorted(mut self) -> Self {
         self.routes.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.tls.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
+        self.places.sort_by(|a, b| a.member.cmp(&b.member));
         self
     }
 
     /// The routes for a host of a listener.
     pub fn routes_of(&self, listener: &ListenerId, host: &Host) -> &[RoutePiece] {
         of(&self.routes, |piece| (&piece.listener, &piece.host).cmp(&(listener, host)))
+    }
+
+    /// Where it has the routes of an object.
+    pub fn places_of(&self, member: &ObjectRef) -> &[Place] {
+        of(&self.places, |place| place.member.cmp(member))
     }
 
     /// What it asks for under TLS for a host of a listener.

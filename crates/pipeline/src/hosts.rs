@@ -46,6 +46,7 @@ impl Derived for VirtualHosts {
                 assembled.lost.push(wildcard.refused(host, &unit.subject, &routes));
             }
         }
+        assembled.lost.sort();
         Some(assembled)
     }
 }

@@ -38,6 +38,8 @@ pub struct Asked {
     pub unit: Unit,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<SecretId>,
+    /// While it is pending as a whole, and so asks for nothing: the hosts that it will ask for, sorted.
+    pub claimed: Vec<Host>,
     /// The clusters that its objects refer to, each with the first field that does; by object.
     pub backends: Vec<(Origin, ClusterId)>,
 }
@@ -62,7 +64,7 @@ impl Asked {
         let backends =
             backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
         let backends = backends.collect();
-        Self { unit, secrets, backends }
+        Self { unit, secrets, claimed: Vec::new(), backends }
     }
 
     /// The clusters that one of its objects refers to.
@@ -113,7 +115,8 @@ impl Derived for Units {
             return Some(Asked::new(unit, secrets));
         }
         reads.set_pending();
-        Some(Asked::new(pending::without(unit), secrets))
+        let claimed = pending::claimed(&unit);
+        Some(Asked { claimed, ..Asked::new(pending::without(unit), secrets) })
     }
 
     fn while_pending(&self, good: &Arc<Asked>, computed: Option<Asked>) -> Arc<Asked> {

@@ -31,21 +31,23 @@ impl Table for Verdicts {
 
 impl Derived for Verdicts {
     fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
-        // What is told about others is passed over before it is copied: many may have lost on one host.
-        let own = |verdict: &&Verdict| verdict.origin.object == *object;
+        // What is told about others is not looked at: a root may have many members, and many may have lost on one host.
         let mut all = VerdictList::default();
-        let (mut part, mut used) = (false, false);
+        let (mut part, mut used, mut awaited) = (None, false, false);
         for name in reads.probe::<UnitsBySubject>(object) {
             let unit = reads.get::<Units>(name);
-            if unit.is_some_and(|unit| unit.pending.contains(object) || unit.pending.contains(&unit.subject)) {
-                // What was said about it before still holds; about a new object there is nothing to say yet.
-                reads.set_pending();
-                return None;
+            if unit.is_some_and(|unit| unit.is_pending(object)) {
+                return pending(reads);
             }
-            all.extend(unit.into_iter().flat_map(|unit| &unit.verdicts).filter(own).cloned());
+            if unit.is_some_and(|unit| unit.is_pending(&unit.subject)) {
+                // Anybody may include it: what is said of it elsewhere does not wait for them.
+                awaited = true;
+                continue;
+            }
+            all.extend(unit.into_iter().flat_map(|unit| Verdict::about(object, &unit.verdicts)).cloned());
             match unit {
                 Some(unit) if unit.subject == *object => {
-                    part = unit.part;
+                    part = Some(unit.part);
                     out_of_date(unit, reads, &mut all);
                 }
                 _ => used = true,
@@ -57,14 +59,19 @@ impl Derived for Verdicts {
                 all.push(Verdict::new(Code::TranslationFailed, object.at(""), why));
             }
         }
-        if part && !used {
+        if awaited && !used && part != Some(false) {
+            return pending(reads);
+        }
+        if part == Some(true) && !used {
             all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root includes it"));
         }
         for key in reads.probe::<RouteLosers>(object) {
-            all.extend(reads.get::<VirtualHosts>(key).into_iter().flat_map(|host| &host.lost).filter(own).cloned());
+            let lost = reads.get::<VirtualHosts>(key).map(|host| Verdict::about(object, &host.lost));
+            all.extend(lost.unwrap_or_default().iter().cloned());
         }
         for key in reads.probe::<TlsLosers>(object) {
-            all.extend(reads.get::<TlsHosts>(key).into_iter().flat_map(|host| &host.lost).filter(own).cloned());
+            let lost = reads.get::<TlsHosts>(key).map(|host| Verdict::about(object, &host.lost));
+            all.extend(lost.unwrap_or_default().iter().cloned());
         }
         withheld::<EncodedHosts>(object, reads, &mut all);
         withheld::<ScopeResources>(object, reads, &mut all);
@@ -77,10 +84,17 @@ impl Derived for Verdicts {
         withheld::<AuthorityResources>(object, reads, &mut all);
         withheld::<RefusedSecrets>(object, reads, &mut all);
         for name in reads.probe::<FaultyServices>(object) {
-            all.extend(reads.get::<Known>(name).into_iter().flat_map(|service| &service.verdicts).filter(own).cloned());
+            let told = reads.get::<Known>(name).into_iter().flat_map(|service| &service.verdicts);
+            all.extend(told.filter(|verdict| verdict.origin.object == *object).cloned());
         }
         Some(all.into_sorted())
     }
+}
+
+/// What was said about an object before still holds; about a new one there is nothing to say yet.
+fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
+    reads.set_pending();
+    None
 }
 
 /// Certificates that clients refuse at this time.

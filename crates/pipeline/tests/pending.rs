@@ -314,6 +314,129 @@ fn connections_go_where_they_went_while_a_ca_of_an_included_object_is_not_known(
 }
 
 #[test]
+fn a_pending_root_of_somebody_else_holds_up_no_status() {
+    let mut world = World::new();
+    world.put(service("b", "web"));
+    world.put(root("b", "own", None, &[("b", "child")], &[]));
+    world.put(root("a", "foreign", Some("cert"), &[("b", "child")], &[]));
+    world.put(proxy("b", "child", &json!({ "routes": [route("/x", None)] })));
+    world.settle();
+    assert_eq!(world.verdicts_of("b/child"), Some(&[][..]));
+    let bad = json!({ "services": [{ "name": "none", "port": 1 }] });
+    world.put(proxy("b", "child", &json!({ "routes": [bad] })));
+    world.settle();
+    assert_eq!(world.verdicts_of("b/child").unwrap().len(), 1);
+    assert_eq!(world.verdicts_of("a/foreign"), None);
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
+fn a_root_gives_up_a_host_at_once_also_while_it_is_pending() {
+    let mut world = World::new();
+    world.put(service("a", "web"));
+    world.put(service("b", "web"));
+    let root = |namespace: &str, fqdn: &str, secret: Option<&str>, path: &str| {
+        let mut host = json!({ "fqdn": fqdn });
+        if let Some(secret) = secret {
+            host["tls"] = json!({ "secretName": secret });
+        }
+        proxy(namespace, "host", &json!({ "virtualhost": host, "routes": [route(path, None)] }))
+    };
+    world.put(root("a", "x.example.com", Some("old"), "/of-a"));
+    world.put(root("b", "x.example.com", None, "/of-b"));
+    world.settle();
+    world.answer(&id("a", "old"), Answer::Found);
+    world.settle();
+    let before = world.resources.clone();
+    assert!(world.mentions("/of-a") > 0 && world.mentions("/of-b") == 0);
+    world.put(root("a", "y.example.com", Some("new"), "/of-a"));
+    world.settle();
+    assert!(world.mentions("/of-b") > 0, "the host has another owner");
+    assert_eq!((world.mentions("/of-a"), world.mentions("y.example.com")), (0, 0));
+    world.pipeline.self_check().unwrap();
+    world.put(root("a", "x.example.com", Some("new"), "/edited"));
+    world.settle();
+    assert!(world.resources == before, "what it asks for again it keeps");
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
+fn an_ingress_keeps_the_tls_of_all_hosts_that_it_still_names() {
+    let mut world = World::new();
+    world.put(service("a", "web"));
+    let ingress = |secret: &str, hosts: &[&str]| {
+        let backend = json!({ "service": { "name": "web", "port": { "number": 443 } } });
+        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+        let rules = json!([{ "host": "a.example.com", "http": { "paths": [path] } }]);
+        let spec = json!({ "rules": rules, "tls": [{ "hosts": hosts, "secretName": secret }] });
+        let metadata = json!({ "namespace": "a", "name": "i" });
+        object(&json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec }))
+    };
+    world.put(ingress("old", &["*.example.com", "given-up.example.org"]));
+    world.settle();
+    world.answer(&id("a", "old"), Answer::Found);
+    world.settle();
+    let before = world.resources.clone();
+    world.put(ingress("new", &["*.example.com", "given-up.example.org"]));
+    world.settle();
+    assert!(world.resources == before);
+    world.put(ingress("new", &["*.example.com"]));
+    world.settle();
+    assert!(world.mentions("*.example.com") > 0);
+    assert_eq!(world.mentions("given-up.example.org"), 0);
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
+fn a_pending_object_is_not_served_as_it_was_where_its_parents_say_something_else() {
+    let allow = json!([{ "source": "Remote", "cidr": "10.0.0.0/8" }]);
+    let prefix = |path: &str| json!([{ "prefix": path }]);
+    let inner = |path: &str| json!({ "includes": [{ "namespace": "c", "name": "slow", "conditions": prefix(path) }] });
+    let root = |host: Value, path: &str| {
+        let includes = json!([{ "namespace": "b", "name": "middle", "conditions": prefix(path) }]);
+        proxy("a", "host", &json!({ "virtualhost": host, "includes": includes, "routes": [route("/", None)] }))
+    };
+    let plain = json!({ "fqdn": "host.example.com" });
+    let narrowed = json!({ "fqdn": "host.example.com", "ipAllowPolicy": allow });
+    let stream = json!({ "fqdn": "host.example.com", "tls": { "passthrough": true } });
+    let edits = [
+        (root(plain.clone(), "/outer"), inner("/inner"), "/outer/inner/", true),
+        (root(narrowed, "/outer"), inner("/inner"), "/outer/inner/", false),
+        (root(stream, "/outer"), inner("/inner"), "/outer/inner/", false),
+        (root(plain.clone(), "/moved"), inner("/inner"), "/moved/inner/", false),
+        (root(plain.clone(), "/outer"), inner("/moved"), "/outer/moved/", false),
+    ];
+    for (at, (root_after, middle_after, place, is_kept)) in edits.into_iter().enumerate() {
+        let mut world = World::new();
+        world.put(service("a", "web"));
+        world.put(service("c", "behind"));
+        let child = |path: &str, ca: Option<&str>| {
+            let mut route = route(path, ca);
+            route["services"][0]["name"] = "behind".into();
+            proxy("c", "slow", &json!({ "routes": [route] }))
+        };
+        world.put(root(plain.clone(), "/outer"));
+        world.put(proxy("b", "middle", &inner("/inner")));
+        world.put(child("/before", None));
+        world.settle();
+        assert!(world.mentions("behind") > 0 && world.mentions("/outer/inner/before") > 0);
+        world.put(root_after);
+        world.put(proxy("b", "middle", &middle_after));
+        world.put(child("/after", Some("ca")));
+        world.settle();
+        assert_eq!(world.mentions("behind") > 0, is_kept, "{at}");
+        assert_eq!(world.mentions("/outer/inner/before") > 0, is_kept, "{at}");
+        // No wider route takes the requests meanwhile.
+        assert_eq!(world.mentions(&format!("{place}after")) > 0, !is_kept, "{at}");
+        world.pipeline.self_check().unwrap();
+        world.answer(&id("c", "ca"), Answer::Found);
+        world.settle();
+        assert!(world.mentions(&format!("{place}after")) > 0, "{at}");
+        world.pipeline.self_check().unwrap();
+    }
+}
+
+#[test]
 fn names_that_cannot_be_are_refused_at_once_and_never_wanted() {
     let mut world = World::new();
     world.put(service("a", "web"));

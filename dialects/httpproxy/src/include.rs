@@ -19,6 +19,7 @@ use kinds::{HttpProxy, http_proxy::Include};
 use model::{
     Code, FieldPath, ObjectRef,
     route::{Action, Respond},
+    unit::Place,
 };
 use std::{
     cell::OnceCell,
@@ -73,9 +74,9 @@ enum Step {
 /// All routes, those of children before those of their parents.
 pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) -> Vec<Made> {
     let root = Arc::new(root.clone());
-    let before = (work.verdicts.clone(), work.members.clone(), work.pending.clone());
+    let before = (work.verdicts.clone(), work.members.clone(), work.places.clone(), work.pending.clone());
     let made = Walk::new(Budget::whole()).made(work, root.clone()).unwrap_or_else(|| {
-        (work.verdicts, work.members, work.pending) = before;
+        (work.verdicts, work.members, work.places, work.pending) = before;
         let shared = Budget::shared(root.spec.includes.len());
         Walk::new(shared).made(work, root).unwrap_or_default()
     });
@@ -168,6 +169,8 @@ impl Walk {
         match child(work, &visit, include, index) {
             Ok((object, subject)) => {
                 work.members.push(subject.clone());
+                let (path, conditions) = (scope.path(), scope.conditions.clone().sorted());
+                work.places.push(Place { member: subject.clone(), path, conditions });
                 let visit = self.visit(work, object, subject, scope, Some((visit, index)));
                 stack.push(Step::Routes(self.own(work, &visit)));
                 stack.push(Step::Includes(visit, 0));

@@ -24,8 +24,9 @@ pub mod tls;
 use kinds::{Fault, HttpProxy, Vendor};
 use model::{
     Code, FieldPath, ObjectRef, SecretId, Unit, Verdict, VerdictList,
-    route::{ClientFilter, Cors, HeaderDefaults, LocalLimit},
+    route::HeaderDefaults,
     tls::TlsVersions,
+    unit::{HostPolicy, Place},
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
 use std::{collections::BTreeSet, sync::Arc};
@@ -73,14 +74,14 @@ pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, s
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Unit { part: true, ..Unit::empty(subject) });
     }
-    let (verdicts, members, pending, host) = Default::default();
-    let mut work = Work { vendor, settings, view, host, verdicts, members, pending };
+    let (verdicts, members, places, pending, host) = Default::default();
+    let mut work = Work { vendor, settings, view, host, verdicts, members, places, pending };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
-    let Work { verdicts, mut members, pending, .. } = work;
+    let Work { host: policy, verdicts, mut members, places, pending, .. } = work;
     members.sort();
     members.dedup();
     let (pending, verdicts) = (pending.into_iter().collect(), verdicts.into_sorted());
-    Some(Unit { subject, hosts, routes, tls, members, part: false, pending, verdicts }.sorted())
+    Some(Unit { hosts, routes, tls, members, places, policy, pending, verdicts, ..Unit::empty(subject) }.sorted())
 }
 
 /// The object, by name. The group is part of it: both may have an object of one name.
@@ -106,17 +107,10 @@ pub(crate) struct Work<'a, V> {
     pub host: HostPolicy,
     pub verdicts: VerdictList,
     pub members: Vec<ObjectRef>,
+    pub places: Vec<Place>,
     /// The objects that depend on a Secret that has not been read yet. It is not read off the verdicts: of those an object
     /// has so many at most.
     pub pending: BTreeSet<ObjectRef>,
-}
-
-/// What a host says for all its routes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HostPolicy {
-    pub clients: Option<ClientFilter>,
-    pub limit: Option<Arc<LocalLimit>>,
-    pub cors: Option<Arc<Cors>>,
 }
 
 impl<V> Work<'_, V> {
