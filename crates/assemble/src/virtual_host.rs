@@ -11,8 +11,14 @@
 //! One thing is stronger than a pattern: the path of an ACME challenge. Without it a pattern that sends every client
 //! to HTTPS would keep the certificate from ever being renewed.
 
-use model::{Code, Host, Route, Verdict, VirtualHost, route::PathMatch};
-use std::{cmp::Ordering, sync::Arc};
+use model::{
+    Code, Host, Route, Verdict, VirtualHost,
+    route::{Action, Conditions, Depth, Path, PathMatch, Policy, Respond},
+};
+use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
+
+/// The most routes of the catch-all that are repeated in each wildcard host.
+pub const MOST_DEEPER: usize = 100;
 
 /// A virtual host, and who lost on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +29,8 @@ pub struct Assembled {
     pub lost: Vec<Verdict>,
 }
 
-/// Assembles a host. `everyone` are the routes of whoever takes every host, in their order: below a wildcard that is one
-/// label deep they take the names that lie deeper.
-pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, everyone: &[Arc<Route>]) -> Assembled {
+/// Assembles a host. `deeper` are the routes for names that lie deeper than one label below a wildcard: see [`deeper`].
+pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, deeper: &[Arc<Route>]) -> Assembled {
     routes.sort_by(|a, b| compare(a, b));
     let mut lost = Vec::new();
     let mut kept: Vec<Arc<Route>> = Vec::with_capacity(routes.len());
@@ -38,8 +43,38 @@ pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, everyone: &[Arc<Route>
     lost.sort();
     // One object at most owns a host as a whole, so all routes that know of a limit know of the same.
     let limit = kept.iter().find_map(|route| route.policy.host_limit.clone());
-    let deeper = if matches!(host, Host::Wildcard(_)) { everyone.to_vec() } else { Vec::new() };
+    let deeper = if matches!(host, Host::Wildcard(_)) { deeper.to_vec() } else { Vec::new() };
     Assembled { host: VirtualHost { host: host.clone(), routes: kept, deeper, limit }, lost }
+}
+
+/// The routes of the catch-all, as every wildcard host repeats them for names that lie deeper than one label below it. More
+/// than [`MOST_DEEPER`] are not repeated: such names answer 503. A part of the routes would not do, since requests for the
+/// others would get a less specific one.
+pub fn deeper(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
+    let Some(first) = catch_all.first().filter(|_| catch_all.len() > MOST_DEEPER) else { return catch_all.to_vec() };
+    let code = Code::CatchAllTooLong;
+    let body = format!("{code}: {}\n", code.title()).into();
+    vec![Arc::new(Route {
+        path: PathMatch::Prefix(Path::root()),
+        conditions: Conditions::default(),
+        depth: Depth::AnyLabels,
+        action: Action::Respond(Respond { status: 503, body }),
+        policy: Policy::default(),
+        rank: first.rank.clone(),
+        origin: first.origin.object.at(""),
+    })]
+}
+
+/// A verdict for each object that has routes of the catch-all, if there are more of them than wildcard hosts repeat.
+pub fn too_many_deeper(catch_all: &[Arc<Route>]) -> Vec<Verdict> {
+    if catch_all.len() <= MOST_DEEPER {
+        return Vec::new();
+    }
+    let count = catch_all.len();
+    let why =
+        format!("the routes without a host are {count} together, and wildcard hosts repeat {MOST_DEEPER} at most");
+    let objects: BTreeSet<_> = catch_all.iter().map(|route| &route.origin.object).collect();
+    objects.into_iter().map(|object| Verdict::new(Code::CatchAllTooLong, object.at(""), why.clone())).collect()
 }
 
 /// Nobody asked for what is only implied, so nobody is told when it gives way. Where both were written in one object, or in
@@ -89,12 +124,12 @@ fn class(path: &PathMatch) -> u8 {
 mod tests {
     //! The order of routes and who wins, with routes as small as they can be.
 
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
     use super::*;
     use model::{
         ObjectRef, Regex,
-        route::{Action, Depth, Dialect, Path, PathMatch, Rank, Respond},
+        route::{Dialect, Rank},
     };
 
     fn path(text: &str) -> PathMatch {
@@ -184,5 +219,19 @@ mod tests {
         let wildcard = Host::parse("*.example.com").unwrap();
         assert_eq!(assemble(&wildcard, Vec::new(), &everyone).host.deeper, everyone);
         assert!(assemble(&host(), Vec::new(), &everyone).host.deeper.is_empty());
+    }
+
+    #[test]
+    fn a_long_catch_all_is_not_repeated_and_its_objects_are_told_once() {
+        let many: Vec<_> = (0..=MOST_DEEPER).map(|at| route(["a", "b"][at % 2], 1, &format!("= /{at}"))).collect();
+        let (fits, all) = (&many[1..], &many[..]);
+        assert_eq!(deeper(fits), fits);
+        assert!(too_many_deeper(fits).is_empty());
+        let instead = deeper(all);
+        let [only] = &instead[..] else { panic!("{} routes", instead.len()) };
+        assert_eq!((only.path.to_string().as_str(), only.conditions.to_string().as_str()), ("/…", ""));
+        assert!(matches!(&only.action, Action::Respond(Respond { status: 503, .. })));
+        let told = too_many_deeper(all);
+        assert_eq!(told.iter().map(|verdict| &*verdict.origin.object.name).collect::<Vec<_>>(), ["a", "b"]);
     }
 }

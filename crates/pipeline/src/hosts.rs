@@ -2,7 +2,7 @@
 
 use crate::{
     settings::{Certificates, Settings},
-    units::{HostKey, TlsByHost, Units, UnitsByHost},
+    units::{Asked, HostKey, TlsByHost, Units, UnitsByHost},
     wildcard_certificate::WildcardCertificate,
 };
 use assemble::{tls, virtual_host};
@@ -13,6 +13,74 @@ use model::{
     tls::{Chain, Handling, TcpProxy, Termination},
 };
 use std::sync::Arc;
+
+/// Units with a wildcard host on the plaintext port.
+pub struct UnitsWithWildcards;
+
+impl Index for UnitsWithWildcards {
+    type Of = Units;
+    type Key = ();
+    const NAME: &'static str = "with plaintext wildcard hosts";
+
+    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = ()> {
+        let is_wildcard =
+            |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
+        unit.hosts.iter().any(is_wildcard).then_some(())
+    }
+}
+
+/// One row while there is a wildcard host on the plaintext port.
+pub struct PlaintextWildcards;
+
+impl Table for PlaintextWildcards {
+    type Key = ();
+    type Value = ();
+    const NAME: &'static str = "plaintext wildcard hosts";
+}
+
+impl Derived for PlaintextWildcards {
+    fn compute(&self, (): &(), _: &mut Reads<'_>) -> Option<()> {
+        Some(())
+    }
+}
+
+/// The catch-all of the plaintext port: the routes for every host that nobody names. It is assembled once for all wildcard
+/// hosts that repeat its routes.
+pub struct CatchAll;
+
+impl Table for CatchAll {
+    type Key = ();
+    type Value = virtual_host::Assembled;
+    const NAME: &'static str = "catch-all";
+}
+
+impl Derived for CatchAll {
+    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
+        let key = (ListenerId::http(), Host::Any);
+        let units: Vec<_> = reads.probe::<UnitsByHost>(&key).collect();
+        let mut assembled = virtual_host::assemble(&key.1, routes(&key, units, reads), &[]);
+        if reads.get::<PlaintextWildcards>(&()).is_some() {
+            assembled.lost.extend(virtual_host::too_many_deeper(&assembled.host.routes));
+        }
+        Some(assembled)
+    }
+}
+
+/// What wildcard hosts of the plaintext port repeat of the catch-all. A table of its own, so that no edit of a catch-all that
+/// is too long to be repeated reaches them.
+pub struct DeeperRoutes;
+
+impl Table for DeeperRoutes {
+    type Key = ();
+    type Value = Vec<Arc<Route>>;
+    const NAME: &'static str = "routes deeper than wildcard hosts";
+}
+
+impl Derived for DeeperRoutes {
+    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Vec<Arc<Route>>> {
+        Some(virtual_host::deeper(&reads.get::<CatchAll>(&())?.host.routes))
+    }
+}
 
 /// The virtual hosts of all listeners: a TLS host is there also without routes, so that its paths are not found (404)
 /// rather than found elsewhere (421).
@@ -31,15 +99,15 @@ impl Derived for VirtualHosts {
         let (units, refused): (Vec<_>, Vec<_>) = reads
             .probe::<UnitsByHost>(key)
             .partition(|unit| wildcard.as_ref().is_none_or(|wildcard| wildcard.is_usable_from(&unit.namespace, reads)));
-        let everyone = match host {
-            Host::Wildcard(_) if *listener == ListenerId::http() => {
-                let any = (listener.clone(), Host::Any);
-                let units: Vec<_> = reads.probe::<UnitsByHost>(&any).collect();
-                virtual_host::assemble(&Host::Any, routes(&any, units, reads), &[]).host.routes
+        let deeper = match host {
+            Host::Any if *listener == ListenerId::http() => {
+                return reads.get::<CatchAll>(&()).map(|catch_all| virtual_host::Assembled::clone(catch_all));
             }
-            _ => Vec::new(),
+            Host::Wildcard(_) if *listener == ListenerId::http() => reads.get::<DeeperRoutes>(&()),
+            _ => None,
         };
-        let mut assembled = virtual_host::assemble(host, routes(key, units, reads), &everyone);
+        let deeper = deeper.map_or(&[][..], |deeper| deeper.as_slice());
+        let mut assembled = virtual_host::assemble(host, routes(key, units, reads), deeper);
         for name in refused {
             if let (Some(wildcard), Some(unit)) = (&wildcard, reads.get::<Units>(name)) {
                 let routes = routes(key, vec![name], reads);
@@ -278,6 +346,9 @@ impl Index for TlsLosers {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
+    pipeline.derived(PlaintextWildcards).per::<UnitsWithWildcards>();
+    pipeline.derived(CatchAll).always(());
+    pipeline.derived(DeeperRoutes).always(());
     pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();

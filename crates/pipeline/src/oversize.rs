@@ -9,6 +9,7 @@ use crate::{
     hosts::Places,
     listeners::ListenerResources,
     packing::{Arrangements, EncodedHosts, ScopeResources},
+    redirects::RedirectScopes,
     resources::{
         AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, Resources, SecretResources,
         TcpResources,
@@ -60,6 +61,7 @@ fn parts(engine: &Engine, kind: Kind) -> Vec<Part> {
             let mut parts = hosts(engine, Arrangement::Scopes);
             let own = engine.rows::<ScopeResources>().filter(|((_, host), _)| *host != Host::Any);
             parts.extend(own.filter_map(|(_, resource)| part(kind, resource)));
+            parts.extend(of_table::<RedirectScopes>(engine));
             parts
         }
         Kind::Listener => of_table::<ListenerResources>(engine),

@@ -230,9 +230,9 @@ impl Derived for EncodedHosts {
     }
 }
 
-/// Whose routes a host has.
+/// Whose routes a host has, those for deeper names among them.
 fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
-    let authors: BTreeSet<_> = host.routes.iter().map(|route| &route.origin.object).collect();
+    let authors: BTreeSet<_> = host.routes.iter().chain(&host.deeper).map(|route| &route.origin.object).collect();
     authors.into_iter().cloned().collect()
 }
 

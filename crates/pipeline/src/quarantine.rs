@@ -15,6 +15,7 @@ use crate::{
     listeners::ListenerResources,
     oversize::{self, Part},
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
+    redirects::RedirectScopes,
     resources::{
         AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources,
         SecretResources, TcpResources,
@@ -260,7 +261,10 @@ fn in_force(engine: &Engine, target: &Target) -> bool {
                 || !engine.probe::<InForce<AuthorityResources>>(target).is_empty()
         }
         Kind::Route => !engine.probe::<InForce<RouteResources>>(target).is_empty(),
-        Kind::ScopedRoute => !engine.probe::<InForce<ScopeResources>>(target).is_empty(),
+        Kind::ScopedRoute => {
+            !engine.probe::<InForce<ScopeResources>>(target).is_empty()
+                || !engine.probe::<InForce<RedirectScopes>>(target).is_empty()
+        }
         Kind::Listener => !engine.probe::<InForce<ListenerResources>>(target).is_empty(),
         Kind::Extension => !engine.probe::<InForce<TcpResources>>(target).is_empty(),
         Kind::Runtime | Kind::VirtualHost => false,
@@ -279,7 +283,9 @@ fn find(engine: &Engine, kind: Kind, name: &str) -> Option<Arc<Resource>> {
             .or_else(|| by_name::<HostSecretResources>(engine, name))
             .or_else(|| by_name::<AuthorityResources>(engine, name)),
         Kind::Route => by_name::<RouteResources>(engine, name),
-        Kind::ScopedRoute => by_name::<ScopeResources>(engine, name),
+        Kind::ScopedRoute => {
+            by_name::<ScopeResources>(engine, name).or_else(|| by_name::<RedirectScopes>(engine, name))
+        }
         Kind::Listener => by_name::<ListenerResources>(engine, name),
         Kind::Extension => by_name::<TcpResources>(engine, name),
         Kind::Runtime | Kind::VirtualHost => None,

@@ -4,6 +4,7 @@
 //! all its hosts. It changes when a host comes or goes, not when one is edited; where nobody follows redirects there is none.
 
 use crate::{
+    holds::{Blamed, InForce, Refused},
     hosts::{Places, VirtualHosts},
     packing::{ExactHostsByTable, ExactStrangersByTable, HostsByScope, StrangersByScope},
     resources::Resource,
@@ -15,9 +16,12 @@ use envoy::{
     name,
     packing::{Packing, redirects},
 };
-use model::{Host, RouteTableId, route::Action};
+use model::{Host, ObjectRef, Route, RouteTableId, route::Action, tls::Termination};
+use std::{collections::BTreeSet, sync::Arc};
+use xds::Kind;
 
-/// The hosts that follow redirects, each with the table that it is looked up in.
+/// The hosts whose redirects are looked up in the scope of a table, with that table. An exact host with its certificate on
+/// demand is not among them: its redirects are looked up in its own scope.
 pub struct FollowingHosts;
 
 impl Table for FollowingHosts {
@@ -29,10 +33,11 @@ impl Table for FollowingHosts {
 impl Derived for FollowingHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        let mut actions = host.routes.iter().chain(&host.deeper).map(|route| &route.action);
-        let follows =
-            actions.any(|action| matches!(action, Action::Forward(forward) if forward.internal_redirect.is_some()));
-        if follows { reads.get::<Places>(key).map(|place| RouteTableId::clone(place)) } else { None }
+        let follows = host.routes.iter().chain(&host.deeper).any(|route| follows(route));
+        let place = reads.get::<Places>(key).filter(|_| follows)?;
+        let on_demand = place.termination.as_deref().is_some_and(Termination::is_on_demand);
+        let own_scope = on_demand && matches!(key.1, Host::Exact(_));
+        (!own_scope).then(|| RouteTableId::clone(place))
     }
 }
 
@@ -68,8 +73,31 @@ impl Derived for RedirectScopes {
         let hosts = names(hosts);
         let elsewhere = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
         let elsewhere = names(elsewhere);
-        Some(Resource::of(name::redirects_scope(table), redirects::scope(table, &hosts, &elsewhere)))
+        let resource = Resource::of(name::redirects_scope(table), redirects::scope(table, &hosts, &elsewhere));
+        let mut resource = resource.unless_held(Kind::ScopedRoute, reads);
+        // Only what is withheld depends on what its hosts hold: else an edit of one would cost the list of all.
+        if let Some(refused) = &resource.refused {
+            let objects = followers(table, reads);
+            resource.refused = Some(Arc::new(Refused { objects, ..Refused::clone(refused) }));
+        }
+        Some(resource)
     }
+}
+
+/// The objects whose redirects are looked up in the scope of a table.
+fn followers(table: &RouteTableId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+    let mut objects = BTreeSet::new();
+    for key in reads.probe::<FollowingByTable>(table) {
+        let Some(found) = reads.get::<VirtualHosts>(key) else { continue };
+        let routes = found.host.routes.iter().chain(&found.host.deeper);
+        objects.extend(routes.filter(|route| follows(route)).map(|route| &route.origin.object));
+    }
+    objects.into_iter().cloned().collect()
+}
+
+/// Whether proxies follow the redirects of a route's backends.
+fn follows(route: &Route) -> bool {
+    matches!(&route.action, Action::Forward(forward) if forward.internal_redirect.is_some())
 }
 
 fn names<'r>(hosts: impl Iterator<Item = &'r HostKey>) -> Vec<Host> {
@@ -82,4 +110,5 @@ fn names<'r>(hosts: impl Iterator<Item = &'r HostKey>) -> Vec<Host> {
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(FollowingHosts).each::<Places>();
     pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByTable>().output();
+    pipeline.index::<InForce<RedirectScopes>>().index::<Blamed<RedirectScopes>>();
 }

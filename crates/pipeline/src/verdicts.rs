@@ -5,6 +5,7 @@ use crate::{
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     objects::Named,
     packing::{EncodedHosts, ScopeResources},
+    redirects::RedirectScopes,
     resources::{
         AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources,
     },
@@ -75,6 +76,7 @@ impl Derived for Verdicts {
         }
         withheld::<EncodedHosts>(object, reads, &mut all);
         withheld::<ScopeResources>(object, reads, &mut all);
+        withheld::<RedirectScopes>(object, reads, &mut all);
         withheld::<TcpResources>(object, reads, &mut all);
         withheld::<ClusterResources>(object, reads, &mut all);
         withheld::<RefusedClusters>(object, reads, &mut all);

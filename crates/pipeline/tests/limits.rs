@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use kinds::Object;
-use model::{Host, ListenerId};
+use model::{Code, Host, ListenerId};
 use pipeline::{Output, Pipeline, Settings, hosts::VirtualHosts, settings::Packing};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -137,5 +137,39 @@ fn an_ingress_of_many_hosts_gives_each_its_own_paths_and_sends_those_that_change
     let output = put(&mut pipeline, wide("/other"));
     let names = sent(&output);
     assert!(names.iter().all(|(_, name)| *name == scope("h0.example.com")), "{names:?}");
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
+
+/// A host for each number, in one Ingress.
+fn wildcards(count: usize) -> Object {
+    let rules = (0..count).map(|at| rule(&format!("*.w{at}.example.com"), ["/".to_owned()]));
+    ingress("wildcards", &rules.collect())
+}
+
+#[test]
+fn a_long_catch_all_is_not_repeated_in_wildcard_hosts_and_told_once() {
+    let any = |name: &str, count: usize| ingress(name, &json!([rule("", (0..count).map(|at| format!("/{name}{at}")))]));
+    let deeper = |pipeline: &Pipeline| {
+        let key = (ListenerId::http(), Host::parse("*.w0.example.com").unwrap());
+        pipeline.engine().get::<VirtualHosts>(&key).unwrap().host.deeper.len()
+    };
+    let told = |output: &Output| -> Vec<String> {
+        let all = output.verdicts.iter().flat_map(|(_, list)| list).flat_map(|list| list.iter());
+        all.filter(|verdict| verdict.code == Code::CatchAllTooLong).map(ToString::to_string).collect()
+    };
+    // Without a wildcard host nobody repeats anything.
+    let (mut pipeline, output) = pipeline([any("a", 800), any("b", 1), service(), slice()]);
+    assert!(told(&output).is_empty(), "{:?}", told(&output));
+    let output = put(&mut pipeline, wildcards(200));
+    let told_now = told(&output);
+    assert_eq!(told_now.len(), 2, "{told_now:?}");
+    assert!(told_now[0].starts_with("SES7005: Ingress default/a: "), "{told_now:?}");
+    assert!(told_now[1].starts_with("SES7005: Ingress default/b: "), "{told_now:?}");
+    assert_eq!(deeper(&pipeline), 1);
+    let largest = output.xds.upserts.iter().map(|resource| resource.body.len()).max().unwrap();
+    assert!(largest < 1 << 20, "{largest} bytes");
+    let output = put(&mut pipeline, any("a", 50));
+    assert!(output.verdicts.iter().all(|(_, list)| list.as_ref().is_some_and(|list| list.is_empty())));
+    assert!((51..=100).contains(&deeper(&pipeline)), "{}", deeper(&pipeline));
     assert_eq!(pipeline.self_check(), Ok(()));
 }

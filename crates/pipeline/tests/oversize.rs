@@ -71,10 +71,14 @@ impl Loop {
 
 /// An Ingress with so many paths for the host of its name.
 fn paths(name: &str, count: usize) -> Object {
+    paths_of(name, &format!("{name}.example.com"), count)
+}
+
+fn paths_of(name: &str, host: &str, count: usize) -> Object {
     let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
     let path = |at: usize| json!({"path": format!("/{at}"), "pathType": "Exact", "backend": backend});
     let paths: Vec<_> = (0..count).map(path).collect();
-    let rule = json!({"host": format!("{name}.example.com"), "http": {"paths": paths}});
+    let rule = json!({"host": host, "http": {"paths": paths}});
     let meta = json!({"namespace": "default", "name": name});
     object(kinds::Kind::Ingress, &json!({"metadata": meta, "spec": {"rules": [rule]}}))
 }
@@ -141,4 +145,41 @@ fn a_listener_that_is_too_large_is_nobodys_and_said_to_the_operator() {
     bed.put([web(), paths("a", 1)]);
     let why = bed.pipeline.untold().unwrap();
     assert!(why.starts_with("listener ingress_http is withheld: it has "), "{why}");
+}
+
+/// The bytes of all scopes with these objects, if nothing is withheld.
+fn scopes(objects: impl IntoIterator<Item = Object>) -> usize {
+    let mut bed = Loop::new(Packing::Scoped, usize::MAX);
+    bed.put(objects);
+    bed.table(Kind::ScopedRoute).bytes()
+}
+
+#[test]
+fn the_owner_of_the_catch_all_is_told_of_a_wildcard_host_that_its_routes_make_large() {
+    let all = || [web(), paths_of("wild", "*.example.com", 1), paths_of("any", "", 80)];
+    let mut bed = Loop::new(Packing::Scoped, scopes(all()) - 1);
+    bed.put(all());
+    assert_eq!(bed.told(), ["any", "wild"]);
+}
+
+#[test]
+fn the_scope_of_redirects_is_withheld_like_any_other_and_told_those_who_follow_them() {
+    let following = |follows: bool| {
+        let mut route = json!({"services": [{"name": "web", "port": 80}]});
+        if follows {
+            route["internalRedirectPolicy"] = json!({});
+        }
+        let spec = json!({"virtualhost": {"fqdn": "follows.example.com"}, "routes": [route]});
+        let meta = json!({"namespace": "default", "name": "follows"});
+        object(kinds::Kind::HttpProxy(kinds::Vendor::Contour), &json!({"metadata": meta, "spec": spec}))
+    };
+    let hosts = || (0..300).map(|at| paths(&format!("a-host-with-a-long-name-{at}"), 1)).chain([web()]);
+    let mut bed = Loop::new(Packing::Scoped, scopes(hosts().chain([following(true)])) - 1);
+    bed.put(hosts().chain([following(true)]));
+    assert_eq!(bed.told(), ["follows"]);
+    let name = envoy::name::redirects_scope(&pipeline::packing::in_the_clear());
+    let withheld = |bed: &Loop| bed.table(Kind::ScopedRoute).get(&name).is_none_or(|entry| entry.role != Role::Own);
+    assert!(withheld(&bed));
+    bed.put([following(false)]);
+    assert!(bed.told().is_empty(), "{:?}", bed.told());
 }

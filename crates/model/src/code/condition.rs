@@ -96,6 +96,7 @@ conditions! {
     ProxyTcpIncludeNotFound => TCPProxyIncludeError IncludeNotFound;
     ProxyTcpIncludesRoot => TCPProxyIncludeError RootIncludesRoot;
     ProxyTcpIncludeCycle => TCPProxyIncludeError IncludeCreatesCycle;
+    CatchAllTooLong => RouteError TooManyRoutes;
     RouteConflict | RouteShadowed => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
 }

@@ -205,3 +205,23 @@ async fn no_redirect_leads_around_tls_in_tables() {
 async fn no_redirect_leads_around_tls_in_scopes() {
     no_redirect_leads_around_tls(Packing::Scoped).await;
 }
+
+/// A scope that lists all hosts changes whenever one comes or goes: where nobody looks there, there is none.
+#[test]
+fn an_exact_host_with_its_certificate_on_demand_needs_no_list_of_all_hosts() {
+    let ca = Ca::new("own scope");
+    let settings = Settings { certificates: Certificates::OnDemand, ..settings(Packing::Scoped) };
+    let scopes = |fqdn: &str| {
+        let mut pipeline = pipeline::Pipeline::new(&settings);
+        let tls = json!({"tls": {"secretName": "cert"}});
+        let objects =
+            [service("a", Ipv4Addr::LOCALHOST), secret(&ca, "cert", fqdn), following("a", fqdn, tls, json!({}))];
+        for object in objects {
+            pipeline.put(&object.key(), Some(object));
+        }
+        pipeline.settle();
+        pipeline.engine().rows::<pipeline::redirects::RedirectScopes>().count()
+    };
+    assert_eq!(scopes("a.example.com"), 0);
+    assert_eq!(scopes("*.example.com"), 1);
+}
