@@ -131,7 +131,7 @@ error[SES2002]: Ingress default/web: expected text, found the number 7: put it i
 10 |       - path: 7
    |               ^ spec.rules[0].http.paths[0].path
    |
-   = help: correct the field that is named";
+   = help: correct the named field";
     assert_eq!(shown.replace(&format!("{}/", folder.path().display()), ""), expected.trim_start());
 }
 
