@@ -1,6 +1,6 @@
 //! What operators look at: health, metrics and debug pages.
 //!
-//! In: what the control loop notes after each batch ([`Recorder`]), the xDS server's book, and a registry that every part
+//! In: what the control loop notes after each batch ([`Recorder`]), the xDS server's acks, and a registry that every part
 //! has added its figures to. Out: [`Router`]s for the listeners that the operator chose. Pages read from views that are
 //! swapped in as a whole: whoever looks, however slowly, the control loop never waits for them.
 //!

@@ -2,15 +2,15 @@
 
 use model::{
     Code, Host, SecretId, Verdict,
-    tls::{Chain, Handling, Termination},
-    unit::TlsPiece,
+    tls::{Chain, Termination, TlsMode},
+    translation::TlsPiece,
 };
 
 /// A TLS host, and who lost on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
     /// What is done with its connections.
-    pub handling: Handling,
+    pub mode: TlsMode,
     /// The certificate that it shows, where it shows one.
     pub certificate: Option<SecretId>,
     /// A verdict for each piece that asked for something else; sorted.
@@ -21,19 +21,19 @@ pub struct Assembled {
 pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     pieces.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| a.origin.cmp(&b.origin)));
     let (winner, others) = pieces.split_first()?;
-    let lost = others.iter().filter(|piece| piece.handling != winner.handling).map(|loser| {
+    let lost = others.iter().filter(|piece| piece.mode != winner.mode).map(|loser| {
         let why = format!("TLS of host {host}: the certificate and settings of {} are served", winner.origin);
         Verdict::new(Code::CertificateConflict, loser.origin.clone(), why)
     });
     let mut lost: Vec<_> = lost.collect();
     lost.sort();
-    let handling = winner.handling.clone();
-    let termination = match &handling {
-        Handling::Http(termination) => Some(termination),
-        Handling::Tcp(proxy) => proxy.termination.as_ref(),
+    let mode = winner.mode.clone();
+    let termination = match &mode {
+        TlsMode::Http(termination) => Some(termination),
+        TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
     };
     let certificate = termination.map(|termination| termination.certificate.clone());
-    Some(Assembled { handling, certificate, lost })
+    Some(Assembled { mode, certificate, lost })
 }
 
 /// The chain of hosts that have a termination in common.

@@ -13,7 +13,7 @@
 
 use model::{
     Code, Host, Route, Verdict, VirtualHost,
-    route::{Action, Conditions, Depth, Path, PathMatch, Policy, Respond},
+    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Policy},
 };
 use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 
@@ -29,8 +29,8 @@ pub struct Assembled {
     pub lost: Vec<Verdict>,
 }
 
-/// Assembles a host. `deeper` are the routes for names that lie deeper than one label below a wildcard: see [`deeper`].
-pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, deeper: &[Arc<Route>]) -> Assembled {
+/// Assembles a host. `catch_all` are the routes for names that lie deeper than one label below a wildcard: see [`catch_all`].
+pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, catch_all: &[Arc<Route>]) -> Assembled {
     routes.sort_by(|a, b| compare(a, b));
     let mut lost = Vec::new();
     let mut kept: Vec<Arc<Route>> = Vec::with_capacity(routes.len());
@@ -42,15 +42,15 @@ pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, deeper: &[Arc<Route>])
     }
     lost.sort();
     // One object at most owns a host as a whole, so all routes that know of a limit know of the same.
-    let limit = kept.iter().find_map(|route| route.policy.host_limit.clone());
-    let deeper = if matches!(host, Host::Wildcard(_)) { deeper.to_vec() } else { Vec::new() };
-    Assembled { host: VirtualHost { host: host.clone(), routes: kept, deeper, limit }, lost }
+    let limit = kept.iter().find_map(|route| route.policy.host_rate_limit.clone());
+    let catch_all = if matches!(host, Host::Wildcard(_)) { catch_all.to_vec() } else { Vec::new() };
+    Assembled { host: VirtualHost { host: host.clone(), routes: kept, catch_all, limit }, lost }
 }
 
 /// The routes of the catch-all, as every wildcard host repeats them for names that lie deeper than one label below it. More
 /// than [`MOST_DEEPER`] are not repeated: such names answer 503. A part of the routes would not do, since requests for the
 /// others would get a less specific one.
-pub fn deeper(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
+pub fn catch_all(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
     let Some(first) = catch_all.first().filter(|_| catch_all.len() > MOST_DEEPER) else { return catch_all.to_vec() };
     let code = Code::CatchAllTooLong;
     let body = format!("{code}: {}\n", code.title()).into();
@@ -58,7 +58,7 @@ pub fn deeper(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
         path: PathMatch::Prefix(Path::root()),
         conditions: Conditions::default(),
         depth: Depth::AnyLabels,
-        action: Action::Respond(Respond { status: 503, body }),
+        action: Action::DirectResponse(DirectResponse { status: 503, body }),
         policy: Policy::default(),
         rank: first.rank.clone(),
         origin: first.origin.object.at(""),
@@ -147,7 +147,7 @@ mod tests {
             path: path(text),
             conditions: Default::default(),
             depth: Depth::OneLabel,
-            action: Action::Respond(Respond::unavailable()),
+            action: Action::DirectResponse(DirectResponse::unavailable()),
             policy: Default::default(),
             rank: Rank {
                 dialect: Dialect::Ingress,
@@ -215,22 +215,22 @@ mod tests {
 
     #[test]
     fn names_deeper_than_a_wildcard_belong_to_everyone() {
-        let everyone = [route("everyone", 1, "p /")];
+        let catch_all = [route("catch_all", 1, "p /")];
         let wildcard = Host::parse("*.example.com").unwrap();
-        assert_eq!(assemble(&wildcard, Vec::new(), &everyone).host.deeper, everyone);
-        assert!(assemble(&host(), Vec::new(), &everyone).host.deeper.is_empty());
+        assert_eq!(assemble(&wildcard, Vec::new(), &catch_all).host.catch_all, catch_all);
+        assert!(assemble(&host(), Vec::new(), &catch_all).host.catch_all.is_empty());
     }
 
     #[test]
     fn a_long_catch_all_is_not_repeated_and_its_objects_are_told_once() {
         let many: Vec<_> = (0..=MOST_DEEPER).map(|at| route(["a", "b"][at % 2], 1, &format!("= /{at}"))).collect();
         let (fits, all) = (&many[1..], &many[..]);
-        assert_eq!(deeper(fits), fits);
+        assert_eq!(catch_all(fits), fits);
         assert!(too_many_deeper(fits).is_empty());
-        let instead = deeper(all);
+        let instead = catch_all(all);
         let [only] = &instead[..] else { panic!("{} routes", instead.len()) };
         assert_eq!((only.path.to_string().as_str(), only.conditions.to_string().as_str()), ("/…", ""));
-        assert!(matches!(&only.action, Action::Respond(Respond { status: 503, .. })));
+        assert!(matches!(&only.action, Action::DirectResponse(DirectResponse { status: 503, .. })));
         let told = too_many_deeper(all);
         assert_eq!(told.iter().map(|verdict| &*verdict.origin.object.name).collect::<Vec<_>>(), ["a", "b"]);
     }

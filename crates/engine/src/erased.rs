@@ -8,9 +8,9 @@ use std::any::{Any, TypeId};
 use hashbrown::HashMap;
 
 use crate::counters::TableCounters;
-use crate::hold::Held;
 use crate::node::Node;
 use crate::oracle::Divergence;
+use crate::panicked::Held;
 use crate::store::Store;
 use crate::table::Table;
 

@@ -8,8 +8,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::erased::{Claimer, Later};
-use crate::hold::message_of;
 use crate::node::{Node, Readers};
+use crate::panicked::message_of;
 use crate::slots::Slots;
 use crate::store::Row;
 use crate::table::{Index, Table};

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::erased::{AnyTable, Tables};
-use crate::hold::Hold;
+use crate::panicked::PanickedRow;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -58,7 +58,7 @@ pub(crate) fn compare<T: Table>(kept: &Store<T>, fresh: &Store<T>) -> Result<(),
     }
     let names = |store: &Store<T>| {
         let holds = store.holds().into_iter();
-        let name = |(key, hold): (&T::Key, &Hold<T::Value>)| {
+        let name = |(key, hold): (&T::Key, &PanickedRow<T::Value>)| {
             (format!("{key:?}"), hold.message().is_none(), hold.good.is_some())
         };
         holds.map(name).collect::<Vec<_>>()

@@ -17,10 +17,10 @@ use hashbrown::HashMap;
 use crate::changes::{Changes, Pending};
 use crate::counters::TableCounters;
 use crate::erased::{AnyTable, Claimer, Later, Places, Step, Tables};
-use crate::hold::{Cause, Held, Hold};
 use crate::index::{Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
 use crate::oracle::Divergence;
+use crate::panicked::{Cause, Held, PanickedRow};
 use crate::slots::Slots;
 use crate::table::{Derived, Index, Table};
 use compute::Rule;
@@ -57,7 +57,7 @@ pub(crate) struct Store<T: Table> {
     dirty: VecDeque<u32>,
     /// Rows that lost their last claim.
     leaving: BTreeSet<u32>,
-    pub(crate) holds: HashMap<u32, Hold<T::Value>>,
+    pub(crate) holds: HashMap<u32, PanickedRow<T::Value>>,
     /// Last good values handed over by the engine of which this is a fresh copy.
     given: HashMap<T::Key, Arc<T::Value>>,
     /// For an output table: what the outside has not heard yet.
@@ -121,15 +121,15 @@ impl<T: Table> Store<T> {
     }
 
     /// The rows that are held, in key order.
-    pub(crate) fn holds(&self) -> Vec<(&T::Key, &Hold<T::Value>)> {
+    pub(crate) fn holds(&self) -> Vec<(&T::Key, &PanickedRow<T::Value>)> {
         let mut holds: Vec<_> = self.holds.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
         holds.sort_unstable_by_key(|&(key, _)| key);
         holds
     }
 
     /// Holds a row, or no longer; says whether that is for another cause than before.
-    fn set_hold(&mut self, slot: u32, hold: Option<Hold<T::Value>>) -> bool {
-        let cause = |hold: &Hold<T::Value>| hold.cause.clone();
+    fn set_hold(&mut self, slot: u32, hold: Option<PanickedRow<T::Value>>) -> bool {
+        let cause = |hold: &PanickedRow<T::Value>| hold.cause.clone();
         let is = hold.as_ref().map(cause);
         let was = match hold {
             Some(hold) => self.holds.insert(slot, hold),

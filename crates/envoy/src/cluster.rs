@@ -23,7 +23,7 @@ use envoy_api::envoy::{
     r#type::v3::{CodecClientType, Int64Range, Percent},
 };
 use model::{
-    cluster::{Balance, CircuitBreakers, Discovery, DnsTarget, Probe, SlowStart},
+    cluster::{CircuitBreakers, Discovery, DnsTarget, LoadBalancing, Probe, SlowStart},
     tls::TlsVersions,
 };
 use std::{sync::Arc, time::Duration};
@@ -116,12 +116,12 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
     }
 }
 
-fn balance(balance: Balance) -> LbPolicy {
+fn balance(balance: LoadBalancing) -> LbPolicy {
     match balance {
-        Balance::RoundRobin => LbPolicy::RoundRobin,
-        Balance::Random => LbPolicy::Random,
-        Balance::LeastRequest => LbPolicy::LeastRequest,
-        Balance::RingHash => LbPolicy::RingHash,
+        LoadBalancing::RoundRobin => LbPolicy::RoundRobin,
+        LoadBalancing::Random => LbPolicy::Random,
+        LoadBalancing::LeastRequest => LbPolicy::LeastRequest,
+        LoadBalancing::RingHash => LbPolicy::RingHash,
     }
 }
 
@@ -188,11 +188,11 @@ fn probe(probe: &Probe, h2: bool) -> HealthChecker {
 fn slow_start(cluster: &model::Cluster) -> Option<LbConfig> {
     let slow_start_config = Some(slow_start_config(cluster.slow_start.as_ref()?));
     match cluster.balance {
-        Balance::RoundRobin => Some(LbConfig::RoundRobinLbConfig(RoundRobinLbConfig { slow_start_config })),
-        Balance::LeastRequest => {
+        LoadBalancing::RoundRobin => Some(LbConfig::RoundRobinLbConfig(RoundRobinLbConfig { slow_start_config })),
+        LoadBalancing::LeastRequest => {
             Some(LbConfig::LeastRequestLbConfig(LeastRequestLbConfig { slow_start_config, ..Default::default() }))
         }
-        Balance::Random | Balance::RingHash => None,
+        LoadBalancing::Random | LoadBalancing::RingHash => None,
     }
 }
 

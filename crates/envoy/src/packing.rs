@@ -78,7 +78,7 @@ pub fn encode(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
 }
 
 /// The answer for a host that stands in another table: 421, in the place where the host would stand here.
-pub fn stranger(table: &RouteTableId, host: &Host) -> Bytes {
+pub fn misdirected(table: &RouteTableId, host: &Host) -> Bytes {
     redirects::misdirected(table, host).encode_to_vec().into()
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn host(text: &str) -> VirtualHost {
-        VirtualHost { host: Host::parse(text).expect("a host"), routes: Vec::new(), deeper: Vec::new(), limit: None }
+        VirtualHost { host: Host::parse(text).expect("a host"), routes: Vec::new(), catch_all: Vec::new(), limit: None }
     }
 
     #[test]
@@ -129,10 +129,10 @@ mod tests {
     fn a_scope_is_named_by_a_short_hash_of_its_key() {
         let scope =
             ScopedRouteConfiguration::decode(scoped::host(&http(), &host("a.example.com"))).expect("it decodes");
-        let everyone = scoped::everyone(&tls("c"), std::iter::empty());
-        let everyone = ScopedRouteConfiguration::decode(everyone).expect("it decodes");
+        let catch_all = scoped::catch_all(&tls("c"), std::iter::empty());
+        let catch_all = ScopedRouteConfiguration::decode(catch_all).expect("it decodes");
         for (scope, table, key) in
-            [(scope, http(), "ingress_http|a.example.com"), (everyone, tls("c"), "ingress_https/ns/c/tls1.2-1.3|*")]
+            [(scope, http(), "ingress_http|a.example.com"), (catch_all, tls("c"), "ingress_https/ns/c/tls1.2-1.3|*")]
         {
             assert_eq!(scope.name.len(), 22);
             assert!(scope.name.starts_with(&crate::name::scope_group(&table)));

@@ -12,7 +12,7 @@ use model::{Code, Host};
 /// The virtual host. Requests for deeper names are not its own: its limit does not count them. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
 pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
     let own = host.routes.iter().map(|route| route::route(&host.host, route, Names::Own));
-    let deeper = host.deeper.iter().map(|route| {
+    let catch_all = host.catch_all.iter().map(|route| {
         let mut route = route::route(&host.host, route, Names::Deeper);
         if host.limit.is_some() {
             filters::not_counted(&mut route);
@@ -22,7 +22,7 @@ pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
     VirtualHost {
         name: host.host.to_string(),
         domains: vec![host.host.to_string()],
-        routes: own.chain(deeper).collect(),
+        routes: own.chain(catch_all).collect(),
         typed_per_filter_config: filters::of_host(host.limit.as_deref()),
         ..Default::default()
     }

@@ -2,15 +2,15 @@
 //!
 //! Its name comes from identity alone, so that the same Service port has the same name however many routes use it, in
 //! whatever order, on every replica. What the Service itself says (protocol, circuit breakers) is content, not name: a
-//! change of it updates the cluster in place. What a route says about the way there ([`Variant`]: how backends are
+//! change of it updates the cluster in place. What a route says about the way there ([`ClusterOverrides`]: how backends are
 //! probed and eased in, whom to trust) is identity.
 
-mod variant;
+mod overrides;
 
 use crate::{EndpointsId, HeaderValue, SecretId, Timeout, route::PathAndQuery};
 use std::{fmt, sync::Arc, time::Duration};
 
-pub use variant::{Balance, Variant};
+pub use overrides::{ClusterOverrides, LoadBalancing};
 
 /// Which cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +18,7 @@ pub struct ClusterId {
     /// The Service port behind it.
     pub backend: EndpointsId,
     /// What the route says about the way there, where it says anything.
-    pub variant: Option<Arc<Variant>>,
+    pub variant: Option<Arc<ClusterOverrides>>,
 }
 
 impl fmt::Display for ClusterId {
@@ -138,7 +138,7 @@ pub struct Cluster {
     /// How long a connection may be without requests.
     pub idle: Timeout,
     /// How an endpoint is chosen.
-    pub balance: Balance,
+    pub balance: LoadBalancing,
     /// How its endpoints are probed.
     pub health: Option<HealthCheck>,
     /// How new endpoints are eased in; only where they are used in turn or by least requests.
@@ -152,7 +152,7 @@ impl Cluster {
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
         let Some(variant) = &id.variant else { return self };
-        let Variant { protocol, server_name, idle, balance, health, slow_start, validation, health_port: _ } =
+        let ClusterOverrides { protocol, server_name, idle, balance, health, slow_start, validation, health_port: _ } =
             &**variant;
         Self {
             id: id.clone(),

@@ -19,7 +19,7 @@ pub mod regex;
 pub mod route;
 pub mod timeout;
 pub mod tls;
-pub mod unit;
+pub mod translation;
 pub mod verdict_list;
 
 pub use cluster::{Cluster, ClusterId};
@@ -33,5 +33,5 @@ pub use regex::Regex;
 pub use route::{Route, RouteTableId, VirtualHost};
 pub use timeout::Timeout;
 pub use tls::SecretId;
-pub use unit::Unit;
+pub use translation::Translation;
 pub use verdict_list::VerdictList;

@@ -16,13 +16,13 @@ use crate::{HeaderName, Host, ListenerId, Origin, Regex, tls::Termination};
 use std::{fmt, sync::Arc};
 
 pub use action::{
-    Action, CrossScheme, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, Redirect, RedirectPath, Respond,
-    RetryPolicy, Scheme, WeightedCluster,
+    Action, CrossScheme, DirectResponse, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, Redirect,
+    RedirectPath, RetryPolicy, Scheme, WeightedCluster,
 };
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
-pub use policy::{AddressOf, Cidr, ClientFilter, HeaderChanges, HeaderDefaults, LocalLimit, Policy};
+pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
 
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -208,7 +208,7 @@ pub struct VirtualHost {
     pub routes: Vec<Arc<Route>>,
     /// For a wildcard host: the routes for names that lie deeper than one label below it. A proxy takes those names for
     /// this host's, but they are nobody's, and so belong to whoever takes every host.
-    pub deeper: Vec<Arc<Route>>,
+    pub catch_all: Vec<Arc<Route>>,
     /// How many requests are taken of all routes together that say nothing about it themselves.
-    pub limit: Option<Arc<LocalLimit>>,
+    pub limit: Option<Arc<LocalRateLimitPolicy>>,
 }

@@ -65,7 +65,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, TimeoutError> {
         let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
         rest = &rest[digits..];
         let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let unit = match &rest[..letters] {
+        let translation = match &rest[..letters] {
             "ns" => 1.0,
             "us" | "µs" | "μs" => 1e3,
             "ms" => 1e6,
@@ -74,7 +74,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, TimeoutError> {
             "h" => 3600e9,
             _ => return Err(wrong()),
         };
-        nanos += number * unit;
+        nanos += number * translation;
         rest = &rest[letters..];
     }
     if nanos > LONGEST.as_nanos() as f64 {

@@ -1,6 +1,6 @@
 //! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
 
-use crate::{ClusterId, Host, route::ClientFilter};
+use crate::{ClusterId, Host, route::IpFilter};
 use std::{fmt, sync::Arc};
 
 /// The namespace of certificates that Sesame signs itself, on a machine without a cluster. No namespace can be called so.
@@ -122,27 +122,27 @@ impl fmt::Display for Termination {
 
 /// What is done with the connections of a TLS host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Handling {
+pub enum TlsMode {
     /// They are decrypted, and their requests are looked up in the route table of the chain.
     Http(Termination),
     /// They go to a backend as a stream of bytes.
     Tcp(Arc<TcpProxy>),
 }
 
-impl Handling {
+impl TlsMode {
     /// How the requests of the host are decrypted, where requests are looked at.
     pub fn http(&self) -> Option<&Termination> {
         match self {
-            Handling::Http(termination) => Some(termination),
-            Handling::Tcp(_) => None,
+            TlsMode::Http(termination) => Some(termination),
+            TlsMode::Tcp(_) => None,
         }
     }
 
     /// The certificate that is shown, where connections are decrypted.
     pub fn certificate(&self) -> Option<&SecretId> {
         let termination = match self {
-            Handling::Http(termination) => Some(termination),
-            Handling::Tcp(proxy) => proxy.termination.as_ref(),
+            TlsMode::Http(termination) => Some(termination),
+            TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
         };
         termination.map(|termination| &termination.certificate)
     }
@@ -150,8 +150,8 @@ impl Handling {
     /// Where connections go, where they are passed on.
     pub fn tcp(&self) -> Option<&Arc<TcpProxy>> {
         match self {
-            Handling::Http(_) => None,
-            Handling::Tcp(proxy) => Some(proxy),
+            TlsMode::Http(_) => None,
+            TlsMode::Tcp(proxy) => Some(proxy),
         }
     }
 }
@@ -162,7 +162,7 @@ pub struct TcpProxy {
     /// How they are decrypted; nothing where the backend has the certificate.
     pub termination: Option<Termination>,
     /// Which clients may connect; all where nothing is said.
-    pub clients: Option<ClientFilter>,
+    pub clients: Option<IpFilter>,
     /// The backends and their shares, none of them zero; connections are ended where there is none.
     pub clusters: Vec<(ClusterId, u32)>,
 }
@@ -175,7 +175,7 @@ pub struct TcpChain {
     /// How they are decrypted, if at all.
     pub termination: Option<Termination>,
     /// Which clients may connect; all where nothing is said.
-    pub clients: Option<ClientFilter>,
+    pub clients: Option<IpFilter>,
 }
 
 /// The hosts of a listener that share a filter chain.

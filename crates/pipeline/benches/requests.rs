@@ -176,8 +176,8 @@ async fn lists_and_trees() {
 
 /// The route that the pipeline made for the only host.
 fn route_of(world: &World) -> Route {
-    let book = world.proxy.server().book(&xds::Fleet::Shared).unwrap();
-    let snapshot = book.snapshot().unwrap();
+    let acks = world.proxy.server().acks(&xds::Fleet::Shared).unwrap();
+    let snapshot = acks.snapshot().unwrap();
     let entry = snapshot.get(Kind::Route, "ingress_http").unwrap();
     let table = RouteConfiguration::decode(entry.body.clone()).unwrap();
     table.virtual_hosts[0].routes[0].clone()

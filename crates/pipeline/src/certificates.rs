@@ -9,7 +9,7 @@ use model::{
     SecretId,
     tls::{KeyPair, SELF_SIGNED},
 };
-use resolve::{Certificate, No};
+use resolve::{Certificate, Rejection};
 use std::sync::Arc;
 
 /// What each Secret holds: a certificate, or the reason why it cannot be one.
@@ -17,27 +17,27 @@ pub struct Certificates;
 
 impl Table for Certificates {
     type Key = SecretId;
-    type Value = Result<Certificate, No>;
+    type Value = Result<Certificate, Rejection>;
     const NAME: &'static str = "certificates";
 }
 
 impl Derived for Certificates {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Certificate, No>> {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Certificate, Rejection>> {
         Some(resolve::certificate::read(reads.get::<Secrets>(id)?))
     }
 }
 
 /// The CA bundle in each Secret, or the reason why there is none. In the lane, as the clusters are that need it.
-pub struct Bundles;
+pub struct CaBundles;
 
-impl Table for Bundles {
+impl Table for CaBundles {
     type Key = SecretId;
-    type Value = Result<Arc<str>, No>;
+    type Value = Result<Arc<str>, Rejection>;
     const NAME: &'static str = "CA bundles";
 }
 
-impl Derived for Bundles {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Arc<str>, No>> {
+impl Derived for CaBundles {
+    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Arc<str>, Rejection>> {
         Some(resolve::ca::read(reads.get::<Secrets>(id)?))
     }
 }
@@ -79,7 +79,7 @@ pub fn is_delegated(id: &SecretId, to: &str, reads: &mut Reads<'_>) -> bool {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
     pipeline.derived(Certificates).each::<Secrets>();
-    pipeline.derived(Bundles).each::<Secrets>().lane();
+    pipeline.derived(CaBundles).each::<Secrets>().lane();
 }
 
 /// Declares the one that asks hosts.

@@ -1,8 +1,8 @@
-//! Hosts: what all units ask for together, and where each virtual host is looked up.
+//! Hosts: what all translations ask for together, and where each virtual host is looked up.
 
 use crate::{
     settings::{Certificates, Settings},
-    units::{Asked, HostKey, TlsByHost, Units, UnitsByHost},
+    translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate::WildcardCertificate,
 };
 use assemble::{tls, virtual_host};
@@ -10,22 +10,22 @@ use engine::{Derived, Index, Reads, Table};
 use kinds::ObjectKey;
 use model::{
     Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
-    tls::{Chain, Handling, TcpProxy, Termination},
+    tls::{Chain, TcpProxy, Termination, TlsMode},
 };
 use std::sync::Arc;
 
-/// Units with a wildcard host on the plaintext port.
-pub struct UnitsWithWildcards;
+/// Translations with a wildcard host on the plaintext port.
+pub struct TranslationsWithWildcards;
 
-impl Index for UnitsWithWildcards {
-    type Of = Units;
+impl Index for TranslationsWithWildcards {
+    type Of = Translations;
     type Key = ();
     const NAME: &'static str = "with plaintext wildcard hosts";
 
-    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = ()> {
+    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
         let is_wildcard =
             |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
-        unit.hosts.iter().any(is_wildcard).then_some(())
+        translation.hosts.iter().any(is_wildcard).then_some(())
     }
 }
 
@@ -57,8 +57,8 @@ impl Table for CatchAll {
 impl Derived for CatchAll {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let key = (ListenerId::http(), Host::Any);
-        let units: Vec<_> = reads.probe::<UnitsByHost>(&key).collect();
-        let mut assembled = virtual_host::assemble(&key.1, routes(&key, units, reads), &[]);
+        let translations: Vec<_> = reads.probe::<TranslationsByHost>(&key).collect();
+        let mut assembled = virtual_host::assemble(&key.1, routes(&key, translations, reads), &[]);
         if reads.get::<PlaintextWildcards>(&()).is_some() {
             assembled.lost.extend(virtual_host::too_many_deeper(&assembled.host.routes));
         }
@@ -68,17 +68,17 @@ impl Derived for CatchAll {
 
 /// What wildcard hosts of the plaintext port repeat of the catch-all. A table of its own, so that no edit of a catch-all that
 /// is too long to be repeated reaches them.
-pub struct DeeperRoutes;
+pub struct CatchAllRoutes;
 
-impl Table for DeeperRoutes {
+impl Table for CatchAllRoutes {
     type Key = ();
     type Value = Vec<Arc<Route>>;
-    const NAME: &'static str = "routes deeper than wildcard hosts";
+    const NAME: &'static str = "catch-all routes of wildcard hosts";
 }
 
-impl Derived for DeeperRoutes {
+impl Derived for CatchAllRoutes {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Vec<Arc<Route>>> {
-        Some(virtual_host::deeper(&reads.get::<CatchAll>(&())?.host.routes))
+        Some(virtual_host::catch_all(&reads.get::<CatchAll>(&())?.host.routes))
     }
 }
 
@@ -96,22 +96,23 @@ impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
         let wildcard = WildcardCertificate::for_host(key, reads);
-        let (units, refused): (Vec<_>, Vec<_>) = reads
-            .probe::<UnitsByHost>(key)
-            .partition(|unit| wildcard.as_ref().is_none_or(|wildcard| wildcard.is_usable_from(&unit.namespace, reads)));
-        let deeper = match host {
+        let (translations, refused): (Vec<_>, Vec<_>) =
+            reads.probe::<TranslationsByHost>(key).partition(|translation| {
+                wildcard.as_ref().is_none_or(|wildcard| wildcard.is_usable_from(&translation.namespace, reads))
+            });
+        let catch_all = match host {
             Host::Any if *listener == ListenerId::http() => {
                 return reads.get::<CatchAll>(&()).map(|catch_all| virtual_host::Assembled::clone(catch_all));
             }
-            Host::Wildcard(_) if *listener == ListenerId::http() => reads.get::<DeeperRoutes>(&()),
+            Host::Wildcard(_) if *listener == ListenerId::http() => reads.get::<CatchAllRoutes>(&()),
             _ => None,
         };
-        let deeper = deeper.map_or(&[][..], |deeper| deeper.as_slice());
-        let mut assembled = virtual_host::assemble(host, routes(key, units, reads), deeper);
+        let catch_all = catch_all.map_or(&[][..], |catch_all| catch_all.as_slice());
+        let mut assembled = virtual_host::assemble(host, routes(key, translations, reads), catch_all);
         for name in refused {
-            if let (Some(wildcard), Some(unit)) = (&wildcard, reads.get::<Units>(name)) {
+            if let (Some(wildcard), Some(translation)) = (&wildcard, reads.get::<Translations>(name)) {
                 let routes = routes(key, vec![name], reads);
-                assembled.lost.push(wildcard.refused(host, &unit.subject, &routes));
+                assembled.lost.push(wildcard.refused(host, &translation.subject, &routes));
             }
         }
         assembled.lost.sort();
@@ -119,10 +120,10 @@ impl Derived for VirtualHosts {
     }
 }
 
-/// The routes of these units for a host.
-fn routes<'r>(key: &HostKey, units: Vec<&'r ObjectKey>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
-    let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
-    let pieces = units.flat_map(|unit| unit.routes_of(&key.0, &key.1));
+/// The routes of these translations for a host.
+fn routes<'r>(key: &HostKey, translations: Vec<&'r ObjectKey>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
+    let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
+    let pieces = translations.flat_map(|translation| translation.routes_of(&key.0, &key.1));
     pieces.map(|piece| piece.route.clone()).collect()
 }
 
@@ -137,14 +138,14 @@ impl Table for TlsHosts {
 
 impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
-        let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-        let units = units.into_iter().filter_map(|name| reads.get::<Units>(name));
-        let pieces = units.flat_map(|unit| unit.tls_of(&key.0, &key.1));
+        let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
+        let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
+        let pieces = translations.flat_map(|translation| translation.tls_of(&key.0, &key.1));
         let mut host = tls::assemble(&key.1, pieces.collect())?;
         // The fallback certificate is for clients that name no host.
         if self.0 == Certificates::OnDemand
             && key.0 != ListenerId::fallback()
-            && let Handling::Http(termination) = &mut host.handling
+            && let TlsMode::Http(termination) = &mut host.mode
         {
             *termination = termination.on_demand();
         }
@@ -161,7 +162,7 @@ impl Index for HostsByChain {
     const NAME: &'static str = "by chain";
 
     fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = RouteTableId> {
-        host.handling.http().map(|termination| table(listener, Some(termination)))
+        host.mode.http().map(|termination| table(listener, Some(termination)))
     }
 }
 
@@ -187,7 +188,7 @@ impl Index for HostsByChainCertificate {
     const NAME: &'static str = "by certificate of the chain";
 
     fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
-        let on_demand = host.handling.http().is_some_and(Termination::is_on_demand);
+        let on_demand = host.mode.http().is_some_and(Termination::is_on_demand);
         host.certificate.clone().filter(|_| !on_demand)
     }
 }
@@ -269,7 +270,7 @@ impl Table for TcpHosts {
 
 impl Derived for TcpHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<TcpProxy> {
-        reads.get::<TlsHosts>(key)?.handling.tcp().map(|proxy| TcpProxy::clone(proxy))
+        reads.get::<TlsHosts>(key)?.mode.tcp().map(|proxy| TcpProxy::clone(proxy))
     }
 }
 
@@ -289,26 +290,26 @@ impl Index for TcpHostsByListener {
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
 /// the wildcard above it, if that may be used for it: see [`WildcardCertificate`]. A host without either is not looked up at all, nor is one
 /// whose connections are passed on.
-pub struct Places;
+pub struct RouteTableOf;
 
-impl Table for Places {
+impl Table for RouteTableOf {
     type Key = HostKey;
     type Value = RouteTableId;
     const NAME: &'static str = "places of hosts";
 }
 
-impl Derived for Places {
+impl Derived for RouteTableOf {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
         let listener = &key.0;
         if *listener == ListenerId::http() {
             return Some(table(listener, None));
         }
         if let Some(own) = reads.get::<TlsHosts>(key) {
-            return Some(table(listener, Some(own.handling.http()?)));
+            return Some(table(listener, Some(own.mode.http()?)));
         }
         let wildcard = WildcardCertificate::for_host(key, reads)?;
-        let mut units = reads.probe::<UnitsByHost>(key);
-        let joins = units.any(|unit| wildcard.is_usable_from(&unit.namespace, reads));
+        let mut translations = reads.probe::<TranslationsByHost>(key);
+        let joins = translations.any(|translation| wildcard.is_usable_from(&translation.namespace, reads));
         joins.then(|| table(listener, Some(wildcard.termination)))
     }
 }
@@ -346,14 +347,14 @@ impl Index for TlsLosers {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
-    pipeline.derived(PlaintextWildcards).per::<UnitsWithWildcards>();
+    pipeline.derived(PlaintextWildcards).per::<TranslationsWithWildcards>();
     pipeline.derived(CatchAll).always(());
-    pipeline.derived(DeeperRoutes).always(());
-    pipeline.derived(VirtualHosts).per::<UnitsByHost>().per::<TlsByHost>();
+    pipeline.derived(CatchAllRoutes).always(());
+    pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
     pipeline.index::<TcpHostsByListener>().index::<GroupsByListener>();
     pipeline.derived(Chains).per::<HostsByChain>();
-    pipeline.derived(Places).each::<VirtualHosts>();
+    pipeline.derived(RouteTableOf).each::<VirtualHosts>();
     pipeline.index::<RouteLosers>().index::<TlsLosers>();
 }

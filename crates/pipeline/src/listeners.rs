@@ -5,12 +5,12 @@
 //! copy of the others' bytes. Where certificates come on demand there is one chain, and hosts come and go without it.
 
 use crate::{
-    holds::InForce,
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener},
     packing::{self, Arrangements},
     resources::{Resource, tcp_name},
     settings::Settings,
-    units::HostKey,
+    translations::HostKey,
+    withheld::WithheldRows,
 };
 use bytes::Bytes;
 use engine::{Derived, Reads, Table};
@@ -174,5 +174,5 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         .always(stats)
         .always(admin)
         .output();
-    pipeline.index::<InForce<ListenerResources>>();
+    pipeline.index::<WithheldRows<ListenerResources>>();
 }

@@ -128,14 +128,14 @@ pub fn set(engine: &mut Engine, key: &ObjectKey, object: Object) {
         Object::Service(object) => _ = engine.set::<Services>(&named, object),
         Object::EndpointSlice(object) => _ = engine.set::<EndpointSlices>(&named, object),
         Object::Secret(object) => _ = engine.set::<Secrets>(&secret(key), object),
-        Object::HttpProxy(_, object) => _ = engine.set::<HttpProxies>(key, asked(object)),
+        Object::HttpProxy(_, object) => _ = engine.set::<HttpProxies>(key, without_status(object)),
         Object::TlsCertificateDelegation(_, object) => _ = engine.set::<Delegations>(key, object),
         Object::Namespace(_) | Object::ConfigMap(_) => {}
     }
 }
 
 /// The object without what was said about it: what we write ourselves must not wake the roots that include it.
-fn asked(object: Arc<HttpProxy>) -> Arc<HttpProxy> {
+fn without_status(object: Arc<HttpProxy>) -> Arc<HttpProxy> {
     if object.status == Default::default() {
         return object;
     }

@@ -5,15 +5,14 @@
 //! depend on who came first: replicas agree.
 
 use crate::{
-    holds::{self, Target},
-    hosts::Places,
+    hosts::RouteTableOf,
     listeners::ListenerResources,
     packing::{Arrangements, EncodedHosts, ScopeResources},
     redirects::RedirectScopes,
     resources::{
-        AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, Resources, SecretResources,
-        TcpResources,
+        CaResources, ClusterResources, EndpointResources, HostSecretResources, Resources, SecretResources, TcpResources,
     },
+    withheld::{self, Target},
 };
 use engine::Engine;
 use envoy::packing::Arrangement;
@@ -52,7 +51,7 @@ fn parts(engine: &Engine, kind: Kind) -> Vec<Part> {
         Kind::Secret => {
             let mut parts = of_table::<SecretResources>(engine);
             parts.extend(of_table::<HostSecretResources>(engine));
-            parts.extend(of_table::<AuthorityResources>(engine));
+            parts.extend(of_table::<CaResources>(engine));
             parts
         }
         Kind::Extension => of_table::<TcpResources>(engine),
@@ -84,10 +83,10 @@ fn hosts(engine: &Engine, arrangement: Arrangement) -> Vec<Part> {
     let here = hosts.filter(|(key, _)| match arrangement {
         Arrangement::Scopes => !matches!(key.1, Host::Exact(_)),
         Arrangement::Table => {
-            let place = engine.get::<Places>(key);
+            let place = engine.get::<RouteTableOf>(key);
             let found = place.and_then(|place| engine.get::<Arrangements>(place));
             found.is_some_and(|found| **found == arrangement)
         }
     });
-    here.map(|(key, host)| Part { target: holds::of_host(key), hash: host.hash, bytes: host.bytes.len() }).collect()
+    here.map(|(key, host)| Part { target: withheld::of_host(key), hash: host.hash, bytes: host.bytes.len() }).collect()
 }

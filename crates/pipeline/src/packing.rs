@@ -8,12 +8,12 @@
 //! others by a substitute inside of it, so that the others move on.
 
 use crate::{
-    holds::{self, Blamed, Holdable, InForce, Refused, Why},
-    hosts::{Chains, Places, TlsHosts, VirtualHosts},
+    hosts::{Chains, RouteTableOf, TlsHosts, VirtualHosts},
     resources::Resource,
     settings::Settings,
     spoil,
-    units::HostKey,
+    translations::HostKey,
+    withheld::{self, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
@@ -25,28 +25,28 @@ use model::{Fqdn, Host, ListenerId, ObjectRef, RouteTableId, route::Action, tls:
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
-/// The tables in which a host is a stranger: it is looked up elsewhere, but lies below one of their wildcards, so that a
+/// The tables in which a host is misdirected: it is looked up elsewhere, but lies below one of their wildcards, so that a
 /// request for it on one of their connections would be taken for the wildcard's.
-pub struct Strangers;
+pub struct MisdirectedHosts;
 
-impl Table for Strangers {
+impl Table for MisdirectedHosts {
     type Key = HostKey;
     type Value = Vec<RouteTableId>;
-    const NAME: &'static str = "strangers";
+    const NAME: &'static str = "misdirected";
 }
 
-impl Derived for Strangers {
+impl Derived for MisdirectedHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Vec<RouteTableId>> {
         let (listener, host) = key;
-        let own = match reads.get::<Places>(key) {
+        let own = match reads.get::<RouteTableOf>(key) {
             Some(place) => Some(place.termination.as_deref()?),
             // Its connections are passed on, so no table has it.
-            None => reads.get::<TlsHosts>(key)?.handling.http(),
+            None => reads.get::<TlsHosts>(key)?.mode.http(),
         };
         let mut tables = BTreeSet::new();
         for above in wildcards_above(host) {
             if let Some(other) = reads.get::<TlsHosts>(&(listener.clone(), above))
-                && let Some(other) = other.handling.http()
+                && let Some(other) = other.mode.http()
                 && own != Some(other)
             {
                 let termination = Some(Arc::new(other.clone()));
@@ -76,7 +76,7 @@ fn scope(table: &RouteTableId, host: &Host) -> ScopeKey {
 pub struct HostsByScope;
 
 impl Index for HostsByScope {
-    type Of = Places;
+    type Of = RouteTableOf;
     type Key = ScopeKey;
     const NAME: &'static str = "by scope";
 
@@ -85,11 +85,11 @@ impl Index for HostsByScope {
     }
 }
 
-/// Hosts by the scopes in which they are strangers.
-pub struct StrangersByScope;
+/// Hosts by the scopes in which they are misdirected.
+pub struct MisdirectedByScope;
 
-impl Index for StrangersByScope {
-    type Of = Strangers;
+impl Index for MisdirectedByScope {
+    type Of = MisdirectedHosts;
     type Key = ScopeKey;
     const NAME: &'static str = "by scope";
 
@@ -102,7 +102,7 @@ impl Index for StrangersByScope {
 pub struct ExactHostsByTable;
 
 impl Index for ExactHostsByTable {
-    type Of = Places;
+    type Of = RouteTableOf;
     type Key = RouteTableId;
     const NAME: &'static str = "exact by route table";
 
@@ -111,11 +111,11 @@ impl Index for ExactHostsByTable {
     }
 }
 
-/// Exact hosts by the tables in which they are strangers.
-pub struct ExactStrangersByTable;
+/// Exact hosts by the tables in which they are misdirected.
+pub struct ExactMisdirectedByTable;
 
-impl Index for ExactStrangersByTable {
-    type Of = Strangers;
+impl Index for ExactMisdirectedByTable {
+    type Of = MisdirectedHosts;
     type Key = RouteTableId;
     const NAME: &'static str = "exact by route table";
 
@@ -165,7 +165,7 @@ impl Derived for Arrangements {
         let mut contents = Contents { exact: false, wildcard: false };
         if self.0 == Packing::Scoped && table.termination.is_some() {
             contents.exact = reads.probe::<ExactHostsByTable>(table).len() > 0
-                || reads.probe::<ExactStrangersByTable>(table).len() > 0;
+                || reads.probe::<ExactMisdirectedByTable>(table).len() > 0;
             contents.wildcard = reads.probe::<HostsByScope>(&(table.clone(), Host::Any)).len() > 0;
         }
         Some(self.0.arrangement(table, contents))
@@ -184,11 +184,11 @@ pub struct HostBytes {
     /// It waits until others have been tried.
     pub waits: bool,
     /// What is said while it is withheld.
-    pub refused: Option<Arc<Refused>>,
+    pub refused: Option<Arc<Withheld>>,
 }
 
-impl Holdable for HostBytes {
-    fn refused(&self) -> Option<&Refused> {
+impl Withholdable for HostBytes {
+    fn refused(&self) -> Option<&Withheld> {
         self.refused.as_deref()
     }
 }
@@ -204,7 +204,7 @@ impl Table for EncodedHosts {
 
 impl Derived for EncodedHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
-        let place = reads.get::<Places>(key)?;
+        let place = reads.get::<RouteTableOf>(key)?;
         let arrangement = **reads.get::<Arrangements>(place)?;
         if arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_)) {
             return None;
@@ -212,18 +212,18 @@ impl Derived for EncodedHosts {
         let host = &reads.get::<VirtualHosts>(key)?.host;
         let bytes = spoil::host(packing::encode(place, host), self.0.as_deref());
         let hash = xds::content_version(&bytes);
-        let target = holds::of_host(key);
+        let target = withheld::of_host(key);
         let substitute =
             || HostBytes { bytes: packing::refused(&key.1), clusters: Vec::new(), hash, waits: false, refused: None };
-        Some(match holds::why(&target, hash, reads) {
+        Some(match withheld::why(&target, hash, reads) {
             None => HostBytes { bytes, clusters: clusters(host), ..substitute() },
-            Some(Why::Waits(None)) => HostBytes { waits: true, ..substitute() },
-            Some(Why::Waits(Some(before))) => {
+            Some(WithholdReason::Waits(None)) => HostBytes { waits: true, ..substitute() },
+            Some(WithholdReason::Waits(Some(before))) => {
                 let (bytes, clusters) = (before.bytes.clone(), before.clusters.clone());
                 HostBytes { bytes, clusters, waits: true, ..substitute() }
             }
             Some(why) => {
-                let told = why.told().map(|told| Refused::new(target, format!("host {}", key.1), told, authors(host)));
+                let told = why.told().map(|told| Withheld::new(target, format!("host {}", key.1), told, authors(host)));
                 HostBytes { refused: told.map(Arc::new), ..substitute() }
             }
         })
@@ -232,13 +232,13 @@ impl Derived for EncodedHosts {
 
 /// Whose routes a host has, those for deeper names among them.
 fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
-    let authors: BTreeSet<_> = host.routes.iter().chain(&host.deeper).map(|route| &route.origin.object).collect();
+    let authors: BTreeSet<_> = host.routes.iter().chain(&host.catch_all).map(|route| &route.origin.object).collect();
     authors.into_iter().cloned().collect()
 }
 
 fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     let mut clusters = BTreeSet::new();
-    for route in host.routes.iter().chain(&host.deeper) {
+    for route in host.routes.iter().chain(&host.catch_all) {
         if let Action::Forward(forward) = &route.action {
             clusters.extend(forward.targets().map(|cluster| Arc::from(name::cluster(cluster))));
         }
@@ -246,7 +246,7 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     clusters.into_iter().collect()
 }
 
-/// Hosts that share a resource, in their order, and strangers among them.
+/// Hosts that share a resource, in their order, and misdirected ones among them.
 struct Shared {
     hosts: Vec<(Host, Bytes)>,
     refs: Vec<Ref>,
@@ -256,11 +256,11 @@ impl Shared {
     fn gather<'r>(
         table: &RouteTableId,
         hosts: impl Iterator<Item = &'r HostKey>,
-        strangers: impl Iterator<Item = &'r HostKey>,
+        misdirected: impl Iterator<Item = &'r HostKey>,
         reads: &mut Reads<'r>,
     ) -> Self {
         let mut all: Vec<(Host, Bytes)> =
-            strangers.map(|(_, host)| (host.clone(), packing::stranger(table, host))).collect();
+            misdirected.map(|(_, host)| (host.clone(), packing::misdirected(table, host))).collect();
         let mut clusters = BTreeSet::new();
         for key in hosts {
             let Some(host) = reads.get::<EncodedHosts>(key) else { continue };
@@ -297,8 +297,8 @@ impl Derived for RouteResources {
         }
         let rest = (table.clone(), Host::Any);
         let hosts = reads.probe::<ExactHostsByTable>(table).chain(reads.probe::<HostsByScope>(&rest));
-        let strangers = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
-        let shared = Shared::gather(table, hosts, strangers, reads);
+        let misdirected = reads.probe::<ExactMisdirectedByTable>(table).chain(reads.probe::<MisdirectedByScope>(&rest));
+        let shared = Shared::gather(table, hosts, misdirected, reads);
         let body = plain::route_table(table, shared.iter());
         let resource = Resource { refs: shared.refs.clone(), ..Resource::of(name::route_table(table), body) };
         let stand_in = || plain::route_table(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
@@ -324,14 +324,14 @@ impl Derived for ScopeResources {
         }
         if *host == Host::Any {
             let hosts = reads.probe::<HostsByScope>(key);
-            let shared = Shared::gather(table, hosts, reads.probe::<StrangersByScope>(key), reads);
-            let body = scoped::everyone(table, shared.iter());
+            let shared = Shared::gather(table, hosts, reads.probe::<MisdirectedByScope>(key), reads);
+            let body = scoped::catch_all(table, shared.iter());
             let resource = Resource { refs: shared.refs.clone(), ..Resource::of(scope_name(key), body) };
-            let stand_in = || scoped::everyone(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
+            let stand_in = || scoped::catch_all(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
             return Some(resource.or_stand_in(Kind::ScopedRoute, Vec::new(), Some(&stand_in), reads));
         }
         let Some(own) = reads.probe::<HostsByScope>(key).next() else {
-            let resource = Resource::of(scope_name(key), scoped::stranger(table, host));
+            let resource = Resource::of(scope_name(key), scoped::misdirected(table, host));
             return Some(resource.unless_held(Kind::ScopedRoute, reads));
         };
         let host = &reads.get::<VirtualHosts>(own)?.host;
@@ -354,7 +354,7 @@ pub fn awaited(table: &RouteTableId, arrangement: Arrangement) -> Ref {
 /// The scope that requests for an exact host are looked up in: a connection that is made for the host before a proxy has it
 /// would be told that it is misdirected.
 pub fn scope_of(key: &HostKey, reads: &mut Reads<'_>) -> Option<Ref> {
-    let table = reads.get::<Places>(key)?;
+    let table = reads.get::<RouteTableOf>(key)?;
     let is_scoped = **reads.get::<Arrangements>(table)? == Arrangement::Scopes && matches!(key.1, Host::Exact(_));
     is_scoped.then(|| Ref::To(Kind::ScopedRoute, scope_name(&scope(table, &key.1)).into()))
 }
@@ -371,20 +371,20 @@ pub fn in_the_clear() -> RouteTableId {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(Strangers).each::<VirtualHosts>();
-    pipeline.index::<HostsByScope>().index::<StrangersByScope>();
-    pipeline.index::<ExactHostsByTable>().index::<ExactStrangersByTable>();
+    pipeline.derived(MisdirectedHosts).each::<VirtualHosts>();
+    pipeline.index::<HostsByScope>().index::<MisdirectedByScope>();
+    pipeline.index::<ExactHostsByTable>().index::<ExactMisdirectedByTable>();
     pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());
-    pipeline.derived(EncodedHosts(settings.spoil.clone())).each::<Places>();
+    pipeline.derived(EncodedHosts(settings.spoil.clone())).each::<RouteTableOf>();
     pipeline.derived(RouteResources).per::<TablesOfChains>().always(in_the_clear()).output();
     pipeline
         .derived(ScopeResources(settings.packing, settings.spoil.clone()))
         .per::<HostsByScope>()
-        .per::<StrangersByScope>()
+        .per::<MisdirectedByScope>()
         .per::<ScopesOfChains>()
         .always((in_the_clear(), Host::Any))
         .output();
-    pipeline.index::<InForce<EncodedHosts>>().index::<Blamed<EncodedHosts>>();
-    pipeline.index::<InForce<RouteResources>>();
-    pipeline.index::<InForce<ScopeResources>>().index::<Blamed<ScopeResources>>();
+    pipeline.index::<WithheldRows<EncodedHosts>>().index::<WithheldByObject<EncodedHosts>>();
+    pipeline.index::<WithheldRows<RouteResources>>();
+    pipeline.index::<WithheldRows<ScopeResources>>().index::<WithheldByObject<ScopeResources>>();
 }

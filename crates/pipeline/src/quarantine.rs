@@ -1,8 +1,8 @@
 //! What is done about a refusal, and about resources that are too large: which part is to blame, and what is held for how
 //! long.
 //!
-//! In: rulings of the clients' court, what other replicas hold, and which types are too large to be sent. Out: rows of
-//! [`Holds`]. A resource that is one object's,
+//! In: outcomes of the clients' monitor, what other replicas hold, and which types are too large to be sent. Out: rows of
+//! [`WithheldVersions`]. A resource that is one object's,
 //! or one host's, is held as a whole. One that many hosts share is refused as a whole, so the host has to be found: those
 //! that the refusing proxy already has as they are cannot be it; if more than one is left and the proxy's words name none,
 //! half of them wait, as proxies have them or, if new, answering 503, and the other half is tried. Whether that is taken or
@@ -10,17 +10,17 @@
 //! served before stops serving.
 
 use crate::{
-    holds::{self, Hold, Holds, InForce, Target, Why},
-    hosts::Places,
+    hosts::RouteTableOf,
     listeners::ListenerResources,
     oversize::{self, Part},
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
     redirects::RedirectScopes,
     resources::{
-        AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources,
-        SecretResources, TcpResources,
+        CaResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources, SecretResources,
+        TcpResources,
     },
-    units::HostKey,
+    translations::HostKey,
+    withheld::{self, Quarantined, Target, WithheldRows, WithheldVersions, WithholdReason},
 };
 use bytes::Bytes;
 use engine::Engine;
@@ -30,7 +30,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
-use xds::{Entry, Kind, Name, Outcome, Ref, Role, Ruling};
+use xds::{Entry, Kind, Name, Outcome, Ref, ResourceOutcome, Role};
 
 /// A host that waits: the version that does, and what proxies have of it.
 type Waiting = (u64, Option<Arc<HostBytes>>);
@@ -38,8 +38,8 @@ type Waiting = (u64, Option<Arc<HostBytes>>);
 /// What is held, by us and by others, and which hosts wait for a try.
 #[derive(Default)]
 pub struct Quarantine {
-    own: BTreeMap<Target, Hold>,
-    others: BTreeMap<Target, Vec<Hold>>,
+    own: BTreeMap<Target, Quarantined>,
+    others: BTreeMap<Target, Vec<Quarantined>>,
     waiting: BTreeMap<(Kind, Name), BTreeMap<Target, Waiting>>,
     /// What is withheld for its size, with the words for it. Other replicas come to the same by themselves.
     large: BTreeMap<Target, Large>,
@@ -56,27 +56,27 @@ struct Large {
 
 impl Quarantine {
     /// Takes what clients made of a resource.
-    pub fn hear(&mut self, engine: &mut Engine, ruling: &Ruling) {
-        let resource = (ruling.kind, ruling.name.clone());
-        let Outcome::Refused { text, held } = &ruling.outcome else {
+    pub fn on_outcome(&mut self, engine: &mut Engine, outcome: &ResourceOutcome) {
+        let resource = (outcome.kind, outcome.name.clone());
+        let Outcome::Refused { text, held } = &outcome.outcome else {
             self.release(engine, &resource);
             return;
         };
         // A stand-in that is refused leaves nothing to try; anything else but what is made now is out of date.
-        let Some(current) = find(engine, ruling.kind, &ruling.name) else { return };
-        if current.role != Role::Own || current.hash != ruling.content {
+        let Some(current) = find(engine, outcome.kind, &outcome.name) else { return };
+        if current.role != Role::Own || current.hash != outcome.content {
             return;
         }
-        match shared(engine, ruling.kind, &ruling.name) {
-            None => self.hold(engine, Target::resource(ruling.kind, ruling.name.clone()), current.hash, text),
+        match shared(engine, outcome.kind, &outcome.name) {
+            None => self.hold(engine, Target::resource(outcome.kind, outcome.name.clone()), current.hash, text),
             Some(hosts) => self.search(engine, resource, &current.body, &hosts, text, held.as_deref()),
         }
     }
 
     /// Takes all that other replicas hold.
-    pub fn share(&mut self, engine: &mut Engine, holds: Vec<Hold>) {
+    pub fn share(&mut self, engine: &mut Engine, withheld: Vec<Quarantined>) {
         let mut touched: BTreeSet<Target> = std::mem::take(&mut self.others).into_keys().collect();
-        for hold in holds {
+        for hold in withheld {
             self.others.entry(hold.target.clone()).or_default().push(hold);
         }
         touched.extend(self.others.keys().cloned());
@@ -147,8 +147,8 @@ impl Quarantine {
         !gone.is_empty() || !small.is_empty() || !ended.is_empty()
     }
 
-    /// What this replica holds, if it has changed since the last time.
-    pub fn news(&mut self) -> Option<Vec<Hold>> {
+    /// What this replica withholds, if it has changed since the last time.
+    pub fn news(&mut self) -> Option<Vec<Quarantined>> {
         std::mem::take(&mut self.changed).then(|| self.own.values().cloned().collect())
     }
 
@@ -187,7 +187,7 @@ impl Quarantine {
             }
             [(key, host)] => {
                 self.release(engine, &resource);
-                self.hold(engine, holds::of_host(key), host.hash, text);
+                self.hold(engine, withheld::of_host(key), host.hash, text);
             }
             many => {
                 // Nobody knows which host uses which of the clusters that proxies have: the first brings them all.
@@ -197,7 +197,7 @@ impl Quarantine {
                         let clusters = std::mem::take(&mut clusters);
                         Arc::new(HostBytes { bytes: bytes.clone(), clusters, ..HostBytes::clone(host) })
                     });
-                    let target = holds::of_host(key);
+                    let target = withheld::of_host(key);
                     let waiting = self.waiting.entry(resource.clone()).or_default();
                     waiting.insert(target.clone(), (host.hash, instead));
                     self.write(engine, &target);
@@ -207,7 +207,7 @@ impl Quarantine {
     }
 
     fn hold(&mut self, engine: &mut Engine, target: Target, hash: u64, text: &Arc<str>) {
-        self.own.insert(target.clone(), Hold { target: target.clone(), hash, text: text.clone() });
+        self.own.insert(target.clone(), Quarantined { target: target.clone(), hash, text: text.clone() });
         self.changed = true;
         self.write(engine, &target);
     }
@@ -221,20 +221,20 @@ impl Quarantine {
     /// Writes all that is known about a target into its row.
     fn write(&self, engine: &mut Engine, target: &Target) {
         let held = self.own.get(target).into_iter().chain(self.others.get(target).into_iter().flatten());
-        let mut row: BTreeMap<u64, Why> = BTreeMap::new();
+        let mut row: BTreeMap<u64, WithholdReason> = BTreeMap::new();
         for hold in held {
-            row.entry(hold.hash).or_insert_with(|| Why::Refused(hold.text.clone()));
+            row.entry(hold.hash).or_insert_with(|| WithholdReason::Withheld(hold.text.clone()));
         }
         if let Some(large) = self.large.get(target) {
-            row.entry(large.part.hash).or_insert_with(|| Why::TooLarge(large.text.clone()));
+            row.entry(large.part.hash).or_insert_with(|| WithholdReason::TooLarge(large.text.clone()));
         }
         for (hash, instead) in self.waiting.values().filter_map(|waiting| waiting.get(target)) {
-            row.entry(*hash).or_insert_with(|| Why::Waits(instead.clone()));
+            row.entry(*hash).or_insert_with(|| WithholdReason::Waits(instead.clone()));
         }
         if row.is_empty() {
-            engine.remove::<Holds>(target);
+            engine.remove::<WithheldVersions>(target);
         } else {
-            engine.set::<Holds>(target, row.into_iter().collect::<Vec<_>>());
+            engine.set::<WithheldVersions>(target, row.into_iter().collect::<Vec<_>>());
         }
     }
 }
@@ -250,23 +250,23 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
 /// Whether what is held is what is made now.
 fn in_force(engine: &Engine, target: &Target) -> bool {
     if target.host.is_some() {
-        return !engine.probe::<InForce<EncodedHosts>>(target).is_empty();
+        return !engine.probe::<WithheldRows<EncodedHosts>>(target).is_empty();
     }
     match target.kind {
-        Kind::Cluster => !engine.probe::<InForce<ClusterResources>>(target).is_empty(),
-        Kind::Endpoints => !engine.probe::<InForce<EndpointResources>>(target).is_empty(),
+        Kind::Cluster => !engine.probe::<WithheldRows<ClusterResources>>(target).is_empty(),
+        Kind::Endpoints => !engine.probe::<WithheldRows<EndpointResources>>(target).is_empty(),
         Kind::Secret => {
-            !engine.probe::<InForce<SecretResources>>(target).is_empty()
-                || !engine.probe::<InForce<HostSecretResources>>(target).is_empty()
-                || !engine.probe::<InForce<AuthorityResources>>(target).is_empty()
+            !engine.probe::<WithheldRows<SecretResources>>(target).is_empty()
+                || !engine.probe::<WithheldRows<HostSecretResources>>(target).is_empty()
+                || !engine.probe::<WithheldRows<CaResources>>(target).is_empty()
         }
-        Kind::Route => !engine.probe::<InForce<RouteResources>>(target).is_empty(),
+        Kind::Route => !engine.probe::<WithheldRows<RouteResources>>(target).is_empty(),
         Kind::ScopedRoute => {
-            !engine.probe::<InForce<ScopeResources>>(target).is_empty()
-                || !engine.probe::<InForce<RedirectScopes>>(target).is_empty()
+            !engine.probe::<WithheldRows<ScopeResources>>(target).is_empty()
+                || !engine.probe::<WithheldRows<RedirectScopes>>(target).is_empty()
         }
-        Kind::Listener => !engine.probe::<InForce<ListenerResources>>(target).is_empty(),
-        Kind::Extension => !engine.probe::<InForce<TcpResources>>(target).is_empty(),
+        Kind::Listener => !engine.probe::<WithheldRows<ListenerResources>>(target).is_empty(),
+        Kind::Extension => !engine.probe::<WithheldRows<TcpResources>>(target).is_empty(),
         Kind::Runtime | Kind::VirtualHost => false,
     }
 }
@@ -281,7 +281,7 @@ fn find(engine: &Engine, kind: Kind, name: &str) -> Option<Arc<Resource>> {
         Kind::Endpoints => by_name::<EndpointResources>(engine, name),
         Kind::Secret => by_name::<SecretResources>(engine, name)
             .or_else(|| by_name::<HostSecretResources>(engine, name))
-            .or_else(|| by_name::<AuthorityResources>(engine, name)),
+            .or_else(|| by_name::<CaResources>(engine, name)),
         Kind::Route => by_name::<RouteResources>(engine, name),
         Kind::ScopedRoute => {
             by_name::<ScopeResources>(engine, name).or_else(|| by_name::<RedirectScopes>(engine, name))
@@ -305,7 +305,7 @@ fn shared(engine: &Engine, kind: Kind, name: &str) -> Option<Vec<HostKey>> {
         }
         _ => return None,
     };
-    let here = |key: &HostKey| engine.get::<Places>(key).is_some_and(|place| **place == *table);
+    let here = |key: &HostKey| engine.get::<RouteTableOf>(key).is_some_and(|place| **place == *table);
     let fits = |key: &HostKey| here(key) && !(any && matches!(key.1, Host::Exact(_)));
     Some(engine.rows::<EncodedHosts>().map(|(key, _)| key).filter(|key| fits(key)).cloned().collect())
 }

@@ -4,12 +4,12 @@
 //! all its hosts. It changes when a host comes or goes, not when one is edited; where nobody follows redirects there is none.
 
 use crate::{
-    holds::{Blamed, InForce, Refused},
-    hosts::{Places, VirtualHosts},
-    packing::{ExactHostsByTable, ExactStrangersByTable, HostsByScope, StrangersByScope},
+    hosts::{RouteTableOf, VirtualHosts},
+    packing::{ExactHostsByTable, ExactMisdirectedByTable, HostsByScope, MisdirectedByScope},
     resources::Resource,
     settings::Settings,
-    units::HostKey,
+    translations::HostKey,
+    withheld::{Withheld, WithheldByObject, WithheldRows},
 };
 use engine::{Derived, Index, Reads, Table};
 use envoy::{
@@ -33,8 +33,8 @@ impl Table for FollowingHosts {
 impl Derived for FollowingHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        let follows = host.routes.iter().chain(&host.deeper).any(|route| follows(route));
-        let place = reads.get::<Places>(key).filter(|_| follows)?;
+        let follows = host.routes.iter().chain(&host.catch_all).any(|route| follows(route));
+        let place = reads.get::<RouteTableOf>(key).filter(|_| follows)?;
         let on_demand = place.termination.as_deref().is_some_and(Termination::is_on_demand);
         let own_scope = on_demand && matches!(key.1, Host::Exact(_));
         (!own_scope).then(|| RouteTableId::clone(place))
@@ -71,14 +71,14 @@ impl Derived for RedirectScopes {
         let rest = (table.clone(), Host::Any);
         let hosts = reads.probe::<ExactHostsByTable>(table).chain(reads.probe::<HostsByScope>(&rest));
         let hosts = names(hosts);
-        let elsewhere = reads.probe::<ExactStrangersByTable>(table).chain(reads.probe::<StrangersByScope>(&rest));
+        let elsewhere = reads.probe::<ExactMisdirectedByTable>(table).chain(reads.probe::<MisdirectedByScope>(&rest));
         let elsewhere = names(elsewhere);
         let resource = Resource::of(name::redirects_scope(table), redirects::scope(table, &hosts, &elsewhere));
         let mut resource = resource.unless_held(Kind::ScopedRoute, reads);
         // Only what is withheld depends on what its hosts hold: else an edit of one would cost the list of all.
         if let Some(refused) = &resource.refused {
             let objects = followers(table, reads);
-            resource.refused = Some(Arc::new(Refused { objects, ..Refused::clone(refused) }));
+            resource.refused = Some(Arc::new(Withheld { objects, ..Withheld::clone(refused) }));
         }
         Some(resource)
     }
@@ -89,7 +89,7 @@ fn followers(table: &RouteTableId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     let mut objects = BTreeSet::new();
     for key in reads.probe::<FollowingByTable>(table) {
         let Some(found) = reads.get::<VirtualHosts>(key) else { continue };
-        let routes = found.host.routes.iter().chain(&found.host.deeper);
+        let routes = found.host.routes.iter().chain(&found.host.catch_all);
         objects.extend(routes.filter(|route| follows(route)).map(|route| &route.origin.object));
     }
     objects.into_iter().cloned().collect()
@@ -108,7 +108,7 @@ fn names<'r>(hosts: impl Iterator<Item = &'r HostKey>) -> Vec<Host> {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(FollowingHosts).each::<Places>();
+    pipeline.derived(FollowingHosts).each::<RouteTableOf>();
     pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByTable>().output();
-    pipeline.index::<InForce<RedirectScopes>>().index::<Blamed<RedirectScopes>>();
+    pipeline.index::<WithheldRows<RedirectScopes>>().index::<WithheldByObject<RedirectScopes>>();
 }

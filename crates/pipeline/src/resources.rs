@@ -3,15 +3,15 @@
 //! Those that carry virtual hosts are made in [`crate::packing`], and listeners in [`crate::listeners`].
 
 use crate::{
-    certificates::{Bundles, Certificates, SelfSigned},
-    holds::{self, Blamed, Holdable, InForce, Refused, Target, Why},
+    certificates::{CaBundles, Certificates, SelfSigned},
     hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
     listeners::ListenerResources,
     packing::{self, RouteResources, ScopeResources},
     redirects::RedirectScopes,
     services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
-    units::{HostKey, TlsByHost, Units},
+    translations::{HostKey, TlsByHost, Translations},
+    withheld::{self, Target, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
@@ -43,7 +43,7 @@ pub struct Resource {
     /// The hash of what was made of the objects, sent or not.
     pub hash: u64,
     /// What is said while that is withheld.
-    pub refused: Option<Arc<Refused>>,
+    pub refused: Option<Arc<Withheld>>,
 }
 
 impl Resource {
@@ -72,9 +72,9 @@ impl Resource {
         reads: &mut Reads<'_>,
     ) -> Self {
         let target = Target::resource(kind, self.name.clone());
-        let Some(why) = holds::why(&target, self.hash, reads).and_then(Why::told) else { return self };
+        let Some(why) = withheld::why(&target, self.hash, reads).and_then(WithholdReason::told) else { return self };
         let what = format!("{} {}", kind.label(), self.name);
-        let refused = Some(Arc::new(Refused::new(target, what, why, objects)));
+        let refused = Some(Arc::new(Withheld::new(target, what, why, objects)));
         let (role, body) = match stand_in {
             Some(make) => (Role::StandIn, make()),
             None => (Role::Withheld, Bytes::new()),
@@ -95,8 +95,8 @@ impl Resource {
     }
 }
 
-impl Holdable for Resource {
-    fn refused(&self) -> Option<&Refused> {
+impl Withholdable for Resource {
+    fn refused(&self) -> Option<&Withheld> {
         self.refused.as_deref()
     }
 }
@@ -120,7 +120,7 @@ macro_rules! kinds_of {
 kinds_of! {
     ClusterResources => Cluster,
     EndpointResources => Endpoints,
-    AuthorityResources => Secret,
+    CaResources => Secret,
     SecretResources => Secret,
     HostSecretResources => Secret,
     TcpResources => Extension,
@@ -158,17 +158,17 @@ fn service_of(id: &ClusterId) -> ObjectRef {
 }
 
 /// CA bundles that clusters trust.
-pub struct AuthorityResources;
+pub struct CaResources;
 
-impl Table for AuthorityResources {
+impl Table for CaResources {
     type Key = SecretId;
     type Value = Resource;
     const NAME: &'static str = "CA resources";
 }
 
-impl Derived for AuthorityResources {
+impl Derived for CaResources {
     fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let bundle = reads.get::<Bundles>(id)?.as_ref().as_ref().ok()?;
+        let bundle = reads.get::<CaBundles>(id)?.as_ref().as_ref().ok()?;
         let mut resource = Resource::new(name::ca(id), &envoy::secret::authority(id, bundle));
         resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
         Some(resource.unless_held(Kind::Secret, reads))
@@ -254,7 +254,7 @@ impl Table for HostSecretResources {
 impl Derived for HostSecretResources {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let host = reads.get::<TlsHosts>(key)?;
-        let on_demand = host.handling.http()?.is_on_demand();
+        let on_demand = host.mode.http()?.is_on_demand();
         let mut resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
         resource.refs = packing::scope_of(key, reads).into_iter().collect();
         let authors = resource.origin.iter().cloned().chain(authors(key, reads)).collect();
@@ -281,19 +281,19 @@ fn shown(name: String, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource>
 
 /// Who says what is done under TLS for a host.
 fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
-    let units: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-    let units = units.into_iter().filter_map(|unit| reads.get::<Units>(unit));
-    units.map(|unit| unit.subject.clone()).collect()
+    let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
+    let translations = translations.into_iter().filter_map(|translation| reads.get::<Translations>(translation));
+    translations.map(|translation| translation.subject.clone()).collect()
 }
 
 /// Declares the resources of clusters and endpoints, which are in the lane.
 pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ClusterResources(settings.cluster.clone())).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
-    pipeline.derived(AuthorityResources).per::<ClustersByCa>().lane().output();
-    pipeline.index::<InForce<ClusterResources>>().index::<Blamed<ClusterResources>>();
-    pipeline.index::<InForce<EndpointResources>>().index::<Blamed<EndpointResources>>();
-    pipeline.index::<InForce<AuthorityResources>>().index::<Blamed<AuthorityResources>>();
+    pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
+    pipeline.index::<WithheldRows<ClusterResources>>().index::<WithheldByObject<ClusterResources>>();
+    pipeline.index::<WithheldRows<EndpointResources>>().index::<WithheldByObject<EndpointResources>>();
+    pipeline.index::<WithheldRows<CaResources>>().index::<WithheldByObject<CaResources>>();
 }
 
 /// Declares the others.
@@ -301,16 +301,16 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(SecretResources).per::<HostsByChainCertificate>().output();
     pipeline.derived(HostSecretResources).each::<TlsHosts>().output();
     pipeline.derived(TcpResources(settings.clone())).each::<TcpHosts>().output();
-    pipeline.index::<InForce<SecretResources>>().index::<Blamed<SecretResources>>();
-    pipeline.index::<InForce<HostSecretResources>>().index::<Blamed<HostSecretResources>>();
-    pipeline.index::<InForce<TcpResources>>().index::<Blamed<TcpResources>>();
+    pipeline.index::<WithheldRows<SecretResources>>().index::<WithheldByObject<SecretResources>>();
+    pipeline.index::<WithheldRows<HostSecretResources>>().index::<WithheldByObject<HostSecretResources>>();
+    pipeline.index::<WithheldRows<TcpResources>>().index::<WithheldByObject<TcpResources>>();
 }
 
 /// What changed in the tables of the lane.
 pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
     take::<ClusterResources>(engine, name::cluster, into);
     take::<EndpointResources>(engine, name::cluster, into);
-    take::<AuthorityResources>(engine, name::ca, into);
+    take::<CaResources>(engine, name::ca, into);
 }
 
 /// What changed in all tables.

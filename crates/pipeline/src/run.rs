@@ -1,17 +1,19 @@
 //! The pipeline as others use it: put changes in, take outputs out.
 
 use crate::{
-    carriers::{self, Carrier, Carriers},
     certificates::{self, SelfSigned, Unsigned},
-    holds::{self, Hold},
-    hosts, listeners, objects, packing,
+    hosts, listeners,
+    object_resources::{self, ObjectResource, ObjectResources},
+    objects, packing,
     quarantine::Quarantine,
-    redirects, resources, services,
+    redirects, resources,
+    secret_refs::{self, FetchResult, FetchResults, SecretRefs},
+    services,
     settings::Settings,
-    units,
+    translations,
     validity::{self, Clock},
     verdicts::{self, Verdicts},
-    wants::{self, Answer, Answers, Wanted},
+    withheld::{self, Quarantined},
 };
 use engine::{Divergence, Engine, Progress};
 use kinds::{Object, ObjectKey};
@@ -29,18 +31,18 @@ pub struct Output {
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
-    pub carriers: Vec<(ObjectRef, Option<Arc<Vec<Carrier>>>)>,
+    pub object_resources: Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>,
     /// All that this replica withholds because proxies refused it, if that has changed: for other replicas.
-    pub holds: Option<Vec<Hold>>,
-    /// Resources of which the pipeline wants to hear whether they are taken or refused: for [`xds::Court::expect`], after
+    pub withheld: Option<Vec<Quarantined>>,
+    /// Resources of which the pipeline wants to hear whether they are taken or refused: for [`xds::AckMonitor::expect`], after
     /// they have been published.
     pub probes: Vec<(xds::Kind, xds::Name)>,
 }
 
 /// How the set of wanted Secrets changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// Asked for and not before, there or not.
+pub struct SecretRefChanges {
+    /// TranslationRow for and not before, there or not.
     pub new: Vec<SecretId>,
     /// Not asked for any more.
     pub gone: Vec<SecretId>,
@@ -58,14 +60,14 @@ impl Pipeline {
     /// A pipeline with no objects in it.
     pub fn new(settings: &Settings) -> Self {
         let mut declaration = engine::Pipeline::new();
-        holds::declare(&mut declaration);
+        withheld::declare(&mut declaration);
         objects::declare(&mut declaration);
         services::declare_known(&mut declaration, settings);
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
-        wants::declare_answers(&mut declaration);
-        units::declare(&mut declaration, settings);
-        wants::declare(&mut declaration);
+        secret_refs::declare_answers(&mut declaration);
+        translations::declare(&mut declaration, settings);
+        secret_refs::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
         hosts::declare(&mut declaration, settings);
@@ -76,7 +78,7 @@ impl Pipeline {
         resources::declare(&mut declaration, settings);
         listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
-        carriers::declare(&mut declaration);
+        object_resources::declare(&mut declaration);
         let (quarantine, unsigned, clock) = Default::default();
         Self { engine: declaration.build(), quarantine, unsigned, clock }
     }
@@ -91,12 +93,12 @@ impl Pipeline {
 
     /// Takes what proxies made of a resource. What they refused is withheld until its objects change: proxies that have an
     /// earlier version keep it, others get a 503 with a reason in its place, and the objects get a verdict.
-    pub fn hear(&mut self, ruling: &xds::Ruling) {
-        self.quarantine.hear(&mut self.engine, ruling);
+    pub fn on_outcome(&mut self, outcome: &xds::ResourceOutcome) {
+        self.quarantine.on_outcome(&mut self.engine, outcome);
     }
 
     /// Takes all that other replicas withhold, in place of what they did before.
-    pub fn withhold(&mut self, others: Vec<Hold>) {
+    pub fn withhold(&mut self, others: Vec<Quarantined>) {
         self.quarantine.share(&mut self.engine, others);
     }
 
@@ -131,11 +133,11 @@ impl Pipeline {
     /// How the set of wanted Secrets has changed since the last time.
     ///
     /// Whoever brings Secrets only when they are wanted ([`Settings::fetched_secrets`]) brings the new ones, and says by
-    /// [`Self::answer`] what became of each, there or not. Until then they are pending: objects that refer to them keep what
+    /// [`Self::set_fetch_result`] what became of each, there or not. Until then they are pending: objects that refer to them keep what
     /// they had, and those that had nothing are not served yet.
-    pub fn wants(&mut self) -> Wants {
-        let wanted = self.engine.changes::<Wanted>();
-        Wants { new: wanted.set.into_iter().map(|(id, _)| id).collect(), gone: wanted.gone }
+    pub fn secret_refs(&mut self) -> SecretRefChanges {
+        let wanted = self.engine.changes::<SecretRefs>();
+        SecretRefChanges { new: wanted.set.into_iter().map(|(id, _)| id).collect(), gone: wanted.gone }
     }
 
     /// Takes what time it is, in seconds since 1970, once nothing waits; says whether there is something to work on because
@@ -157,16 +159,16 @@ impl Pipeline {
     }
 
     /// Takes what became of a wanted Secret; nothing when it is not wanted any more.
-    pub fn answer(&mut self, id: &SecretId, answer: Option<Answer>) {
-        match answer {
-            Some(answer) => _ = self.engine.set::<Answers>(id, answer),
-            None => _ = self.engine.remove::<Answers>(id),
+    pub fn set_fetch_result(&mut self, id: &SecretId, result: Option<FetchResult>) {
+        match result {
+            Some(result) => _ = self.engine.set::<FetchResults>(id, result),
+            None => _ = self.engine.remove::<FetchResults>(id),
         }
     }
 
     /// Whether what there is to say about an object depends on a Secret that has not been read yet.
     pub fn is_pending(&self, key: &ObjectKey) -> bool {
-        self.engine.is_pending::<Verdicts>(&units::subject(key))
+        self.engine.is_pending::<Verdicts>(&translations::subject(key))
     }
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
@@ -187,12 +189,12 @@ impl Pipeline {
         if self.quarantine.tidy(&mut self.engine) {
             self.engine.settle();
         }
-        output.holds = self.quarantine.news().or(output.holds.take());
+        output.withheld = self.quarantine.news().or(output.withheld.take());
         output.probes.extend(self.quarantine.probes());
         resources::all_changes(&mut self.engine, &mut output.xds);
-        let carriers = self.engine.changes::<Carriers>();
-        output.carriers.extend(carriers.set.into_iter().map(|(object, list)| (object, Some(list))));
-        output.carriers.extend(carriers.gone.into_iter().map(|object| (object, None)));
+        let object_resources = self.engine.changes::<ObjectResources>();
+        output.object_resources.extend(object_resources.set.into_iter().map(|(object, list)| (object, Some(list))));
+        output.object_resources.extend(object_resources.gone.into_iter().map(|object| (object, None)));
         let verdicts = self.engine.changes::<Verdicts>();
         output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));

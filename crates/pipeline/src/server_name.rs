@@ -3,7 +3,7 @@
 //! With certificates on demand, a proxy asks for a secret by the server name as the client wrote it. Secrets then stand under
 //! the hosts that show them, and this leads from one to the other: in lower case, then by the wildcards above, the nearest
 //! first, at any depth, as a listener's map of names does it. What leads nowhere is answered as removed, so that the handshake
-//! ends at once; how many names strangers may make up, below a wildcard or anywhere, is bounded by [`xds::Limits`].
+//! ends at once; how many names clients may make up, below a wildcard or anywhere, is bounded by [`xds::Limits`].
 
 use xds::{Kind, Name, Resolver};
 

@@ -3,22 +3,22 @@
 use crate::{
     objects::{EndpointSlices, Named, Services, SlicesByService},
     settings::Settings,
-    units::ClustersInUse,
+    translations::ClustersInUse,
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{Cluster, ClusterId, Endpoints, SecretId};
 use resolve::Service;
 
 /// What is known about each Service.
-pub struct Known(resolve::Settings);
+pub struct KnownServices(resolve::Settings);
 
-impl Table for Known {
+impl Table for KnownServices {
     type Key = Named;
     type Value = Service;
     const NAME: &'static str = "known services";
 }
 
-impl Derived for Known {
+impl Derived for KnownServices {
     fn compute(&self, key: &Named, reads: &mut Reads<'_>) -> Option<Service> {
         Some(Service::read(reads.get::<Services>(key)?, &self.0))
     }
@@ -35,7 +35,7 @@ impl Table for Clusters {
 
 impl Derived for Clusters {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-        Some(reads.get::<Known>(&service(id))?.cluster(id.backend.port)?.varied(id))
+        Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port)?.varied(id))
     }
 }
 
@@ -64,7 +64,7 @@ impl Table for EndpointSets {
 impl Derived for EndpointSets {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Endpoints> {
         let name = service(id);
-        let service = reads.get::<Known>(&name)?;
+        let service = reads.get::<KnownServices>(&name)?;
         let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
         let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
         let health = id.variant.as_ref().and_then(|variant| variant.health_port);
@@ -92,10 +92,10 @@ fn service(id: &ClusterId) -> Named {
 
 /// Declares what is known about Services.
 pub fn declare_known(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(Known(settings.resolve.clone())).each::<Services>().lane();
+    pipeline.derived(KnownServices(settings.resolve.clone())).each::<Services>().lane();
 }
 
-/// Declares the clusters and endpoints of the Services that units use.
+/// Declares the clusters and endpoints of the Services that translations use.
 pub fn declare_used(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Clusters).per::<ClustersInUse>().lane();
     pipeline.derived(EndpointSets).per::<ClustersInUse>().lane();

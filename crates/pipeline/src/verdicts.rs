@@ -1,22 +1,21 @@
 //! Verdicts: for each object that Sesame serves or found fault with, everything there is to say about it.
 
 use crate::{
-    holds::{Blamed, Holdable, Refused},
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     objects::Named,
     packing::{EncodedHosts, ScopeResources},
     redirects::RedirectScopes,
-    resources::{
-        AuthorityResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources,
-    },
-    services::{Clusters, Known, WithoutEndpoints},
-    units::{ClustersInUse, SecretsAskedFor, Units, UnitsBySubject},
+    resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
+    services::{Clusters, KnownServices, WithoutEndpoints},
+    translations::{ClustersInUse, SecretsAskedFor, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
+    withheld::{Withheld, WithheldByObject, Withholdable},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::ObjectKey;
 use model::{
-    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, SecretId, Unit, Verdict, VerdictList, cluster::Discovery,
+    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, SecretId, Translation, Verdict, VerdictList,
+    cluster::Discovery,
 };
 use resolve::Service;
 use std::collections::BTreeSet;
@@ -32,38 +31,40 @@ impl Table for Verdicts {
 
 impl Derived for Verdicts {
     fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
-        // What is told about others is not looked at: a root may have many members, and many may have lost on one host.
+        // What is told about others is not looked at: a root may have many includes, and many may have lost on one host.
         let mut all = VerdictList::default();
-        let (mut part, mut used, mut awaited) = (None, false, false);
-        for name in reads.probe::<UnitsBySubject>(object) {
-            let unit = reads.get::<Units>(name);
-            if unit.is_some_and(|unit| unit.is_pending(object)) {
+        let (mut is_child, mut used, mut awaited) = (None, false, false);
+        for name in reads.probe::<TranslationsBySubject>(object) {
+            let translation = reads.get::<Translations>(name);
+            if translation.is_some_and(|translation| translation.is_pending(object)) {
                 return pending(reads);
             }
-            if unit.is_some_and(|unit| unit.is_pending(&unit.subject)) {
+            if translation.is_some_and(|translation| translation.is_pending(&translation.subject)) {
                 // Anybody may include it: what is said of it elsewhere does not wait for them.
                 awaited = true;
                 continue;
             }
-            all.extend(unit.into_iter().flat_map(|unit| Verdict::about(object, &unit.verdicts)).cloned());
-            match unit {
-                Some(unit) if unit.subject == *object => {
-                    part = Some(unit.part);
-                    out_of_date(unit, reads, &mut all);
+            all.extend(
+                translation.into_iter().flat_map(|translation| Verdict::about(object, &translation.verdicts)).cloned(),
+            );
+            match translation {
+                Some(translation) if translation.subject == *object => {
+                    is_child = Some(translation.is_child);
+                    out_of_date(translation, reads, &mut all);
                 }
                 _ => used = true,
             }
-            if let Some(unit) = unit {
-                without_endpoints(unit.backends_of(object), reads, &mut all);
+            if let Some(translation) = translation {
+                without_endpoints(translation.backends_of(object), reads, &mut all);
             }
-            if let Some(why) = reads.held::<Units>(name) {
+            if let Some(why) = reads.held::<Translations>(name) {
                 all.push(Verdict::new(Code::TranslationFailed, object.at(""), why));
             }
         }
-        if awaited && !used && part != Some(false) {
+        if awaited && !used && is_child != Some(false) {
             return pending(reads);
         }
-        if part == Some(true) && !used {
+        if is_child == Some(true) && !used {
             all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root includes it"));
         }
         for key in reads.probe::<RouteLosers>(object) {
@@ -83,10 +84,10 @@ impl Derived for Verdicts {
         withheld::<EndpointResources>(object, reads, &mut all);
         withheld::<SecretResources>(object, reads, &mut all);
         withheld::<HostSecretResources>(object, reads, &mut all);
-        withheld::<AuthorityResources>(object, reads, &mut all);
+        withheld::<CaResources>(object, reads, &mut all);
         withheld::<RefusedSecrets>(object, reads, &mut all);
         for name in reads.probe::<FaultyServices>(object) {
-            let told = reads.get::<Known>(name).into_iter().flat_map(|service| &service.verdicts);
+            let told = reads.get::<KnownServices>(name).into_iter().flat_map(|service| &service.verdicts);
             all.extend(told.filter(|verdict| verdict.origin.object == *object).cloned());
         }
         Some(all.into_sorted())
@@ -100,10 +101,10 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
 }
 
 /// Certificates that clients refuse at this time.
-fn out_of_date(unit: &Unit, reads: &mut Reads<'_>, all: &mut VerdictList) {
+fn out_of_date(translation: &Translation, reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
-    for piece in &unit.tls {
-        let Some(id) = piece.handling.certificate().filter(|id| looked_at.insert(*id)) else { continue };
+    for piece in &translation.tls {
+        let Some(id) = piece.mode.certificate().filter(|id| looked_at.insert(*id)) else { continue };
         if let Some(state) = reads.get::<OutOfDateCertificates>(id) {
             let why = format!("the certificate in Secret {id} {state}");
             all.push(Verdict::new(Code::CertificateExpired, piece.origin.clone(), why));
@@ -128,9 +129,9 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
 /// What is withheld of what was made from an object.
 fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList)
 where
-    T::Value: Holdable,
+    T::Value: Withholdable,
 {
-    for key in reads.probe::<Blamed<T>>(object) {
+    for key in reads.probe::<WithheldByObject<T>>(object) {
         let row = reads.get::<T>(key);
         let refused = row.iter().filter_map(|row| row.refused());
         all.extend(refused.map(|refused| Verdict::new(refused.code, object.at(""), &*refused.message)));
@@ -139,17 +140,17 @@ where
 
 /// The users of what is made from other objects than theirs: they are told, too, because their requests fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Users(Refused);
+pub struct Users(Withheld);
 
-impl Holdable for Users {
-    fn refused(&self) -> Option<&Refused> {
+impl Withholdable for Users {
+    fn refused(&self) -> Option<&Withheld> {
         Some(&self.0)
     }
 }
 
-fn users<'r>(refused: &Refused, keys: impl Iterator<Item = &'r ObjectKey>, reads: &mut Reads<'r>) -> Users {
-    let users = keys.filter_map(|key| reads.get::<Units>(key)).map(|unit| unit.subject.clone());
-    Users(Refused { objects: users.collect(), ..refused.clone() })
+fn users<'r>(refused: &Withheld, keys: impl Iterator<Item = &'r ObjectKey>, reads: &mut Reads<'r>) -> Users {
+    let users = keys.filter_map(|key| reads.get::<Translations>(key)).map(|translation| translation.subject.clone());
+    Users(Withheld { objects: users.collect(), ..refused.clone() })
 }
 
 /// The users of clusters that are withheld.
@@ -188,7 +189,7 @@ impl Derived for RefusedSecrets {
 pub struct FaultyServices;
 
 impl Index for FaultyServices {
-    type Of = Known;
+    type Of = KnownServices;
     type Key = ObjectRef;
     const NAME: &'static str = "faulty";
 
@@ -202,17 +203,17 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<FaultyServices>();
     pipeline.derived(RefusedClusters).each::<ClusterResources>();
     pipeline.derived(RefusedSecrets).each::<SecretResources>();
-    pipeline.index::<Blamed<RefusedClusters>>().index::<Blamed<RefusedSecrets>>();
+    pipeline.index::<WithheldByObject<RefusedClusters>>().index::<WithheldByObject<RefusedSecrets>>();
     pipeline
         .derived(Verdicts)
-        .per::<UnitsBySubject>()
+        .per::<TranslationsBySubject>()
         .per::<RouteLosers>()
         .per::<TlsLosers>()
         .per::<FaultyServices>()
-        .per::<Blamed<ClusterResources>>()
-        .per::<Blamed<EndpointResources>>()
-        .per::<Blamed<SecretResources>>()
-        .per::<Blamed<HostSecretResources>>()
-        .per::<Blamed<AuthorityResources>>()
+        .per::<WithheldByObject<ClusterResources>>()
+        .per::<WithheldByObject<EndpointResources>>()
+        .per::<WithheldByObject<SecretResources>>()
+        .per::<WithheldByObject<HostSecretResources>>()
+        .per::<WithheldByObject<CaResources>>()
         .output();
 }

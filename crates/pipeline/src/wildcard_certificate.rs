@@ -8,7 +8,7 @@
 use crate::{
     certificates,
     hosts::TlsHosts,
-    units::{HostKey, TlsByHost},
+    translations::{HostKey, TlsByHost},
 };
 use engine::Reads;
 use model::{
@@ -40,7 +40,7 @@ impl<'r> WildcardCertificate<'r> {
         }
         let wildcard = (listener.clone(), Host::Wildcard(above));
         let found = reads.get::<TlsHosts>(&wildcard)?;
-        Some(Self { certificate: found.certificate.as_ref()?, termination: found.handling.http()?, wildcard })
+        Some(Self { certificate: found.certificate.as_ref()?, termination: found.mode.http()?, wildcard })
     }
 
     /// Whether objects of a namespace may use it: the Secret is in their namespace or delegated to it. A certificate that we

@@ -83,7 +83,7 @@ fn one_route_costs_a_handful(bed: &mut Bed) {
     let total: u64 = computed.values().sum();
     assert!(total <= 12, "{total} rows were computed: {computed:?}");
     assert_eq!(output.xds.upserts.len(), 1, "{:?}", output.xds.upserts);
-    assert!(output.carriers.len() <= 1, "{:?}", output.carriers);
+    assert!(output.object_resources.len() <= 1, "{:?}", output.object_resources);
     // What says the same is no edit at all.
     let (output, computed) = bed.put(ingress(4711, "/other"));
     assert!(computed.values().sum::<u64>() <= 1 && output.xds.upserts.is_empty(), "{computed:?}");

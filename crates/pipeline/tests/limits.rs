@@ -149,9 +149,9 @@ fn wildcards(count: usize) -> Object {
 #[test]
 fn a_long_catch_all_is_not_repeated_in_wildcard_hosts_and_told_once() {
     let any = |name: &str, count: usize| ingress(name, &json!([rule("", (0..count).map(|at| format!("/{name}{at}")))]));
-    let deeper = |pipeline: &Pipeline| {
+    let catch_all = |pipeline: &Pipeline| {
         let key = (ListenerId::http(), Host::parse("*.w0.example.com").unwrap());
-        pipeline.engine().get::<VirtualHosts>(&key).unwrap().host.deeper.len()
+        pipeline.engine().get::<VirtualHosts>(&key).unwrap().host.catch_all.len()
     };
     let told = |output: &Output| -> Vec<String> {
         let all = output.verdicts.iter().flat_map(|(_, list)| list).flat_map(|list| list.iter());
@@ -165,11 +165,11 @@ fn a_long_catch_all_is_not_repeated_in_wildcard_hosts_and_told_once() {
     assert_eq!(told_now.len(), 2, "{told_now:?}");
     assert!(told_now[0].starts_with("SES7005: Ingress default/a: "), "{told_now:?}");
     assert!(told_now[1].starts_with("SES7005: Ingress default/b: "), "{told_now:?}");
-    assert_eq!(deeper(&pipeline), 1);
+    assert_eq!(catch_all(&pipeline), 1);
     let largest = output.xds.upserts.iter().map(|resource| resource.body.len()).max().unwrap();
     assert!(largest < 1 << 20, "{largest} bytes");
     let output = put(&mut pipeline, any("a", 50));
     assert!(output.verdicts.iter().all(|(_, list)| list.as_ref().is_some_and(|list| list.is_empty())));
-    assert!((51..=100).contains(&deeper(&pipeline)), "{}", deeper(&pipeline));
+    assert!((51..=100).contains(&catch_all(&pipeline)), "{}", catch_all(&pipeline));
     assert_eq!(pipeline.self_check(), Ok(()));
 }

@@ -6,14 +6,14 @@
 use engine::Progress;
 use kinds::{Object, ObjectKey};
 use pipeline::{
-    Hold, Output, Pipeline, Settings,
+    Output, Pipeline, Quarantined, Settings,
     settings::{Certificates, Packing},
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 use testbed::{cases::object, certs::Ca};
-use xds::{Kind, Name, Outcome, Ruling};
+use xds::{Kind, Name, Outcome, ResourceOutcome};
 
 const NAMESPACES: [&str; 2] = ["one", "two"];
 const SERVICES: [&str; 3] = ["web", "api", "admin"];
@@ -203,13 +203,13 @@ type Told = (Vec<u8>, Vec<xds::Ref>, xds::Role, bool, Option<String>);
 
 /// What an outside that hears only of changes knows.
 #[derive(Default, PartialEq, Debug)]
-struct Known {
+struct KnownServices {
     resources: BTreeMap<(Kind, Name), Told>,
     verdicts: BTreeMap<String, Vec<String>>,
 }
 
-impl Known {
-    fn hear(&mut self, output: Output) {
+impl KnownServices {
+    fn on_outcome(&mut self, output: Output) {
         for (kind, name) in output.xds.removes {
             self.resources.remove(&(kind, name));
         }
@@ -230,12 +230,12 @@ impl Known {
     }
 
     /// A refusal of one of the resources by a proxy that has nothing else.
-    fn refusal(&self, which: u16) -> Option<Ruling> {
+    fn refusal(&self, which: u16) -> Option<ResourceOutcome> {
         let which = usize::from(which).checked_rem(self.resources.len())?;
         let ((kind, name), (body, ..)) = self.resources.iter().nth(which)?;
         let outcome = Outcome::Refused { text: "no".into(), held: None };
         let content = xds::content_version(body);
-        Some(Ruling { kind: *kind, name: name.clone(), version: content, content, outcome })
+        Some(ResourceOutcome { kind: *kind, name: name.clone(), version: content, content, outcome })
     }
 
     /// Everything that is pointed at and ours to send is there: nobody is sent to a name that nobody has.
@@ -249,30 +249,34 @@ impl Known {
     }
 }
 
-fn built<'a>(settings: &Settings, holds: &[Hold], objects: impl Iterator<Item = (&'a ObjectKey, &'a Object)>) -> Known {
+fn built<'a>(
+    settings: &Settings,
+    withheld: &[Quarantined],
+    objects: impl Iterator<Item = (&'a ObjectKey, &'a Object)>,
+) -> KnownServices {
     let mut pipeline = Pipeline::new(settings);
-    pipeline.withhold(holds.to_vec());
+    pipeline.withhold(withheld.to_vec());
     for (key, object) in objects {
         pipeline.put(key, Some(object.clone()));
     }
-    let mut known = Known::default();
-    known.hear(pipeline.settle());
+    let mut known = KnownServices::default();
+    known.on_outcome(pipeline.settle());
     known
 }
 
 /// Takes note of what comes out.
-fn told(mut output: Output, known: &mut Known, holds: &mut Vec<Hold>) {
-    if let Some(new) = output.holds.take() {
-        *holds = new;
+fn told(mut output: Output, known: &mut KnownServices, withheld: &mut Vec<Quarantined>) {
+    if let Some(new) = output.withheld.take() {
+        *withheld = new;
     }
-    known.hear(output);
+    known.on_outcome(output);
 }
 
 fn run(settings: &Settings, script: Vec<Edit>) {
     let mut pipeline = Pipeline::new(settings);
     let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
-    let mut known = Known::default();
-    let (mut holds, mut others): (Vec<Hold>, Vec<Hold>) = Default::default();
+    let mut known = KnownServices::default();
+    let (mut withheld, mut others): (Vec<Quarantined>, Vec<Quarantined>) = Default::default();
     for edit in script {
         match edit {
             Edit::Put(value) => {
@@ -290,23 +294,23 @@ fn run(settings: &Settings, script: Vec<Edit>) {
                 if pipeline.step(&mut output) == Progress::Settled {
                     pipeline.finish(&mut output);
                 }
-                told(output, &mut known, &mut holds);
+                told(output, &mut known, &mut withheld);
             }
             Edit::Settle => {
-                told(pipeline.settle(), &mut known, &mut holds);
+                told(pipeline.settle(), &mut known, &mut withheld);
                 known.assert_whole();
             }
             Edit::Check => {
                 pipeline.self_check().unwrap();
-                told(pipeline.settle(), &mut known, &mut holds);
+                told(pipeline.settle(), &mut known, &mut withheld);
             }
             Edit::Refuse(which) => {
-                let Some(ruling) = known.refusal(which) else { continue };
-                pipeline.hear(&ruling);
-                told(pipeline.settle(), &mut known, &mut holds);
+                let Some(outcome) = known.refusal(which) else { continue };
+                pipeline.on_outcome(&outcome);
+                told(pipeline.settle(), &mut known, &mut withheld);
             }
             Edit::Share(some) => {
-                others = if some { holds.clone() } else { Vec::new() };
+                others = if some { withheld.clone() } else { Vec::new() };
                 pipeline.withhold(others.clone());
             }
         }
@@ -315,15 +319,15 @@ fn run(settings: &Settings, script: Vec<Edit>) {
     loop {
         let output = pipeline.settle();
         let probes = output.probes.clone();
-        told(output, &mut known, &mut holds);
+        told(output, &mut known, &mut withheld);
         let Some((kind, name)) = probes.into_iter().next() else { break };
-        pipeline.hear(&Ruling { kind, name, version: 0, content: 0, outcome: Outcome::Taken });
+        pipeline.on_outcome(&ResourceOutcome { kind, name, version: 0, content: 0, outcome: Outcome::Taken });
     }
-    holds.extend(others);
+    withheld.extend(others);
     known.assert_whole();
     pipeline.self_check().unwrap();
-    assert_eq!(known, built(settings, &holds, objects.iter()), "a build from nothing differs");
-    assert_eq!(known, built(settings, &holds, objects.iter().rev()), "the order of the objects matters");
+    assert_eq!(known, built(settings, &withheld, objects.iter()), "a build from nothing differs");
+    assert_eq!(known, built(settings, &withheld, objects.iter().rev()), "the order of the objects matters");
 }
 
 proptest! {

@@ -65,7 +65,7 @@ impl Loop {
     }
 
     fn table(&self, kind: Kind) -> xds::Table {
-        self.server.book(&Fleet::Shared).unwrap().snapshot().unwrap().table(kind).clone()
+        self.server.acks(&Fleet::Shared).unwrap().snapshot().unwrap().table(kind).clone()
     }
 }
 

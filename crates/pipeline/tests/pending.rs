@@ -5,7 +5,7 @@
 
 use kinds::{Kind, Object, ObjectKey};
 use model::{SecretId, Severity};
-use pipeline::{Answer, Output, Pipeline, Settings};
+use pipeline::{FetchResult, Output, Pipeline, Settings};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 use std::{
@@ -72,7 +72,7 @@ fn root(namespace: &str, name: &str, tls: Option<&str>, children: &[(&str, &str)
 struct World {
     pipeline: Pipeline,
     wanted: BTreeSet<SecretId>,
-    answered: BTreeMap<SecretId, Answer>,
+    answered: BTreeMap<SecretId, FetchResult>,
     objects: BTreeMap<ObjectKey, Object>,
     resources: BTreeMap<(xds::Kind, xds::Name), Vec<u8>>,
     verdicts: BTreeMap<String, Vec<String>>,
@@ -105,13 +105,13 @@ impl World {
     fn settle(&mut self) {
         loop {
             let output = self.pipeline.settle();
-            self.hear(output);
-            let wants = self.pipeline.wants();
+            self.on_outcome(output);
+            let wants = self.pipeline.secret_refs();
             for id in &wants.gone {
                 self.wanted.remove(id);
                 self.answered.remove(id);
                 self.pipeline.put(&secret_key(id), None);
-                self.pipeline.answer(id, None);
+                self.pipeline.set_fetch_result(id, None);
             }
             self.wanted.extend(wants.new);
             if wants.gone.is_empty() {
@@ -120,14 +120,14 @@ impl World {
         }
     }
 
-    fn answer(&mut self, id: &SecretId, answer: Answer) {
-        let found = (answer == Answer::Found).then(|| secret(id));
+    fn answer(&mut self, id: &SecretId, answer: FetchResult) {
+        let found = (answer == FetchResult::Found).then(|| secret(id));
         self.pipeline.put(&secret_key(id), found);
-        self.pipeline.answer(id, Some(answer.clone()));
+        self.pipeline.set_fetch_result(id, Some(answer.clone()));
         self.answered.insert(id.clone(), answer);
     }
 
-    fn hear(&mut self, output: Output) {
+    fn on_outcome(&mut self, output: Output) {
         for (kind, name) in output.xds.removes {
             self.resources.remove(&(kind, name));
         }
@@ -157,7 +157,7 @@ impl World {
             let new: Vec<_> = world.wanted.iter().filter(|id| !world.answered.contains_key(id)).cloned().collect();
             let Some(id) = new.first() else { return world };
             // Some are asked for only until others are answered; what those hold does not matter.
-            world.answer(id, self.answered.get(id).cloned().unwrap_or(Answer::Found));
+            world.answer(id, self.answered.get(id).cloned().unwrap_or(FetchResult::Found));
         }
     }
 
@@ -194,7 +194,7 @@ fn a_new_host_is_not_there_until_its_secret_is_known_and_others_are_published() 
     assert!(world.mentions("other.example.com") > 0);
     assert_eq!(world.verdicts_of("b/other"), Some(&[][..]));
     world.pipeline.self_check().unwrap();
-    world.answer(&id("a", "cert"), Answer::Found);
+    world.answer(&id("a", "cert"), FetchResult::Found);
     world.settle();
     assert!(world.mentions("new.example.com") > 0);
     assert_eq!((world.verdicts_of("a/new"), world.verdicts_of("a/child")), (Some(&[][..]), Some(&[][..])));
@@ -206,7 +206,7 @@ fn a_host_that_refers_to_another_secret_keeps_what_it_had_until_that_is_known() 
     world.put(service("a", "web"));
     world.put(root("a", "host", Some("old"), &[], &[route("/", None)]));
     world.settle();
-    world.answer(&id("a", "old"), Answer::Found);
+    world.answer(&id("a", "old"), FetchResult::Found);
     world.settle();
     let before = world.resources.clone();
     assert!(!before.is_empty());
@@ -219,13 +219,13 @@ fn a_host_that_refers_to_another_secret_keeps_what_it_had_until_that_is_known() 
         assert!(world.pipeline.is_pending(&proxy("a", "host", &json!({})).key()));
         world.pipeline.self_check().unwrap();
     }
-    world.answer(&id("a", "newer"), Answer::NotReadable("it is forbidden".into()));
+    world.answer(&id("a", "newer"), FetchResult::NotReadable("it is forbidden".into()));
     world.settle();
     let verdicts = world.verdicts_of("a/host").unwrap();
     assert!(verdicts.len() == 1 && verdicts[0].contains("Secret a/newer: it is forbidden"), "{verdicts:?}");
     assert_eq!(world.wanted, [id("a", "newer")].into());
     // It is asked again from time to time, and one day it works.
-    world.answer(&id("a", "newer"), Answer::Found);
+    world.answer(&id("a", "newer"), FetchResult::Found);
     world.settle();
     assert_eq!(world.verdicts_of("a/host"), Some(&[][..]));
     assert!(world.mentions("/edited") > 0);
@@ -252,7 +252,7 @@ fn an_included_object_that_is_pending_holds_up_its_own_routes_only() {
     assert!(served(&world, "/own"));
     assert_eq!((world.verdicts_of("b/slow"), world.verdicts_of("c/quick")), (Some(&[][..]), Some(&[][..])));
     world.pipeline.self_check().unwrap();
-    world.answer(&id("b", "ca"), Answer::Absent);
+    world.answer(&id("b", "ca"), FetchResult::Absent);
     world.settle();
     assert!(!served(&world, "/slow/before"));
     assert_eq!(world.verdicts_of("b/slow").unwrap().len(), 1);
@@ -306,7 +306,7 @@ fn connections_go_where_they_went_while_a_ca_of_an_included_object_is_not_known(
     world.settle();
     assert!(world.resources == before, "all connections go where they went");
     world.pipeline.self_check().unwrap();
-    world.answer(&id("b", "ca"), Answer::Found);
+    world.answer(&id("b", "ca"), FetchResult::Found);
     world.settle();
     let is_used = |name: &str| world.mentions(name) > 0;
     assert_eq!(["alpha", "beta", "gamma"].map(is_used), [false, true, true]);
@@ -345,7 +345,7 @@ fn a_root_gives_up_a_host_at_once_also_while_it_is_pending() {
     world.put(root("a", "x.example.com", Some("old"), "/of-a"));
     world.put(root("b", "x.example.com", None, "/of-b"));
     world.settle();
-    world.answer(&id("a", "old"), Answer::Found);
+    world.answer(&id("a", "old"), FetchResult::Found);
     world.settle();
     let before = world.resources.clone();
     assert!(world.mentions("/of-a") > 0 && world.mentions("/of-b") == 0);
@@ -374,7 +374,7 @@ fn an_ingress_keeps_the_tls_of_all_hosts_that_it_still_names() {
     };
     world.put(ingress("old", &["*.example.com", "given-up.example.org"]));
     world.settle();
-    world.answer(&id("a", "old"), Answer::Found);
+    world.answer(&id("a", "old"), FetchResult::Found);
     world.settle();
     let before = world.resources.clone();
     world.put(ingress("new", &["*.example.com", "given-up.example.org"]));
@@ -429,7 +429,7 @@ fn a_pending_object_is_not_served_as_it_was_where_its_parents_say_something_else
         // No wider route takes the requests meanwhile.
         assert_eq!(world.mentions(&format!("{place}after")) > 0, !is_kept, "{at}");
         world.pipeline.self_check().unwrap();
-        world.answer(&id("c", "ca"), Answer::Found);
+        world.answer(&id("c", "ca"), FetchResult::Found);
         world.settle();
         assert!(world.mentions(&format!("{place}after")) > 0, "{at}");
         world.pipeline.self_check().unwrap();
@@ -459,23 +459,23 @@ enum Step {
     Remove(usize),
     Ingress(Option<usize>),
     /// One of the Secrets that are wanted, answered or not.
-    Answer(usize, Answer),
+    FetchResult(usize, FetchResult),
     Check,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let secret = || proptest::option::weighted(0.7, 0..3_usize);
     let answer = prop_oneof![
-        3 => Just(Answer::Found),
-        1 => Just(Answer::Absent),
-        1 => Just(Answer::NotReadable("forbidden".into())),
+        3 => Just(FetchResult::Found),
+        1 => Just(FetchResult::Absent),
+        1 => Just(FetchResult::NotReadable("forbidden".into())),
     ];
     prop_oneof![
         4 => (0..2_usize, secret(), any::<[bool; 2]>(), secret()).prop_map(|(n, tls, children, ca)| Step::Root(n, tls, children, ca)),
         3 => (0..2_usize, secret()).prop_map(|(n, ca)| Step::Child(n, ca)),
         1 => (0..4_usize).prop_map(Step::Remove),
         1 => secret().prop_map(Step::Ingress),
-        5 => (0..6_usize, answer).prop_map(|(n, answer)| Step::Answer(n, answer)),
+        5 => (0..6_usize, answer).prop_map(|(n, answer)| Step::FetchResult(n, answer)),
         2 => Just(Step::Check),
     ]
 }
@@ -519,7 +519,7 @@ proptest! {
                     let metadata = json!({ "namespace": "a", "name": "i" });
                     world.put(object(&json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec })));
                 }
-                Step::Answer(n, answer) => {
+                Step::FetchResult(n, answer) => {
                     let wanted: Vec<_> = world.wanted.iter().cloned().collect();
                     if let Some(id) = wanted.get(n) {
                         world.answer(id, answer);
@@ -534,7 +534,7 @@ proptest! {
         loop {
             let open: Vec<_> = world.wanted.iter().filter(|id| !world.answered.contains_key(id)).cloned().collect();
             let Some(id) = open.first() else { break };
-            world.answer(id, Answer::Found);
+            world.answer(id, FetchResult::Found);
             world.settle();
         }
         let rebuilt = world.rebuilt();

@@ -11,7 +11,7 @@ mod world;
 use bed::{Bed, PATIENCE};
 use model::{Code, ObjectRef};
 use pipeline::settings::Packing;
-use replicas::Place;
+use replicas::Role;
 use std::{collections::BTreeSet, time::Instant};
 use testbed::{Backend, Client, Load, eventually};
 use world::{ingress, service};
@@ -99,7 +99,7 @@ async fn edit_and_mend(packing: Packing) {
     served(&client, "bad.example.com", "/mended").await;
     println!("{packing:?}: healed after {:?}", begun.elapsed());
     assert!(bed.refused().is_empty());
-    assert!(bed.holds.is_empty());
+    assert!(bed.withheld.is_empty());
     bed.pipeline.self_check().unwrap();
 }
 
@@ -149,8 +149,8 @@ async fn in_a_table_what_is_refused_from_the_start_is_found() {
 async fn shared_between_replicas(packing: Packing) {
     let backend = Backend::start("web").await.unwrap();
     let (mut a, mut b) = (Bed::start(packing, SPOILED).await, Bed::start(packing, SPOILED).await);
-    a.replicas.take(Place::Holder);
-    b.replicas.take(Place::Follower(a.address.to_string().into()));
+    a.replicas.take(Role::Holder);
+    b.replicas.take(Role::Follower(a.address.to_string().into()));
     for bed in [&mut a, &mut b] {
         bed.put([service("web", backend.ip()), bad("/good")]);
         bed.put(others("/").take(20));
@@ -184,7 +184,7 @@ async fn shared_between_replicas(packing: Packing) {
     }
     for bed in [&mut a, &mut b] {
         served(&Client::new(bed.http()), "bad.example.com", "/mended").await;
-        bed.until("nobody is blamed", |bed| bed.refused().is_empty() && bed.holds.is_empty()).await;
+        bed.until("nobody is blamed", |bed| bed.refused().is_empty() && bed.withheld.is_empty()).await;
         bed.pipeline.self_check().unwrap();
     }
 }

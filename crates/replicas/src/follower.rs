@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, sleep_until, timeout},
 };
 use tracing::{debug, info, warn};
-use xds::{AckWatch, Fleet, Peer, PeerSender, Tallies, Version};
+use xds::{AckWatch, Fleet, FleetAckCounts, Peer, PeerSender, Version};
 
 /// How long to wait before the next try: at first, and at most.
 const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -63,7 +63,7 @@ async fn converse(inner: &Inner, peer: Peer) -> bool {
             match serde_json::from_slice::<Down>(&message) {
                 Ok(down) => {
                     synced |= down.synced;
-                    hear(inner, down, &asks);
+                    on_outcome(inner, down, &asks);
                 }
                 Err(error) => return warn!(%address, %error, "a replica is not understood"),
             }
@@ -76,8 +76,8 @@ async fn converse(inner: &Inner, peer: Peer) -> bool {
     synced
 }
 
-fn hear(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, bool)>>) {
-    let Down { hold_changes, asks: asked, rulings, synced: _ } = down;
+fn on_outcome(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, bool)>>) {
+    let Down { hold_changes, asks: asked, outcomes, synced: _ } = down;
     if !hold_changes.is_empty() {
         inner.update(|withheld| withheld.from_holder.apply(hold_changes));
     }
@@ -85,9 +85,9 @@ fn hear(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, b
         // Whoever listens ends together with us.
         let _ = asks.send(asked);
     }
-    for (case, stands) in rulings {
+    for (case, stands) in outcomes {
         if let Some(pending) = inner.pending.lock().remove(&case) {
-            let _ = pending.ruling.send(stands);
+            let _ = pending.outcome.send(stands);
         }
     }
 }
@@ -97,7 +97,7 @@ fn hear(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, b
 struct Outbox {
     cases: VecDeque<Question>,
     hold_changes: VecDeque<HoldChange>,
-    answers: VecDeque<(Question, Tallies)>,
+    answers: VecDeque<(Question, FleetAckCounts)>,
 }
 
 impl Outbox {
@@ -116,7 +116,7 @@ impl Outbox {
 struct Told {
     holds: Shared,
     watches: BTreeMap<Fleet, AckWatch>,
-    answers: HashMap<Question, Tallies>,
+    answers: HashMap<Question, FleetAckCounts>,
 }
 
 async fn speak(inner: &Inner, sender: PeerSender, mut asked: mpsc::UnboundedReceiver<Vec<(Question, bool)>>) {
@@ -182,7 +182,7 @@ impl Told {
     }
 
     /// Counts that may have changed, not before that time.
-    async fn counts(&mut self, not_before: Instant) -> (Fleet, Vec<(Version, Tallies)>) {
+    async fn counts(&mut self, not_before: Instant) -> (Fleet, Vec<(Version, FleetAckCounts)>) {
         sleep_until(not_before.into()).await;
         let next = self.watches.iter_mut().map(|(fleet, watch)| {
             Box::pin(async move {
@@ -198,12 +198,12 @@ impl Told {
     }
 
     /// Answers where something else is to be said than before.
-    fn answer(&mut self, fleet: &Fleet, counts: Vec<(Version, Tallies)>, out: &mut Outbox) {
-        for (version, tallies) in counts {
+    fn answer(&mut self, fleet: &Fleet, counts: Vec<(Version, FleetAckCounts)>, out: &mut Outbox) {
+        for (version, counts) in counts {
             let question = Question::new(fleet, &version);
-            if self.answers.get(&question) != Some(&tallies) {
-                self.answers.insert(question.clone(), tallies.clone());
-                out.answers.push_back((question, tallies));
+            if self.answers.get(&question) != Some(&counts) {
+                self.answers.insert(question.clone(), counts.clone());
+                out.answers.push_back((question, counts));
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The holder's side: one follower's stream, and the cases that it decides for all.
 
 use crate::{
-    Inner, Place,
-    asked::Ask,
+    Inner, Role,
     message::{Down, HoldChange, Question, Shared, Up},
     page::Page,
+    questions::Ask,
     until,
 };
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
@@ -27,10 +27,10 @@ pub(crate) async fn attend(inner: Arc<Inner>, peer: Peer) {
     info!(%address, "a replica has connected");
     inner.update(|withheld| _ = withheld.followers.insert(id, Shared::default()));
     let asks = inner.asked.lock().join(id);
-    let (decided, rulings) = mpsc::channel(64);
+    let (decided, outcomes) = mpsc::channel(64);
     tokio::select! {
         () = listen(&inner, id, address, receiver, decided) => {}
-        () = speak(&inner, id, sender, asks, rulings) => {}
+        () = speak(&inner, id, sender, asks, outcomes) => {}
         () = no_longer(&inner) => {}
     }
     inner.asked.lock().leave(id);
@@ -41,7 +41,7 @@ pub(crate) async fn attend(inner: Arc<Inner>, peer: Peer) {
 /// Done when another holds the lease.
 async fn no_longer(inner: &Inner) {
     let mut place = inner.place.subscribe();
-    if place.wait_for(|place| matches!(place, Place::Follower(_))).await.is_err() {
+    if place.wait_for(|place| matches!(place, Role::Follower(_))).await.is_err() {
         std::future::pending().await
     }
 }
@@ -55,13 +55,13 @@ async fn listen(
 ) {
     while let Some(message) = receiver.next().await {
         match serde_json::from_slice::<Up>(&message) {
-            Ok(up) => hear(inner, id, up, &decided),
+            Ok(up) => on_outcome(inner, id, up, &decided),
             Err(error) => return warn!(%address, %error, "a replica is not understood"),
         }
     }
 }
 
-fn hear(inner: &Arc<Inner>, id: u64, up: Up, decided: &mpsc::Sender<(Question, bool)>) {
+fn on_outcome(inner: &Arc<Inner>, id: u64, up: Up, decided: &mpsc::Sender<(Question, bool)>) {
     let Up { hold_changes, answers, cases } = up;
     if !hold_changes.is_empty() {
         inner.update(|withheld| {
@@ -86,7 +86,7 @@ fn hear(inner: &Arc<Inner>, id: u64, up: Up, decided: &mpsc::Sender<(Question, b
 /// What is yet to be said to a follower.
 #[derive(Default)]
 struct Outbox {
-    rulings: VecDeque<(Question, bool)>,
+    outcomes: VecDeque<(Question, bool)>,
     hold_changes: VecDeque<HoldChange>,
     asks: VecDeque<Ask>,
     synced: bool,
@@ -96,12 +96,12 @@ impl Outbox {
     /// The next message, if there is anything to say. The first says at least that there is nothing.
     fn page(&mut self) -> Option<Down> {
         let mut page = Page::new();
-        let (rulings, hold_changes) = (page.fill(&mut self.rulings), page.fill(&mut self.hold_changes));
+        let (outcomes, hold_changes) = (page.fill(&mut self.outcomes), page.fill(&mut self.hold_changes));
         let asks = page.fill(&mut self.asks);
-        let is_all = self.rulings.is_empty() && self.hold_changes.is_empty() && self.asks.is_empty();
+        let is_all = self.outcomes.is_empty() && self.hold_changes.is_empty() && self.asks.is_empty();
         let synced = is_all && !self.synced;
         self.synced |= is_all;
-        let down = Down { hold_changes, asks, rulings, synced };
+        let down = Down { hold_changes, asks, outcomes, synced };
         (down != Down::default()).then_some(down)
     }
 }
@@ -111,7 +111,7 @@ async fn speak(
     id: u64,
     sender: PeerSender,
     mut asks: mpsc::UnboundedReceiver<Ask>,
-    mut rulings: mpsc::Receiver<(Question, bool)>,
+    mut outcomes: mpsc::Receiver<(Question, bool)>,
 ) {
     let mut changed = inner.changed.subscribe();
     let (mut told, mut out) = (Shared::default(), Outbox::default());
@@ -132,7 +132,7 @@ async fn speak(
             }
         }
         tokio::select! {
-            Some(ruling) = rulings.recv() => out.rulings.push_back(ruling),
+            Some(outcome) = outcomes.recv() => out.outcomes.push_back(outcome),
             ask = asks.recv() => match ask {
                 Some(ask) => out.asks.push_back(ask),
                 None => return,
@@ -155,14 +155,14 @@ pub(crate) async fn decide(inner: &Inner, question: &Question) -> bool {
     };
     let begun = std::time::Instant::now();
     let deadline = Instant::now() + CASE;
-    let mut own = inner.server.book(&question.fleet).map(|book| book.answers());
+    let mut own = inner.server.acks(&question.fleet).map(|acks| acks.answers());
     let good = loop {
         others.take();
         if let Some(answers) = &mut own {
             answers.borrow_and_update();
         }
         let (sum, is_complete) = inner.sum(question, begun);
-        let good = xds::judge(&sum).filter(|_| is_complete);
+        let good = xds::decide(&sum).filter(|_| is_complete);
         if good.is_some() || Instant::now() >= deadline {
             break good.or_else(|| xds::judge_by_now(sum));
         }

@@ -7,45 +7,45 @@
 //! its own counts; nothing here ever stops serving.
 //!
 //! ```no_run
-//! # use replicas::{Place, Replicas};
+//! # use replicas::{Role, Replicas};
 //! # use xds::{Fleet, Kind, Server, TlsFiles, Version};
 //! # async fn example(server: Server, files: TlsFiles, stop: impl Future<Output = ()> + Send + 'static) {
 //! let replicas = Replicas::new(server, Some(files));
 //! tokio::spawn(replicas.clone().run(stop));
-//! replicas.take(Place::Follower("10.0.0.7:8001".into())); // as the lease says; `Place::Holder` when it is ours
+//! replicas.take(Role::Follower("10.0.0.7:8001".into())); // as the lease says; `Role::Holder` when it is ours
 //!
-//! // The control loop: these instead of an `xds::Court`'s, and what others hold.
-//! let mut rulings = replicas.rulings(Fleet::Shared);
+//! // The control loop: these instead of an `xds::AckMonitor`'s, and what others hold.
+//! let mut outcomes = replicas.outcomes(Fleet::Shared);
 //! let mut others = replicas.others();
 //! tokio::select! {
-//!     ruling = rulings.next() => { /* pipeline.hear(&ruling), then work and publish, then: */ }
+//!     outcome = outcomes.next() => { /* pipeline.on_outcome(&outcome), then work and publish, then: */ }
 //!     _ = others.changed() => { /* pipeline.withhold(others.borrow_and_update().of(&Fleet::Shared)) */ }
 //! }
-//! rulings.expect(vec![/* output.probes */]);
+//! outcomes.expect(vec![/* output.probes */]);
 //! replicas.report(&Fleet::Shared, vec![/* output.holds, if there are some */]);
 //!
 //! // Status, on the holder.
-//! let mut standings = replicas.standings(Fleet::Shared);
-//! standings.ask(Version { kind: Kind::Route, name: "ingress_http".into(), version: 7 });
-//! for (version, is_programmed) in standings.next().await {}
+//! let mut ack_reports = replicas.ack_reports(Fleet::Shared);
+//! ack_reports.ask(Version { kind: Kind::Route, name: "ingress_http".into(), version: 7 });
+//! for (version, is_programmed) in ack_reports.next().await {}
 //! # }
 //! ```
 
-mod asked;
+mod ack_reports;
 mod follower;
 mod holder;
 mod message;
+mod outcomes;
 mod page;
-mod rulings;
-mod standings;
+mod questions;
 mod state;
 
+pub use ack_reports::AckReports;
 pub use message::{Question, Shared};
-pub use rulings::Rulings;
-pub use standings::Standings;
+pub use outcomes::Outcomes;
 
-use asked::Asked;
 use parking_lot::Mutex;
+use questions::Questions;
 use state::Withheld;
 use std::{
     collections::HashMap,
@@ -59,11 +59,11 @@ use std::{
 };
 use tokio::sync::{oneshot, watch};
 use tracing::info;
-use xds::{Fleet, Hold, Server, Tallies, TlsFiles};
+use xds::{Fleet, FleetAckCounts, Quarantined, Server, TlsFiles};
 
 /// What this replica is to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum Role {
     /// Nobody is known to hold the lease.
     #[default]
     Alone,
@@ -80,9 +80,9 @@ pub struct Replicas(Arc<Inner>);
 pub(crate) struct Inner {
     server: Server,
     tls: Option<TlsFiles>,
-    place: watch::Sender<Place>,
+    place: watch::Sender<Role>,
     withheld: Mutex<Withheld>,
-    asked: Mutex<Asked>,
+    asked: Mutex<Questions>,
     /// Counts changes of what is withheld and of cases, for those who pass them on.
     changed: watch::Sender<u64>,
     others: watch::Sender<Shared>,
@@ -95,7 +95,7 @@ pub(crate) struct Inner {
 
 /// A case that waits for the holder's word; it goes when the word is there.
 pub(crate) struct Pending {
-    ruling: oneshot::Sender<bool>,
+    outcome: oneshot::Sender<bool>,
     /// Whether the holder was asked. That is kept here and not by whoever asks, since the same case may come again.
     is_said: bool,
 }
@@ -118,7 +118,7 @@ impl Replicas {
     }
 
     /// Takes a place among the replicas, as the lease says.
-    pub fn take(&self, place: Place) {
+    pub fn take(&self, place: Role) {
         self.0.place.send_if_modified(|now| {
             let differs = *now != place;
             if differs {
@@ -130,7 +130,7 @@ impl Replicas {
     }
 
     /// Tells the others all that this replica withholds from a fleet.
-    pub fn report(&self, fleet: &Fleet, holds: Vec<Hold>) {
+    pub fn report(&self, fleet: &Fleet, holds: Vec<Quarantined>) {
         self.0.update(|withheld| withheld.own.set(fleet, holds));
     }
 
@@ -139,15 +139,15 @@ impl Replicas {
         self.0.others.subscribe()
     }
 
-    /// What proxies made of resources, in place of an [`xds::Court`]: before a resource is given up, the others are asked
+    /// What proxies made of resources, in place of an [`xds::AckMonitor`]: before a resource is given up, the others are asked
     /// whether their proxies take it.
-    pub fn rulings(&self, fleet: Fleet) -> Rulings {
-        Rulings::new(self.0.clone(), fleet)
+    pub fn outcomes(&self, fleet: Fleet) -> Outcomes {
+        Outcomes::new(self.0.clone(), fleet)
     }
 
     /// Whether the proxies of all replicas have what is asked about, as it changes.
-    pub fn standings(&self, fleet: Fleet) -> Standings {
-        Standings::new(self.0.clone(), fleet)
+    pub fn ack_reports(&self, fleet: Fleet) -> AckReports {
+        AckReports::new(self.0.clone(), fleet)
     }
 
     /// Talks until `shutdown`.
@@ -160,13 +160,13 @@ impl Replicas {
             let now = place.borrow_and_update().clone();
             let following = async {
                 match &now {
-                    Place::Follower(address) => follower::follow(&inner, address).await,
-                    Place::Alone | Place::Holder => std::future::pending().await,
+                    Role::Follower(address) => follower::follow(&inner, address).await,
+                    Role::Alone | Role::Holder => std::future::pending().await,
                 }
             };
             // Whoever comes early, before we know that the lease is ours, waits a moment for it.
             let taking_in = async {
-                if matches!(now, Place::Follower(_)) {
+                if matches!(now, Role::Follower(_)) {
                     return std::future::pending().await;
                 }
                 while let Some(peer) = peers.recv().await {
@@ -203,9 +203,9 @@ impl Inner {
     }
 
     /// All counts that are known of what is asked since then, and whether every follower has answered.
-    fn sum(&self, question: &Question, since: Instant) -> (Tallies, bool) {
-        let book = self.server.book(&question.fleet);
-        let own = book.map(|book| book.tally(question.kind, &question.name, question.version, since));
+    fn sum(&self, question: &Question, since: Instant) -> (FleetAckCounts, bool) {
+        let acks = self.server.acks(&question.fleet);
+        let own = acks.map(|acks| acks.ack_counts(question.kind, &question.name, question.version, since));
         let mut sum = own.map(|(sum, _)| sum).unwrap_or_default();
         let waits = self.asked.lock().add(question, since, Instant::now(), &mut sum);
         (sum, waits.is_none())

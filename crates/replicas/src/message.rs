@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
-use xds::{Fleet, Hold, Kind, Name, Tallies, Target, Version};
+use xds::{Fleet, FleetAckCounts, Kind, Name, Quarantined, Target, Version};
 
 /// A version of a resource that somebody wants to know about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,22 +31,22 @@ impl Question {
 }
 
 /// Something that is withheld from a fleet from now on, or no longer.
-pub(crate) type HoldChange = (Fleet, Hold, bool);
+pub(crate) type HoldChange = (Fleet, Quarantined, bool);
 
 /// What is withheld, by the words that proxies had for it.
-type Holds = BTreeMap<(Target, u64), Arc<str>>;
+type Quarantine = BTreeMap<(Target, u64), Arc<str>>;
 
-/// Holds by fleet.
+/// Quarantine by fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shared(BTreeMap<Fleet, Holds>);
+pub struct Shared(BTreeMap<Fleet, Quarantine>);
 
 impl Shared {
     /// Those of one fleet.
-    pub fn of(&self, fleet: &Fleet) -> Vec<Hold> {
+    pub fn of(&self, fleet: &Fleet) -> Vec<Quarantined> {
         self.0.get(fleet).into_iter().flatten().map(hold).collect()
     }
 
-    pub(crate) fn set(&mut self, fleet: &Fleet, holds: Vec<Hold>) {
+    pub(crate) fn set(&mut self, fleet: &Fleet, holds: Vec<Quarantined>) {
         if holds.is_empty() {
             self.0.remove(fleet);
         } else {
@@ -87,7 +87,7 @@ impl Shared {
 
     /// Takes changes.
     pub(crate) fn apply(&mut self, changes: Vec<HoldChange>) {
-        for (fleet, Hold { target, hash, text }, is_held) in changes {
+        for (fleet, Quarantined { target, hash, text }, is_held) in changes {
             let all = self.0.entry(fleet.clone()).or_default();
             if is_held {
                 all.insert((target, hash), text);
@@ -101,8 +101,8 @@ impl Shared {
     }
 }
 
-fn hold(((target, hash), text): (&(Target, u64), &Arc<str>)) -> Hold {
-    Hold { target: target.clone(), hash: *hash, text: text.clone() }
+fn hold(((target, hash), text): (&(Target, u64), &Arc<str>)) -> Quarantined {
+    Quarantined { target: target.clone(), hash: *hash, text: text.clone() }
 }
 
 /// From a follower to the holder.
@@ -112,7 +112,7 @@ pub(crate) struct Up {
     /// What it withholds from now on, or no longer.
     pub hold_changes: Vec<HoldChange>,
     /// Counts that have changed.
-    pub answers: Vec<(Question, Tallies)>,
+    pub answers: Vec<(Question, FleetAckCounts)>,
     /// Resources that all its proxies of some version refused: do others take them?
     pub cases: Vec<Question>,
 }
@@ -126,7 +126,7 @@ pub(crate) struct Down {
     /// What is asked from now on, or no longer.
     pub asks: Vec<(Question, bool)>,
     /// Whether its cases stand.
-    pub rulings: Vec<(Question, bool)>,
+    pub outcomes: Vec<(Question, bool)>,
     /// Everything has been said that was so when the follower came.
     pub synced: bool,
 }
@@ -134,11 +134,11 @@ pub(crate) struct Down {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xds::Tally;
+    use xds::AckCounts;
 
-    fn hold(name: &str, hash: u64, text: &str) -> Hold {
+    fn hold(name: &str, hash: u64, text: &str) -> Quarantined {
         let target = Target { kind: Kind::Route, name: name.into(), host: Some("a.example.com".into()) };
-        Hold { target, hash, text: text.into() }
+        Quarantined { target, hash, text: text.into() }
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
     fn what_is_said_is_understood() {
         let hold_changes = vec![(Fleet::named("shop", "edge"), hold("http", u64::MAX, "no"), true)];
         let question = Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 };
-        let tallies = Tallies::from([("1.40.0".into(), Tally { have: 1, ..Tally::default() })]);
-        let answers = vec![(question.clone(), tallies)];
+        let counts = FleetAckCounts::from([("1.40.0".into(), AckCounts { have: 1, ..AckCounts::default() })]);
+        let answers = vec![(question.clone(), counts)];
         let up = Up { hold_changes, answers, cases: vec![question] };
         let text = serde_json::to_string(&up).unwrap();
         assert_eq!(serde_json::from_str::<Up>(&text).unwrap(), up);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn changes_make_one_the_other() {
-        let of = |holds: &[Hold]| {
+        let of = |holds: &[Quarantined]| {
             let mut shared = Shared::default();
             shared.set(&Fleet::Shared, holds.to_vec());
             shared

@@ -9,7 +9,7 @@ use std::{
 };
 
 use certgen::{Certificates, Request};
-use replicas::{Place, Replicas, Standings};
+use replicas::{AckReports, Replicas, Role};
 use tempfile::TempDir;
 use testbed::{
     Client, Net, XdsClient,
@@ -19,8 +19,8 @@ use testbed::{
 };
 use tokio::net::TcpListener;
 use xds::{
-    Batch, Changes, Fleet, Hold, Kind, Outcome, PeerError, Resource, Security, Server, Tally, Target, Tls, TlsFiles,
-    Version,
+    AckCounts, Batch, Changes, Fleet, Kind, Outcome, PeerError, Quarantined, Resource, Security, Server, Target, Tls,
+    TlsFiles, Version,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -65,7 +65,7 @@ impl Replica {
     }
 
     fn follow(&self, holder: &Replica) {
-        self.replicas.take(Place::Follower(holder.address.to_string().into()));
+        self.replicas.take(Role::Follower(holder.address.to_string().into()));
     }
 
     fn publish(&self, body: &str) {
@@ -81,35 +81,37 @@ impl Replica {
         client.connect().await.unwrap()
     }
 
-    async fn withholds(&self, what: &str, wanted: &[Hold]) {
+    async fn withholds(&self, what: &str, wanted: &[Quarantined]) {
         let mut others = self.replicas.others();
         let same = others.wait_for(|others| others.of(&Fleet::Shared) == wanted);
-        within(format!("a replica to hear of {what}"), PATIENCE, same).await.unwrap().unwrap();
+        within(format!("a replica to learn of {what}"), PATIENCE, same).await.unwrap().unwrap();
     }
 }
 
 /// Waits until proxies have a version, or no longer do.
-async fn becomes(standings: &mut Standings, version: &Version, what: &str, wanted: bool) {
-    let waiting = async { while !standings.next().await.contains(&(version.clone(), wanted)) {} };
+async fn becomes(ack_reports: &mut AckReports, version: &Version, what: &str, wanted: bool) {
+    let waiting = async { while !ack_reports.next().await.contains(&(version.clone(), wanted)) {} };
     let late = within(what, PATIENCE, waiting).await;
-    late.unwrap_or_else(|late| panic!("{late}: {:?}", standings.counts(version)));
+    late.unwrap_or_else(|late| panic!("{late}: {:?}", ack_reports.counts(version)));
 }
 
 /// Waits for a count over all replicas.
-async fn counts(standings: &mut Standings, version: &Version, what: &str, wanted: impl Fn(Tally) -> bool) {
-    let all = |standings: &Standings| standings.counts(version).into_values().fold(Tally::default(), Tally::plus);
+async fn counts(ack_reports: &mut AckReports, version: &Version, what: &str, wanted: impl Fn(AckCounts) -> bool) {
+    let all = |ack_reports: &AckReports| {
+        ack_reports.counts(version).into_values().fold(AckCounts::default(), AckCounts::plus)
+    };
     let counting = async {
-        while !wanted(all(standings)) {
+        while !wanted(all(ack_reports)) {
             // What is told is whether proxies have it; counts change more often.
-            let _no_news = tokio::time::timeout(Duration::from_millis(20), standings.next()).await;
+            let _no_news = tokio::time::timeout(Duration::from_millis(20), ack_reports.next()).await;
         }
     };
     let late = within(format!("the count of {what}"), PATIENCE, counting).await;
-    late.unwrap_or_else(|late| panic!("{late}: {:?}", standings.counts(version)));
+    late.unwrap_or_else(|late| panic!("{late}: {:?}", ack_reports.counts(version)));
 }
 
-fn hold(name: &str) -> Hold {
-    Hold { target: Target::resource(Kind::Route, name.into()), hash: 7, text: "no".into() }
+fn hold(name: &str) -> Quarantined {
+    Quarantined { target: Target::resource(Kind::Route, name.into()), hash: 7, text: "no".into() }
 }
 
 fn version(body: &str) -> Version {
@@ -124,7 +126,7 @@ async fn what_one_withholds_all_do_until_it_no_longer_does() {
         Replica::start(&ca, "contour").await,
         Replica::start(&ca, "sesame").await,
     );
-    a.replicas.take(Place::Holder);
+    a.replicas.take(Role::Holder);
     b.follow(&a);
     c.follow(&a);
     b.replicas.report(&Fleet::Shared, vec![hold("one")]);
@@ -135,13 +137,13 @@ async fn what_one_withholds_all_do_until_it_no_longer_does() {
     b.withholds("the other's only", &[hold("two")]).await;
 
     // Without the stream each goes on by itself, and is told again when it is back.
-    c.replicas.take(Place::Alone);
+    c.replicas.take(Role::Alone);
     c.withholds("nothing", &[]).await;
     c.follow(&a);
     c.withholds("both again", &[hold("one"), hold("two")]).await;
 
     // Another takes the lease.
-    b.replicas.take(Place::Holder);
+    b.replicas.take(Role::Holder);
     a.follow(&b);
     c.follow(&b);
     a.withholds("one by the new holder", &[hold("one")]).await;
@@ -155,29 +157,29 @@ async fn what_one_withholds_all_do_until_it_no_longer_does() {
 async fn counts_of_all_replicas_are_added_up() {
     let ca = Ca::new("ca");
     let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Place::Holder);
+    a.replicas.take(Role::Holder);
     b.follow(&a);
     a.publish("1");
     b.publish("1");
-    let mut standings = a.replicas.standings(Fleet::Shared);
-    standings.ask(version("1"));
-    standings.ask(version("2"));
+    let mut ack_reports = a.replicas.ack_reports(Fleet::Shared);
+    ack_reports.ask(version("1"));
+    ack_reports.ask(version("2"));
     let _one = a.client(&ca, "one", Reply::Ack).await;
     let two = b.client(&ca, "two", Reply::Ack).await;
-    counts(&mut standings, &version("1"), "two that have it", |tally| tally.have == 2).await;
+    counts(&mut ack_reports, &version("1"), "two that have it", |counts| counts.have == 2).await;
 
     two.reply_with(|_| Reply::Hold);
     a.publish("2");
     b.publish("2");
-    let behind = |tally: Tally| tally.have == 1 && tally.behind == 1;
-    counts(&mut standings, &version("2"), "one that is behind", behind).await;
+    let behind = |counts: AckCounts| counts.have == 1 && counts.behind == 1;
+    counts(&mut ack_reports, &version("2"), "one that is behind", behind).await;
     // Behind is also who has not been reached yet.
     two.until("the next to arrive", |state| state.counts(Ask::Route).responses >= 2).await.unwrap();
     two.answer(Ask::Route, Reply::Ack);
-    becomes(&mut standings, &version("2"), "both to have it", true).await;
-    counts(&mut standings, &version("2"), "two that have the next", |tally| tally.have == 2).await;
+    becomes(&mut ack_reports, &version("2"), "both to have it", true).await;
+    counts(&mut ack_reports, &version("2"), "two that have the next", |counts| counts.have == 2).await;
     drop(two);
-    counts(&mut standings, &version("2"), "one that is left", |tally| tally.clients() == 1).await;
+    counts(&mut ack_reports, &version("2"), "one that is left", |counts| counts.clients() == 1).await;
 }
 
 /// Far more is asked than one message may have, while the follower has as much to answer; and again of another follower that
@@ -195,21 +197,22 @@ async fn what_is_asked_and_answered_may_be_more_than_a_message() {
         let changes = Changes { upserts, removes: vec![] };
         replica.server.publish(Batch { fleet: Fleet::Shared, changes }).unwrap();
     }
-    a.replicas.take(Place::Holder);
-    let mut standings = a.replicas.standings(Fleet::Shared);
+    a.replicas.take(Role::Holder);
+    let mut ack_reports = a.replicas.ack_reports(Fleet::Shared);
     for at in 0..COUNT {
         let version = xds::content_version(b"1");
-        standings.ask(Version { kind: Kind::Route, name: name(at).into(), version });
+        ack_reports.ask(Version { kind: Kind::Route, name: name(at).into(), version });
     }
     b.follow(&a);
     // What is withheld comes with it, and is as large.
-    let holds: Vec<Hold> = (0..5_000).map(|at| Hold { text: "x".repeat(4_096).into(), ..hold(&name(at)) }).collect();
+    let holds: Vec<Quarantined> =
+        (0..5_000).map(|at| Quarantined { text: "x".repeat(4_096).into(), ..hold(&name(at)) }).collect();
     b.replicas.report(&Fleet::Shared, holds);
     let _two = b.client(&ca, "two", Reply::Ack).await;
     let mut open = COUNT;
     let waiting = async {
         while open > 0 {
-            for (_, is_programmed) in standings.next().await {
+            for (_, is_programmed) in ack_reports.next().await {
                 open = if is_programmed { open - 1 } else { open + 1 };
             }
         }
@@ -227,7 +230,7 @@ async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
     let (server, address, _files, _folder) = serving(&ca, "sesame").await;
     let mut peers = server.peers();
     let follower = Replica::start(&ca, "sesame").await;
-    follower.replicas.take(Place::Follower(address.to_string().into()));
+    follower.replicas.take(Role::Follower(address.to_string().into()));
     let mut last = None;
     let mut waits = Vec::new();
     for _ in 0..5 {
@@ -243,19 +246,19 @@ async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
 async fn one_of_many_that_refuses_makes_no_verdict() {
     let ca = Ca::new("ca");
     let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Place::Holder);
+    a.replicas.take(Role::Holder);
     b.follow(&a);
     // Until the stream is there, each would decide alone.
     b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
     a.withholds("b", &[hold("sign of life")]).await;
     let one = a.client(&ca, "one", Reply::Ack).await;
     let two = b.client(&ca, "two", Reply::Nack("no".into())).await;
-    let (mut of_a, mut of_b) = (a.replicas.rulings(Fleet::Shared), b.replicas.rulings(Fleet::Shared));
+    let (mut of_a, mut of_b) = (a.replicas.outcomes(Fleet::Shared), b.replicas.outcomes(Fleet::Shared));
     a.publish("1");
     one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     b.publish("1");
-    let ruling = within("a ruling of the follower", PATIENCE, of_b.next()).await.unwrap();
-    assert!(matches!(ruling.outcome, Outcome::Taken), "{ruling:?}");
+    let outcome = within("an outcome of the follower", PATIENCE, of_b.next()).await.unwrap();
+    assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
 
     // The other way round: the holder's own client is the one.
     one.reply_with(|_| Reply::Nack("no".into()));
@@ -263,16 +266,16 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     b.publish("2");
     two.until("the second", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     a.publish("2");
-    let ruling = within("a ruling of the holder", PATIENCE, of_a.next()).await.unwrap();
-    assert!(matches!(ruling.outcome, Outcome::Taken), "{ruling:?}");
+    let outcome = within("an outcome of the holder", PATIENCE, of_a.next()).await.unwrap();
+    assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
 
     // All refuse.
     two.reply_with(|_| Reply::Nack("no".into()));
     a.publish("3");
     b.publish("3");
-    for rulings in [&mut of_a, &mut of_b] {
-        let ruling = within("a ruling of all", PATIENCE, rulings.next()).await.unwrap();
-        assert!(matches!(&ruling.outcome, Outcome::Refused { text, .. } if &**text == "no"), "{ruling:?}");
+    for outcomes in [&mut of_a, &mut of_b] {
+        let outcome = within("an outcome of all", PATIENCE, outcomes.next()).await.unwrap();
+        assert!(matches!(&outcome.outcome, Outcome::Refused { text, .. } if &**text == "no"), "{outcome:?}");
     }
 }
 
@@ -281,19 +284,19 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
 async fn what_is_refused_again_is_asked_again() {
     let ca = Ca::new("ca");
     let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Place::Holder);
+    a.replicas.take(Role::Holder);
     b.follow(&a);
     b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
     a.withholds("b", &[hold("sign of life")]).await;
     let one = a.client(&ca, "one", Reply::Ack).await;
-    let mut of_b = b.replicas.rulings(Fleet::Shared);
+    let mut of_b = b.replicas.outcomes(Fleet::Shared);
     a.publish("1");
     one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     b.publish("1");
     for id in ["two", "three"] {
         let _refuses = b.client(&ca, id, Reply::Nack("no".into())).await;
-        let ruling = within(format!("a ruling on what {id} refused"), PATIENCE, of_b.next()).await.unwrap();
-        assert!(matches!(ruling.outcome, Outcome::Taken), "{id}: {ruling:?}");
+        let outcome = within(format!("an outcome on what {id} refused"), PATIENCE, of_b.next()).await.unwrap();
+        assert!(matches!(outcome.outcome, Outcome::Taken), "{id}: {outcome:?}");
     }
 }
 
@@ -302,7 +305,7 @@ async fn what_is_refused_again_is_asked_again() {
 async fn who_is_silent_makes_no_refusal_stand() {
     let ca = Ca::new("ca");
     let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Place::Holder);
+    a.replicas.take(Role::Holder);
     b.follow(&a);
     b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
     a.withholds("b", &[hold("sign of life")]).await;
@@ -311,11 +314,11 @@ async fn who_is_silent_makes_no_refusal_stand() {
     a.publish("1");
     one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     silent.until("the first to arrive", |state| state.counts(Ask::Route).responses >= 1).await.unwrap();
-    let mut of_b = b.replicas.rulings(Fleet::Shared);
+    let mut of_b = b.replicas.outcomes(Fleet::Shared);
     let _two = b.client(&ca, "two", Reply::Nack("no".into())).await;
     b.publish("1");
-    let ruling = within("a ruling of the follower", PATIENCE, of_b.next()).await.unwrap();
-    assert!(matches!(ruling.outcome, Outcome::Taken), "{ruling:?}");
+    let outcome = within("an outcome of the follower", PATIENCE, of_b.next()).await.unwrap();
+    assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

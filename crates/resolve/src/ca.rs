@@ -1,7 +1,7 @@
 //! CA bundles: whom to trust.
 
 use crate::{
-    No,
+    Rejection,
     certificate::{pem, x509},
 };
 use kinds::Secret;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub const ENTRY: &str = "ca.crt";
 
 /// The certificates of a bundle, clean and in their order; whatever else stands in the text is left out.
-pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, No> {
-    let no = |why: String| No::new(Code::CaNotValid, format!("{name}: {why}"));
+pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, Rejection> {
+    let no = |why: String| Rejection::new(Code::CaNotValid, format!("{name}: {why}"));
     let certificates = pem::certificates(text).map_err(|why| no(format!("{ENTRY} {why}")))?;
     if certificates.is_empty() {
         return Err(no(format!("{ENTRY} holds no certificate")));
@@ -27,11 +27,11 @@ pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, No> {
 }
 
 /// The bundle in a Secret.
-pub fn read(secret: &Secret) -> Result<Arc<str>, No> {
+pub fn read(secret: &Secret) -> Result<Arc<str>, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
     match secret.get(ENTRY) {
         Ok(Some(content)) if !content.is_empty() => bundle(&name, content),
-        Ok(_) => Err(No::new(Code::SecretKeyMissing, format!("{name} has no {ENTRY}"))),
-        Err(fault) => Err(No::new(Code::SecretKeyMissing, format!("{name}: {fault}"))),
+        Ok(_) => Err(Rejection::new(Code::SecretKeyMissing, format!("{name} has no {ENTRY}"))),
+        Err(fault) => Err(Rejection::new(Code::SecretKeyMissing, format!("{name}: {fault}"))),
     }
 }

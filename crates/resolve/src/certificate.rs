@@ -3,7 +3,7 @@
 pub(crate) mod pem;
 pub(crate) mod x509;
 
-use crate::No;
+use crate::Rejection;
 use kinds::{Secret, secret};
 use model::{Code, Host, SecretId, tls::KeyPair};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -47,7 +47,7 @@ impl Certificate {
     }
 
     /// Why clients of a host refuse it, if they do.
-    pub fn not_for(&self, id: &SecretId, host: &Host) -> Option<No> {
+    pub fn not_for(&self, id: &SecretId, host: &Host) -> Option<Rejection> {
         if self.covers(host) {
             return None;
         }
@@ -57,7 +57,7 @@ impl Certificate {
         };
         let more = if self.names.len() > NAMES { ", …" } else { "" };
         let why = format!("the certificate in Secret {id} is for {names}{more}, not for {host}");
-        Some(No::new(Code::CertificateOtherHost, why))
+        Some(Rejection::new(Code::CertificateOtherHost, why))
     }
 }
 
@@ -121,9 +121,9 @@ pub fn may_hold_one(secret: &Secret) -> bool {
 }
 
 /// Reads the certificate of a Secret.
-pub fn read(secret: &Secret) -> Result<Certificate, No> {
+pub fn read(secret: &Secret) -> Result<Certificate, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
-    let no = |code, why: &str| No::new(code, format!("{name}: {why}"));
+    let no = |code, why: &str| Rejection::new(code, format!("{name}: {why}"));
     if !may_hold_one(secret) {
         return Err(no(Code::SecretType, &format!("its type is {}", type_of(secret).unwrap_or("not readable"))));
     }

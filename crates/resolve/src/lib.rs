@@ -31,14 +31,14 @@ pub struct Settings {
 
 /// Why there is nothing to point to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct No {
+pub struct Rejection {
     /// The row of the table of codes.
     pub code: Code,
     /// This very case.
     pub why: Box<str>,
 }
 
-impl No {
+impl Rejection {
     /// A reason.
     pub fn new(code: Code, why: impl Into<Box<str>>) -> Self {
         Self { code, why: why.into() }
@@ -57,56 +57,56 @@ pub trait View {
 
     /// The certificate in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read
     /// yet the reason is [`Code::SecretPending`].
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>>;
+    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>>;
 
     /// The CA bundle in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read yet
     /// the reason is [`Code::SecretPending`].
-    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>>;
+    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>>;
 
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool;
 }
 
 /// The cluster for a port of a Service.
-pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef) -> Result<ClusterId, No> {
+pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef) -> Result<ClusterId, Rejection> {
     let service = view
         .service(namespace, name)
-        .ok_or_else(|| No::new(Code::ServiceNotFound, format!("there is no Service {namespace}/{name}")))?;
+        .ok_or_else(|| Rejection::new(Code::ServiceNotFound, format!("there is no Service {namespace}/{name}")))?;
     service.backend(port)
 }
 
 /// The certificate in a Secret, for an object of namespace `user`.
-pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
+pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), Rejection> {
     usable(view, user, id)?;
     match view.certificate(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(No::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
     }
 }
 
 /// The CA bundle in a Secret, for an object of namespace `user`.
-pub fn trusted(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
+pub fn trusted(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), Rejection> {
     usable(view, user, id)?;
     match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(No::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("there is no Secret {id}"))),
     }
 }
 
 /// Whether a reference names a Secret that can be, and that objects of namespace `user` may use. Nobody looks for others.
-fn usable(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), No> {
+fn usable(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), Rejection> {
     if !name::is_label(&id.namespace) || !name::is_subdomain(&id.name) {
         let why = format!(
             "there is no Secret {id}: a name consists of lower-case letters, digits, `-` and `.`, and begins and ends with a \
              letter or digit"
         );
-        return Err(No::new(Code::SecretNotFound, why));
+        return Err(Rejection::new(Code::SecretNotFound, why));
     }
     if *id.namespace != *user && !view.delegated(id, user) {
         let why = format!("Secret {id} is not delegated to namespace {user}");
-        return Err(No::new(Code::DelegationMissing, why));
+        return Err(Rejection::new(Code::DelegationMissing, why));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 mod target;
 
-use crate::{No, Settings, annotation};
+use crate::{Rejection, Settings, annotation};
 use kinds::{Meta, service::TransportProtocol};
 use model::{
     Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
@@ -56,7 +56,7 @@ pub enum Target {
     /// A name that DNS knows.
     External(Arc<str>),
     /// Nowhere, for this reason.
-    Refused(No),
+    Refused(Rejection),
 }
 
 /// What is known about a Service.
@@ -103,7 +103,7 @@ impl Service {
     }
 
     /// The port that is meant.
-    pub fn port(&self, port: &PortRef) -> Result<&Port, No> {
+    pub fn port(&self, port: &PortRef) -> Result<&Port, Rejection> {
         let found = match port {
             PortRef::Name(name) => self.ports.iter().find(|own| !name.is_empty() && own.name == *name),
             PortRef::Number(number) => self.numbered(*number),
@@ -114,16 +114,16 @@ impl Service {
             let have =
                 if have.is_empty() { "it has none".to_owned() } else { format!("it has {}{more}", have.join(", ")) };
             let why = format!("Service {}/{} has no port {port}; {have}", self.namespace, self.name);
-            No::new(Code::ServicePortNotFound, why)
+            Rejection::new(Code::ServicePortNotFound, why)
         })
     }
 
     /// The cluster for HTTP over a port.
-    pub fn backend(&self, port: &PortRef) -> Result<ClusterId, No> {
+    pub fn backend(&self, port: &PortRef) -> Result<ClusterId, Rejection> {
         let found = self.port(port)?;
         if !found.tcp {
             let why = format!("port {port} of Service {}/{} does not carry TCP", self.namespace, self.name);
-            return Err(No::new(Code::ServicePortNotTcp, why));
+            return Err(Rejection::new(Code::ServicePortNotTcp, why));
         }
         if let Target::Refused(no) = &self.target {
             return Err(no.clone());

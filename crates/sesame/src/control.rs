@@ -17,25 +17,25 @@ use engine::{Divergence, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, ObjectKey};
 use model::{ObjectRef, Verdict};
-use pipeline::{Carrier, Output, Pipeline};
-use replicas::{Replicas, Rulings, Shared};
+use pipeline::{ObjectResource, Output, Pipeline};
+use replicas::{Outcomes, Replicas, Shared};
 use source::outage::{News as Told, Outage};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
-use xds::{Fleet, PublishError, Ruling, Server};
+use xds::{Fleet, PublishError, ResourceOutcome, Server};
 
 pub use secrets::Secrets;
 use signing::Signer;
 
 /// What a batch brought, for people.
-pub struct News<'a> {
+pub struct BatchReport<'a> {
     /// Everything that is now wrong with each of these subjects; an empty list says that it is mended.
     pub problems: &'a BTreeMap<Subject, Vec<Problem>>,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: &'a [(ObjectRef, Option<Arc<Vec<Verdict>>>)],
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
-    pub carriers: &'a [(ObjectRef, Option<Arc<Vec<Carrier>>>)],
+    pub object_resources: &'a [(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
     pub objects: Vec<(ObjectKey, Option<Object>)>,
     /// Where objects stand in files.
@@ -57,7 +57,7 @@ enum Input {
     /// Something of a source.
     Batch(Batch),
     /// What proxies made of a resource.
-    Ruling(Ruling),
+    ResourceOutcome(ResourceOutcome),
     /// What other replicas withhold has changed.
     Others,
     /// A certificate begins or ceases to be valid.
@@ -77,7 +77,7 @@ pub fn now() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// What sources have said in the middle of a batch: everything, or endpoints only. Those make little work, and none in units.
+/// What sources have said in the middle of a batch: everything, or endpoints only. Those make little work, and none in translations.
 fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
     if all {
         return feed.next().now_or_never().flatten();
@@ -99,7 +99,7 @@ pub struct Control {
     server: Server,
     fleet: Fleet,
     replicas: Replicas,
-    rulings: Rulings,
+    outcomes: Outcomes,
     others: watch::Receiver<Shared>,
     origins: Origins,
     signer: Signer,
@@ -126,7 +126,7 @@ impl Control {
     pub fn new(pipeline: Pipeline, server: Server, fleet: Fleet, replicas: Replicas) -> Self {
         Self {
             pipeline,
-            rulings: replicas.rulings(fleet.clone()),
+            outcomes: replicas.outcomes(fleet.clone()),
             others: replicas.others(),
             replicas,
             server,
@@ -164,7 +164,7 @@ impl Control {
     ///
     /// # Errors
     /// That the check found a table to be other than a build from nothing.
-    pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(News<'_>)) -> Result<(), Divergence> {
+    pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(BatchReport<'_>)) -> Result<(), Divergence> {
         // Until the first build is complete, what comes out gathers here.
         let mut output = Output::default();
         while let Some(input) = self.next(&mut feed).await {
@@ -172,7 +172,7 @@ impl Control {
             let mut brought = Brought::default();
             match input {
                 Input::Batch(batch) => self.take(batch, &mut brought),
-                Input::Ruling(ruling) => self.pipeline.hear(&ruling),
+                Input::ResourceOutcome(outcome) => self.pipeline.on_outcome(&outcome),
                 Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
                 Input::Time => {}
             }
@@ -183,10 +183,10 @@ impl Control {
                 self.pipeline.self_check()?;
             }
             let objects = self.undeferred(brought.objects);
-            tell(News {
+            tell(BatchReport {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
-                carriers: &output.carriers,
+                object_resources: &output.object_resources,
                 objects,
                 origins: &self.origins,
                 pipeline: &self.pipeline,
@@ -223,7 +223,7 @@ impl Control {
             () = time => Some(Input::Time),
             batch = feed.next() => batch.map(Input::Batch),
             batch = answers => batch.map(Input::Batch),
-            ruling = self.rulings.next() => Some(Input::Ruling(ruling)),
+            outcome = self.outcomes.next() => Some(Input::ResourceOutcome(outcome)),
             // The sender lives as long as our handle does.
             _ = self.others.changed() => Some(Input::Others),
         }
@@ -273,9 +273,9 @@ impl Control {
             if self.fit() {
                 continue;
             }
-            self.rulings.expect(std::mem::take(&mut output.probes));
-            if let Some(holds) = output.holds.take() {
-                self.replicas.report(&self.fleet, holds);
+            self.outcomes.expect(std::mem::take(&mut output.probes));
+            if let Some(withheld) = output.withheld.take() {
+                self.replicas.report(&self.fleet, withheld);
             }
             // Once they have it they go on with it, whatever does not fit later.
             self.is_complete |= self.excess.is_none();

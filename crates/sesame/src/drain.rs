@@ -2,7 +2,7 @@
 //!
 //! In: the Unix socket of its admin interface. Out: the word that it may be ended. An Envoy that fails its health check answers
 //! `/ready` with 503, so that nobody sends it new clients, and asks those that it has to go: `connection: close` in HTTP/1
-//! answers, GOAWAY in HTTP/2. It takes new connections all the while, because load balancers are slow to hear of it.
+//! answers, GOAWAY in HTTP/2. It takes new connections all the while, because load balancers are slow to learn of it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! `sesame run` behind the command line: a folder of YAML, a local Envoy, and a terminal.
 
-pub mod premises;
 pub mod proxy;
 pub mod terminal;
+pub mod workdir;

@@ -27,7 +27,7 @@ use futures::FutureExt;
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
-use replicas::{Place, Replicas};
+use replicas::{Replicas, Role};
 use source::Cluster;
 use source::feed::CAPACITY;
 use status::lease::Holder;
@@ -42,7 +42,7 @@ use crate::problem::Coded;
 use crate::signals;
 use listen::Listeners;
 use plan::Plan;
-use report::Desk;
+use report::BatchReporter;
 use tasks::Tasks;
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -83,7 +83,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let readiness = Readiness::default();
     let (programmed, programmed_status) = programmed::channel(server.clone(), Fleet::Shared);
     let first_build = readiness.task("the first build");
-    let mut desk = Desk::new(reporter.clone(), programmed, recorder, first_build);
+    let mut batch_reporter = BatchReporter::new(reporter.clone(), programmed, recorder, first_build);
 
     let mut registry = Registry::default();
     BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
@@ -123,7 +123,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         async move { server.serve(xds, security, stop.cancelled_owned()).await.context("the xDS server failed") }
     });
     tasks.spawn("the control loop", async move {
-        let ended = control.run(feed, move |news| desk.tell(news)).await;
+        let ended = control.run(feed, move |report| batch_reporter.report(report)).await;
         ended.coded(Code::StateDiverged, || "a table is not what a build from nothing would make it".to_owned())
     });
     tasks.spawn("the source", async move {
@@ -139,9 +139,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
 async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
     loop {
         let place = match &*holder.borrow_and_update() {
-            Holder::Ourselves => Place::Holder,
-            Holder::Another(Some(address)) => Place::Follower(address.as_str().into()),
-            Holder::Another(None) | Holder::Unknown => Place::Alone,
+            Holder::Ourselves => Role::Holder,
+            Holder::Another(Some(address)) => Role::Follower(address.as_str().into()),
+            Holder::Another(None) | Holder::Unknown => Role::Alone,
         };
         replicas.take(place);
         if holder.changed().await.is_err() {

@@ -133,8 +133,8 @@ async fn private_keys_are_shown_only_on_demand() {
 async fn a_refusal_reaches_the_book() {
     let (server, address) = serve(Security::Insecure).await;
     let _cli = Cli::start(address, &["cds", "--delta", "--nack", "--node-id=critic", "shop"]);
-    let book = server.book(&Fleet::Shared).unwrap();
-    let refusal = async || book.refusals().pop().ok_or("no refusal");
+    let acks = server.acks(&Fleet::Shared).unwrap();
+    let refusal = async || acks.refusals().pop().ok_or("no refusal");
     let refusal = eventually("a refusal", LIMIT, refusal).await.unwrap();
     assert_eq!((&*refusal.name, &*refusal.client.node), ("shop", "critic"));
     assert_eq!(&*refusal.text, "refused by sesame cli --nack");

@@ -25,11 +25,11 @@
 
 mod access;
 mod api;
+mod backoff;
 mod connection;
 mod fetch;
 mod follow;
 mod known;
-mod patience;
 mod target;
 mod wire;
 

@@ -16,7 +16,7 @@
 //! * **Order does not matter.** If two files hold the same object, the first in the order of paths is in force and the
 //!   other is told; if the first goes, the second takes over.
 //! * **Names that begin with a dot are not read**, which is how a mounted ConfigMap hides its versions; the swap of its
-//!   `..data` link is seen.
+//!   `..data` connection is seen.
 //! * **PEM files**: see [`pem`].
 
 pub mod pem;

@@ -168,13 +168,13 @@ fn secrets_take_pem_files_from_below_the_folder_alone() {
         ("s/a.key", "KEY"),
         ("s/absolute.yaml", &secret("absolute", "a=/etc/hostname")),
         ("s/climb.yaml", &secret("climb", "a=../../../../../../etc/hostname")),
-        ("s/link.yaml", &secret("link", "a=link.pem")),
+        ("s/connection.yaml", &secret("connection", "a=connection.pem")),
         ("s/missing.yaml", &secret("missing", "a=missing.pem")),
         ("s/form.yaml", &secret("form", "missing.pem")),
         ("s/large.yaml", &secret("large", "a=large.pem")),
         ("s/large.pem", &"x".repeat(2 << 20)),
     ]);
-    std::os::unix::fs::symlink(outside.path().join("key.pem"), folder.path().join("s/link.pem")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("key.pem"), folder.path().join("s/connection.pem")).unwrap();
     let batch = read(folder.path());
     assert_eq!(keys(&batch), ["Secret default/good"]);
     let secret = batch.changes[0].object.as_ref().unwrap().get::<Secret>().unwrap();
@@ -192,7 +192,7 @@ fn secrets_take_pem_files_from_below_the_folder_alone() {
             "`../../../../../../etc/hostname` does not lie below the folder",
             "`missing.pem` is not of the form entry=path",
             "cannot read `large.pem`: it has more than 1048576 bytes",
-            "`link.pem` leads out of the folder",
+            "`connection.pem` leads out of the folder",
             "cannot read `missing.pem`: No such file or directory (os error 2)",
         ]
     );

@@ -369,18 +369,18 @@ async fn the_target_of_a_link_is_watched() {
 #[tokio::test]
 async fn a_linked_folder_is_read_once_and_by_whichever_path_is_there() {
     let mut bed = Bed::new(&[("real/a.yaml", &service("a", "1"))]).await;
-    symlink("real", bed.path("b-link")).unwrap();
-    bed.until("the note", |bed| bed.problems.contains_key(Path::new("b-link"))).await;
-    // Another folder takes its place behind the link.
+    symlink("real", bed.path("b-connection")).unwrap();
+    bed.until("the note", |bed| bed.problems.contains_key(Path::new("b-connection"))).await;
+    // Another folder takes its place behind the connection.
     fs::create_dir(bed.path(".next")).unwrap();
     fs::write(bed.path(".next/b.yaml"), service("b", "1")).unwrap();
-    symlink(".next", bed.path(".link")).unwrap();
-    fs::rename(bed.path(".link"), bed.path("b-link")).unwrap();
+    symlink(".next", bed.path(".connection")).unwrap();
+    fs::rename(bed.path(".connection"), bed.path("b-connection")).unwrap();
     bed.until_objects(&["a=1", "b=1"]).await;
     assert_eq!(bed.problems, BTreeMap::new());
     fs::write(bed.path(".next/b.yaml"), service("b", "2")).unwrap();
     bed.until_objects(&["a=1", "b=2"]).await;
-    fs::remove_file(bed.path("b-link")).unwrap();
+    fs::remove_file(bed.path("b-connection")).unwrap();
     bed.until_objects(&["a=1"]).await;
 }
 

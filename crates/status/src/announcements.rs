@@ -6,7 +6,7 @@
 
 use crate::{
     event::{Announced, Announcement},
-    pace::{Due, pause},
+    rate_limiter::{Due, pause},
     report::Said,
 };
 use kinds::ObjectKey;

@@ -28,14 +28,14 @@ mod event;
 pub mod http_proxy;
 mod ingress;
 pub mod lease;
-pub mod pace;
 mod patch;
+pub mod rate_limiter;
 pub mod report;
 mod statuses;
 mod text;
 mod writer;
 
-use pace::Rate;
+use rate_limiter::Rate;
 
 pub use address::Addresses;
 pub use event::CONTROLLER;

@@ -9,7 +9,7 @@
 use crate::{
     address::{self, Addresses},
     http_proxy, ingress,
-    pace::{Due, pause},
+    rate_limiter::{Due, pause},
     report::{Programmed, Said},
 };
 use kinds::{Kind, Object, ObjectKey, ingress::LoadBalancerAddress};

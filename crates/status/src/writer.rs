@@ -1,6 +1,6 @@
 //! The task that writes: takes reports, asks for leave, and keeps a few requests under way.
 //!
-//! In: reports, and whether this replica is the leader. Out: requests to the API server, at a pace of their own. A
+//! In: reports, and whether this replica is the leader. Out: requests to the API server, at a rate_limiter of their own. A
 //! follower keeps the same books and writes nothing, so a new leader begins at once, with what differs only.
 
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
     announcements::Announcements,
     event::{self, Announced, Announcement},
     lease::{Leadership, Permit},
-    pace::Pace,
     patch,
+    rate_limiter::RateLimiter,
     report::{Reporter, Waiting},
     statuses::{Outcome, Statuses, Write},
 };
@@ -46,8 +46,8 @@ struct Work {
     statuses: Statuses,
     announcements: Announcements,
     synced: bool,
-    write_pace: Pace,
-    event_pace: Pace,
+    write_pace: RateLimiter,
+    event_pace: RateLimiter,
     writes: usize,
     events: usize,
     requests: FuturesUnordered<BoxFuture<'static, Done>>,
@@ -72,8 +72,8 @@ impl Writer {
             statuses: Statuses::new(self.settings.addresses.clone()),
             announcements: Announcements::default(),
             synced: false,
-            write_pace: Pace::new(self.settings.writes, now),
-            event_pace: Pace::new(self.settings.events, now),
+            write_pace: RateLimiter::new(self.settings.writes, now),
+            event_pace: RateLimiter::new(self.settings.events, now),
             writes: 0,
             events: 0,
             requests: FuturesUnordered::new(),

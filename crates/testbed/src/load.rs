@@ -261,10 +261,10 @@ impl Shared {
         self.done(|tally| tally.failed.push(failed));
     }
 
-    fn done(&self, book: impl FnOnce(&mut Tally)) {
+    fn done(&self, acks: impl FnOnce(&mut Tally)) {
         let mut tally = self.tally.lock();
         tally.sent += 1;
-        book(&mut tally);
+        acks(&mut tally);
         drop(tally);
         self.answered.send_modify(|count| *count += 1);
     }

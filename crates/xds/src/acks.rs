@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time;
 
-use crate::book::Holds;
+use crate::ack_counts::{FleetAckCounts, STUCK};
 use crate::fleet::{Client, Hub};
+use crate::fleet_acks::AckState;
 use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::resource::Name;
 use crate::server::Server;
-use crate::tally::{STUCK, Tallies};
 
 #[cfg(test)]
 mod tests;
@@ -241,7 +241,7 @@ impl AckWatch {
 
     /// Of which versions the counts may have changed, with the counts. May be dropped and called again at any time: nothing
     /// is lost.
-    pub async fn next(&mut self) -> Vec<(Version, Tallies)> {
+    pub async fn next(&mut self) -> Vec<(Version, FleetAckCounts)> {
         loop {
             self.absorb(Instant::now());
             if !self.changed.is_empty() {
@@ -265,20 +265,20 @@ impl AckWatch {
     }
 
     /// The counts of a version that is waited for, as they were last found.
-    pub fn counts(&self, version: &Version) -> Option<Tallies> {
+    pub fn counts(&self, version: &Version) -> Option<FleetAckCounts> {
         let watched = self.watched[version.kind.index()].get(&version.name)?.get(&version.version)?;
-        let mut tallies = Tallies::new();
+        let mut tallies = FleetAckCounts::new();
         for (id, state) in &watched.states {
             let Some(client) = self.clients.get(id) else { continue };
-            let tally = match tallies.get_mut(&client.identity.version) {
-                Some(tally) => tally,
+            let ack_counts = match tallies.get_mut(&client.identity.version) {
+                Some(ack_counts) => ack_counts,
                 None => tallies.entry(client.identity.version.clone()).or_default(),
             };
             match state {
-                State::Has => tally.have += 1,
-                State::Behind(_) => tally.behind += 1,
-                State::Stuck => tally.stuck += 1,
-                State::Refused => tally.refused += 1,
+                State::Has => ack_counts.have += 1,
+                State::Behind(_) => ack_counts.behind += 1,
+                State::Stuck => ack_counts.stuck += 1,
+                State::Refused => ack_counts.refused += 1,
             }
         }
         Some(tallies)
@@ -401,13 +401,13 @@ impl Drop for AckWatch {
 fn look(client: &Client, version: &Version, since: Instant, now: Instant) -> Option<State> {
     let holds = client.session.lock().holds(version.kind, &version.name, version.version);
     match holds {
-        Holds::Yes => Some(State::Has),
-        Holds::Refused => Some(State::Refused),
+        AckState::Yes => Some(State::Has),
+        AckState::Refused => Some(State::Refused),
         // A client may have been without it before anybody could expect it to have it.
-        Holds::No(behind) => {
+        AckState::No(behind) => {
             let stuck = behind.max(since) + STUCK;
             Some(if stuck <= now { State::Stuck } else { State::Behind(stuck) })
         }
-        Holds::Stranger => None,
+        AckState::IdentityError => None,
     }
 }

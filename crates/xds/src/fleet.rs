@@ -1,7 +1,7 @@
 //! One fleet at run time: its tables, its clients and what they refused.
 //!
 //! In: batches from the caller, streams from clients. Out: a snapshot that every stream of the fleet is told of at once,
-//! and the book. Nothing here is shared between fleets, so nothing can leak from one to another.
+//! and the acks. Nothing here is shared between fleets, so nothing can leak from one to another.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::ack_counts::{FleetAckCounts, STUCK};
 use crate::acks::Watches;
-use crate::book::{Holding, Holds, Refusal, Refusals};
+use crate::fleet_acks::{AckState, Refusal, Refusals, ResourceAcks};
 use crate::identity::{Fleet, Identity};
 use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
@@ -21,9 +22,8 @@ use crate::resource::Name;
 use crate::server::PublishError;
 use crate::session::Session;
 use crate::table::Snapshot;
-use crate::tally::{STUCK, Tallies};
 use crate::view::ClientView;
-use crate::wire::response::Press;
+use crate::wire::response::ResponseCache;
 
 /// One stream of one client.
 pub(crate) struct Client {
@@ -49,7 +49,7 @@ impl Client {
 /// One fleet.
 pub(crate) struct Hub {
     pub fleet: Fleet,
-    pub press: Press,
+    pub cache: ResponseCache,
     pub refusals: Refusals,
     /// Cancelled when the fleet goes.
     pub gone: CancellationToken,
@@ -65,7 +65,7 @@ impl Hub {
     pub fn new(fleet: Fleet, identifier: String) -> Self {
         Self {
             fleet,
-            press: Press::new(identifier),
+            cache: ResponseCache::new(identifier),
             refusals: Refusals::default(),
             gone: CancellationToken::new(),
             writer: Mutex::default(),
@@ -122,22 +122,22 @@ impl fmt::Debug for Hub {
     }
 }
 
-/// The book of one fleet: what its clients on this replica have.
+/// The acks of one fleet: what its clients on this replica have.
 #[derive(Clone, Debug)]
-pub struct Book(pub(crate) Arc<Hub>);
+pub struct FleetAcks(pub(crate) Arc<Hub>);
 
-impl Book {
+impl FleetAcks {
     /// Who has that version of a resource, who is behind, who refused it. Clients that did not ask for the resource are
     /// not counted.
-    pub fn holding(&self, kind: Kind, name: &str, version: u64) -> Holding {
-        let mut holding = Holding::default();
+    pub fn holding(&self, kind: Kind, name: &str, version: u64) -> ResourceAcks {
+        let mut holding = ResourceAcks::default();
         for client in self.0.clients() {
             let holds = client.session.lock().holds(kind, name, version);
             match holds {
-                Holds::Yes => holding.have.push(client.identity.clone()),
-                Holds::No(since) => holding.behind.push((client.identity.clone(), since)),
-                Holds::Refused => holding.refused.push(client.identity.clone()),
-                Holds::Stranger => {}
+                AckState::Yes => holding.have.push(client.identity.clone()),
+                AckState::No(since) => holding.behind.push((client.identity.clone(), since)),
+                AckState::Refused => holding.refused.push(client.identity.clone()),
+                AckState::IdentityError => {}
             }
         }
         holding
@@ -145,28 +145,34 @@ impl Book {
 
     /// How many clients of each version of Envoy stand how to that version of a resource, and when the next of those that
     /// are behind will count as stuck: not before they could have had it for [`STUCK`], which is since `expected`.
-    pub fn tally(&self, kind: Kind, name: &str, version: u64, expected: Instant) -> (Tallies, Option<Instant>) {
-        let (mut tallies, mut next) = (Tallies::new(), None::<Instant>);
+    pub fn ack_counts(
+        &self,
+        kind: Kind,
+        name: &str,
+        version: u64,
+        expected: Instant,
+    ) -> (FleetAckCounts, Option<Instant>) {
+        let (mut tallies, mut next) = (FleetAckCounts::new(), None::<Instant>);
         let now = Instant::now();
         for client in self.0.clients() {
             let holds = client.session.lock().holds(kind, name, version);
-            if holds == Holds::Stranger {
+            if holds == AckState::IdentityError {
                 continue;
             }
-            let tally = tallies.entry(client.identity.version.clone()).or_default();
+            let ack_counts = tallies.entry(client.identity.version.clone()).or_default();
             match holds {
-                Holds::Yes => tally.have += 1,
-                Holds::Refused => tally.refused += 1,
-                Holds::No(since) => {
+                AckState::Yes => ack_counts.have += 1,
+                AckState::Refused => ack_counts.refused += 1,
+                AckState::No(since) => {
                     let stuck = since.max(expected) + STUCK;
                     if stuck <= now {
-                        tally.stuck += 1;
+                        ack_counts.stuck += 1;
                     } else {
-                        tally.behind += 1;
+                        ack_counts.behind += 1;
                         next = Some(next.map_or(stuck, |next| next.min(stuck)));
                     }
                 }
-                Holds::Stranger => {}
+                AckState::IdentityError => {}
             }
         }
         (tallies, next)

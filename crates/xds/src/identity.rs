@@ -81,23 +81,23 @@ impl From<Fleet> for String {
 }
 
 impl TryFrom<String> for Fleet {
-    type Error = Stranger;
+    type Error = IdentityError;
 
-    fn try_from(text: String) -> Result<Self, Stranger> {
+    fn try_from(text: String) -> Result<Self, IdentityError> {
         text.parse()
     }
 }
 
 impl FromStr for Fleet {
-    type Err = Stranger;
+    type Err = IdentityError;
 
-    fn from_str(text: &str) -> Result<Self, Stranger> {
+    fn from_str(text: &str) -> Result<Self, IdentityError> {
         if text == SHARED {
             return Ok(Fleet::Shared);
         }
         match text.split('/').collect::<Vec<_>>().as_slice() {
             [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(Fleet::named(namespace, name)),
-            _ => Err(Stranger::Unreadable(text.chars().take(128).collect())),
+            _ => Err(IdentityError::Unreadable(text.chars().take(128).collect())),
         }
     }
 }
@@ -123,9 +123,9 @@ pub enum Proof {
 
 impl Proof {
     /// Reads a client's certificate (DER), which has been verified already.
-    pub fn from_certificate(der: &[u8]) -> Result<Proof, Stranger> {
-        let (_, certificate) = X509Certificate::from_der(der).map_err(|_| Stranger::Certificate)?;
-        let names = certificate.subject_alternative_name().map_err(|_| Stranger::Certificate)?;
+    pub fn from_certificate(der: &[u8]) -> Result<Proof, IdentityError> {
+        let (_, certificate) = X509Certificate::from_der(der).map_err(|_| IdentityError::Certificate)?;
+        let names = certificate.subject_alternative_name().map_err(|_| IdentityError::Certificate)?;
         let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
         let fleets: Vec<&str> = names
             .iter()
@@ -141,10 +141,10 @@ impl Proof {
         let fleet = match fleets.as_slice() {
             [] if goes_by(SHARED_DNS) => Fleet::Shared,
             [] if SERVER_NAMES.into_iter().any(goes_by) => return Ok(Proof::Replica { expires }),
-            [] => return Err(Stranger::Nobody),
-            [SHARED] => return Err(Stranger::Unreadable(SHARED.into())),
+            [] => return Err(IdentityError::Nobody),
+            [SHARED] => return Err(IdentityError::Unreadable(SHARED.into())),
             [one] => one.parse()?,
-            _ => return Err(Stranger::Several),
+            _ => return Err(IdentityError::Several),
         };
         Ok(Proof::Certificate { fleet, expires })
     }
@@ -173,27 +173,27 @@ pub struct Identity {
 
 impl Identity {
     /// Establishes who a client is.
-    pub fn establish(node: &[u8], proof: &Proof, address: Option<SocketAddr>) -> Result<Self, Stranger> {
-        let node = Node::decode(node).map_err(|_| Stranger::Node)?;
+    pub fn establish(node: &[u8], proof: &Proof, address: Option<SocketAddr>) -> Result<Self, IdentityError> {
+        let node = Node::decode(node).map_err(|_| IdentityError::Node)?;
         let claim = claim(&node)?;
         let fleet = match (claim, proof) {
             (Some(claimed), Proof::Certificate { fleet, .. }) if claimed != *fleet => {
-                return Err(Stranger::Mismatch { claimed, proven: fleet.clone() });
+                return Err(IdentityError::Mismatch { claimed, proven: fleet.clone() });
             }
             (_, Proof::Certificate { fleet, .. }) => fleet.clone(),
-            (_, Proof::Replica { .. }) => return Err(Stranger::Nobody),
+            (_, Proof::Replica { .. }) => return Err(IdentityError::Nobody),
             (claimed, Proof::Insecure) => claimed.unwrap_or(Fleet::Shared),
         };
         Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })
     }
 }
 
-fn claim(node: &Node) -> Result<Option<Fleet>, Stranger> {
+fn claim(node: &Node) -> Result<Option<Fleet>, IdentityError> {
     let value = node.metadata.as_ref().and_then(|metadata| metadata.fields.get(FLEET_METADATA));
     match value.and_then(|value| value.kind.as_ref()) {
         None => Ok(None),
         Some(Value::StringValue(text)) => text.parse().map(Some),
-        Some(_) => Err(Stranger::Unreadable("a value that is no string".into())),
+        Some(_) => Err(IdentityError::Unreadable("a value that is no string".into())),
     }
 }
 
@@ -211,7 +211,7 @@ fn version(node: &Node) -> String {
 
 /// Why a client is not let in.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum Stranger {
+pub enum IdentityError {
     /// The certificate cannot be read.
     #[error("the client certificate cannot be read")]
     Certificate,

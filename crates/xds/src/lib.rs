@@ -2,7 +2,7 @@
 //!
 //! In: per fleet and type, resources as encoded messages with the names that they point at ([`Batch`]). Out: streams to
 //! Envoys, delta or state of the world, aggregated or per type, over mutual TLS; and what became of it: [`Event`]s and
-//! the [`Book`]. It knows neither Kubernetes nor what the resources mean.
+//! the [`FleetAcks`]. It knows neither Kubernetes nor what the resources mean.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -20,46 +20,46 @@
 //!
 //! The rooms, in the order of the data: [`Resource`] and what it becomes (`resource`), tables and their snapshots
 //! (`table`, `publish`), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
-//! their clients (`fleet`, `book`, `view`), who has acknowledged what (`acks`), what their answers say about a resource
-//! (`tally`, `court`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
+//! their clients (`fleet`, `acks`, `view`), who has acknowledged what (`acks`), what their answers say about a resource
+//! (`ack_counts`, `ack_monitor`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
 
+mod ack_counts;
+mod ack_monitor;
 mod acks;
-mod book;
-mod court;
 mod fleet;
-mod hold;
+mod fleet_acks;
 mod identity;
 mod kind;
 mod limits;
 mod metrics;
 pub mod peer;
 mod publish;
+mod quarantined;
 mod resolve;
 mod resource;
 mod server;
 mod service;
 pub mod session;
 mod table;
-mod tally;
 mod tls;
 mod view;
 mod wire;
 
+pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, judge_by_now};
+pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
-pub use book::{Blame, Event, Holding, Holds, Refusal, by_envoy_version};
-pub use court::{Court, Outcome, Ruling};
-pub use fleet::Book;
-pub use hold::{Hold, Target};
-pub use identity::{FLEET_METADATA, Fleet, Identity, Proof, Stranger};
+pub use fleet::FleetAcks;
+pub use fleet_acks::{AckState, Blame, Event, Refusal, ResourceAcks, by_envoy_version};
+pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof};
 pub use kind::Kind;
 pub use limits::Limits;
 pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};
 pub use publish::Changes;
+pub use quarantined::{Quarantined, Target};
 pub use resolve::Resolver;
 pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};
 pub use table::{Change, Snapshot, Table};
-pub use tally::{STUCK, Tallies, Tally, add, judge, judge_by_now};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use view::{ClientView, TypeView};
 pub use wire::request::{Incoming, Malformed, decode};

@@ -1,7 +1,7 @@
 //! The server: fleets, whoever connects, and the caller's side of it.
 //!
 //! In: batches of resources per fleet ([`Server::publish`]), a listening socket ([`Server::serve`]). Out: streams to
-//! Envoys, [`Event`]s and the [`Book`]. See the crate's documentation for how it is used.
+//! Envoys, [`Event`]s and the [`FleetAcks`]. See the crate's documentation for how it is used.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,8 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::book::Event;
-use crate::fleet::{Book, Hub};
+use crate::fleet::{FleetAcks, Hub};
+use crate::fleet_acks::Event;
 use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::limits::Limits;
@@ -35,7 +35,7 @@ mod handshakes;
 
 use handshakes::Handshakes;
 
-/// How many events a slow listener may be behind before it misses some; the book has them all.
+/// How many events a slow listener may be behind before it misses some; the acks has them all.
 const EVENTS: usize = 4096;
 
 /// How a server is set up.
@@ -227,20 +227,20 @@ impl Server {
     /// How many bytes more the resources of a type may have, as they are published.
     pub fn room(&self, fleet: &Fleet, kind: Kind) -> usize {
         let bytes =
-            self.book(fleet).and_then(|book| book.snapshot()).map_or(0, |snapshot| snapshot.table(kind).bytes());
+            self.acks(fleet).and_then(|acks| acks.snapshot()).map_or(0, |snapshot| snapshot.table(kind).bytes());
         self.0.config.table_bytes.saturating_sub(bytes)
     }
 
-    /// Ends a fleet: its streams end, its tables and its book go.
+    /// Ends a fleet: its streams end, its tables and its acks go.
     pub fn remove_fleet(&self, fleet: &Fleet) {
         if let Some(hub) = self.0.hubs.lock().remove(fleet) {
             hub.gone.cancel();
         }
     }
 
-    /// The book of a fleet.
-    pub fn book(&self, fleet: &Fleet) -> Option<Book> {
-        self.0.hubs.lock().get(fleet).cloned().map(Book)
+    /// The acks of a fleet.
+    pub fn acks(&self, fleet: &Fleet) -> Option<FleetAcks> {
+        self.0.hubs.lock().get(fleet).cloned().map(FleetAcks)
     }
 
     /// What is published to a fleet, and when something else is.
@@ -249,8 +249,8 @@ impl Server {
     }
 
     /// The books of all fleets.
-    pub fn books(&self) -> Vec<(Fleet, Book)> {
-        self.0.hubs().into_iter().map(|hub| (hub.fleet.clone(), Book(hub))).collect()
+    pub fn all_acks(&self) -> Vec<(Fleet, FleetAcks)> {
+        self.0.hubs().into_iter().map(|hub| (hub.fleet.clone(), FleetAcks(hub))).collect()
     }
 
     /// What happens to clients from now on.

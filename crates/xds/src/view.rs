@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::book::Holds;
+use crate::fleet_acks::AckState;
 use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::resource::Name;
@@ -55,18 +55,18 @@ pub struct TypeView {
 
 impl Session {
     /// How the client stands to one version of one resource.
-    pub fn holds(&self, kind: Kind, name: &str, version: u64) -> Holds {
-        let Some(flow) = self.flow(kind).filter(|flow| flow.covers(name)) else { return Holds::Stranger };
+    pub fn holds(&self, kind: Kind, name: &str, version: u64) -> AckState {
+        let Some(flow) = self.flow(kind).filter(|flow| flow.covers(name)) else { return AckState::IdentityError };
         if let Some(mark) = flow.marks.get(name) {
             return match &mark.have {
-                _ if mark.refused.is_some_and(|(refused, _)| refused == version) => Holds::Refused,
-                Have::Known(entry) if entry.version == version && !mark.leaving => Holds::Yes,
-                Have::Listed(listed) if *listed == version && !mark.leaving => Holds::Yes,
-                _ => Holds::No(mark.since),
+                _ if mark.refused.is_some_and(|(refused, _)| refused == version) => AckState::Refused,
+                Have::Known(entry) if entry.version == version && !mark.leaving => AckState::Yes,
+                Have::Listed(listed) if *listed == version && !mark.leaving => AckState::Yes,
+                _ => AckState::No(mark.since),
             };
         }
         let has = flow.target(self.table(kind), name).is_some_and(|entry| entry.version == version);
-        if has && flow.rest == Rest::InStep { Holds::Yes } else { Holds::No(flow.opened) }
+        if has && flow.rest == Rest::InStep { AckState::Yes } else { AckState::No(flow.opened) }
     }
 
     /// Since when the client has not had everything of that type that it should.

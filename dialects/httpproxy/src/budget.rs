@@ -12,7 +12,7 @@
 //! A root within its limits is translated as it is written. In one that is not, the root's own routes come first, and each
 //! of its includes gets an equal share of the rest: whoever owns one child cannot take the routes of the others away.
 
-use crate::route::Made;
+use crate::route::RouteDraft;
 use kinds::HttpProxy;
 use model::route::{Action, PathMatch};
 use std::fmt;
@@ -41,8 +41,8 @@ pub(crate) struct Cost {
 
 impl Cost {
     /// What a route takes.
-    pub fn of(made: &Made) -> Self {
-        let Made { path, conditions, action, policy, .. } = made;
+    pub fn of(made: &RouteDraft) -> Self {
+        let RouteDraft { path, conditions, action, policy, .. } = made;
         let rewritten = matches!(action, Action::Forward(forward) if forward.rewrite.is_some());
         let routes = if rewritten && matches!(path, PathMatch::Prefix(_)) { 2 } else { 1 };
         let bytes = path.text().len() + conditions.bytes() + policy.bytes() + action.bytes();

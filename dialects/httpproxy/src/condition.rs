@@ -7,7 +7,7 @@
 mod headers;
 mod query;
 
-use crate::No;
+use crate::Rejection;
 use kinds::{List, http_proxy::Condition};
 use model::{
     Code, FieldPath, Regex,
@@ -32,9 +32,14 @@ enum PathPart<'a> {
 
 impl Scope {
     /// The scope of what is included under conditions.
-    pub fn narrowed(&self, block: &List<Condition>, field: &FieldPath, notes: &mut Vec<No>) -> Result<Self, No> {
+    pub fn narrowed(
+        &self,
+        block: &List<Condition>,
+        field: &FieldPath,
+        notes: &mut Vec<Rejection>,
+    ) -> Result<Self, Rejection> {
         let field = field.field("conditions");
-        let no = |why: &str| No::new(Code::ProxyIncludePath, field.clone(), why);
+        let no = |why: &str| Rejection::new(Code::ProxyIncludePath, field.clone(), why);
         let prefix = match path_part(block, &field, Code::ProxyIncludePath)? {
             PathPart::All => self.prefix.clone(),
             PathPart::Prefix(prefix) => joined(&self.prefix, prefix),
@@ -54,8 +59,8 @@ impl Scope {
         &self,
         block: &List<Condition>,
         field: &FieldPath,
-        notes: &mut Vec<No>,
-    ) -> Result<(PathMatch, Conditions), No> {
+        notes: &mut Vec<Rejection>,
+    ) -> Result<(PathMatch, Conditions), Rejection> {
         let field = field.field("conditions");
         let path = self.matched(path_part(block, &field, Code::ProxyRoutePath)?, &field)?;
         let conditions = self.with(block, &field, notes)?;
@@ -84,8 +89,8 @@ impl Scope {
         Some((path, conditions.sorted()))
     }
 
-    fn matched(&self, part: PathPart<'_>, field: &FieldPath) -> Result<PathMatch, No> {
-        let no = |why: String| No::new(Code::ProxyRoutePath, field.clone(), why);
+    fn matched(&self, part: PathPart<'_>, field: &FieldPath) -> Result<PathMatch, Rejection> {
+        let no = |why: String| Rejection::new(Code::ProxyRoutePath, field.clone(), why);
         let plain = |text: String| Path::parse(&text).map_err(|error| no(error.to_string()));
         Ok(match part {
             PathPart::All => self.path(),
@@ -114,7 +119,12 @@ impl Scope {
         }
     }
 
-    fn with(&self, block: &List<Condition>, field: &FieldPath, notes: &mut Vec<No>) -> Result<Conditions, No> {
+    fn with(
+        &self,
+        block: &List<Condition>,
+        field: &FieldPath,
+        notes: &mut Vec<Rejection>,
+    ) -> Result<Conditions, Rejection> {
         let mut conditions = self.conditions.clone();
         for (index, condition) in block.good() {
             let field = field.index(index);
@@ -125,14 +135,15 @@ impl Scope {
                 conditions.query.push(query::condition(query, &field.field("queryParameter"), notes)?);
             }
         }
-        headers::agree(&conditions.headers).map_err(|why| No::new(Code::ProxyRouteHeader, field.clone(), why))?;
-        query::agree(&conditions.query).map_err(|why| No::new(Code::ProxyRouteQuery, field.clone(), why))?;
+        headers::agree(&conditions.headers)
+            .map_err(|why| Rejection::new(Code::ProxyRouteHeader, field.clone(), why))?;
+        query::agree(&conditions.query).map_err(|why| Rejection::new(Code::ProxyRouteQuery, field.clone(), why))?;
         Ok(conditions)
     }
 }
 
 /// The one path condition of a block, wherever it stands in the list.
-fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, No> {
+fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, Rejection> {
     match block.faults().next() {
         Some(fault) => Err(fault.into()),
         None => good_path_part(block, field, code),
@@ -140,26 +151,26 @@ fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> R
 }
 
 /// The same of those conditions that could be read.
-fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, No> {
+fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, Rejection> {
     let mut found = PathPart::All;
     for (index, condition) in block.good() {
         let field = field.index(index);
-        let said = |text: &'a Option<Box<str>>| text.as_deref().filter(|text| !text.is_empty());
+        let optional = |text: &'a Option<Box<str>>| text.as_deref().filter(|text| !text.is_empty());
         let parts = [
-            ("prefix", said(&condition.prefix).map(PathPart::Prefix)),
-            ("exact", said(&condition.exact).map(PathPart::Exact)),
-            ("regex", said(&condition.regex).map(PathPart::Regex)),
+            ("prefix", optional(&condition.prefix).map(PathPart::Prefix)),
+            ("exact", optional(&condition.exact).map(PathPart::Exact)),
+            ("regex", optional(&condition.regex).map(PathPart::Regex)),
         ];
         for (name, part) in parts {
             let Some(part) = part else { continue };
             let (PathPart::Prefix(text) | PathPart::Exact(text) | PathPart::Regex(text)) = part else { continue };
             if !text.starts_with('/') {
                 let why = format!("a {name} condition must begin with `/`");
-                return Err(No::new(code, field.field(name), why));
+                return Err(Rejection::new(code, field.field(name), why));
             }
             if !matches!(found, PathPart::All) {
                 let why = "there is more than one path condition";
-                return Err(No::new(code, field.field(name), why));
+                return Err(Rejection::new(code, field.field(name), why));
             }
             found = part;
         }

@@ -1,6 +1,6 @@
 //! Which other sites may use a host.
 
-use crate::{No, route::said};
+use crate::{Rejection, route::optional};
 use kinds::{Checked, http_proxy::virtual_host::CorsPolicy};
 use model::{
     Code, FieldPath, HeaderValue, Regex,
@@ -12,10 +12,10 @@ use model::{
 };
 
 /// Reads the policy.
-pub(crate) fn policy(policy: &Checked<Option<Box<CorsPolicy>>>) -> Result<Option<Cors>, No> {
-    let Some(policy) = said(policy)? else { return Ok(None) };
+pub(crate) fn policy(policy: &Checked<Option<Box<CorsPolicy>>>) -> Result<Option<Cors>, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = FieldPath::from("spec.virtualhost.corsPolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxyCors, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyCors, field.field(name), why);
     if policy.allow_origin.is_empty() || policy.allow_methods.is_empty() {
         return Err(no("allowOrigin", "allowOrigin and allowMethods must have at least one entry".to_owned()));
     }

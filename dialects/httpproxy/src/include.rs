@@ -7,19 +7,19 @@
 //! [`budget`]: crate::budget
 
 use crate::{
-    HttpProxyView, No, Work,
+    HttpProxyView, Rejection, Work,
     budget::{Budget, Cost, Limit, Sizes},
     class,
     condition::{self, Scope},
     reference,
-    route::{self, Made},
+    route::{self, RouteDraft},
     subject,
 };
 use kinds::{HttpProxy, http_proxy::Include};
 use model::{
     Code, FieldPath, ObjectRef,
-    route::{Action, Respond},
-    unit::Place,
+    route::{Action, DirectResponse},
+    translation::Inclusion,
 };
 use std::{
     cell::OnceCell,
@@ -68,15 +68,15 @@ enum Step {
     /// The includes of an object, from this one on.
     Includes(Rc<Visit>, usize),
     /// The object's own routes, after those of its children.
-    Routes(Vec<Made>),
+    Routes(Vec<RouteDraft>),
 }
 
 /// All routes, those of children before those of their parents.
-pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) -> Vec<Made> {
+pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) -> Vec<RouteDraft> {
     let root = Arc::new(root.clone());
-    let before = (work.verdicts.clone(), work.members.clone(), work.places.clone(), work.pending.clone());
+    let before = (work.verdicts.clone(), work.includes.clone(), work.inclusions.clone(), work.pending.clone());
     let made = Walk::new(Budget::whole()).made(work, root.clone()).unwrap_or_else(|| {
-        (work.verdicts, work.members, work.places, work.pending) = before;
+        (work.verdicts, work.includes, work.inclusions, work.pending) = before;
         let shared = Budget::shared(root.spec.includes.len());
         Walk::new(shared).made(work, root).unwrap_or_default()
     });
@@ -87,7 +87,7 @@ pub(crate) fn routes(work: &mut Work<'_, impl HttpProxyView>, root: &HttpProxy) 
 struct Walk {
     budget: Budget,
     facts: BTreeMap<ObjectRef, Rc<Facts>>,
-    made: Vec<Made>,
+    made: Vec<RouteDraft>,
     /// The objects of which something is left out.
     cut: BTreeSet<ObjectRef>,
     /// The first limit that was passed.
@@ -101,7 +101,7 @@ impl Walk {
     }
 
     /// The routes; nothing where they pass a limit for which nobody has a share yet.
-    fn made(mut self, work: &mut Work<'_, impl HttpProxyView>, root: Arc<HttpProxy>) -> Option<Vec<Made>> {
+    fn made(mut self, work: &mut Work<'_, impl HttpProxyView>, root: Arc<HttpProxy>) -> Option<Vec<RouteDraft>> {
         let name = subject(work.vendor, &root);
         let root = self.visit(work, root, name, Scope::default(), None);
         let own = self.own(work, &root);
@@ -125,7 +125,7 @@ impl Walk {
                 "it unfolds into more than {limit}: {others} of the HTTPProxies that it includes are served in part, each \
                  include with an equal share"
             );
-            work.tell(&root.subject, No::new(code(limit), "spec".into(), why));
+            work.report(&root.subject, Rejection::new(code(limit), "spec".into(), why));
         }
         Some(self.made)
     }
@@ -152,12 +152,12 @@ impl Walk {
         let Ok(include) = entry.get() else { return };
         if visit.facts.repeated.contains(&index) {
             let why = "an include before this one has the same conditions";
-            work.tell(&visit.subject, No::new(Code::ProxyIncludeDuplicate, field(index), why));
+            work.report(&visit.subject, Rejection::new(Code::ProxyIncludeDuplicate, field(index), why));
             return;
         }
         let Some(scope) = narrowed(work, &visit, include, index) else {
             let part = visit.scope.readable(&include.conditions).filter(|_| !include.conditions.is_empty());
-            self.made.extend(part.map(|part| Made::stand_in(part, true, visit.subject.at(field(index)))));
+            self.made.extend(part.map(|part| RouteDraft::stand_in(part, true, visit.subject.at(field(index)))));
             return;
         };
         let cost = Cost { conditions: scope.conditions.count(), bytes: scope.bytes(), ..Cost::default() };
@@ -168,16 +168,16 @@ impl Walk {
         }
         match child(work, &visit, include, index) {
             Ok((object, subject)) => {
-                work.members.push(subject.clone());
+                work.includes.push(subject.clone());
                 let (path, conditions) = (scope.path(), scope.conditions.clone().sorted());
-                work.places.push(Place { member: subject.clone(), path, conditions });
+                work.inclusions.push(Inclusion { object: subject.clone(), path, conditions });
                 let visit = self.visit(work, object, subject, scope, Some((visit, index)));
                 stack.push(Step::Routes(self.own(work, &visit)));
                 stack.push(Step::Includes(visit, 0));
             }
             Err((subject, no)) => {
                 self.made.extend(bad_gateway(&visit, include, scope, index));
-                work.tell(&subject, no);
+                work.report(&subject, no);
             }
         }
     }
@@ -207,7 +207,7 @@ impl Walk {
 
     /// The routes of an object. They are made before those of its children, so that these cannot take their room, and
     /// stand behind them.
-    fn own(&mut self, work: &mut Work<'_, impl HttpProxyView>, visit: &Visit) -> Vec<Made> {
+    fn own(&mut self, work: &mut Work<'_, impl HttpProxyView>, visit: &Visit) -> Vec<RouteDraft> {
         let mut own = Vec::new();
         for (index, entry) in visit.object.spec.routes.iter().enumerate() {
             // Also what cannot be read has to be passed over.
@@ -218,7 +218,7 @@ impl Walk {
                 self.budget.spend(made.as_ref().map(Cost::of).unwrap_or_default()).map(|()| made)
             });
             match found {
-                Ok(made) if visit.facts.refused => own.extend(made.map(Made::refused)),
+                Ok(made) if visit.facts.refused => own.extend(made.map(RouteDraft::refused)),
                 Ok(made) => own.extend(made),
                 Err(limit) => {
                     let field = FieldPath::from("spec.routes").index(index);
@@ -239,18 +239,18 @@ impl Walk {
         scope: &Scope,
         from: FieldPath,
         limit: Limit,
-    ) -> Option<Made> {
+    ) -> Option<RouteDraft> {
         self.passed.get_or_insert(limit);
         if !self.budget.is_shared() {
             return None;
         }
         let part = (scope.path(), scope.conditions.clone().sorted());
-        let stand_in = Made::stand_in(part, true, visit.subject.at(from.clone()));
+        let stand_in = RouteDraft::stand_in(part, true, visit.subject.at(from.clone()));
         if self.cut.insert(visit.subject.clone()) {
             let root = std::iter::successors(Some(visit), |visit| Some(&*visit.parent.as_ref()?.0)).last();
             let root = root.map_or_else(String::new, |root| root.subject.to_string());
             let why = format!("from here on it is left out: {root} unfolds into more than {limit}");
-            work.tell(&visit.subject, No::new(code(limit), from, why));
+            work.report(&visit.subject, Rejection::new(code(limit), from, why));
         }
         Some(stand_in)
     }
@@ -271,16 +271,16 @@ fn field(index: usize) -> FieldPath {
 fn look_at_whole<V>(work: &mut Work<'_, V>, object: &HttpProxy, subject: &ObjectRef, is_root: bool) {
     let spec = &object.spec;
     for fault in spec.includes.faults().chain(spec.routes.faults()) {
-        work.tell(subject, fault.into());
+        work.report(subject, fault.into());
     }
     match spec.tcp_proxy.get() {
         Ok(None) if spec.routes.is_empty() && spec.includes.is_empty() => {
             // A root without anything has no use for its host; a child may be filled later.
             let code = if is_root { Code::ProxyEmpty } else { Code::ProxyChildEmpty };
-            work.tell(subject, No::new(code, "spec".into(), "there are neither routes nor includes"));
+            work.report(subject, Rejection::new(code, "spec".into(), "there are neither routes nor includes"));
         }
         Ok(_) => {}
-        Err(fault) => work.tell(subject, fault.into()),
+        Err(fault) => work.report(subject, fault.into()),
     }
 }
 
@@ -297,8 +297,8 @@ fn repeated(object: &HttpProxy) -> BTreeSet<usize> {
 fn narrowed<V>(work: &mut Work<'_, V>, visit: &Visit, include: &Include, index: usize) -> Option<Scope> {
     let mut notes = Vec::new();
     let narrowed = visit.scope.narrowed(&include.conditions, &field(index), &mut notes);
-    notes.into_iter().for_each(|note| work.tell(&visit.subject, note));
-    narrowed.map_err(|no| work.tell(&visit.subject, no)).ok()
+    notes.into_iter().for_each(|note| work.report(&visit.subject, note));
+    narrowed.map_err(|no| work.report(&visit.subject, no)).ok()
 }
 
 /// The child, if it is there and may be included; else what is in the way, and whose object is told.
@@ -307,8 +307,8 @@ fn child(
     visit: &Rc<Visit>,
     include: &Include,
     index: usize,
-) -> Result<(Arc<HttpProxy>, ObjectRef), (ObjectRef, No)> {
-    let no = |code, why: String| (visit.subject.clone(), No::new(code, field(index), why));
+) -> Result<(Arc<HttpProxy>, ObjectRef), (ObjectRef, Rejection)> {
+    let no = |code, why: String| (visit.subject.clone(), Rejection::new(code, field(index), why));
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&visit.object.meta.namespace);
     let subject = reference(work.vendor, namespace, &include.name);
@@ -331,7 +331,7 @@ fn child(
 
 /// What is said where an include leads back to an object on the way to it. As in Contour, the one that is met again is told,
 /// on its own include that begins the way back to it.
-fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<No> {
+fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<Rejection> {
     let mut names = BTreeSet::new();
     let (mut at, mut index) = (visit, index);
     loop {
@@ -341,7 +341,7 @@ fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<No> {
         if at.subject == *subject {
             let names: Vec<String> = names.into_iter().collect();
             let why = format!("{subject} includes itself by way of {}", names.join(", "));
-            return Some(No::new(Code::ProxyIncludeCycle, field(index), why));
+            return Some(Rejection::new(Code::ProxyIncludeCycle, field(index), why));
         }
         let (parent, entered) = at.parent.as_ref()?;
         (at, index) = (parent, *entered);
@@ -349,14 +349,14 @@ fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<No> {
 }
 
 /// An include that leads nowhere answers 502 on its conditions; one without conditions leaves the requests to others.
-fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> Option<Made> {
+fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> Option<RouteDraft> {
     if include.conditions.is_empty() {
         return None;
     }
-    Some(Made {
+    Some(RouteDraft {
         path: scope.path(),
         conditions: scope.conditions.sorted(),
-        action: Action::Respond(Respond { status: 502, body: "".into() }),
+        action: Action::DirectResponse(DirectResponse { status: 502, body: "".into() }),
         policy: Default::default(),
         insecure: true,
         implied: false,

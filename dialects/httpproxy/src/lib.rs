@@ -1,4 +1,4 @@
-//! HTTPProxy, `projectcontour.io/v1` and `projectsesame.io/v1`: one root with all it includes in, one [`Unit`] out.
+//! HTTPProxy, `projectcontour.io/v1` and `projectsesame.io/v1`: one root with all it includes in, one [`Translation`] out.
 //!
 //! Every "no" stays with the smallest thing that contains it. A route with a policy that cannot be used answers 503 on
 //! its own conditions; its siblings, the includes and the host go on. A service that is not there loses its share. An
@@ -23,10 +23,10 @@ pub mod tls;
 
 use kinds::{Fault, HttpProxy, Vendor};
 use model::{
-    Code, FieldPath, ObjectRef, SecretId, Unit, Verdict, VerdictList,
+    Code, FieldPath, ObjectRef, SecretId, Translation, Verdict, VerdictList,
     route::HeaderDefaults,
     tls::TlsVersions,
-    unit::{HostPolicy, Place},
+    translation::{HostPolicy, Inclusion},
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
 use std::{collections::BTreeSet, sync::Arc};
@@ -66,22 +66,40 @@ pub trait HttpProxyView: View {
 }
 
 /// What the object asks for; nothing if it is not ours. A child asks for nothing by itself.
-pub fn unit(vendor: Vendor, object: &HttpProxy, view: &mut impl HttpProxyView, settings: &Settings) -> Option<Unit> {
+pub fn translate(
+    vendor: Vendor,
+    object: &HttpProxy,
+    view: &mut impl HttpProxyView,
+    settings: &Settings,
+) -> Option<Translation> {
     if !class::is_ours(object, settings) {
         return None;
     }
     let subject = subject(vendor, object);
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
-        return Some(Unit { part: true, ..Unit::empty(subject) });
+        return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
-    let (verdicts, members, places, pending, host) = Default::default();
-    let mut work = Work { vendor, settings, view, host, verdicts, members, places, pending };
+    let (verdicts, includes, inclusions, pending, host) = Default::default();
+    let mut work = Work { vendor, settings, view, host, verdicts, includes, inclusions, pending };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
-    let Work { host: policy, verdicts, mut members, places, pending, .. } = work;
-    members.sort();
-    members.dedup();
+    let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
+    includes.sort();
+    includes.dedup();
     let (pending, verdicts) = (pending.into_iter().collect(), verdicts.into_sorted());
-    Some(Unit { hosts, routes, tls, members, places, policy, pending, verdicts, ..Unit::empty(subject) }.sorted())
+    Some(
+        Translation {
+            hosts,
+            routes,
+            tls,
+            includes,
+            inclusions,
+            policy,
+            pending,
+            verdicts,
+            ..Translation::empty(subject)
+        }
+        .sorted(),
+    )
 }
 
 /// The object, by name. The group is part of it: both may have an object of one name.
@@ -106,8 +124,8 @@ pub(crate) struct Work<'a, V> {
     /// What holds for all routes that say nothing about it.
     pub host: HostPolicy,
     pub verdicts: VerdictList,
-    pub members: Vec<ObjectRef>,
-    pub places: Vec<Place>,
+    pub includes: Vec<ObjectRef>,
+    pub inclusions: Vec<Inclusion>,
     /// The objects that depend on a Secret that has not been read yet. It is not read off the verdicts: of those an object
     /// has so many at most.
     pub pending: BTreeSet<ObjectRef>,
@@ -115,7 +133,7 @@ pub(crate) struct Work<'a, V> {
 
 impl<V> Work<'_, V> {
     /// Tells something about a field.
-    pub fn tell(&mut self, object: &ObjectRef, no: No) {
+    pub fn report(&mut self, object: &ObjectRef, no: Rejection) {
         if no.code == Code::SecretPending {
             self.pending.insert(object.clone());
         }
@@ -132,13 +150,13 @@ impl<V> Work<'_, V> {
 
 /// Why something is not done, and the field that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct No {
+pub(crate) struct Rejection {
     pub code: Code,
     pub field: FieldPath,
     pub why: Box<str>,
 }
 
-impl No {
+impl Rejection {
     pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
         Self { code, field, why: why.into() }
     }
@@ -150,7 +168,7 @@ impl No {
     }
 }
 
-impl From<&Fault> for No {
+impl From<&Fault> for Rejection {
     fn from(fault: &Fault) -> Self {
         Self::new(Code::ProxyValue, FieldPath::from(&*fault.path), fault.why.clone())
     }

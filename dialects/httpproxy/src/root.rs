@@ -1,16 +1,16 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    HttpProxyView, No, Work, class, cors, include,
-    route::{Made, clients, limit, said},
+    HttpProxyView, Rejection, Work, class, cors, include,
+    route::{RouteDraft, ip_filter, optional, rate_limit},
     subject, tcp, tls,
 };
 use kinds::{HttpProxy, Vendor, http_proxy::VirtualHost};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
-    route::{Action, Conditions, Depth, Dialect, Path, PathMatch, Rank, Redirect, Respond},
-    tls::{Handling, TcpProxy, Termination},
-    unit::{RoutePiece, TlsPiece},
+    route::{Action, Conditions, Depth, Dialect, DirectResponse, Path, PathMatch, Rank, Redirect},
+    tls::{TcpProxy, Termination, TlsMode},
+    translation::{RoutePiece, TlsPiece},
 };
 use std::sync::Arc;
 
@@ -28,29 +28,29 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     let (virtual_host, host) = match owned {
         Ok(owned) => owned,
         Err(no) => {
-            work.tell(root, no);
+            work.report(root, no);
             return Pieces::default();
         }
     };
     let secured = match secured(work, object, virtual_host, &host) {
         Ok(secured) => Ok(secured),
         Err(nos) => {
-            nos.into_iter().for_each(|no| work.tell(root, no));
+            nos.into_iter().for_each(|no| work.report(root, no));
             Err(())
         }
     };
     let nos = host_policies(work, virtual_host);
     let refused = work.look_at_foreign(object, root);
     let whole = secured.is_ok() && nos.is_empty() && !refused;
-    nos.into_iter().for_each(|no| work.tell(root, no));
+    nos.into_iter().for_each(|no| work.report(root, no));
     let doors = match secured {
-        Err(()) => Doors { tls: true, ..Doors::default() },
+        Err(()) => TlsExposure { tls: true, ..TlsExposure::default() },
         Ok(None) => {
             if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
                 let why = "connections are told apart by the name in their TLS handshake: the host needs TLS";
-                work.tell(root, No::new(Code::ProxyTcpTls, "spec.tcpproxy".into(), why));
+                work.report(root, Rejection::new(Code::ProxyTcpTls, "spec.tcpproxy".into(), why));
             }
-            Doors::default()
+            TlsExposure::default()
         }
         Ok(Some(secured)) => doors(work, object, root, secured, whole),
     };
@@ -60,11 +60,11 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
 
 /// How the host is reached besides in the clear.
 #[derive(Default)]
-struct Doors {
+struct TlsExposure {
     /// Whether it asks for TLS at all.
     tls: bool,
     /// What is done with TLS connections that name it.
-    handling: Option<Handling>,
+    mode: Option<TlsMode>,
     /// How those are decrypted that name no host.
     fallback: Option<Termination>,
 }
@@ -75,15 +75,15 @@ fn doors(
     root: &ObjectRef,
     secured: tls::Secured,
     whole: bool,
-) -> Doors {
+) -> TlsExposure {
     let tls::Secured { termination, mut fallback } = secured;
     let tell = |work: &mut Work<'_, _>, name: &str, why: &str| {
         let field = FieldPath::from("spec.virtualhost.tls").field(name);
-        work.tell(root, No::new(Code::ProxyIgnored, field, why));
+        work.report(root, Rejection::new(Code::ProxyIgnored, field, why));
     };
     let passed_on = !matches!(object.spec.tcp_proxy.get(), Ok(None));
-    let handling = match termination {
-        Some(termination) if !passed_on => Handling::Http(termination),
+    let mode = match termination {
+        Some(termination) if !passed_on => TlsMode::Http(termination),
         termination => {
             if fallback.take().is_some() {
                 let why = "it has no effect: connections are passed on by the name in their TLS handshake";
@@ -93,31 +93,31 @@ fn doors(
                 tell(work, "passthrough", "TLS connections are ended: there is no tcpproxy that says where they go");
             }
             let clusters = if passed_on { tcp::clusters(work, object, root) } else { Vec::new() };
-            let listed = clients::of_connections(work.host.clients.as_ref(), &"spec.virtualhost".into());
+            let listed = ip_filter::of_connections(work.host.clients.as_ref(), &"spec.virtualhost".into());
             // A host that is out of order as a whole may be so because of what protects it.
             let clusters = if whole && listed.is_ok() { clusters } else { Vec::new() };
             let clients = listed.unwrap_or_else(|no| {
-                work.tell(root, no);
+                work.report(root, no);
                 None
             });
-            Handling::Tcp(Arc::new(TcpProxy { termination, clients, clusters }))
+            TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters }))
         }
     };
-    Doors { tls: true, handling: Some(handling), fallback }
+    TlsExposure { tls: true, mode: Some(mode), fallback }
 }
 
 /// The host, if the root may have it.
 fn owned_host<'o>(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &'o HttpProxy,
-) -> Result<(&'o VirtualHost, Host), No> {
+) -> Result<(&'o VirtualHost, Host), Rejection> {
     let virtual_host = match object.spec.virtual_host.get() {
         Ok(Some(virtual_host)) => virtual_host,
-        Ok(None) => return Err(No::new(Code::ProxyFqdn, "spec.virtualhost".into(), "there is no host")),
+        Ok(None) => return Err(Rejection::new(Code::ProxyFqdn, "spec.virtualhost".into(), "there is no host")),
         Err(fault) => return Err(fault.into()),
     };
     let field = FieldPath::from("spec.virtualhost.fqdn");
-    let wrong = |why: &str| No::new(Code::ProxyFqdn, field.clone(), why);
+    let wrong = |why: &str| Rejection::new(Code::ProxyFqdn, field.clone(), why);
     let name = virtual_host.fqdn.get()?.as_deref().unwrap_or_default();
     let host = match Host::parse_or_ipv4(name) {
         Ok(Host::Any) => return Err(wrong("the fqdn is empty")),
@@ -127,12 +127,12 @@ fn owned_host<'o>(
     if !may_have_roots(work, object) {
         let namespace = &object.meta.namespace;
         let why = format!("namespace {namespace} is not one of the root namespaces");
-        return Err(No::new(Code::ProxyRootNamespace, "spec.virtualhost".into(), why));
+        return Err(Rejection::new(Code::ProxyRootNamespace, "spec.virtualhost".into(), why));
     }
     let (vendor, owner) = owner(work, name);
     if let Some(owner) = owner.filter(|owner| (vendor, &owner.meta) != (work.vendor, &object.meta)) {
         let why = format!("{name} belongs to {}, which is older", subject(vendor, &owner));
-        return Err(No::new(Code::ProxyDuplicateFqdn, field, why));
+        return Err(Rejection::new(Code::ProxyDuplicateFqdn, field, why));
     }
     Ok((virtual_host, host))
 }
@@ -161,26 +161,26 @@ fn secured(
     object: &HttpProxy,
     virtual_host: &VirtualHost,
     host: &Host,
-) -> Result<Option<tls::Secured>, Vec<No>> {
-    match said(&virtual_host.tls).map_err(|fault| vec![fault.into()])? {
+) -> Result<Option<tls::Secured>, Vec<Rejection>> {
+    match optional(&virtual_host.tls).map_err(|fault| vec![fault.into()])? {
         None => Ok(None),
         Some(settings) => tls::secured(work, object, host, settings).map(Some),
     }
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<No> {
+fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
-    let mut gather = |found: Result<(), No>| nos.extend(found.err());
-    let clients = clients::filter(&host.ip_allow, &host.ip_deny, &field);
+    let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
+    let clients = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
     gather(clients.map(|clients| work.host.clients = clients));
-    let limit = limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
     gather(limit.map(|limit| work.host.limit = limit.map(Arc::new)));
     gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
     let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
         Ok(false) => {}
-        Ok(true) => nos.push(No::unsupported(field.field(name))),
+        Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
         Err(fault) => nos.push(fault.into()),
     };
     check("authorization", host.authorization.get().map(Option::is_some));
@@ -189,11 +189,11 @@ fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<No> {
 }
 
 /// Every request of the host is told that it is out of order.
-fn unavailable(root: &ObjectRef) -> Made {
-    Made {
+fn unavailable(root: &ObjectRef) -> RouteDraft {
+    RouteDraft {
         path: PathMatch::Prefix(Path::root()),
         conditions: Conditions::default(),
-        action: Action::Respond(Respond::unavailable()),
+        action: Action::DirectResponse(DirectResponse::unavailable()),
         policy: Default::default(),
         insecure: true,
         implied: false,
@@ -208,8 +208,8 @@ fn place<V>(
     object: &HttpProxy,
     root: &ObjectRef,
     host: &Host,
-    doors: Doors,
-    made: Vec<Made>,
+    doors: TlsExposure,
+    made: Vec<RouteDraft>,
 ) -> Pieces {
     let rank = |index: usize, implied: bool| Rank {
         implied,
@@ -220,15 +220,15 @@ fn place<V>(
         // The last of two that match alike wins: children come first, a parent's own routes after them.
         index: u32::MAX - u32::try_from(index).unwrap_or(u32::MAX),
     };
-    let Doors { tls, handling, fallback } = doors;
+    let TlsExposure { tls, mode, fallback } = doors;
     let mut secure = Vec::new();
-    if tls && !matches!(handling, Some(Handling::Tcp(_))) {
+    if tls && !matches!(mode, Some(TlsMode::Tcp(_))) {
         secure.push(ListenerId::https());
         secure.extend(fallback.is_some().then(ListenerId::fallback));
     }
     let mut pieces = Pieces::default();
     for (index, made) in made.into_iter().enumerate() {
-        let Made { path, conditions, action, policy, insecure, implied, origin } = made;
+        let RouteDraft { path, conditions, action, policy, insecure, implied, origin } = made;
         let rank = rank(index, implied);
         let route = Route { path, conditions, depth: Depth::OneLabel, action, policy, rank, origin };
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
@@ -247,14 +247,14 @@ fn place<V>(
         pieces.routes.extend(secure.iter().map(|listener| piece(listener.clone(), route.clone())));
     }
     pieces.hosts = [ListenerId::http()].into_iter().chain(secure).map(|listener| (listener, host.clone())).collect();
-    let piece = |listener, handling| TlsPiece {
+    let piece = |listener, mode| TlsPiece {
         listener,
         host: host.clone(),
-        handling,
+        mode,
         rank: rank(0, false),
         origin: root.at("spec.virtualhost.tls"),
     };
-    pieces.tls.extend(handling.map(|handling| piece(ListenerId::https(), handling)));
-    pieces.tls.extend(fallback.map(|fallback| piece(ListenerId::fallback(), Handling::Http(fallback))));
+    pieces.tls.extend(mode.map(|mode| piece(ListenerId::https(), mode)));
+    pieces.tls.extend(fallback.map(|fallback| piece(ListenerId::fallback(), TlsMode::Http(fallback))));
     pieces
 }

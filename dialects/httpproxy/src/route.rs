@@ -5,27 +5,27 @@
 //! can be read, so that no wider route gets the requests, unless another route asks for exactly those. A route whose path
 //! cannot be read takes nothing: nobody knows what it was for.
 
-pub mod balance;
-pub mod clients;
 pub mod cookies;
 pub mod headers;
 pub mod health;
-pub mod limit;
+pub mod ip_filter;
+pub mod load_balancer;
+pub mod rate_limit;
 pub mod redirect;
 pub mod retry;
 pub mod rewrite;
 pub mod service;
 
-use crate::{HttpProxyView, No, Work, condition::Scope};
+use crate::{HttpProxyView, Rejection, Work, condition::Scope};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
     Code, FieldPath, ObjectRef, Origin, Timeout,
-    route::{Action, Conditions, CookieRewrite, Forward, PathMatch, Policy, Respond},
+    route::{Action, Conditions, CookieRewrite, DirectResponse, Forward, PathMatch, Policy},
 };
 
 /// A route before it stands on a listener.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct RouteDraft {
     pub path: PathMatch,
     pub conditions: Conditions,
     pub action: Action,
@@ -37,18 +37,18 @@ pub(crate) struct Made {
     pub origin: Origin,
 }
 
-impl Made {
+impl RouteDraft {
     /// What answers 503 in the place of something that cannot be read as a whole.
     pub fn stand_in((path, conditions): (PathMatch, Conditions), insecure: bool, origin: Origin) -> Self {
-        let action = Action::Respond(Respond::unavailable());
+        let action = Action::DirectResponse(DirectResponse::unavailable());
         Self { path, conditions, action, policy: Policy::default(), insecure, implied: true, origin }
     }
 }
 
-impl Made {
+impl RouteDraft {
     /// The same requests, answered 503.
     pub fn refused(self) -> Self {
-        Self { action: Action::Respond(Respond::unavailable()), policy: Policy::default(), ..self }
+        Self { action: Action::DirectResponse(DirectResponse::unavailable()), policy: Policy::default(), ..self }
     }
 }
 
@@ -67,26 +67,26 @@ pub(crate) fn route(
     scope: &Scope,
     route: &http_proxy::Route,
     index: usize,
-) -> Option<Made> {
+) -> Option<RouteDraft> {
     let place = Place { object, subject, field: FieldPath::from("spec.routes").index(index) };
     let mut notes = Vec::new();
     let matched = scope.route(&route.conditions, &place.field, &mut notes);
-    notes.into_iter().for_each(|note| work.tell(subject, note));
+    notes.into_iter().for_each(|note| work.report(subject, note));
     let insecure = route.permit_insecure.ok().copied().unwrap_or(false);
     let (path, conditions) = match matched {
         Ok(matched) => matched,
         Err(no) => {
-            work.tell(subject, no);
+            work.report(subject, no);
             let origin = subject.at(place.field);
-            return scope.readable(&route.conditions).map(|part| Made::stand_in(part, insecure, origin));
+            return scope.readable(&route.conditions).map(|part| RouteDraft::stand_in(part, insecure, origin));
         }
     };
     let (action, policy) = done(work, &place, route, &path).unwrap_or_else(|nos| {
-        nos.into_iter().for_each(|no| work.tell(subject, no));
-        (Action::Respond(Respond::unavailable()), Policy::default())
+        nos.into_iter().for_each(|no| work.report(subject, no));
+        (Action::DirectResponse(DirectResponse::unavailable()), Policy::default())
     });
     let origin = subject.at(place.field);
-    Some(Made { path, conditions, action, policy, insecure, implied: false, origin })
+    Some(RouteDraft { path, conditions, action, policy, insecure, implied: false, origin })
 }
 
 /// What is done with the requests, or everything that is in the way.
@@ -95,21 +95,21 @@ fn done(
     place: &Place<'_>,
     route: &http_proxy::Route,
     path: &PathMatch,
-) -> Result<(Action, Policy), Vec<No>> {
+) -> Result<(Action, Policy), Vec<Rejection>> {
     let mut nos = not_yet(route, &place.field);
-    let mut gather = |found: Result<(), No>| nos.extend(found.err());
-    gather(route.permit_insecure.get().map(drop).map_err(No::from));
+    let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
+    gather(route.permit_insecure.get().map(drop).map_err(Rejection::from));
     let mut policy = Policy::default();
     let mut host = None;
     gather(headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
-    (policy.cors, policy.host_limit) = (work.host.cors.clone(), work.host.limit.clone());
+    (policy.cors, policy.host_rate_limit) = (work.host.cors.clone(), work.host.limit.clone());
     // A route's own lists stand in place of the host's.
-    let clients = clients::filter(&route.ip_allow, &route.ip_deny, &place.field);
+    let clients = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
     gather(clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
-    let limit = limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
+    let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
     gather(limit.map(|limit| policy.limit = limit));
-    let redirect = said(&route.request_redirect_policy);
-    let respond = said(&route.direct_response_policy);
+    let redirect = optional(&route.request_redirect_policy);
+    let respond = optional(&route.direct_response_policy);
     let services = !route.services.is_empty();
     let action = match (services, redirect, respond) {
         (_, Err(fault), _) | (_, _, Err(fault)) => Err(vec![fault.into()]),
@@ -121,16 +121,16 @@ fn done(
             redirect::redirect(policy, &place.field).map(Action::Redirect).map_err(|no| vec![no])
         }
         (false, Ok(None), Ok(Some(policy))) => {
-            redirect::respond(policy, &place.field).map(Action::Respond).map_err(|no| vec![no])
+            redirect::respond(policy, &place.field).map(Action::DirectResponse).map_err(|no| vec![no])
         }
         _ => {
             let why = "exactly one of services, requestRedirectPolicy and directResponsePolicy must be there";
-            Err(vec![No::new(Code::ProxyRouteAction, place.field.clone(), why)])
+            Err(vec![Rejection::new(Code::ProxyRouteAction, place.field.clone(), why)])
         }
     };
     if !services && route.cookie_rewrite_policies.ok().is_some_and(Option::is_some) {
         let why = "it has no effect: there is no backend that sets cookies";
-        work.tell(place.subject, No::new(Code::ProxyIgnored, place.field.field("cookieRewritePolicies"), why));
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field("cookieRewritePolicies"), why));
     }
     match action {
         Ok(action) if nos.is_empty() => Ok((action, policy)),
@@ -142,8 +142,8 @@ fn done(
     }
 }
 
-/// A field, if something is said there.
-pub(crate) fn said<T>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
+/// A field, if it is set.
+pub(crate) fn optional<T>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
     field.get().map(|found| found.as_deref())
 }
 
@@ -154,11 +154,11 @@ fn forward(
     path: &PathMatch,
     host: Option<model::route::HostRewrite>,
     cookies: &[CookieRewrite],
-) -> Result<Action, Vec<No>> {
+) -> Result<Action, Vec<Rejection>> {
     let mut nos = Vec::new();
     let mut forward = Forward { host, ..Forward::default() };
-    let mut gather = |found: Result<(), No>| nos.extend(found.err());
-    gather(route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(No::from));
+    let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
+    gather(route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(Rejection::from));
     let mut idle_connection = Timeout::Default;
     gather(retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
         (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
@@ -172,13 +172,13 @@ fn forward(
     gather(redirect.map(|found| forward.internal_redirect = found));
     let mut balance = Default::default();
     gather(
-        balance::policy(work, place, &route.load_balancer_policy)
+        load_balancer::policy(work, place, &route.load_balancer_policy)
             .map(|(way, hash)| (balance, forward.hash) = (way, hash)),
     );
     let cookies = cookies.to_vec();
-    let way = service::Way { idle: idle_connection, host: forward.host.clone(), balance, health, cookies };
+    let way = service::UpstreamOptions { idle: idle_connection, host: forward.host.clone(), balance, health, cookies };
     let backends = service::backends(work, place, route, way);
-    notes.into_iter().for_each(|note| work.tell(place.subject, note));
+    notes.into_iter().for_each(|note| work.report(place.subject, note));
     match backends {
         Ok(service::Backends { clusters, mirrors, host }) => {
             (forward.clusters, forward.mirrors) = (clusters, mirrors);
@@ -190,17 +190,17 @@ fn forward(
         return Err(nos);
     }
     if forward.clusters.is_empty() {
-        return Ok(Action::Respond(Respond::unavailable()));
+        return Ok(Action::DirectResponse(DirectResponse::unavailable()));
     }
     Ok(Action::Forward(Box::new(forward)))
 }
 
 /// What no version serves yet. What protects is not left out in silence.
-fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<No> {
+fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<Rejection> {
     let mut nos = Vec::new();
     let mut check = |name: &str, found: Result<bool, &Fault>| match found {
         Ok(false) => {}
-        Ok(true) => nos.push(No::unsupported(field.field(name))),
+        Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
         Err(fault) => nos.push(fault.into()),
     };
     check("authPolicy", route.auth_policy.get().map(Option::is_some));

@@ -5,12 +5,12 @@
 //! connections are ended rather than taken by another host.
 
 use crate::{
-    HttpProxyView, No, Work, class,
+    HttpProxyView, Rejection, Work, class,
     include::DEEPEST,
     reference,
     route::{
-        Place, balance, health, said,
-        service::{self, Way},
+        Place, health, load_balancer, optional,
+        service::{self, UpstreamOptions},
     },
 };
 use kinds::{
@@ -20,7 +20,7 @@ use kinds::{
         virtual_host::{TcpProxy, TcpProxyInclude},
     },
 };
-use model::{ClusterId, Code, FieldPath, ObjectRef, Timeout, cluster::Balance};
+use model::{ClusterId, Code, FieldPath, ObjectRef, Timeout, cluster::LoadBalancing};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// The backends of a root with a `tcpproxy`, and their shares; none of them zero.
@@ -42,12 +42,12 @@ pub(crate) fn clusters(
             Ok(Step::Here(clusters)) => return clusters,
             Ok(Step::Child(child)) => child,
             Err(no) => {
-                work.tell(&subject, no);
+                work.report(&subject, no);
                 return Vec::new();
             }
         };
         (object, subject) = next;
-        work.members.push(subject.clone());
+        work.includes.push(subject.clone());
         if work.look_at_foreign(&object, &subject) {
             return Vec::new();
         }
@@ -65,24 +65,24 @@ fn step(
     object: &Arc<HttpProxy>,
     subject: &ObjectRef,
     visited: &mut BTreeSet<ObjectRef>,
-) -> Result<Step, No> {
+) -> Result<Step, Rejection> {
     let field = FieldPath::from("spec.tcpproxy");
-    let nothing = |why: &str| No::new(Code::ProxyTcpEmpty, field.clone(), why);
-    let Some(proxy) = said(&object.spec.tcp_proxy)? else {
+    let nothing = |why: &str| Rejection::new(Code::ProxyTcpEmpty, field.clone(), why);
+    let Some(proxy) = optional(&object.spec.tcp_proxy)? else {
         let why = "it is included by a tcpproxy, and has none itself";
-        return Err(No::new(Code::ProxyTcpChildEmpty, "spec".into(), why));
+        return Err(Rejection::new(Code::ProxyTcpChildEmpty, "spec".into(), why));
     };
-    let (include, old) = (said(&proxy.include)?, said(&proxy.includes)?);
+    let (include, old) = (optional(&proxy.include)?, optional(&proxy.includes)?);
     if include.is_some() && old.is_some() {
         let why = "it has no effect: `include` is there, too";
-        work.tell(subject, No::new(Code::ProxyIgnored, field.field("includes"), why));
+        work.report(subject, Rejection::new(Code::ProxyIgnored, field.field("includes"), why));
     }
     let name = if include.is_some() { "include" } else { "includes" };
     match (include.or(old), proxy.services.is_empty()) {
         (None, true) => Err(nothing("there are neither services nor an include")),
         (Some(_), false) => {
             let why = "there are both services and an include";
-            Err(No::new(Code::ProxyTcpBoth, field.field(name), why))
+            Err(Rejection::new(Code::ProxyTcpBoth, field.field(name), why))
         }
         (None, false) => {
             let place = Place { object, subject, field };
@@ -99,11 +99,11 @@ fn child(
     include: &TcpProxyInclude,
     field: FieldPath,
     visited: &mut BTreeSet<ObjectRef>,
-) -> Result<(Arc<HttpProxy>, ObjectRef), No> {
+) -> Result<(Arc<HttpProxy>, ObjectRef), Rejection> {
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&object.meta.namespace);
     let subject = reference(work.vendor, namespace, &include.name);
-    let no = |code, why: String| No::new(code, field, why);
+    let no = |code, why: String| Rejection::new(code, field, why);
     if visited.len() > DEEPEST {
         return Err(no(Code::ProxyIncludeLimit, format!("{subject} is not followed: at most {DEEPEST} deep")));
     }
@@ -125,18 +125,18 @@ fn services(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     proxy: &TcpProxy,
-) -> Result<Vec<(ClusterId, u32)>, No> {
-    let (mut balance, hash) = balance::policy(work, place, &proxy.load_balancer_policy)?;
+) -> Result<Vec<(ClusterId, u32)>, Rejection> {
+    let (mut balance, hash) = load_balancer::policy(work, place, &proxy.load_balancer_policy)?;
     if !hash.is_empty() {
         let why = "a connection has no requests to hash: endpoints are used in turn";
         let field = place.field.field("loadBalancerPolicy").field("strategy");
-        work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
-        balance = Balance::RoundRobin;
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
+        balance = LoadBalancing::RoundRobin;
     }
     let health = health::tcp(&proxy.health_check_policy, &place.field)?;
-    let way = Way { idle: Timeout::Default, host: None, balance, health, cookies: Vec::new() };
+    let way = UpstreamOptions { idle: Timeout::Default, host: None, health, balance, cookies: Vec::new() };
     for fault in proxy.services.faults() {
-        work.tell(place.subject, fault.into());
+        work.report(place.subject, fault.into());
     }
     let (mut clusters, mut total) = (Vec::new(), 0_u64);
     for (index, entry) in proxy.services.good() {
@@ -144,7 +144,7 @@ fn services(
         let here = Place { object: place.object, subject: place.subject, field };
         let weight = u32::try_from(entry.weight.unwrap_or_default()).map_err(|_| {
             let why = format!("a weight is from 0 to {}", u32::MAX);
-            No::new(Code::ProxyServiceWeight, here.field.field("weight"), why)
+            Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), why)
         })?;
         total += u64::from(weight);
         if !ignored(work, &here, entry) {
@@ -152,12 +152,12 @@ fn services(
         }
         match service::backend(work, &here, entry, &way) {
             Ok(found) => clusters.push((found.share.cluster, weight)),
-            Err(no) => work.tell(place.subject, no),
+            Err(no) => work.report(place.subject, no),
         }
     }
     if total > u64::from(u32::MAX) {
         let why = format!("the weights are {total} together; {} is the limit", u32::MAX);
-        return Err(No::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+        return Err(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
     }
     if clusters.iter().all(|(_, weight)| *weight == 0) {
         clusters.iter_mut().for_each(|(_, weight)| *weight = 1);
@@ -168,18 +168,18 @@ fn services(
 
 /// Tells what a service says about requests; whether it is one that takes connections.
 fn ignored<V>(work: &mut Work<'_, V>, place: &Place<'_>, service: &Service) -> bool {
-    let said = [
+    let optional = [
         ("requestHeadersPolicy", service.request_headers_policy.ok().is_some_and(Option::is_some)),
         ("responseHeadersPolicy", service.response_headers_policy.ok().is_some_and(Option::is_some)),
         ("cookieRewritePolicies", service.cookie_rewrite_policies.ok().is_some_and(Option::is_some)),
     ];
-    for (name, _) in said.into_iter().filter(|(_, said)| *said) {
+    for (name, _) in optional.into_iter().filter(|(_, optional)| *optional) {
         let why = "it has no effect: requests are not looked at";
-        work.tell(place.subject, No::new(Code::ProxyIgnored, place.field.field(name), why));
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field(name), why));
     }
     if service.mirror {
         let why = "it has no effect: there are no copies of connections, and this service gets none";
-        work.tell(place.subject, No::new(Code::ProxyIgnored, place.field.field("mirror"), why));
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field("mirror"), why));
     }
     !service.mirror
 }

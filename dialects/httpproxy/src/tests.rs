@@ -29,9 +29,9 @@ impl World {
         self
     }
 
-    fn unit(&mut self, name: &str) -> Unit {
+    fn translation(&mut self, name: &str) -> Translation {
         let object = self.proxies[name].clone();
-        unit(Vendor::Contour, &object, self, &Settings::default()).unwrap()
+        translate(Vendor::Contour, &object, self, &Settings::default()).unwrap()
     }
 }
 
@@ -43,12 +43,12 @@ impl View for World {
         Some(Arc::new(Service::read(decoded.object.get::<kinds::Service>().unwrap(), &resolve::Settings::default())))
     }
 
-    fn certificate(&mut self, _: &SecretId) -> Option<Arc<Result<Certificate, resolve::No>>> {
+    fn certificate(&mut self, _: &SecretId) -> Option<Arc<Result<Certificate, resolve::Rejection>>> {
         None
     }
 
-    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, resolve::No>>> {
-        self.is_pending.then(|| Arc::new(Err(resolve::No::new(Code::SecretPending, "it has not been read yet"))))
+    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, resolve::Rejection>>> {
+        self.is_pending.then(|| Arc::new(Err(resolve::Rejection::new(Code::SecretPending, "it has not been read yet"))))
     }
 
     fn delegated(&mut self, _: &SecretId, _: &str) -> bool {
@@ -78,8 +78,8 @@ fn root(includes: Value) -> Value {
     json!({ "virtualhost": { "fqdn": "a.example.com" }, "includes": includes })
 }
 
-fn codes(unit: &Unit) -> Vec<Code> {
-    unit.verdicts.iter().map(|verdict| verdict.code).collect()
+fn codes(translation: &Translation) -> Vec<Code> {
+    translation.verdicts.iter().map(|verdict| verdict.code).collect()
 }
 
 #[test]
@@ -91,16 +91,16 @@ fn a_thousand_children_in_a_row_and_side_by_side() {
         let includes = if n < 999 { next } else { json!([]) };
         deep = deep.with(&format!("c{n}"), json!({ "includes": includes, "routes": routes() }));
     }
-    let unit = deep.unit("root");
-    assert_eq!((unit.routes.len(), unit.members.len(), codes(&unit)), (1000, 1000, Vec::new()));
+    let translation = deep.translation("root");
+    assert_eq!((translation.routes.len(), translation.includes.len(), codes(&translation)), (1000, 1000, Vec::new()));
 
     let includes = (0..1000).map(|n| json!({ "name": format!("c{n}"), "conditions": [{ "prefix": format!("/{n}") }] }));
     let mut wide = World::default().with("root", root(includes.collect()));
     for n in 0..1000 {
         wide = wide.with(&format!("c{n}"), json!({ "routes": routes() }));
     }
-    let unit = wide.unit("root");
-    assert_eq!((unit.routes.len(), unit.members.len(), codes(&unit)), (1000, 1000, Vec::new()));
+    let translation = wide.translation("root");
+    assert_eq!((translation.routes.len(), translation.includes.len(), codes(&translation)), (1000, 1000, Vec::new()));
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 
@@ -116,9 +116,9 @@ fn children_that_double_at_each_level_come_to_an_end() {
         ]);
         world = world.with(&format!("c{n}"), json!({ "includes": twice }));
     }
-    let unit = world.with("c40", json!({ "routes": routes() })).unit("root");
-    assert!(codes(&unit).contains(&Code::ProxyIncludeLimit));
-    assert!(unit.routes.len() <= budget::ROUTES);
+    let translation = world.with("c40", json!({ "routes": routes() })).translation("root");
+    assert!(codes(&translation).contains(&Code::ProxyIncludeLimit));
+    assert!(translation.routes.len() <= budget::ROUTES);
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 
@@ -132,8 +132,8 @@ fn many_conditions_take_no_more_than_their_share_of_time() {
         "routes": [{ "conditions": conditions, "services": [{ "name": "web", "port": 80 }] }],
     });
     assert!(spec.to_string().len() > 64 * 1024);
-    let unit = World::default().with("root", spec).unit("root");
-    assert_eq!(unit.routes[0].route.conditions.headers.len(), 1500);
+    let translation = World::default().with("root", spec).translation("root");
+    assert_eq!(translation.routes[0].route.conditions.headers.len(), 1500);
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }
 
@@ -144,10 +144,10 @@ fn a_pattern_of_a_child_stays_behind_its_parents_prefix() {
         { "conditions": [{ "regex": "/a//b" }], "directResponsePolicy": { "statusCode": 200 } },
     ] });
     let includes = json!([{ "name": "child", "conditions": [{ "prefix": "/a.b/" }] }]);
-    let unit = World::default().with("root", root(includes)).with("child", child).unit("root");
-    let paths: Vec<&str> = unit.routes.iter().map(|piece| piece.route.path.text()).collect();
+    let translation = World::default().with("root", root(includes)).with("child", child).translation("root");
+    let paths: Vec<&str> = translation.routes.iter().map(|piece| piece.route.path.text()).collect();
     assert_eq!(paths, [r"/a\.b(?:/x|/admin)", r"/a\.b(?:/a//b)"]);
-    assert!(unit.routes.iter().all(|piece| matches!(piece.route.path, PathMatch::Regex(_))));
+    assert!(translation.routes.iter().all(|piece| matches!(piece.route.path, PathMatch::Regex(_))));
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn of_two_routes_that_match_alike_the_parents_and_the_later_one_win() {
     let mut spec = root(json!([{ "name": "child" }]));
     spec["routes"] = json!([respond(201), respond(202)]);
     let mut world = World::default().with("root", spec).with("child", json!({ "routes": [respond(203)] }));
-    let unit = world.unit("root");
-    let winner = unit.routes.iter().min_by_key(|piece| piece.route.rank.clone()).unwrap();
-    assert!(matches!(&winner.route.action, Action::Respond(respond) if respond.status == 202));
+    let translation = world.translation("root");
+    let winner = translation.routes.iter().min_by_key(|piece| piece.route.rank.clone()).unwrap();
+    assert!(matches!(&winner.route.action, Action::DirectResponse(respond) if respond.status == 202));
 }
 
 #[test]
@@ -171,9 +171,9 @@ fn a_list_of_addresses_that_is_too_long_for_a_listener_ends_connections() {
         let services = json!([{ "name": "web", "port": 80 }]);
         let mut world =
             World::default().with("root", json!({ "virtualhost": host, "tcpproxy": { "services": services } }));
-        let unit = world.unit("root");
-        let proxy = unit.tls[0].handling.tcp().unwrap().clone();
-        (proxy.clusters.len(), proxy.clients.as_ref().map(|clients| clients.ranges.len()), codes(&unit))
+        let translation = world.translation("root");
+        let proxy = translation.tls[0].mode.tcp().unwrap().clone();
+        (proxy.clusters.len(), proxy.clients.as_ref().map(|clients| clients.ranges.len()), codes(&translation))
     };
     assert_eq!(proxy(1000), (1, Some(1000), vec![]));
     assert_eq!(proxy(1001), (0, None, vec![Code::ProxyClients]));
@@ -181,8 +181,13 @@ fn a_list_of_addresses_that_is_too_long_for_a_listener_ends_connections() {
 
 #[test]
 fn a_child_by_itself_asks_for_nothing() {
-    let unit = World::default().with("child", json!({ "routes": routes() })).unit("child");
-    assert!(unit.part && unit.routes.is_empty() && unit.hosts.is_empty() && unit.verdicts.is_empty());
+    let translation = World::default().with("child", json!({ "routes": routes() })).translation("child");
+    assert!(
+        translation.is_child
+            && translation.routes.is_empty()
+            && translation.hosts.is_empty()
+            && translation.verdicts.is_empty()
+    );
 }
 
 #[test]
@@ -200,8 +205,8 @@ fn headers_that_the_operator_sets_stand_beneath_those_of_a_service() {
     let mut world =
         World::default().with("root", json!({ "virtualhost": { "fqdn": "a.example.com" }, "routes": services }));
     let object = world.proxies["root"].clone();
-    let unit = unit(Vendor::Contour, &object, &mut world, &settings).unwrap();
-    let Action::Forward(forward) = &unit.routes[0].route.action else { panic!("it goes to a backend") };
+    let translation = translate(Vendor::Contour, &object, &mut world, &settings).unwrap();
+    let Action::Forward(forward) = &translation.routes[0].route.action else { panic!("it goes to a backend") };
     let set = &forward.clusters[0].request_headers.set;
     let set: Vec<_> = set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(set, [("x-own", "tenant"), ("x-service", "web")]);

@@ -1,6 +1,6 @@
 //! TLS of a root: whose certificate, the protocol versions, and what clients see that name no host.
 
-use crate::{HttpProxyView, No, Work, subject};
+use crate::{HttpProxyView, Rejection, Work, subject};
 use kinds::{HttpProxy, http_proxy::virtual_host::Tls};
 use model::{
     Code, FieldPath, Host, SecretId,
@@ -25,22 +25,22 @@ pub(crate) fn secured(
     object: &HttpProxy,
     host: &Host,
     tls: &Tls,
-) -> Result<Secured, Vec<No>> {
+) -> Result<Secured, Vec<Rejection>> {
     let mut nos = Vec::new();
     let secret = tls.secret_name.as_deref().filter(|name| !name.is_empty());
     match (secret, tls.passthrough) {
         (Some(_), true) => {
             let why = "both secretName and passthrough are set";
-            nos.push(No::new(Code::ProxyTlsConfig, at("passthrough"), why));
+            nos.push(Rejection::new(Code::ProxyTlsConfig, at("passthrough"), why));
         }
         (None, false) => {
             let why = "neither secretName nor passthrough is set";
-            nos.push(No::new(Code::ProxyTlsConfig, FieldPath::from("spec.virtualhost.tls"), why));
+            nos.push(Rejection::new(Code::ProxyTlsConfig, FieldPath::from("spec.virtualhost.tls"), why));
         }
         (Some(_), false) | (None, true) => {}
     }
     let without = |name: &str, other: &str| {
-        No::new(Code::ProxyTlsIncompatible, at(name), format!("it cannot be used together with {other}"))
+        Rejection::new(Code::ProxyTlsIncompatible, at(name), format!("it cannot be used together with {other}"))
     };
     if tls.client_validation.is_some() {
         if tls.passthrough {
@@ -48,7 +48,7 @@ pub(crate) fn secured(
         } else if tls.enable_fallback_certificate {
             nos.push(without("clientValidation", "enableFallbackCertificate"));
         }
-        nos.push(No::unsupported(at("clientValidation")));
+        nos.push(Rejection::unsupported(at("clientValidation")));
     }
     if tls.passthrough && tls.enable_fallback_certificate {
         nos.push(without("enableFallbackCertificate", "passthrough"));
@@ -70,14 +70,14 @@ fn certificate(
     object: &HttpProxy,
     host: &Host,
     secret: &str,
-) -> Result<SecretId, No> {
+) -> Result<SecretId, Rejection> {
     let certificate = secret_id(&object.meta.namespace, secret);
     match resolve::certificate(work.view, &object.meta.namespace, &certificate) {
         Ok(()) => {
             let held = work.view.certificate(&certificate);
             let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&certificate, host));
             let subject = subject(work.vendor, object);
-            no.into_iter().for_each(|no| work.tell(&subject, No::new(no.code, at("secretName"), no.why)));
+            no.into_iter().for_each(|no| work.report(&subject, Rejection::new(no.code, at("secretName"), no.why)));
             Ok(certificate)
         }
         Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
@@ -86,10 +86,10 @@ fn certificate(
         // The rest of the object is read all the same: what it includes is not left alone meanwhile.
         Err(no) if no.code == Code::SecretPending => {
             let subject = subject(work.vendor, object);
-            work.tell(&subject, No::new(no.code, at("secretName"), no.why));
+            work.report(&subject, Rejection::new(no.code, at("secretName"), no.why));
             Ok(certificate)
         }
-        Err(no) => Err(No::new(no.code, at("secretName"), no.why)),
+        Err(no) => Err(Rejection::new(no.code, at("secretName"), no.why)),
     }
 }
 
@@ -111,7 +111,7 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
         }
         Err((code, why)) => {
             let subject = subject(work.vendor, object);
-            work.tell(&subject, No::new(code, at("enableFallbackCertificate"), why));
+            work.report(&subject, Rejection::new(code, at("enableFallbackCertificate"), why));
             None
         }
     }
@@ -126,7 +126,7 @@ pub(crate) fn secret_id(own: &str, text: &str) -> SecretId {
 }
 
 /// The lowest and the highest version.
-fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<TlsVersions, No> {
+fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<TlsVersions, Rejection> {
     let lowest = version(work, object, tls.minimum_protocol_version.as_deref(), "minimumProtocolVersion", tls);
     let highest = version(work, object, tls.maximum_protocol_version.as_deref(), "maximumProtocolVersion", tls);
     let allowed = work.settings.tls;
@@ -135,7 +135,7 @@ fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<
     let TlsVersions { lowest, highest } = versions;
     if versions.is_empty() {
         let why = format!("the minimum version {lowest} is above the maximum version {highest}");
-        return Err(No::new(Code::ProxyTlsConfig, at("minimumProtocolVersion"), why));
+        return Err(Rejection::new(Code::ProxyTlsConfig, at("minimumProtocolVersion"), why));
     }
     Ok(versions)
 }
@@ -156,6 +156,6 @@ fn version<V>(
         None => format!("`{text}` is neither `1.2` nor `1.3`: the default is in force"),
     };
     let subject = subject(work.vendor, object);
-    work.tell(&subject, No::new(Code::ProxyIgnored, at(name), why));
+    work.report(&subject, Rejection::new(Code::ProxyIgnored, at(name), why));
     found
 }

@@ -1,4 +1,4 @@
-//! Ingress, `networking.k8s.io/v1`: one object in, one [`Unit`] out.
+//! Ingress, `networking.k8s.io/v1`: one object in, one [`Translation`] out.
 //!
 //! Every "no" stays with the smallest thing that contains it. A rule with a bad host loses that rule; a path with a bad
 //! regex, that path; a missing Service makes that path answer 503, so that a client sees an outage and not a page that
@@ -16,7 +16,7 @@ pub mod tls;
 use annotations::Annotations;
 use kinds::{Ingress, IngressClass};
 use model::{
-    Code, FieldPath, ObjectRef, Unit, Verdict, VerdictList,
+    Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
     route::{Dialect, HeaderDefaults, Rank},
     tls::TlsVersions,
 };
@@ -56,7 +56,7 @@ pub trait IngressView: View {
 }
 
 /// What the object asks for; nothing if it is not ours.
-pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> Option<Unit> {
+pub fn translate(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> Option<Translation> {
     if !class::is_ours(object, view, settings) {
         return None;
     }
@@ -73,7 +73,7 @@ pub fn unit(object: &Ingress, view: &mut impl IngressView, settings: &Settings) 
     let Context { subject, is_pending, verdicts, .. } = context;
     let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
     let verdicts = verdicts.into_sorted();
-    Some(Unit { hosts, routes, tls, pending, verdicts, ..Unit::empty(subject) }.sorted())
+    Some(Translation { hosts, routes, tls, pending, verdicts, ..Translation::empty(subject) }.sorted())
 }
 
 /// One object on its way through the dialect.

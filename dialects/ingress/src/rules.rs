@@ -5,10 +5,10 @@ use crate::{Context, budget::Budget};
 use kinds::ingress::{Backend, HttpPath, PathType, ServiceBackendPort};
 use model::{
     ClusterId, Code, FieldPath, Host, ListenerId, Regex, Route, Verdict,
-    route::{Action, Depth, Forward, Path, PathMatch, Redirect, Respond, WeightedCluster},
-    unit::{RoutePiece, TlsPiece},
+    route::{Action, Depth, DirectResponse, Forward, Path, PathMatch, Redirect, WeightedCluster},
+    translation::{RoutePiece, TlsPiece},
 };
-use resolve::{No, PortRef, View};
+use resolve::{PortRef, Rejection, View};
 use std::sync::Arc;
 
 /// The routes of all rules, and those of the default backend, which takes what no rule of this object takes, on every
@@ -156,7 +156,9 @@ fn routes(
 }
 
 fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) -> Action {
-    let Some(cluster) = cluster.filter(|_| !context.refused) else { return Action::Respond(Respond::unavailable()) };
+    let Some(cluster) = cluster.filter(|_| !context.refused) else {
+        return Action::DirectResponse(DirectResponse::unavailable());
+    };
     let annotations = &context.annotations;
     let port = cluster.backend.port.to_string();
     let own = [
@@ -244,20 +246,20 @@ fn cluster(
 }
 
 /// Whether the name or the port of the Service is what is wrong.
-fn part(no: &No) -> &'static str {
+fn part(no: &Rejection) -> &'static str {
     match no.code {
         Code::ServicePortNotFound | Code::ServicePortNotTcp => "port",
         _ => "name",
     }
 }
 
-fn port(port: &ServiceBackendPort) -> Result<PortRef, No> {
+fn port(port: &ServiceBackendPort) -> Result<PortRef, Rejection> {
     match (&port.name, port.number) {
         (Some(name), None | Some(0)) => Ok(PortRef::Name(name.clone())),
         (None, Some(number)) => u16::try_from(number)
             .map(PortRef::Number)
-            .map_err(|_| No::new(Code::ServicePortNotFound, format!("{number} is not a port number"))),
-        (None, None) => Err(No::new(Code::ServicePortNotFound, "the port has neither a number nor a name")),
-        (Some(_), Some(_)) => Err(No::new(Code::ServicePortNotFound, "the port has both a number and a name")),
+            .map_err(|_| Rejection::new(Code::ServicePortNotFound, format!("{number} is not a port number"))),
+        (None, None) => Err(Rejection::new(Code::ServicePortNotFound, "the port has neither a number nor a name")),
+        (Some(_), Some(_)) => Err(Rejection::new(Code::ServicePortNotFound, "the port has both a number and a name")),
     }
 }

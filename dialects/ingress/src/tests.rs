@@ -6,14 +6,14 @@
 
 mod limits;
 
-use crate::{CONTROLLER, IngressView, Settings, unit};
+use crate::{CONTROLLER, IngressView, Settings, translate};
 use kinds::{Ingress, IngressClass, Kind, Typed};
 use model::{
-    Code, Host, ListenerId, MutableHeader, SecretId, Unit,
+    Code, Host, ListenerId, MutableHeader, SecretId, Translation,
     route::{Action, HeaderDefaults, PathMatch},
     tls::KeyPair,
 };
-use resolve::{Certificate, No, Service, View, certificate::Validity};
+use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,7 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 #[derive(Default)]
 struct Objects {
     services: HashMap<(String, String), Arc<Service>>,
-    certificates: HashMap<SecretId, Arc<Result<Certificate, No>>>,
+    certificates: HashMap<SecretId, Arc<Result<Certificate, Rejection>>>,
     delegated: Vec<(SecretId, String)>,
     classes: HashMap<String, Arc<IngressClass>>,
     default_class: Option<String>,
@@ -32,11 +32,11 @@ impl View for Objects {
         self.services.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
+    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>> {
         self.certificates.get(id).cloned()
     }
 
-    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, No>>> {
+    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         None
     }
 
@@ -85,14 +85,14 @@ impl Objects {
         self
     }
 
-    fn unit(&mut self, settings: &Settings, object: &Value) -> Option<Unit> {
-        unit(&ingress(object), self, settings)
+    fn translation(&mut self, settings: &Settings, object: &Value) -> Option<Translation> {
+        translate(&ingress(object), self, settings)
     }
 
     /// The findings about an object: code and field.
     fn findings(&mut self, object: &Value) -> Vec<(Code, String)> {
-        let unit = self.unit(&Settings::default(), object).unwrap();
-        unit.verdicts.iter().map(|verdict| (verdict.code, verdict.origin.field.to_string())).collect()
+        let translation = self.translation(&Settings::default(), object).unwrap();
+        translation.verdicts.iter().map(|verdict| (verdict.code, verdict.origin.field.to_string())).collect()
     }
 }
 
@@ -146,7 +146,7 @@ fn whose_an_ingress_is() {
         ("a class that cannot be read", none(), &usual, json!({ "spec": { "ingressClassName": 7 } }), false),
     ];
     for (what, mut objects, settings, object, expected) in rows {
-        assert_eq!(objects.unit(settings, &object).is_some(), expected, "{what}");
+        assert_eq!(objects.translation(settings, &object).is_some(), expected, "{what}");
     }
 }
 
@@ -159,7 +159,7 @@ fn the_annotation_that_is_ours_beats_the_others() {
             .map(|(at, name)| ((*name).to_owned(), if at == strongest { "sesame" } else { "nginx" }.into()))
             .collect();
         let object = json!({ "annotations": annotations, "spec": { "ingressClassName": "nginx" } });
-        assert!(Objects::default().unit(&Settings::default(), &object).is_some(), "{}", names[strongest]);
+        assert!(Objects::default().translation(&Settings::default(), &object).is_some(), "{}", names[strongest]);
     }
 }
 
@@ -251,8 +251,8 @@ fn a_secret_of_another_namespace_needs_its_owners_word() {
     assert_eq!(objects.findings(&object), [(Code::DelegationMissing, "spec.tls[0].secretName".into())]);
     objects.delegated.push((SecretId::new("certs", "cert"), "shop".into()));
     assert_eq!(objects.findings(&object), []);
-    let unit = objects.unit(&Settings::default(), &object).unwrap();
-    assert_eq!(unit.tls[0].handling.http().unwrap().certificate, SecretId::new("certs", "cert"));
+    let translation = objects.translation(&Settings::default(), &object).unwrap();
+    assert_eq!(translation.tls[0].mode.http().unwrap().certificate, SecretId::new("certs", "cert"));
 }
 
 #[test]
@@ -263,25 +263,30 @@ fn every_host_is_named_on_both_listeners_whatever_is_left_of_its_rule() {
         { "host": "bare.example.com" },
     ]});
     let annotations = json!({ "kubernetes.io/ingress.allow-http": "false" });
-    let unit =
-        Objects::usual().unit(&Settings::default(), &json!({ "annotations": annotations, "spec": spec })).unwrap();
+    let translation = Objects::usual()
+        .translation(&Settings::default(), &json!({ "annotations": annotations, "spec": spec }))
+        .unwrap();
     for listener in [ListenerId::http(), ListenerId::https()] {
         for host in ["bad.example.com", "good.example.com", "bare.example.com"] {
-            assert!(unit.hosts.contains(&(listener.clone(), Host::parse(host).unwrap())), "{listener} {host}");
+            assert!(translation.hosts.contains(&(listener.clone(), Host::parse(host).unwrap())), "{listener} {host}");
         }
     }
-    let routes: Vec<_> = unit.routes.iter().map(|piece| (piece.listener.clone(), piece.host.to_string())).collect();
+    let routes: Vec<_> =
+        translation.routes.iter().map(|piece| (piece.listener.clone(), piece.host.to_string())).collect();
     assert_eq!(routes, [(ListenerId::https(), "good.example.com".to_owned())]);
 }
 
 #[test]
 fn a_path_that_cannot_be_served_still_answers() {
-    let unit = Objects::usual()
-        .unit(&Settings::default(), &paths(&json!([{ "path": "/a", "pathType": "Exact", "backend": backend("no") }])))
+    let translation = Objects::usual()
+        .translation(
+            &Settings::default(),
+            &paths(&json!([{ "path": "/a", "pathType": "Exact", "backend": backend("no") }])),
+        )
         .unwrap();
-    let route = &unit.routes[0].route;
+    let route = &translation.routes[0].route;
     assert!(matches!(&route.path, PathMatch::Exact(path) if path.as_str() == "/a"));
-    assert!(matches!(&route.action, Action::Respond(respond) if respond.status == 503));
+    assert!(matches!(&route.action, Action::DirectResponse(respond) if respond.status == 503));
     assert_eq!(route.origin.to_string(), "Ingress shop/a spec.rules[0].http.paths[0]");
 }
 
@@ -295,8 +300,8 @@ fn headers_that_the_operator_sets_are_on_the_way_to_every_backend() {
         ..Settings::default()
     };
     let spec = paths(&json!([{ "path": "/", "pathType": "Prefix", "backend": backend("web") }]));
-    let unit = Objects::usual().unit(&settings, &json!({ "spec": spec })).unwrap();
-    let Action::Forward(forward) = &unit.routes[0].route.action else { panic!("it goes to a backend") };
+    let translation = Objects::usual().translation(&settings, &json!({ "spec": spec })).unwrap();
+    let Action::Forward(forward) = &translation.routes[0].route.action else { panic!("it goes to a backend") };
     let changes = &forward.clusters[0].request_headers;
     let set: Vec<_> = changes.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(set, [("x-service", "web")]);

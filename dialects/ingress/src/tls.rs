@@ -7,8 +7,8 @@ use crate::{
 use kinds::ingress::Tls;
 use model::{
     Code, FieldPath, Host, ListenerId, SecretId, Verdict,
-    tls::{Handling, SELF_SIGNED, Termination, TlsVersions},
-    unit::TlsPiece,
+    tls::{SELF_SIGNED, Termination, TlsMode, TlsVersions},
+    translation::TlsPiece,
 };
 use resolve::View;
 
@@ -46,7 +46,7 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
             };
             pieces.push(TlsPiece {
                 listener: ListenerId::https(),
-                handling: Handling::Http(Termination { certificate, lowest, highest }),
+                mode: TlsMode::Http(Termination { certificate, lowest, highest }),
                 rank: context.rank(index, false),
                 origin: context.subject.at(at),
                 host,

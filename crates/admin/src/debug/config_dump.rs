@@ -38,10 +38,10 @@ pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Response 
     let Ok(permit) = DUMPS.clone().try_acquire_owned() else {
         return (StatusCode::TOO_MANY_REQUESTS, "other dumps are being made; try again\n").into_response();
     };
-    let mut books = views.server.books();
-    books.retain(|(fleet, _)| query.fits("fleet", &fleet.to_string()));
-    books.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let snapshots = books.into_iter().filter_map(|(fleet, book)| Some((fleet, book.snapshot()?))).collect::<Vec<_>>();
+    let mut all = views.server.all_acks();
+    all.retain(|(fleet, _)| query.fits("fleet", &fleet.to_string()));
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let snapshots = all.into_iter().filter_map(|(fleet, acks)| Some((fleet, acks.snapshot()?))).collect::<Vec<_>>();
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
         let _permit = permit;

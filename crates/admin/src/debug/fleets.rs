@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
-use xds::{Blame, Book, ClientView, Fleet, Kind};
+use xds::{Blame, ClientView, Fleet, FleetAcks, Kind};
 
 /// How many clients of a fleet are shown, and how many refusals.
 const MOST: usize = 200;
@@ -64,29 +64,29 @@ struct RefusalView {
 
 pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Json<Vec<FleetView>> {
     let query = Query::from(&uri);
-    let mut books = views.server.books();
-    books.retain(|(fleet, _)| query.fits("fleet", &fleet.to_string()));
-    books.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Json(books.into_iter().map(|(fleet, book)| view(fleet, &book, &query)).collect())
+    let mut all = views.server.all_acks();
+    all.retain(|(fleet, _)| query.fits("fleet", &fleet.to_string()));
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Json(all.into_iter().map(|(fleet, acks)| view(fleet, &acks, &query)).collect())
 }
 
-fn view(fleet: Fleet, book: &Book, query: &Query) -> FleetView {
-    let snapshot = book.snapshot();
+fn view(fleet: Fleet, acks: &FleetAcks, query: &Query) -> FleetView {
+    let snapshot = acks.snapshot();
     let tables = snapshot.iter().flat_map(|snapshot| Kind::ALL.map(|kind| (kind, snapshot.table(kind))));
     let resources = tables.filter(|(_, table)| !table.is_empty()).map(|(kind, table)| {
         (kind.label(), TypeView { count: table.len(), version: format!("{:016x}", table.version()) })
     });
-    let mut clients = book.clients();
+    let mut clients = acks.clients();
     clients.retain(|client| query.fits("node", &client.identity.node));
     let client_count = clients.len();
     clients.truncate(query.limit(MOST));
     let now = Instant::now();
-    let stuck = book.stuck(STUCK).into_iter().take(MOST).map(|(client, kind, since)| StuckView {
+    let stuck = acks.stuck(STUCK).into_iter().take(MOST).map(|(client, kind, since)| StuckView {
         node: client.node.clone(),
         kind: kind.label(),
         seconds: now.saturating_duration_since(since).as_secs(),
     });
-    let refusals = book.refusals();
+    let refusals = acks.refusals();
     FleetView {
         fleet,
         generation: snapshot.as_ref().map(|snapshot| snapshot.generation),

@@ -90,7 +90,7 @@ impl<'b, 'a> Others<'b, 'a> {
         &mut self,
         until: &Until,
         longest: Duration,
-        mut book: impl FnMut(Change, Sample),
+        mut acks: impl FnMut(Change, Sample),
     ) -> Result<()> {
         let (start, pid) = (Instant::now(), self.bed.controller.pid());
         let mut made = 0;
@@ -102,7 +102,7 @@ impl<'b, 'a> Others<'b, 'a> {
                     why = too_large(pid) => bail!("{why}"),
                 };
                 is_late |= Outcome::is_late(sample.client) || sample.served.is_some_and(Outcome::is_late);
-                book(change, sample);
+                acks(change, sample);
                 sleep(REST).await;
             }
             made += 1;

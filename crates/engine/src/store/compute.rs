@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::erased::{Later, Places, Step, Tables};
-use crate::hold::{Cause, Hold, message_of};
 use crate::node::{Node, ROWS};
+use crate::panicked::{Cause, PanickedRow, message_of};
 use crate::reads::{Read, Reader, Reads};
 use crate::table::{Derived, Table};
 
@@ -88,7 +88,7 @@ impl<T: Table> Store<T> {
         self.counters.computed += 1;
 
         let (new, hold) = match result {
-            Ok(new) if record.pending => (new, Some(Hold { cause: Cause::Pending, good: self.good(slot) })),
+            Ok(new) if record.pending => (new, Some(PanickedRow { cause: Cause::Pending, good: self.good(slot) })),
             Ok(new) => {
                 self.given.remove(self.rows.key(slot));
                 (new, None)
@@ -99,7 +99,7 @@ impl<T: Table> Store<T> {
                 tracing::error!(table = T::NAME, ?key, panic = message, "a computation panicked");
                 let good = self.good(slot);
                 let value = good.clone().or_else(|| self.failed(slot, &message));
-                (value, Some(Hold { cause: Cause::Panic(message), good }))
+                (value, Some(PanickedRow { cause: Cause::Panic(message), good }))
             }
         };
         let other_hold = self.set_hold(slot, hold);

@@ -19,14 +19,14 @@ use envoy_api::{
         },
     },
 };
-use model::route::{AddressOf, Cidr, ClientFilter};
+use model::route::{AddressOf, Cidr, IpFilter};
 
 use super::sni::{extension, take};
 use crate::name;
 
 /// The chain for those who may, a closed connection for all others. A client that any range of the list has is listed,
 /// whichever of its addresses the range is about.
-pub(super) fn filtered(clients: &ClientFilter, chain: &str) -> OnMatch {
+pub(super) fn filtered(clients: &IpFilter, chain: &str) -> OnMatch {
     let (listed, others) = if clients.allow { (chain, name::REFUSED_CHAIN) } else { (name::REFUSED_CHAIN, chain) };
     [AddressOf::Remote, AddressOf::Peer].into_iter().fold(take(others), |others, of| {
         let ranges: Vec<CidrRange> = clients.forms().filter(|form| form.0 == of).map(|form| range(form.1)).collect();

@@ -88,7 +88,7 @@ pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
 }
 
 /// The scope of an exact host that stands in another table.
-pub fn stranger(table: &RouteTableId, host: &Host) -> Bytes {
+pub fn misdirected(table: &RouteTableId, host: &Host) -> Bytes {
     let misdirected = VirtualHost { typed_per_filter_config: found(), ..virtual_host::misdirected(host) };
     exact(table, host, misdirected)
 }
@@ -106,14 +106,14 @@ fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
 }
 
 /// The scope of all other hosts of a table, from their bytes in the order of the hosts.
-pub fn everyone<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
+pub fn catch_all<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
     let key = name::scope_key(table, &Host::Any);
     let mut bytes = BytesMut::from(&head(table, key.clone()).encode_to_vec()[..]);
     splice::append(&mut bytes, ROUTES, &plain::routes(inline(key), table, hosts));
     bytes.freeze()
 }
 
-/// The hosts of a scope that was made by [`everyone`], by name, as they were put in.
+/// The hosts of a scope that was made by [`catch_all`], by name, as they were put in.
 pub fn hosts(scope: &Bytes) -> Vec<(String, Bytes)> {
     plain::parts(scope, ROUTES).iter().flat_map(plain::hosts).collect()
 }

@@ -17,7 +17,7 @@ use envoy_api::envoy::config::route::v3::weighted_cluster::{ClusterWeight, clust
 use envoy_api::envoy::config::route::v3::{DirectResponseAction, RedirectAction, RouteAction, WeightedCluster};
 use envoy_api::envoy::r#type::v3::FractionalPercent;
 use envoy_api::google::protobuf::Duration;
-use model::route::{Forward, Hash, HashOf, HostRewrite, Mirror, Redirect, RedirectPath, Respond, Scheme};
+use model::route::{DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Redirect, RedirectPath, Scheme};
 use model::{Timeout, route};
 
 /// The shortest time that Envoy can tell from none.
@@ -28,7 +28,7 @@ pub fn action(action: &route::Action) -> Action {
     match action {
         route::Action::Forward(forward) => Action::Route(forwarded(forward)),
         route::Action::Redirect(redirect) => Action::Redirect(redirected(redirect)),
-        route::Action::Respond(respond) => Action::DirectResponse(responded(respond)),
+        route::Action::DirectResponse(respond) => Action::DirectResponse(responded(respond)),
     }
 }
 
@@ -132,7 +132,7 @@ fn status(code: u16) -> RedirectResponseCode {
     }
 }
 
-fn responded(respond: &Respond) -> DirectResponseAction {
+fn responded(respond: &DirectResponse) -> DirectResponseAction {
     let body = (!respond.body.is_empty()).then(|| DataSource {
         specifier: Some(data_source::Specifier::InlineString(respond.body.to_string())),
         ..Default::default()

@@ -24,7 +24,7 @@ use envoy_api::{
     },
 };
 use model::route::{
-    AddressOf, ClientFilter, Cors, LocalLimit, Policy, TextMatch,
+    AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, TextMatch,
     cors::{HeaderToken, Origin},
 };
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub fn of_route(policy: &Policy) -> BTreeMap<String, Any> {
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.
-pub fn of_host(limit: Option<&LocalLimit>) -> BTreeMap<String, Any> {
+pub fn of_host(limit: Option<&LocalRateLimitPolicy>) -> BTreeMap<String, Any> {
     limit.map(|limit| (LOCAL_LIMIT.to_owned(), any(&local_limit(limit)))).into_iter().collect()
 }
 
@@ -70,12 +70,12 @@ fn uncounted() -> Any {
     any(&LocalRateLimit { stat_prefix: "route".to_owned(), token_bucket: Some(bucket), ..Default::default() })
 }
 
-fn per_route(clients: &ClientFilter) -> RbacPerRoute {
+fn per_route(clients: &IpFilter) -> RbacPerRoute {
     RbacPerRoute { rbac: Some(Rbac { rules: Some(rules(clients)), ..Default::default() }) }
 }
 
 /// Who may, as rules for requests.
-fn rules(clients: &ClientFilter) -> Rules {
+fn rules(clients: &IpFilter) -> Rules {
     let principals = clients.forms().map(|(of, cidr)| {
         let range =
             CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
@@ -94,7 +94,7 @@ fn rules(clients: &ClientFilter) -> Rules {
     }
 }
 
-fn local_limit(limit: &LocalLimit) -> LocalRateLimit {
+fn local_limit(limit: &LocalRateLimitPolicy) -> LocalRateLimit {
     let headers = limit.headers.iter().map(|(name, value)| HeaderValueOption {
         header: Some(HeaderValue { key: name.to_string(), value: value.as_str().to_owned(), ..Default::default() }),
         append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
@@ -106,7 +106,7 @@ fn local_limit(limit: &LocalLimit) -> LocalRateLimit {
         token_bucket: Some(TokenBucket {
             max_tokens: limit.requests.saturating_add(limit.burst),
             tokens_per_fill: Some(limit.requests.into()),
-            fill_interval: Some(limit.unit.into()),
+            fill_interval: Some(limit.interval.into()),
         }),
         filter_enabled: Some(always()),
         filter_enforced: Some(always()),

@@ -15,13 +15,13 @@ pub enum Action {
     /// The client is sent elsewhere.
     Redirect(Redirect),
     /// The proxy answers by itself.
-    Respond(Respond),
+    DirectResponse(DirectResponse),
 }
 
 /// A request goes to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Forward {
-    /// The backends and their shares. Never empty: a route without backends is a [`Respond`].
+    /// The backends and their shares. Never empty: a route without backends is a [`DirectResponse`].
     pub clusters: Vec<WeightedCluster>,
     /// How long the whole answer may take.
     pub timeout: Timeout,
@@ -233,14 +233,14 @@ pub enum RedirectPath {
 
 /// The proxy answers by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Respond {
+pub struct DirectResponse {
     /// The status, 200 to 599.
     pub status: u16,
     /// The text, at most [`LONGEST_BODY`] bytes.
     pub body: Arc<str>,
 }
 
-impl Respond {
+impl DirectResponse {
     /// 503: what the route leads to is not there.
     pub fn unavailable() -> Self {
         Self { status: 503, body: "".into() }

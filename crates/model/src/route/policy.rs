@@ -28,11 +28,11 @@ pub struct Policy {
     /// What is changed about the headers of an answer.
     pub response_headers: HeaderChanges,
     /// Which clients may.
-    pub clients: Option<ClientFilter>,
+    pub clients: Option<IpFilter>,
     /// How many requests of this route are taken.
-    pub limit: Option<LocalLimit>,
+    pub limit: Option<LocalRateLimitPolicy>,
     /// How many requests of all routes of the host are taken together, where a route says nothing.
-    pub host_limit: Option<Arc<LocalLimit>>,
+    pub host_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
     /// Which other sites may.
     pub cors: Option<Arc<Cors>>,
     /// What is changed about the cookies that backends set; sorted, each cookie once.
@@ -120,14 +120,14 @@ pub enum AddressOf {
 
 /// Which clients may.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientFilter {
+pub struct IpFilter {
     /// Whether those in the ranges are the only ones that may, or the ones that may not.
     pub allow: bool,
     /// The ranges; never empty.
     pub ranges: Vec<(AddressOf, Cidr)>,
 }
 
-impl ClientFilter {
+impl IpFilter {
     /// The ranges in every form that the address of a client may have.
     pub fn forms(&self) -> impl Iterator<Item = (AddressOf, Cidr)> + '_ {
         self.ranges
@@ -143,11 +143,11 @@ pub fn is_status(code: u16) -> bool {
 
 /// How many requests each proxy takes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LocalLimit {
+pub struct LocalRateLimitPolicy {
     /// So many; at least 1.
     pub requests: u32,
     /// In this time.
-    pub unit: Duration,
+    pub interval: Duration,
     /// So many more at once.
     pub burst: u32,
     /// The status of an answer to one too many; see [`is_status`].

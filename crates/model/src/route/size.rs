@@ -2,7 +2,7 @@
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
 use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, Policy, RedirectPath, Test, TextMatch};
-use super::{ClientFilter, CookieRewrite, HashOf, LocalLimit, cors::Origin};
+use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
     header::{HeaderFormat, MutableHeader},
@@ -28,11 +28,11 @@ impl Conditions {
 impl Policy {
     /// How much text it holds.
     pub fn bytes(&self) -> usize {
-        let Self { request_headers, response_headers, clients, limit, host_limit: _, cors, cookies } = self;
+        let Self { request_headers, response_headers, clients, limit, host_rate_limit: _, cors, cookies } = self;
         changes(request_headers)
             + changes(response_headers)
-            + clients.as_ref().map_or(0, |ClientFilter { ranges, .. }| ranges.len() * ENTRY)
-            + limit.as_ref().map_or(0, |LocalLimit { headers, .. }| set(headers))
+            + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
+            + limit.as_ref().map_or(0, |LocalRateLimitPolicy { headers, .. }| set(headers))
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
     }
@@ -50,7 +50,7 @@ impl Action {
                     .map_or(0, |(RedirectPath::Whole(path) | RedirectPath::Prefix(path))| path.as_str().len());
                 path + redirect.host.as_ref().map_or(0, |host| host.as_str().len())
             }
-            Action::Respond(respond) => respond.body.len(),
+            Action::DirectResponse(respond) => respond.body.len(),
         }
     }
 }

@@ -10,8 +10,8 @@ use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
     Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, SecretId,
     cluster::{
-        Aggression, Balance, CircuitBreakers, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME, Probe, Protocol,
-        SlowStart, Validation, Variant,
+        Aggression, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME,
+        LoadBalancing, Probe, Protocol, SlowStart, Validation,
     },
     tls::{TlsVersion, TlsVersions},
 };
@@ -50,7 +50,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         server_name: dice.maybe(server_name),
         breakers: breakers(dice),
         idle: dice.timeout(),
-        balance: Balance::default(),
+        balance: LoadBalancing::default(),
         health: None,
         slow_start: None,
         validation: None,
@@ -69,12 +69,17 @@ fn server_name(dice: &mut Dice) -> Arc<str> {
         .into()
 }
 
-fn variant(dice: &mut Dice) -> Variant {
-    Variant {
+fn variant(dice: &mut Dice) -> ClusterOverrides {
+    ClusterOverrides {
         protocol: dice.maybe(protocol),
         server_name: dice.maybe(server_name),
         idle: dice.timeout(),
-        balance: dice.pick(&[Balance::RoundRobin, Balance::Random, Balance::LeastRequest, Balance::RingHash]),
+        balance: dice.pick(&[
+            LoadBalancing::RoundRobin,
+            LoadBalancing::Random,
+            LoadBalancing::LeastRequest,
+            LoadBalancing::RingHash,
+        ]),
         health: dice.maybe(health),
         health_port: dice.maybe(Dice::port),
         slow_start: dice.maybe(|dice| SlowStart {

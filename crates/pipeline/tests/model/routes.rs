@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     route::{
-        Action, AddressOf, Cidr, ClientFilter, Conditions, Cors, CrossScheme, Depth, Dialect, Forward, Hash, HashOf,
-        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, LONGEST_PARAMETER, LocalLimit, Mirror, PathMatch,
-        Policy, QueryMatch, Rank, Redirect, RedirectPath, Respond, RetryPolicy, Scheme, Test, TextMatch,
+        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, Dialect, DirectResponse, Forward, Hash, HashOf,
+        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
+        Mirror, PathMatch, Policy, QueryMatch, Rank, Redirect, RedirectPath, RetryPolicy, Scheme, Test, TextMatch,
         WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
@@ -34,11 +34,11 @@ pub fn wildcard(dice: &mut Dice, number: usize) -> Host {
 /// A virtual host with so many routes at most.
 pub fn virtual_host(dice: &mut Dice, host: Host, clusters: &[ClusterId], most: usize) -> VirtualHost {
     let routes = dice.list(0, most, |dice| Arc::new(route(dice, clusters)));
-    let deeper = match host {
+    let catch_all = match host {
         Host::Wildcard(_) => dice.list(0, 2, |dice| Arc::new(route(dice, clusters))),
         _ => Vec::new(),
     };
-    VirtualHost { host, routes, deeper, limit: dice.maybe(|dice| Arc::new(limit(dice))) }
+    VirtualHost { host, routes, catch_all, limit: dice.maybe(|dice| Arc::new(limit(dice))) }
 }
 
 /// A host with more routes than a list may have, in all the shapes that decide about a tree.
@@ -52,7 +52,7 @@ pub fn long_host(dice: &mut Dice, host: Host, clusters: &[ClusterId]) -> Virtual
             _ => {}
         }
     }
-    VirtualHost { host, routes: routes.into_iter().map(Arc::new).collect(), deeper: Vec::new(), limit: None }
+    VirtualHost { host, routes: routes.into_iter().map(Arc::new).collect(), catch_all: Vec::new(), limit: None }
 }
 
 fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
@@ -121,7 +121,7 @@ fn action(dice: &mut Dice, clusters: &[ClusterId]) -> Action {
         0 => Action::Redirect(redirect(dice)),
         1 => {
             let body = dice.until(|dice| Some(dice.text()).filter(|body| body.len() <= LONGEST_BODY));
-            Action::Respond(Respond { status: dice.between(200, 599) as u16, body: body.into() })
+            Action::DirectResponse(DirectResponse { status: dice.between(200, 599) as u16, body: body.into() })
         }
         _ => Action::Forward(Box::new(forward(dice, clusters))),
     }
@@ -209,7 +209,7 @@ fn policy(dice: &mut Dice) -> Policy {
         response_headers: header_changes(dice),
         clients: dice.maybe(clients),
         limit: dice.maybe(limit),
-        host_limit: None,
+        host_rate_limit: None,
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
     }
@@ -229,7 +229,7 @@ fn cookies(dice: &mut Dice) -> Vec<CookieRewrite> {
     cookies
 }
 
-pub fn clients(dice: &mut Dice) -> ClientFilter {
+pub fn clients(dice: &mut Dice) -> IpFilter {
     let range = |dice: &mut Dice| {
         let address: IpAddr = dice.pick(&super::clusters::ADDRESSES);
         let text = match address {
@@ -238,13 +238,13 @@ pub fn clients(dice: &mut Dice) -> ClientFilter {
         };
         (dice.pick(&[AddressOf::Peer, AddressOf::Remote]), Cidr::parse(&text).expect("a range"))
     };
-    ClientFilter { allow: dice.one_in(2), ranges: dice.list(1, 4, range) }
+    IpFilter { allow: dice.one_in(2), ranges: dice.list(1, 4, range) }
 }
 
-fn limit(dice: &mut Dice) -> LocalLimit {
-    LocalLimit {
+fn limit(dice: &mut Dice) -> LocalRateLimitPolicy {
+    LocalRateLimitPolicy {
         requests: dice.between(1, u32::MAX),
-        unit: Duration::from_secs(dice.pick(&[1, 60, 3600])),
+        interval: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         burst: dice.number(),
         status: dice.until(|dice| Some(dice.between(400, 599) as u16).filter(|status| is_status(*status))),
         headers: dice.list(0, 3, |dice| (dice.changed_header(), dice.header_format())),

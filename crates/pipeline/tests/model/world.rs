@@ -143,7 +143,7 @@ impl World {
         self.hosts
     }
 
-    /// The resources of a route table, as the packing arranges them; a stranger is in every one.
+    /// The resources of a route table, as the packing arranges them; a misdirected host is in every one.
     fn routes(
         &mut self,
         dice: &mut Dice,
@@ -154,22 +154,22 @@ impl World {
         let is_exact = |host: &VirtualHost| matches!(host.host, Host::Exact(_));
         let contents = Contents { exact: hosts.iter().any(is_exact), wildcard: !hosts.iter().all(is_exact) };
         let arrangement = packing.arrangement(table, contents);
-        let stranger = routes::exact(dice, self.number());
+        let misdirected = routes::exact(dice, self.number());
         let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(table, host));
         match arrangement {
             Arrangement::Table => {
                 let mut encoded: Vec<(Host, Bytes)> = hosts.iter().map(encode).collect();
-                encoded.push((stranger.clone(), packing::stranger(table, &stranger)));
+                encoded.push((misdirected.clone(), packing::misdirected(table, &misdirected)));
                 let body = plain::route_table(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
                 self.put(Kind::Route, &name::route_table(table), body, (table.clone(), hosts));
             }
             Arrangement::Scopes => {
                 let (exact, rest): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_exact);
                 let encoded: Vec<(Host, Bytes)> = rest.iter().map(encode).collect();
-                let everyone = scoped::everyone(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
-                self.put(Kind::ScopedRoute, &name::scope(table, &Host::Any), everyone, rest);
-                let body = scoped::stranger(table, &stranger);
-                self.put(Kind::ScopedRoute, &name::scope(table, &stranger), body, stranger);
+                let catch_all = scoped::catch_all(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
+                self.put(Kind::ScopedRoute, &name::scope(table, &Host::Any), catch_all, rest);
+                let body = scoped::misdirected(table, &misdirected);
+                self.put(Kind::ScopedRoute, &name::scope(table, &misdirected), body, misdirected);
                 for host in exact {
                     let body = scoped::host(table, &host);
                     self.put(Kind::ScopedRoute, &name::scope(table, &host.host), body, host);

@@ -93,7 +93,7 @@ async fn what_passes_our_checks_is_never_refused() {
         ]);
     }
     world.publish().await;
-    let snapshot = world.proxy.server().book(&xds::Fleet::Shared).unwrap().snapshot().unwrap();
+    let snapshot = world.proxy.server().acks(&xds::Fleet::Shared).unwrap().snapshot().unwrap();
     let offered = hosts.iter().filter(|host| snapshot.get(Type::Secret, host).is_some()).count();
     let bundles = (0..BUNDLES).filter(|n| snapshot.get(Type::Secret, &format!("ca/default/ca{n}")).is_some()).count();
     let mut shown = 0;

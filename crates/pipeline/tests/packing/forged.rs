@@ -42,13 +42,13 @@ fn routes() -> RouteConfiguration {
         action: Some(Action::Route(RouteAction { cluster_specifier: Some(cluster), ..Default::default() })),
         ..Default::default()
     };
-    let everyone = VirtualHost {
-        name: "everyone".to_owned(),
+    let catch_all = VirtualHost {
+        name: "catch_all".to_owned(),
         domains: vec!["*".to_owned()],
         routes: vec![route],
         ..Default::default()
     };
-    RouteConfiguration { name: "open".to_owned(), virtual_hosts: vec![everyone], ..Default::default() }
+    RouteConfiguration { name: "open".to_owned(), virtual_hosts: vec![catch_all], ..Default::default() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Certificates on demand: each host shows its own, what nobody has is refused at once, and strangers cannot fill Envoy.
+//! Certificates on demand: each host shows its own, what nobody has is refused at once, and clients cannot fill Envoy.
 
 use super::requests::TURN;
 use super::world::{World, http_scope, ingress, ingress_with, secret, service, settings};
@@ -179,8 +179,8 @@ async fn strangers_fill_nothing_and_hosts_outlive_the_controller() {
         https(&name, &name).trust(&ca).connect().await.unwrap();
     }
     let held = |world: &World| {
-        let book = world.proxy.server().book(&xds::Fleet::Shared).unwrap();
-        let views = book.clients();
+        let acks = world.proxy.server().acks(&xds::Fleet::Shared).unwrap();
+        let views = acks.clients();
         let types = views.iter().flat_map(|client| &client.types);
         types.filter(|of| of.kind == "sds").map(|of| of.names).sum::<usize>()
     };
@@ -208,7 +208,7 @@ async fn names_of_nobody_neither_end_the_stream_nor_hold_up_an_edit() {
     let mut events = world.proxy.server().events();
     let asked = Arc::new(AtomicUsize::new(0));
     let begun = Instant::now();
-    let strangers: Vec<_> = (0..16)
+    let misdirected: Vec<_> = (0..16)
         .map(|_| {
             let asked = asked.clone();
             tokio::spawn(async move {
@@ -232,14 +232,14 @@ async fn names_of_nobody_neither_end_the_stream_nor_hold_up_an_edit() {
         assert_eq!(https(&fqdn, &fqdn).trust(&ca).get("/").await.unwrap().status, 200);
         println!("a host that came after {} names was served in {:?}", asked.load(Ordering::Relaxed), edit.elapsed());
     }
-    for stranger in strangers {
-        stranger.await.unwrap();
+    for misdirected in misdirected {
+        misdirected.await.unwrap();
     }
     println!("{:.0} names a second", NAMES as f64 / begun.elapsed().as_secs_f64());
     while let Ok(event) = events.try_recv() {
         assert!(!matches!(event, xds::Event::Left(_)), "the stream ended: {event:?}");
     }
-    let clients = world.proxy.server().book(&xds::Fleet::Shared).unwrap().clients();
+    let clients = world.proxy.server().acks(&xds::Fleet::Shared).unwrap().clients();
     let held: usize = clients[0].types.iter().filter(|of| of.kind == "sds").map(|of| of.names).sum();
     assert!(held <= xds::Limits::default().absent + 10, "{held} names are held");
     assert_eq!(https("seen.example.com", "seen.example.com").trust(&ca).get("/").await.unwrap().status, 200);

@@ -55,18 +55,18 @@ impl Expect {
 
 /// Where requests go.
 #[derive(Clone, Copy)]
-enum Door<'a> {
+enum TableView<'a> {
     Clear,
     /// On a connection for this server name.
     Tls(&'a str),
 }
 
-impl Door<'_> {
+impl TableView<'_> {
     fn client(self) -> Client {
         let at = |port| Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         match self {
-            Door::Clear => at(8080),
-            Door::Tls(name) => at(8443).https().sni(name),
+            TableView::Clear => at(8080),
+            TableView::Tls(name) => at(8443).https().sni(name),
         }
     }
 }
@@ -90,23 +90,23 @@ fn spellings(host: &str) -> [String; 7] {
 type With = fn(Client) -> Client;
 
 /// Asks in every protocol, for every spelling, and looks at each answer.
-async fn try_all(door: Door<'_>, host: &str, origin: &str, expect: Expect, packing: Packing) {
+async fn try_all(view: TableView<'_>, host: &str, origin: &str, expect: Expect, packing: Packing) {
     let protocols: [(&str, With); 3] =
         [("HTTP/1.1", Client::http1), ("HTTP/1.0", Client::http10), ("HTTP/2", Client::http2)];
     for spelling in spellings(host) {
         for (protocol, with) in protocols {
-            let client = with(door.client().host(&spelling)).header("origin", origin);
+            let client = with(view.client().host(&spelling)).header("origin", origin);
             let answer = client.get("/").await.unwrap();
             let head = answer.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()));
             let seen = Seen { status: answer.status.as_u16(), head: head.collect() };
             expect.check(&seen, &format!("{packing:?} {protocol} {spelling}"));
         }
         for version in ["HTTP/1.1", "HTTP/1.0"] {
-            let scheme = if matches!(door, Door::Clear) { "http" } else { "https" };
+            let scheme = if matches!(view, TableView::Clear) { "http" } else { "https" };
             let request = format!(
                 "GET {scheme}://{spelling}/ {version}\r\nhost: open.example.com\r\norigin: {origin}\r\nconnection: close\r\n\r\n"
             );
-            let mut wire = door.client().open().await.unwrap();
+            let mut wire = view.client().open().await.unwrap();
             wire.write(request).await.unwrap();
             let head = wire.read_until(b"\r\n\r\n").await.unwrap();
             let head = String::from_utf8_lossy(&head).to_lowercase();
@@ -164,20 +164,20 @@ async fn closed_stays_closed(packing: Packing) {
     }
     world.publish().await;
     let evil = "https://evil.example.com";
-    try_all(Door::Clear, "open.example.com", evil, Expect::Open, packing).await;
-    try_all(Door::Clear, "unknown.example.net", evil, Expect::Closed(404), packing).await;
+    try_all(TableView::Clear, "open.example.com", evil, Expect::Open, packing).await;
+    try_all(TableView::Clear, "unknown.example.net", evil, Expect::Closed(404), packing).await;
     for (name, _, _, expect) in protections() {
         for host in [format!("{name}.example.com"), format!("x.{name}.org")] {
             if name.ends_with("limit") {
-                let first = Door::Clear.client().host(&host).get("/").await.unwrap();
+                let first = TableView::Clear.client().host(&host).get("/").await.unwrap();
                 assert_eq!(first.status, 200, "{packing:?} {host}: one request is taken");
             }
-            try_all(Door::Clear, &host, evil, expect, packing).await;
+            try_all(TableView::Clear, &host, evil, expect, packing).await;
         }
-        try_all(Door::Clear, &format!("too.deep.{name}.org"), evil, Expect::Closed(404), packing).await;
+        try_all(TableView::Clear, &format!("too.deep.{name}.org"), evil, Expect::Closed(404), packing).await;
     }
     for host in ["cors.example.com", "x.cors.org"] {
-        try_all(Door::Clear, host, "https://friend.example.com", Expect::Granted, packing).await;
+        try_all(TableView::Clear, host, "https://friend.example.com", Expect::Granted, packing).await;
     }
 }
 
@@ -216,22 +216,22 @@ async fn closed_stays_closed_under_tls(packing: Packing) {
     }
     world.publish().await;
     let evil = "https://evil.example.com";
-    try_all(Door::Tls("open.example.com"), "open.example.com", evil, Expect::Open, packing).await;
+    try_all(TableView::Tls("open.example.com"), "open.example.com", evil, Expect::Open, packing).await;
     for (name, _, _, expect) in protections() {
         for host in [format!("{name}.example.com"), format!("x.{name}.org")] {
             if name.ends_with("limit") {
-                let first = Door::Tls(&host).client().host(&host).get("/").await.unwrap();
+                let first = TableView::Tls(&host).client().host(&host).get("/").await.unwrap();
                 assert_eq!(first.status, 200, "{packing:?} {host}: one request is taken");
             }
             // On its own connection, and on one that was made for a neighbour with the same certificate.
             for name in [host.as_str(), "open.example.com"] {
-                try_all(Door::Tls(name), &host, evil, expect, packing).await;
+                try_all(TableView::Tls(name), &host, evil, expect, packing).await;
             }
         }
     }
     // Hosts of another certificate, and of nobody, are not here.
     for host in ["other.example.com", "x.other.org", "unknown.example.net"] {
-        try_all(Door::Tls("open.example.com"), host, evil, Expect::Closed(421), packing).await;
+        try_all(TableView::Tls("open.example.com"), host, evil, Expect::Closed(421), packing).await;
     }
 }
 

@@ -6,7 +6,7 @@ use envoy::{listener, virtual_host};
 use envoy_api::Message;
 use envoy_api::envoy::config::route::v3::RouteConfiguration;
 use model::route::{
-    Action, Conditions, Depth, Dialect, HeaderMatch, Path, PathMatch, Policy, Rank, Respond, Route, Test,
+    Action, Conditions, Depth, Dialect, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Rank, Route, Test,
 };
 use model::{Host, ObjectRef, Regex, VirtualHost};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -53,7 +53,7 @@ impl Dice {
             path,
             conditions: Conditions { headers, ..Conditions::default() },
             depth: Depth::AnyLabels,
-            action: Action::Respond(Respond { status: 200, body: format!("route {number}").into() }),
+            action: Action::DirectResponse(DirectResponse { status: 200, body: format!("route {number}").into() }),
             policy: Policy::default(),
             rank: Rank {
                 dialect: Dialect::Ingress,

@@ -3,8 +3,8 @@
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use kinds::Object;
 use model::{Code, ObjectRef, Verdict};
-use pipeline::{Hold, Pipeline, Settings, settings::Packing};
-use replicas::{Replicas, Rulings, Shared};
+use pipeline::{Pipeline, Quarantined, Settings, settings::Packing};
+use replicas::{Outcomes, Replicas, Shared};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -22,10 +22,10 @@ pub struct Bed {
     pub pipeline: Pipeline,
     pub server: Server,
     pub replicas: Replicas,
-    rulings: Rulings,
+    outcomes: Outcomes,
     others: watch::Receiver<Shared>,
     pub verdicts: BTreeMap<ObjectRef, Arc<Vec<Verdict>>>,
-    pub holds: Vec<Hold>,
+    pub withheld: Vec<Quarantined>,
     pub address: SocketAddr,
     probing: bool,
     state: StateDir,
@@ -52,12 +52,12 @@ impl Bed {
         tokio::spawn(replicas.clone().run(std::future::pending()));
         Bed {
             pipeline: Pipeline::new(&settings),
-            rulings: replicas.rulings(Fleet::Shared),
+            outcomes: replicas.outcomes(Fleet::Shared),
             others: replicas.others(),
             replicas,
             server,
             verdicts: BTreeMap::new(),
-            holds: Vec::new(),
+            withheld: Vec::new(),
             address,
             probing: false,
             state: StateDir::new("quarantine").unwrap(),
@@ -75,23 +75,23 @@ impl Bed {
         let output = self.pipeline.settle();
         self.server.publish(Batch { fleet: Fleet::Shared, changes: output.xds }).unwrap();
         self.probing = !output.probes.is_empty();
-        self.rulings.expect(output.probes);
+        self.outcomes.expect(output.probes);
         for (object, list) in output.verdicts {
             match list {
                 Some(list) => _ = self.verdicts.insert(object, list),
                 None => _ = self.verdicts.remove(&object),
             }
         }
-        if let Some(holds) = output.holds {
-            self.replicas.report(&Fleet::Shared, holds.clone());
-            self.holds = holds;
+        if let Some(withheld) = output.withheld {
+            self.replicas.report(&Fleet::Shared, withheld.clone());
+            self.withheld = withheld;
         }
     }
 
     /// One turn of the control loop.
     async fn turn(&mut self) {
         tokio::select! {
-            ruling = self.rulings.next() => self.pipeline.hear(&ruling),
+            outcome = self.outcomes.next() => self.pipeline.on_outcome(&outcome),
             changed = self.others.changed() => {
                 changed.unwrap();
                 let others = self.others.borrow_and_update().of(&Fleet::Shared);
@@ -114,12 +114,12 @@ impl Bed {
     /// Works until nothing is tried any more and the clients have all that they should.
     pub async fn settled(&mut self) {
         self.until("nothing to be tried", |bed| !bed.probing).await;
-        let book = self.server.book(&Fleet::Shared).unwrap();
-        let mut answers = book.answers();
+        let acks = self.server.acks(&Fleet::Shared).unwrap();
+        let mut answers = acks.answers();
         let work = async {
             loop {
                 answers.borrow_and_update();
-                let clients = book.clients();
+                let clients = acks.clients();
                 if !clients.is_empty() && clients.iter().all(|client| client.types.iter().all(|of| of.in_step)) {
                     return;
                 }

@@ -8,7 +8,7 @@
 //! switch.
 
 use super::Target;
-use crate::{No, Settings};
+use crate::{Rejection, Settings};
 use kinds::{Meta, service::ServiceType};
 use model::{Code, Fqdn, cluster::DnsTarget};
 use std::{
@@ -29,7 +29,7 @@ pub(super) fn target(object: &kinds::Service, settings: &Settings) -> Target {
             Err(no) => Target::Refused(no),
         },
         Ok(_) => Target::Slices,
-        Err(fault) => Target::Refused(No::new(Code::NotDecodable, fault.to_string())),
+        Err(fault) => Target::Refused(Rejection::new(Code::NotDecodable, fault.to_string())),
     }
 }
 
@@ -44,12 +44,12 @@ const REFUSED: [&str; 6] = [
 ];
 
 /// The host behind a Service that is a DNS name.
-fn external_name(object: &kinds::Service, settings: &Settings) -> Result<Arc<str>, No> {
+fn external_name(object: &kinds::Service, settings: &Settings) -> Result<Arc<str>, Rejection> {
     let subject = format!("Service {}/{}", object.meta.namespace, object.meta.name);
     if !settings.external_names {
-        return Err(No::new(Code::ExternalNameOff, format!("{subject} is of type ExternalName")));
+        return Err(Rejection::new(Code::ExternalNameOff, format!("{subject} is of type ExternalName")));
     }
-    let refused = |why: String| No::new(Code::ExternalNameRefused, format!("{subject}: {why}"));
+    let refused = |why: String| Rejection::new(Code::ExternalNameRefused, format!("{subject}: {why}"));
     let name = match object.spec.external_name.get() {
         Ok(Some(name)) => name.trim_end_matches('.').to_ascii_lowercase(),
         Ok(None) => return Err(refused("it has no externalName".into())),
@@ -102,8 +102,10 @@ fn is_reachable(address: IpAddr) -> bool {
 const ENDPOINTS: &str = "projectsesame.io/endpoints";
 
 /// The list, if the Service has one and may have one.
-fn listed(meta: &Meta, settings: &Settings) -> Result<Option<Vec<DnsTarget>>, No> {
-    let no = |why: String| No::new(Code::EndpointsNotValid, format!("Service {}/{}: {why}", meta.namespace, meta.name));
+fn listed(meta: &Meta, settings: &Settings) -> Result<Option<Vec<DnsTarget>>, Rejection> {
+    let no = |why: String| {
+        Rejection::new(Code::EndpointsNotValid, format!("Service {}/{}: {why}", meta.namespace, meta.name))
+    };
     let list = match meta.annotations.get(ENDPOINTS) {
         Ok(None) => return Ok(None),
         Ok(Some(list)) => list,
@@ -115,7 +117,7 @@ fn listed(meta: &Meta, settings: &Settings) -> Result<Option<Vec<DnsTarget>>, No
         )));
     }
     let targets = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let targets: Result<Vec<DnsTarget>, No> =
+    let targets: Result<Vec<DnsTarget>, Rejection> =
         targets.map(|entry| host_and_port(entry).ok_or_else(|| no(format!("`{entry}` is not host:port")))).collect();
     targets.map(Some)
 }

@@ -19,7 +19,7 @@ fn plain(spec: serde_json::Value) -> Service {
     service(spec, json!({}), &Settings::default())
 }
 
-fn external(name: &str) -> Result<ClusterId, No> {
+fn external(name: &str) -> Result<ClusterId, Rejection> {
     let spec = json!({ "type": "ExternalName", "externalName": name, "ports": [{ "port": 80 }] });
     let on = Settings { external_names: true, ..Settings::default() };
     service(spec, json!({}), &on).backend(&PortRef::Number(80))

@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use xds::{Event, Fleet, Security, Server, Tls};
 
-use crate::control::{self, Control, News};
+use crate::control::{self, BatchReport, Control};
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::problem::Coded;
-use crate::run::premises::Premises;
 use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, say};
+use crate::run::workdir::EnvoyWorkdir;
 use crate::signals;
 
 /// Serve a directory of YAML manifests with a local Envoy
@@ -139,11 +139,11 @@ fn serve(
         for (flag, bind) in binds {
             is_free(flag, bind)?;
         }
-        let premises = Premises::make()?;
+        let workdir = EnvoyWorkdir::make()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on loopback")?;
         let port = listener.local_addr().context("cannot tell the port")?.port();
-        let security = Security::Tls(Arc::new(Tls::load(premises.server_files())?));
-        let proxy = Proxy { program, bootstrap: premises.bootstrap(port)?, log: premises.log() };
+        let security = Security::Tls(Arc::new(Tls::load(workdir.server_files())?));
+        let proxy = Proxy { program, bootstrap: workdir.bootstrap(port)?, log: workdir.log() };
         let [http, https, _] = binds.map(|(_, bind)| SocketAddr::new(bind.address, bind.port));
         say(&format!("serving http://{http} and https://{https}\n"));
         let refusals = tell_refusals(server.events());
@@ -189,10 +189,10 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     let Output { verdicts, .. } = pipeline.settle_at(control::now());
     let mut terminal = Terminal::new();
     let took = begun.elapsed();
-    terminal.tell(&News {
+    terminal.tell(&BatchReport {
         problems: &batch.problems,
         verdicts: &verdicts,
-        carriers: &[],
+        object_resources: &[],
         objects: Vec::new(),
         origins: &origins,
         pipeline: &pipeline,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use kinds::{Kind, ObjectKey};
 use model::SecretId;
-use pipeline::{Answer, Pipeline};
+use pipeline::{FetchResult, Pipeline};
 use source::fetch::Wants;
 use source::{Batch, Change, Feed, Problem, Subject};
 
@@ -44,14 +44,14 @@ impl Secrets {
     /// Asks for what the pipeline newly wants, and takes from it what it does not want any more; says whether nothing
     /// was taken.
     pub fn ask(&mut self, pipeline: &mut Pipeline) -> bool {
-        let changes = pipeline.wants();
+        let changes = pipeline.secret_refs();
         let gone: Vec<ObjectKey> = changes.gone.iter().map(key).filter(|key| self.referred.remove(key)).collect();
         for key in &gone {
             self.unanswered.remove(key);
             self.awaited.remove(key);
             self.wants.forget(key);
             pipeline.put(key, None);
-            pipeline.answer(&id(key), None);
+            pipeline.set_fetch_result(&id(key), None);
         }
         for key in changes.new.iter().map(key) {
             if self.referred.insert(key.clone()) {
@@ -88,11 +88,11 @@ impl Secrets {
         self.awaited.remove(&change.key);
         let problem = problems.get(&Subject::Object(change.key.clone())).and_then(|problems| problems.first());
         let answer = match (&change.object, problem) {
-            (Some(_), _) => Answer::Found,
-            (None, Some(problem)) => Answer::NotReadable((*problem.message).into()),
-            (None, None) => Answer::Absent,
+            (Some(_), _) => FetchResult::Found,
+            (None, Some(problem)) => FetchResult::NotReadable((*problem.message).into()),
+            (None, None) => FetchResult::Absent,
         };
-        pipeline.answer(&id(&change.key), Some(answer));
+        pipeline.set_fetch_result(&id(&change.key), Some(answer));
         true
     }
 }

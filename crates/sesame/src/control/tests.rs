@@ -252,7 +252,7 @@ async fn the_first_build_waits_for_answers_but_not_for_ever_new_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_edits_without_end_does_not_hold_up_others() {
     let mut bed = Bed::completed(Bed::with(xds::Config::default(), false)).await;
-    // Its unit takes longer than a slice, and whenever the loop looks there is another edit of it.
+    // Its translation takes longer than a slice, and whenever the loop looks there is another edit of it.
     let edits: Vec<_> = (0..20)
         .map(|edit| {
             let mut routes: Vec<_> = (0..600).map(|n| matching(&format!("/{n}/(a{{30}}){{30}}"))).collect();

@@ -8,7 +8,7 @@ use model::{ObjectRef, Severity, Verdict};
 use source::snippet::{self, Style};
 use source::{Origins, Problem, Subject};
 
-use crate::control::News;
+use crate::control::BatchReport;
 
 /// What has been said so far, and where it is said.
 pub struct Terminal {
@@ -57,7 +57,7 @@ impl Terminal {
     }
 
     /// Says what a batch brought.
-    pub fn tell(&mut self, news: &News<'_>) {
+    pub fn tell(&mut self, news: &BatchReport<'_>) {
         let mut text = String::new();
         for (subject, problems) in news.problems {
             self.problems(&mut text, subject, problems);

@@ -14,8 +14,8 @@ mod awaited;
 use std::sync::Arc;
 
 use model::ObjectRef;
-use pipeline::Carrier;
-use replicas::{Replicas, Standings};
+use pipeline::ObjectResource;
+use replicas::{AckReports, Replicas};
 use status::{Leadership, Report, Reporter};
 use tokio::sync::{mpsc, watch};
 use xds::{Fleet, Kind, Server, Snapshot};
@@ -28,40 +28,41 @@ const KIND: &str = "HTTPProxy";
 const SLICE: usize = 256;
 
 /// What carries objects since a batch; nothing for those that are no longer ours.
-type Carriers = Vec<(ObjectRef, Option<Arc<Vec<Carrier>>>)>;
+type ObjectResources = Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>;
 
 /// The control loop's end.
 pub struct Programmed {
     batch: u64,
-    carriers: mpsc::UnboundedSender<(u64, Carriers)>,
+    object_resources: mpsc::UnboundedSender<(u64, ObjectResources)>,
 }
 
 /// The other end, to run.
 pub struct Task {
     server: Server,
     fleet: Fleet,
-    carriers: mpsc::UnboundedReceiver<(u64, Carriers)>,
+    object_resources: mpsc::UnboundedReceiver<(u64, ObjectResources)>,
 }
 
 /// Both ends.
 pub fn channel(server: Server, fleet: Fleet) -> (Programmed, Task) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Programmed { batch: 0, carriers: sender }, Task { server, fleet, carriers: receiver })
+    (Programmed { batch: 0, object_resources: sender }, Task { server, fleet, object_resources: receiver })
 }
 
 impl Programmed {
     /// Takes what a batch has changed, after it was published; gives what the status is to say for now.
     pub fn take(
         &mut self,
-        carriers: &[(ObjectRef, Option<Arc<Vec<Carrier>>>)],
+        object_resources: &[(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
-        let ours: Carriers = carriers.iter().filter(|(object, _)| object.kind.starts_with(KIND)).cloned().collect();
+        let ours: ObjectResources =
+            object_resources.iter().filter(|(object, _)| object.kind.starts_with(KIND)).cloned().collect();
         let pending = status::Programmed { batch: self.batch, is_programmed: false };
         let told = ours.iter().map(|(object, _)| (object.clone(), pending)).collect();
         if !ours.is_empty() {
             // The task ends with the server.
-            let _ = self.carriers.send((self.batch, ours));
+            let _ = self.object_resources.send((self.batch, ours));
         }
         told
     }
@@ -94,14 +95,14 @@ impl Task {
                 reporter.report(Report { programmed, ..Report::default() });
             }
             tokio::select! {
-                batch = self.carriers.recv() => {
-                    let Some((batch, carriers)) = batch else { return };
+                batch = self.object_resources.recv() => {
+                    let Some((batch, object_resources)) = batch else { return };
                     if let Some(asking) = &mut asking {
                         asking.publish(&mut awaited);
                     }
-                    for (object, carriers) in carriers {
+                    for (object, object_resources) in object_resources {
                         let version = |kind, name: &str| asking.as_ref()?.version(kind, name);
-                        awaited.put(object, batch, carriers, version);
+                        awaited.put(object, batch, object_resources, version);
                     }
                 }
                 changed = leader.changed() => if changed.is_err() { return },
@@ -115,7 +116,7 @@ impl Task {
 async fn next(asking: &mut Option<Asking>, awaited: &mut Awaited) {
     let Some(asking) = asking else { return std::future::pending().await };
     tokio::select! {
-        answers = asking.standings.next() => {
+        answers = asking.ack_reports.next() => {
             for (version, is_programmed) in answers {
                 awaited.answer(&version, is_programmed);
             }
@@ -131,7 +132,7 @@ async fn next(asking: &mut Option<Asking>, awaited: &mut Awaited) {
 
 /// The questions of the replica that writes.
 struct Asking {
-    standings: Standings,
+    ack_reports: AckReports,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     published: Arc<Snapshot>,
 }
@@ -140,7 +141,7 @@ impl Asking {
     fn new(server: &Server, replicas: &Replicas, fleet: &Fleet) -> Self {
         let mut snapshots = server.snapshots(fleet);
         let published = snapshots.borrow_and_update().clone().unwrap_or_default();
-        Self { standings: replicas.standings(fleet.clone()), snapshots, published }
+        Self { ack_reports: replicas.ack_reports(fleet.clone()), snapshots, published }
     }
 
     /// The version of a resource that is published.
@@ -162,8 +163,8 @@ impl Asking {
     async fn ask(&mut self, questions: Vec<Question>) {
         for (count, question) in questions.into_iter().enumerate() {
             match question {
-                Question::Ask(version) => self.standings.ask(version),
-                Question::Forget(version) => self.standings.forget(&version),
+                Question::Ask(version) => self.ack_reports.ask(version),
+                Question::Forget(version) => self.ack_reports.forget(&version),
             }
             if count % SLICE == SLICE - 1 {
                 tokio::task::yield_now().await;

@@ -14,10 +14,10 @@ use tracing::{info, warn};
 use xds::Event;
 
 use super::programmed::Programmed;
-use crate::control::News;
+use crate::control::BatchReport;
 
-/// The desk that news passes.
-pub struct Desk {
+/// The reporter that news passes.
+pub struct BatchReporter {
     reporter: Reporter,
     programmed: Programmed,
     recorder: Recorder,
@@ -27,14 +27,14 @@ pub struct Desk {
     blocked: Outage,
 }
 
-impl Desk {
-    /// A desk that nothing has passed.
+impl BatchReporter {
+    /// A reporter that nothing has passed.
     pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
         Self { reporter, programmed, recorder, first_build: Some(first_build), blocked: Outage::default() }
     }
 
     /// Passes on what a batch brought.
-    pub fn tell(&mut self, news: News<'_>) {
+    pub fn report(&mut self, news: BatchReport<'_>) {
         for (subject, problems) in news.problems {
             log(subject, problems);
         }
@@ -61,7 +61,7 @@ impl Desk {
             problems: problems.collect(),
             objects: news.objects,
             verdicts: news.verdicts.to_vec(),
-            programmed: self.programmed.take(news.carriers),
+            programmed: self.programmed.take(news.object_resources),
             synced: news.is_complete,
         });
         if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {

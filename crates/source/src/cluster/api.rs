@@ -5,7 +5,7 @@
 
 use crate::cluster::{
     Connection, Timing,
-    patience::{Link, jittered},
+    backoff::{ApiConnection, jittered},
     target::{Target, object_url},
     wire::{Kinds, Lines, Status},
 };
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 pub enum Failure {
     /// Nobody answers.
     #[error("no answer: {0}")]
-    Link(String),
+    ApiConnection(String),
     /// The history from which to go on is gone.
     #[error("the version is too old: {0}")]
     Expired(String),
@@ -78,12 +78,12 @@ impl Failure {
 pub struct Api {
     client: kube::Client,
     pub timing: Timing,
-    pub link: Link,
+    pub connection: ApiConnection,
 }
 
 impl Api {
     pub fn new(client: kube::Client, timing: Timing, connection: Connection) -> Self {
-        Self { client, timing, link: Link::new(connection) }
+        Self { client, timing, connection: ApiConnection::new(connection) }
     }
 
     /// One page of a list, or all of it.
@@ -124,7 +124,7 @@ impl Api {
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {
         let whole = async {
             let body = self.ask(url, form).await?.collect().await;
-            Ok(body.map_err(|error| Failure::Link(with_causes(&error)))?.to_bytes())
+            Ok(body.map_err(|error| Failure::ApiConnection(with_causes(&error)))?.to_bytes())
         };
         timeout(self.timing.answer, whole).await.map_err(|_| late(url))?
     }
@@ -133,7 +133,7 @@ impl Api {
         // Without compression: a watch must not wait in anybody's buffer.
         let request = Request::get(url).header(header::ACCEPT, form).header(header::ACCEPT_ENCODING, "identity");
         let request = request.body(Body::empty()).map_err(|error| Failure::Other(with_causes(&error)))?;
-        let answer = self.client.send(request).await.map_err(|error| Failure::Link(with_causes(&error)))?;
+        let answer = self.client.send(request).await.map_err(|error| Failure::ApiConnection(with_causes(&error)))?;
         let code = answer.status();
         if code.is_success() {
             return Ok(answer.into_body());
@@ -147,7 +147,7 @@ impl Api {
 
 fn late(url: &str) -> Failure {
     let path = url.split('?').next().unwrap_or(url);
-    Failure::Link(format!("{path} took too long"))
+    Failure::ApiConnection(format!("{path} took too long"))
 }
 
 /// An error with all that is behind it: the first line alone often says only that something failed.

@@ -9,8 +9,8 @@ use crate::{
     cluster::{
         Timing,
         api::{Api, Failure},
+        backoff::ApiConnection,
         follow::undecodable,
-        patience::Link,
     },
     fetch::{self, Limits, Outcome, Request, Requests, Schedule, Wants},
 };
@@ -87,7 +87,7 @@ impl Fetcher {
     /// Fetches until nobody listens any more.
     pub async fn run(mut self, feeder: Feeder) -> Closed {
         let mut running = FuturesUnordered::new();
-        let mut found = self.api.link.watch();
+        let mut found = self.api.connection.watch();
         loop {
             let next_at = self.schedule.next_at();
             let mut update = Update::default();
@@ -128,13 +128,13 @@ impl Fetcher {
     fn fetched(&mut self, key: ObjectKey, fetched: Fetched, update: &mut Update) {
         let outcome = fetched.outcome();
         // Whatever else came of it, somebody answered.
-        if outcome != Outcome::Unreachable && self.api.link.found() {
-            update.problems.insert(Link::subject(), Vec::new());
+        if outcome != Outcome::Unreachable && self.api.connection.found() {
+            update.problems.insert(ApiConnection::subject(), Vec::new());
         }
         if let Fetched::Unreachable(why) = &fetched
-            && let Some(problem) = self.api.link.lost(why)
+            && let Some(problem) = self.api.connection.lost(why)
         {
-            update.problems.insert(Link::subject(), vec![problem]);
+            update.problems.insert(ApiConnection::subject(), vec![problem]);
         }
         let is_told = self.schedule.done(&key, outcome, Instant::now());
         if !self.schedule.is_wanted(&key) {
@@ -200,12 +200,12 @@ async fn fetch(api: Arc<Api>, key: ObjectKey) -> (ObjectKey, Fetched) {
         }
         Ok(Err(Failure::Missing(_))) => return (key, Fetched::IsNot),
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::Link(format!("no answer within {limit:?}")),
+        Err(_) => Failure::ApiConnection(format!("no answer within {limit:?}")),
     };
     // A server that cannot be reached knows nothing about anything, and one that is starting refuses what it will allow.
     let is_ready = timeout(limit, api.is_ready()).await == Ok(true);
     let fetched = match failure {
-        Failure::Link(why) if !is_ready => Fetched::Unreachable(why),
+        Failure::ApiConnection(why) if !is_ready => Fetched::Unreachable(why),
         Failure::Forbidden(_) | Failure::Refused(_) if is_ready => Fetched::Refused(failure.to_string()),
         failure => Fetched::Failed(failure.to_string(), failure.pause()),
     };

@@ -10,8 +10,8 @@ use crate::{
     Closed, Feeder, Problem, Subject, Update,
     cluster::{
         api::{Api, Failure},
+        backoff::{ApiConnection, Backoff},
         known::Known,
-        patience::{Link, Patience},
         target::Target,
     },
     fetch::Wants,
@@ -66,8 +66,8 @@ pub struct Follower {
     wants: Wants,
     known: Known,
     presence: Presence,
-    patience: Patience,
-    absence: Patience,
+    backoff: Backoff,
+    absent_backoff: Backoff,
     /// What was last said to be wrong with the target as a whole.
     trouble: Option<String>,
     /// Whether the next list is asked for in pages.
@@ -80,7 +80,7 @@ pub struct Follower {
 
 impl Follower {
     pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: Wants) -> Self {
-        let (patience, absence) = (Patience::after_failure(&api.timing), Patience::after_absence(&api.timing));
+        let (backoff, absent_backoff) = (Backoff::after_failure(&api.timing), Backoff::after_absence(&api.timing));
         Self {
             target,
             api,
@@ -88,8 +88,8 @@ impl Follower {
             wants,
             known: Known::default(),
             presence: Presence::Unknown,
-            patience,
-            absence,
+            backoff,
+            absent_backoff,
             trouble: None,
             is_paged: true,
             failed_watches: 0,
@@ -101,7 +101,7 @@ impl Follower {
     pub async fn run(mut self) -> Closed {
         let mut version: Option<String> = None;
         loop {
-            let mut found = self.api.link.watch();
+            let mut found = self.api.connection.watch();
             let stopped = match &mut version {
                 Some(version) => self.watch(version).await,
                 None => self.list().await.map(|listed| version = Some(listed)),
@@ -114,7 +114,7 @@ impl Follower {
             };
             tokio::select! {
                 () = tokio::time::sleep(pause.time) => {}
-                _ = found.changed(), if pause.is_for_link => {}
+                _ = found.changed(), if pause.is_for_connection => {}
                 () = self.feeder.closed() => return Closed,
             }
         }
@@ -123,7 +123,7 @@ impl Follower {
     /// What a failure means for the next try, and how long to wait for it.
     async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
         let was_watching = version.is_some();
-        let is_away = matches!(failure, Failure::Link(_) | Failure::Ended);
+        let is_away = matches!(failure, Failure::ApiConnection(_) | Failure::Ended);
         self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
             Failure::Expired(why) => {
@@ -132,16 +132,16 @@ impl Follower {
                 self.is_paged = was_watching;
                 *version = None;
             }
-            Failure::Link(why) => {
-                if let Some(problem) = self.api.link.lost(why) {
-                    let problems = [(Link::subject(), vec![problem])].into();
+            Failure::ApiConnection(why) => {
+                if let Some(problem) = self.api.connection.lost(why) {
+                    let problems = [(ApiConnection::subject(), vec![problem])].into();
                     self.feeder.send(Update { problems, ..Update::default() }).await?;
                 }
-                return Ok(Pause { time: self.patience.pause(None), is_for_link: true });
+                return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
             }
             Failure::Ended => {
                 debug!(target = %self.target, "the watch ended at once");
-                return Ok(Pause { time: self.patience.pause(None), is_for_link: true });
+                return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
             }
             Failure::Missing(why) | Failure::Forbidden(why) => {
                 *version = None;
@@ -168,7 +168,7 @@ impl Follower {
                 self.say(Some(format!("{} cannot be read: {failure}", self.target))).await?;
             }
         }
-        Ok(Pause { time: self.patience.pause(failure.pause()), is_for_link: false })
+        Ok(Pause { time: self.backoff.pause(failure.pause()), is_for_connection: false })
     }
 
     /// The API server is in good order and says that the kind is not there, or not for us.
@@ -178,7 +178,7 @@ impl Follower {
             _ if !is_harmless => {
                 let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);
                 self.say(Some(trouble)).await?;
-                return Ok(Pause { time: self.patience.pause(None), is_for_link: false });
+                return Ok(Pause { time: self.backoff.pause(None), is_for_connection: false });
             }
             // Asked once more before it is believed: the first answer may be older than the readiness.
             Presence::Unknown | Presence::There => self.doubt(),
@@ -190,7 +190,7 @@ impl Follower {
                     self.presence = Presence::Absent;
                     info!(target = %self.target, why, "is not there; it is looked for from time to time");
                     self.empty().await?;
-                    self.absence.reset();
+                    self.absent_backoff.reset();
                     if !is_missing {
                         self.say(Some(format!("{} may not be read: {why}", self.target))).await?;
                     }
@@ -201,10 +201,10 @@ impl Follower {
             Presence::Absent => {}
         }
         let time = match self.presence {
-            Presence::Absent => self.absence.pause(None),
-            _ => self.patience.pause(None),
+            Presence::Absent => self.absent_backoff.pause(None),
+            _ => self.backoff.pause(None),
         };
-        Ok(Pause { time, is_for_link: false })
+        Ok(Pause { time, is_for_connection: false })
     }
 
     fn doubt(&mut self) {
@@ -213,10 +213,10 @@ impl Follower {
         }
     }
 
-    /// An answer: the link stands.
+    /// An answer: the connection stands.
     async fn reached(&mut self) -> Result<(), Closed> {
-        if self.api.link.found() {
-            let problems = [(Link::subject(), Vec::new())].into();
+        if self.api.connection.found() {
+            let problems = [(ApiConnection::subject(), Vec::new())].into();
             self.feeder.send(Update { problems, ..Update::default() }).await?;
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Follower {
             return Ok(());
         }
         self.trouble.clone_from(&trouble);
-        let address = self.api.link.connection.address();
+        let address = self.api.connection.connection.address();
         let subject = Subject::Source(format!("the API server at {address}: {}", self.target).into());
         let problems = trouble.map(|why| Problem::new(Code::ApiServerFailed, why)).into_iter().collect();
         self.feeder.send(Update { problems: [(subject, problems)].into(), ..Update::default() }).await
@@ -247,5 +247,5 @@ impl Follower {
 /// How long to wait, and whether that the API server is back ends it.
 struct Pause {
     time: std::time::Duration,
-    is_for_link: bool,
+    is_for_connection: bool,
 }

@@ -120,8 +120,8 @@ pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metad
 /// Reads a file that people call `shown` and that lies below `root`.
 pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits) -> Reading {
     let mut reading = Reading::default();
-    if let Ok(link) = path.read_link() {
-        let named = path.parent().unwrap_or(root).join(link);
+    if let Ok(connection) = path.read_link() {
+        let named = path.parent().unwrap_or(root).join(connection);
         reading.needs.push(named.canonicalize().unwrap_or(named));
     }
     let (bytes, metadata) = match read_bounded(path, limits.file_bytes) {

@@ -192,7 +192,7 @@ impl Walk {
                     false => {}
                 }
             }
-            // A link that leads nowhere: the file is not deleted, it cannot be read.
+            // A connection that leads nowhere: the file is not deleted, it cannot be read.
             Err(_) if is_manifest(path) => self.file(path),
             Err(_) => {}
         }

@@ -182,7 +182,7 @@ fn sort(kind: &EventKind) -> Option<Sort> {
     }
 }
 
-/// Whether somebody is about to write the file and will be heard closing it. A link, hard or symbolic, is there at once.
+/// Whether somebody is about to write the file and will be heard closing it. A connection, hard or symbolic, is there at once.
 #[cfg(target_os = "linux")]
 pub(super) fn may_be_in_the_making(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

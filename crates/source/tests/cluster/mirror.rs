@@ -109,12 +109,12 @@ impl Drop for Mirror {
     }
 }
 
-/// Some kinds, with little patience.
+/// Some kinds, with little backoff.
 pub fn options(kinds: &[Kind]) -> Options {
     Options { kinds: kinds.to_vec(), timing: hasty(), ..Options::default() }
 }
 
-/// Little patience.
+/// Little backoff.
 pub fn hasty() -> Timing {
     Timing {
         shortest_pause: Duration::from_millis(5),

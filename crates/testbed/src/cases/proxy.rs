@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::broadcast::{self, error::TryRecvError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use xds::{Batch, Book, Changes, Event, Fleet, Kind, Resource, Security, Server};
+use xds::{Batch, Changes, Event, Fleet, FleetAcks, Kind, Resource, Security, Server};
 
 use crate::envoy::{Config, Envoy};
 use crate::net::Net;
@@ -141,8 +141,8 @@ impl Proxy {
     /// statistics costs more than most changes, because Envoy walks over those of every virtual host.
     pub async fn send(&mut self, changes: Changes) -> Result<(), Error> {
         let upserts: Vec<_> = changes.upserts.iter().map(|resource| (resource.kind, resource.name.clone())).collect();
-        let book = self.server.book(&Fleet::Shared);
-        let before = book.and_then(|book| book.snapshot());
+        let acks = self.server.acks(&Fleet::Shared);
+        let before = acks.and_then(|acks| acks.snapshot());
         // Only of what a client always asks for can the server tell that it is gone: other names are simply dropped.
         let gone: Vec<_> = changes
             .removes
@@ -155,22 +155,22 @@ impl Proxy {
         }
         self.published.extend(upserts.iter().cloned());
         self.server.publish(Batch { fleet: Fleet::Shared, changes })?;
-        let book = self.server.book(&Fleet::Shared).ok_or_else(|| Error::Late("its fleet".to_owned()))?;
-        self.taken(&book, &upserts, &gone).await
+        let acks = self.server.acks(&Fleet::Shared).ok_or_else(|| Error::Late("its fleet".to_owned()))?;
+        self.taken(&acks, &upserts, &gone).await
     }
 
     async fn taken(
         &mut self,
-        book: &Book,
+        acks: &FleetAcks,
         upserts: &[(Kind, xds::Name)],
         gone: &[(Kind, xds::Name, u64)],
     ) -> Result<(), Error> {
-        let mut answers = book.answers();
+        let mut answers = acks.answers();
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             answers.borrow_and_update();
             self.refusals()?;
-            let Some(missing) = missing(book, upserts, gone) else { return Ok(()) };
+            let Some(missing) = missing(acks, upserts, gone) else { return Ok(()) };
             if tokio::time::timeout_at(deadline, answers.changed()).await.is_err() {
                 return Err(Error::Late(missing));
             }
@@ -209,18 +209,18 @@ impl Proxy {
 }
 
 /// The first thing that not every client has, or still has.
-fn missing(book: &Book, upserts: &[(Kind, xds::Name)], gone: &[(Kind, xds::Name, u64)]) -> Option<String> {
-    let snapshot = book.snapshot()?;
+fn missing(acks: &FleetAcks, upserts: &[(Kind, xds::Name)], gone: &[(Kind, xds::Name, u64)]) -> Option<String> {
+    let snapshot = acks.snapshot()?;
     let absent = |kind: Kind, name: &str| {
         // A removal that comes too early is kept back by the server: the name is still there, and nobody waits for it.
         let version = snapshot.get(kind, name)?.version;
-        let holding = book.holding(kind, name, version);
+        let holding = acks.holding(kind, name, version);
         // A certificate is asked for by the listener that shows it, or when a client asks for it. The listener is waited for.
         let has = (!holding.have.is_empty() || kind == Kind::Secret) && holding.behind.is_empty();
         (!has).then(|| format!("{kind} {name}"))
     };
     let lingers = |kind: Kind, name: &str, version: u64| {
-        let stays = snapshot.get(kind, name).is_some() || book.holding(kind, name, version).have.is_empty();
+        let stays = snapshot.get(kind, name).is_some() || acks.holding(kind, name, version).have.is_empty();
         (!stays).then(|| format!("the removal of {kind} {name}"))
     };
     let absent = upserts.iter().find_map(|(kind, name)| absent(*kind, name));

@@ -106,7 +106,7 @@ async fn an_answer_can_be_held_back() {
     let world = World::with(vec![route("a", false)]).await;
     let client = world.client().ask(Kind::Route, ["a"]).replies(|_| Reply::Hold).connect().await.unwrap();
     client.until("a response", |state| state.on_hold(Kind::Route) == 1).await.unwrap();
-    let version = world.server.book(&Fleet::Shared).unwrap();
+    let version = world.server.acks(&Fleet::Shared).unwrap();
     let entry = |name: &str| version.snapshot().unwrap().table(xds::Kind::Route).get(name).unwrap().version;
     let holding = || version.holding(xds::Kind::Route, "a", entry("a"));
     assert_eq!((holding().have.len(), holding().behind.len()), (0, 1));

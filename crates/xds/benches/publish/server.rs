@@ -41,7 +41,7 @@ pub fn serve() {
             }
             "change" => publish(vec![resource(Kind::ScopedRoute, 7, number + 1)]),
             "answers" => {
-                let mut answers = server.book(&Fleet::Shared).unwrap().answers();
+                let mut answers = server.acks(&Fleet::Shared).unwrap().answers();
                 runtime.block_on(answers.wait_for(|count| *count >= number as u64)).unwrap();
             }
             "encodes" => {

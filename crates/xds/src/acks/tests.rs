@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::fleet::Book;
+use crate::fleet::FleetAcks;
 use crate::identity::{Identity, Proof};
 use crate::limits::Limits;
 use crate::publish::Changes;
@@ -143,12 +143,13 @@ fn what_is_pushed_is_what_a_look_at_every_client_finds() {
                 (_, Some(at)) => bed.send(at),
                 _ => {}
             }
-            let before: BTreeMap<Version, Tallies> = watched(&acks);
+            let before: BTreeMap<Version, FleetAckCounts> = watched(&acks);
             acks.absorb(Instant::now());
             let changed = std::mem::take(&mut acks.changed);
             for (version, counts) in watched(&acks) {
                 let now = Instant::now();
-                let (found, _) = Book(bed.hub.clone()).tally(version.kind, &version.name, version.version, now);
+                let (found, _) =
+                    FleetAcks(bed.hub.clone()).ack_counts(version.kind, &version.name, version.version, now);
                 assert_eq!(counts, found, "{version:?} after {script:#?} of {seed}");
                 let same = before.get(&version) == Some(&counts);
                 assert!(same || changed.contains(&version), "{version:?} is no news after {script:#?} of {seed}");
@@ -157,7 +158,7 @@ fn what_is_pushed_is_what_a_look_at_every_client_finds() {
     }
 }
 
-fn watched(acks: &AckWatch) -> BTreeMap<Version, Tallies> {
+fn watched(acks: &AckWatch) -> BTreeMap<Version, FleetAckCounts> {
     let mut all = BTreeMap::new();
     for kind in Kind::ALL {
         for (name, versions) in &acks.watched[kind.index()] {

@@ -42,10 +42,13 @@ fn the_certificate_decides() {
     assert_eq!((who.fleet, &*who.node, &*who.version), (shop(), "pod-1", "1.40.0"));
     assert_eq!(Identity::establish(&node(None), &proof(shop()), None).expect("in").fleet, shop());
     let mismatch = Identity::establish(&node(Some("shared".into())), &proof(shop()), None);
-    assert_eq!(mismatch, Err(Stranger::Mismatch { claimed: Fleet::Shared, proven: shop() }));
+    assert_eq!(mismatch, Err(IdentityError::Mismatch { claimed: Fleet::Shared, proven: shop() }));
     let number = Value { kind: Some(value::Kind::NumberValue(1.0)) };
-    assert!(matches!(Identity::establish(&node(Some(number)), &proof(shop()), None), Err(Stranger::Unreadable(_))));
-    assert_eq!(Identity::establish(b"\xff", &proof(shop()), None), Err(Stranger::Node));
+    assert!(matches!(
+        Identity::establish(&node(Some(number)), &proof(shop()), None),
+        Err(IdentityError::Unreadable(_))
+    ));
+    assert_eq!(Identity::establish(b"\xff", &proof(shop()), None), Err(IdentityError::Node));
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
             Response { kind, style: Style::Sotw, nonce: 1, version: 0, upserts: Vec::new(), removed: Vec::new() }
         }
     };
-    let (message, _) = hub.press.message(&response);
+    let (message, _) = hub.cache.message(&response);
     let labels = Type::from(kind);
     inner.metrics.requests.get_or_create(&labels).inc();
     inner.metrics.responses.get_or_create(&labels).inc();

@@ -17,8 +17,8 @@ use tracing::{debug, info, warn};
 use super::grpc::{Item, Messages, Outlet};
 use super::pace::Pace;
 use super::{Call, Connection};
-use crate::book::{Event, Refusal};
 use crate::fleet::{Client, Hub};
+use crate::fleet_acks::{Event, Refusal};
 use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::metrics::{Reason, Stream, Type};
@@ -251,7 +251,7 @@ impl Talk<'_> {
                 Step::Send(response) => response,
                 Step::Idle(wake) => return Ok(wake),
             };
-            let (message, encoded) = self.hub.press.message(&response);
+            let (message, encoded) = self.hub.cache.message(&response);
             let labels = Type::from(response.kind);
             metrics.responses.get_or_create(&labels).inc();
             metrics.bytes.get_or_create(&labels).inc_by(message.len() as u64);
@@ -325,7 +325,7 @@ impl Talk<'_> {
         if asked.nonce.is_some() && subscribe.is_empty() {
             return Ok(());
         }
-        let message = self.hub.press.nothing(self.call.style, &asked.type_url, &subscribe, 0);
+        let message = self.hub.cache.nothing(self.call.style, &asked.type_url, &subscribe, 0);
         let stall = self.connection.inner.limits.stall;
         match time::timeout(stall, self.out.send(Item::Message(message))).await {
             Ok(_) => Ok(()),

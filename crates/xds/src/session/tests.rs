@@ -20,7 +20,7 @@ mod property;
 mod refusals;
 
 /// One client's stream and the tables behind it.
-struct Desk {
+struct Bench {
     writer: Writer,
     session: Session,
     style: Style,
@@ -29,7 +29,7 @@ struct Desk {
     limits: Limits,
 }
 
-impl Desk {
+impl Bench {
     fn new(style: Style) -> Self {
         Self::with(style, Limits::default(), None)
     }

@@ -56,12 +56,12 @@ enum Kept {
 }
 
 /// Remembers the last bodies of one fleet.
-pub(crate) struct Press {
+pub(crate) struct ResponseCache {
     identifier: String,
     recent: Mutex<VecDeque<(u128, Kept)>>,
 }
 
-impl Press {
+impl ResponseCache {
     /// `identifier` tells people which replica a client talks to.
     pub fn new(identifier: String) -> Self {
         Self { identifier, recent: Mutex::default() }

@@ -69,7 +69,7 @@ impl Replica {
     /// Waits until a client of the shared fleet is there and has all that it asked for.
     pub async fn in_step(&self) {
         let look = async || {
-            let clients = self.server.book(&Fleet::Shared).map(|book| book.clients()).unwrap_or_default();
+            let clients = self.server.acks(&Fleet::Shared).map(|acks| acks.clients()).unwrap_or_default();
             match clients.first() {
                 Some(client) if !client.types.is_empty() && client.types.iter().all(|of| of.in_step) => Ok(()),
                 Some(client) => Err(format!("{:?}", client.types)),

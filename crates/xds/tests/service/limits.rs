@@ -146,7 +146,7 @@ async fn names_that_visitors_make_up_do_not_end_a_stream() {
     }
     asking.await.unwrap();
     assert_eq!(answered, NAMES, "each name is answered once");
-    let clients = running.server.book(&Fleet::Shared).unwrap().clients();
+    let clients = running.server.acks(&Fleet::Shared).unwrap().clients();
     let held = clients[0].types.iter().find(|of| of.kind == "sds").unwrap().names;
     assert!(held < NAMES / 10 && held < most, "{held} names are held");
 }
@@ -213,7 +213,7 @@ async fn a_client_that_does_not_read_is_let_go() {
         }
     })
     .await;
-    assert!(running.server.book(&Fleet::Shared).unwrap().clients().is_empty());
+    assert!(running.server.acks(&Fleet::Shared).unwrap().clients().is_empty());
     drop(body);
     assert_served(&running).await;
 }
@@ -242,7 +242,7 @@ async fn a_type_that_is_too_large_is_kept_back_until_it_fits() {
     let PublishError::TooLarge { kind, bytes, limit } = refused;
     assert_eq!((kind, limit), (Kind::Listener, 2_000));
     assert!(bytes > 3_100, "{bytes}");
-    assert!(running.server.book(&Fleet::Shared).unwrap().snapshot().is_none());
+    assert!(running.server.acks(&Fleet::Shared).unwrap().snapshot().is_none());
     // The largest is withheld: all the rest is there, of that batch, too.
     publish(vec![xds::Resource::withheld(Kind::Listener, "big")]).unwrap();
     let first = stream.next().await;
@@ -251,9 +251,9 @@ async fn a_type_that_is_too_large_is_kept_back_until_it_fits() {
 
     // The sum counts, not only the one.
     publish(vec![large("b", 900), large("d", 900)]).unwrap_err();
-    let book = running.server.book(&Fleet::Shared).unwrap();
-    assert!(book.snapshot().unwrap().get(Kind::Cluster, "c").is_some());
-    assert!(book.snapshot().unwrap().get(Kind::Listener, "b").is_none(), "all of a batch or nothing");
+    let acks = running.server.acks(&Fleet::Shared).unwrap();
+    assert!(acks.snapshot().unwrap().get(Kind::Cluster, "c").is_some());
+    assert!(acks.snapshot().unwrap().get(Kind::Listener, "b").is_none(), "all of a batch or nothing");
     publish(vec![large("d", 100)]).unwrap();
     let second = stream.next().await;
     assert_eq!(names(&second), ["b", "d"]);
@@ -265,6 +265,6 @@ async fn a_type_that_is_too_large_is_kept_back_until_it_fits() {
     assert_eq!(names(&other.next().await), ["a", "b", "d"]);
     assert_eq!(
         running.server.room(&Fleet::Shared, Kind::Cluster),
-        2_000 - book.snapshot().unwrap().table(Kind::Cluster).bytes()
+        2_000 - acks.snapshot().unwrap().table(Kind::Cluster).bytes()
     );
 }

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-mod book;
 mod certificates;
 mod client;
 mod delta;
+mod fleet_acks;
 mod fleets;
 mod handshakes;
 mod limits;

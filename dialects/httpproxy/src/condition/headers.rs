@@ -1,6 +1,6 @@
 //! Conditions about headers.
 
-use crate::No;
+use crate::Rejection;
 use kinds::http_proxy::HeaderCondition;
 use model::{
     Code, FieldPath, HeaderName, HeaderValue, Regex,
@@ -9,18 +9,22 @@ use model::{
 use std::collections::BTreeSet;
 
 /// One condition. Of several operators the first of Contour's order counts, and the others are told.
-pub(super) fn condition(header: &HeaderCondition, field: &FieldPath, notes: &mut Vec<No>) -> Result<HeaderMatch, No> {
-    let no = |name: &str, why: String| No::new(Code::ProxyRouteHeader, field.field(name), why);
+pub(super) fn condition(
+    header: &HeaderCondition,
+    field: &FieldPath,
+    notes: &mut Vec<Rejection>,
+) -> Result<HeaderMatch, Rejection> {
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyRouteHeader, field.field(name), why);
     let name = HeaderName::parse_matched(&header.name).map_err(|error| no("name", error.to_string()))?;
-    let said = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+    let optional = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let operators = [
         ("present", header.present.then(Box::default)),
         ("notpresent", header.not_present.then(Box::default)),
-        ("contains", said(&header.contains)),
-        ("notcontains", said(&header.not_contains)),
-        ("exact", said(&header.exact)),
-        ("notexact", said(&header.not_exact)),
-        ("regex", said(&header.regex)),
+        ("contains", optional(&header.contains)),
+        ("notcontains", optional(&header.not_contains)),
+        ("exact", optional(&header.exact)),
+        ("notexact", optional(&header.not_exact)),
+        ("regex", optional(&header.regex)),
     ];
     let mut used = operators.into_iter().filter_map(|(operator, text)| Some((operator, text?)));
     let Some((operator, text)) = used.next() else {
@@ -28,7 +32,7 @@ pub(super) fn condition(header: &HeaderCondition, field: &FieldPath, notes: &mut
     };
     for (other, _) in used {
         let why = format!("`{other}` has no effect beside `{operator}`");
-        notes.push(No::new(Code::ProxyIgnored, field.field(other), why));
+        notes.push(Rejection::new(Code::ProxyIgnored, field.field(other), why));
     }
     HeaderValue::parse(&text).map_err(|error| no(operator, error.to_string()))?;
     let test = match operator {
@@ -46,11 +50,11 @@ pub(super) fn condition(header: &HeaderCondition, field: &FieldPath, notes: &mut
     let valued = matches!(test, Test::Text { .. });
     if header.ignore_case && !matches!(test, Test::Text { text: TextMatch::Exact(_) | TextMatch::Contains(_), .. }) {
         let why = format!("`ignoreCase` has no effect on `{operator}`");
-        notes.push(No::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
+        notes.push(Rejection::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
     }
     if header.treat_missing_as_empty && !(invert && valued) {
         let why = format!("`treatMissingAsEmpty` has no effect on `{operator}`");
-        notes.push(No::new(Code::ProxyIgnored, field.field("treatMissingAsEmpty"), why));
+        notes.push(Rejection::new(Code::ProxyIgnored, field.field("treatMissingAsEmpty"), why));
     }
     Ok(HeaderMatch { name, invert, test, missing_is_empty: header.treat_missing_as_empty && invert && valued })
 }

@@ -1,6 +1,6 @@
 //! Conditions about query parameters.
 
-use crate::No;
+use crate::Rejection;
 use kinds::http_proxy::QueryParameterCondition;
 use model::{
     Code, FieldPath, Regex,
@@ -12,19 +12,19 @@ use std::collections::BTreeSet;
 pub(super) fn condition(
     query: &QueryParameterCondition,
     field: &FieldPath,
-    notes: &mut Vec<No>,
-) -> Result<QueryMatch, No> {
-    let no = |name: &str, why: String| No::new(Code::ProxyRouteQuery, field.field(name), why);
+    notes: &mut Vec<Rejection>,
+) -> Result<QueryMatch, Rejection> {
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyRouteQuery, field.field(name), why);
     if query.name.is_empty() || query.name.len() > LONGEST_PARAMETER {
         return Err(no("name", format!("the name must have 1 to {LONGEST_PARAMETER} bytes")));
     }
-    let said = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+    let optional = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let operators = [
-        ("exact", said(&query.exact)),
-        ("prefix", said(&query.prefix)),
-        ("suffix", said(&query.suffix)),
-        ("regex", said(&query.regex)),
-        ("contains", said(&query.contains)),
+        ("exact", optional(&query.exact)),
+        ("prefix", optional(&query.prefix)),
+        ("suffix", optional(&query.suffix)),
+        ("regex", optional(&query.regex)),
+        ("contains", optional(&query.contains)),
         ("present", query.present.then(Box::default)),
     ];
     let mut used = operators.into_iter().filter_map(|(operator, text)| Some((operator, text?)));
@@ -33,7 +33,7 @@ pub(super) fn condition(
     };
     for (other, _) in used {
         let why = format!("`{other}` has no effect beside `{operator}`");
-        notes.push(No::new(Code::ProxyIgnored, field.field(other), why));
+        notes.push(Rejection::new(Code::ProxyIgnored, field.field(other), why));
     }
     let text = match operator {
         "exact" => TextMatch::Exact(text.into()),
@@ -46,7 +46,7 @@ pub(super) fn condition(
     let ignore_case = query.ignore_case && operator != "regex";
     if query.ignore_case != ignore_case {
         let why = "`ignoreCase` has no effect on `regex`";
-        notes.push(No::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
+        notes.push(Rejection::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
     }
     Ok(QueryMatch { name: (&*query.name).into(), test: Test::Text { text, ignore_case } })
 }

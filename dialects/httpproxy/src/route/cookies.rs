@@ -1,6 +1,6 @@
 //! What is changed about the cookies that backends set.
 
-use crate::No;
+use crate::Rejection;
 use kinds::{
     Checked,
     http_proxy::route::{CookieRewritePolicy, CookieValue as Written},
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 pub(super) fn policies(
     list: &Checked<Option<Box<[CookieRewritePolicy]>>>,
     field: &FieldPath,
-) -> Result<Vec<CookieRewrite>, No> {
+) -> Result<Vec<CookieRewrite>, Rejection> {
     let field = field.field("cookieRewritePolicies");
     let mut seen = BTreeSet::new();
     let mut cookies = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn policies(
         let cookie = one(policy, &field.index(index))?;
         if !seen.insert(cookie.name.clone()) {
             let why = format!("cookie `{}` stands there twice", cookie.name.as_str());
-            return Err(No::new(Code::ProxyCookies, field.index(index).field("name"), why));
+            return Err(Rejection::new(Code::ProxyCookies, field.index(index).field("name"), why));
         }
         cookies.push(cookie);
     }
@@ -34,8 +34,8 @@ pub(super) fn policies(
     Ok(cookies)
 }
 
-fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite, No> {
-    let no = |name: &str, why: String| No::new(Code::ProxyCookies, field.field(name), why);
+fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite, Rejection> {
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyCookies, field.field(name), why);
     let value = |name: &str, written: &Option<Written>, read: fn(&str) -> Result<CookieValue, CookieError>| {
         let read = written.as_ref().map(|written| read(&written.value));
         read.transpose().map_err(|error| no(name, error.to_string()))
@@ -55,7 +55,7 @@ fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite,
     let CookieRewrite { name: _, path, domain, secure, same_site } = &cookie;
     if path.is_none() && domain.is_none() && secure.is_none() && same_site.is_none() {
         let why = format!("nothing is said about cookie `{}`", cookie.name.as_str());
-        return Err(No::new(Code::ProxyCookies, field.clone(), why));
+        return Err(Rejection::new(Code::ProxyCookies, field.clone(), why));
     }
     Ok(cookie)
 }

@@ -3,8 +3,8 @@
 //! `Host` is no header like the others: Envoy has its own words for it, and only on a request.
 
 use crate::{
-    HttpProxyView, No, Work,
-    route::{Place, said},
+    HttpProxyView, Rejection, Work,
+    route::{Place, optional},
 };
 use kinds::{
     Checked,
@@ -29,7 +29,7 @@ pub(super) fn route(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     route: &Route,
-) -> Result<(Policy, Option<HostRewrite>), No> {
+) -> Result<(Policy, Option<HostRewrite>), Rejection> {
     let own = [("CONTOUR_NAMESPACE", &*place.object.meta.namespace)];
     let mut notes = Vec::new();
     let request = Reader { code: Code::ProxyRequestHeaders, direction: Direction::Request, own: &own };
@@ -37,7 +37,7 @@ pub(super) fn route(
     let field = &place.field;
     let request = request.read(&route.request_headers_policy, field.field("requestHeadersPolicy"), &mut notes);
     let response = response.read(&route.response_headers_policy, field.field("responseHeadersPolicy"), &mut notes);
-    notes.into_iter().for_each(|note| work.tell(place.subject, note));
+    notes.into_iter().for_each(|note| work.report(place.subject, note));
     let ((request_headers, host), (response_headers, _)) = (request?, response?);
     Ok((Policy { request_headers, response_headers, ..Policy::default() }, host))
 }
@@ -47,7 +47,7 @@ pub(super) fn service(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     service: &Service,
-) -> Result<(HeaderChanges, HeaderChanges, Option<HostRewrite>), No> {
+) -> Result<(HeaderChanges, HeaderChanges, Option<HostRewrite>), Rejection> {
     let port = service.port.to_string();
     let own = [
         ("CONTOUR_NAMESPACE", &*place.object.meta.namespace),
@@ -60,7 +60,7 @@ pub(super) fn service(
     let field = &place.field;
     let request = request.read(&service.request_headers_policy, field.field("requestHeadersPolicy"), &mut notes);
     let response = response.read(&service.response_headers_policy, field.field("responseHeadersPolicy"), &mut notes);
-    notes.into_iter().for_each(|note| work.tell(place.subject, note));
+    notes.into_iter().for_each(|note| work.report(place.subject, note));
     let ((request, host), (response, _)) = (request?, response?);
     let request = work.settings.request_headers.under(request, &own);
     let response = work.settings.response_headers.under(response, &own);
@@ -78,9 +78,9 @@ impl Reader<'_> {
         &self,
         policy: &Checked<Option<Box<HeadersPolicy>>>,
         field: FieldPath,
-        notes: &mut Vec<No>,
-    ) -> Result<(HeaderChanges, Option<HostRewrite>), No> {
-        let Some(policy) = said(policy)? else { return Ok(Default::default()) };
+        notes: &mut Vec<Rejection>,
+    ) -> Result<(HeaderChanges, Option<HostRewrite>), Rejection> {
+        let Some(policy) = optional(policy)? else { return Ok(Default::default()) };
         let mut set = BTreeMap::new();
         let mut host = None;
         for (index, entry) in policy.set.iter().enumerate() {
@@ -103,7 +103,7 @@ impl Reader<'_> {
             let read = read.map_err(|error| self.no(&field, error.to_string()))?;
             for word in read.plain {
                 let why = format!("`%{word}%` is not a dynamic value that is allowed here");
-                notes.push(No::new(Code::ProxyNotDynamic, field.clone(), why));
+                notes.push(Rejection::new(Code::ProxyNotDynamic, field.clone(), why));
             }
             set.insert(name, read.format);
         }
@@ -122,7 +122,7 @@ impl Reader<'_> {
         Ok((changes, host))
     }
 
-    fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, No> {
+    fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, Rejection> {
         if self.direction == Direction::Response {
             return Err(self.no(&field.field("name"), "an answer has no header Host".to_owned()));
         }
@@ -133,7 +133,7 @@ impl Reader<'_> {
         }
     }
 
-    fn no(&self, field: &FieldPath, why: String) -> No {
-        No::new(self.code, field.clone(), why)
+    fn no(&self, field: &FieldPath, why: String) -> Rejection {
+        Rejection::new(self.code, field.clone(), why)
     }
 }

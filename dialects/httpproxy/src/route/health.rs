@@ -1,6 +1,6 @@
 //! How backends are probed.
 
-use crate::{No, route::said};
+use crate::{Rejection, route::optional};
 use kinds::{
     Checked,
     http_proxy::{route::HttpHealthCheckPolicy, virtual_host::TcpHealthCheckPolicy},
@@ -12,17 +12,17 @@ use model::{
 };
 use std::time::Duration;
 
-/// The host that Contour asks for where nothing is said; backends may know it.
+/// The host that Contour asks for where nothing is set; backends may know it.
 const HOST: &str = "contour-envoy-healthcheck";
 
 /// Reads the policy. Zero is as good as nothing: the default.
 pub(crate) fn policy(
     policy: &Checked<Option<Box<HttpHealthCheckPolicy>>>,
     field: &FieldPath,
-) -> Result<Option<HealthCheck>, No> {
-    let Some(policy) = said(policy)? else { return Ok(None) };
+) -> Result<Option<HealthCheck>, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("healthCheckPolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxyHealthCheck, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyHealthCheck, field.field(name), why);
     let mut statuses = Vec::new();
     for range in &policy.expected_statuses {
         let bound = |value: i64| u16::try_from(value).ok().filter(|value| (100..=600).contains(value));
@@ -49,8 +49,8 @@ pub(crate) fn policy(
 pub(crate) fn tcp(
     policy: &Checked<Option<Box<TcpHealthCheckPolicy>>>,
     field: &FieldPath,
-) -> Result<Option<HealthCheck>, No> {
-    let Some(policy) = said(policy)? else { return Ok(None) };
+) -> Result<Option<HealthCheck>, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(None) };
     let numbers = [policy.interval_seconds, policy.timeout_seconds];
     let counts = [policy.unhealthy_threshold_count, policy.healthy_threshold_count];
     check(&field.field("healthCheckPolicy"), Probe::Tcp, numbers, counts).map(Some)
@@ -61,11 +61,15 @@ fn check(
     probe: Probe,
     [interval, timeout]: [Option<i64>; 2],
     [unhealthy, healthy]: [Option<i64>; 2],
-) -> Result<HealthCheck, No> {
+) -> Result<HealthCheck, Rejection> {
     let number = |name: &str, value: Option<i64>, default: u32| match value {
         None | Some(0) => Ok(default),
         Some(value) => u32::try_from(value).ok().filter(|&value| value <= 60 * 60 * 24).ok_or_else(|| {
-            No::new(Code::ProxyHealthCheck, field.field(name), format!("{value} is not a number from 0 to 86400"))
+            Rejection::new(
+                Code::ProxyHealthCheck,
+                field.field(name),
+                format!("{value} is not a number from 0 to 86400"),
+            )
         }),
     };
     let seconds = |name: &str, value, default| number(name, value, default).map(|n| Duration::from_secs(n.into()));

@@ -1,16 +1,16 @@
 //! Answers of the proxy's own: the client is sent elsewhere, or told something.
 
-use crate::No;
+use crate::Rejection;
 use kinds::http_proxy::route::{DirectResponsePolicy, RequestRedirectPolicy};
 use model::{
     Code, FieldPath, Fqdn,
-    route::{Path, Redirect, RedirectPath, Respond, Scheme, action::LONGEST_BODY},
+    route::{DirectResponse, Path, Redirect, RedirectPath, Scheme, action::LONGEST_BODY},
 };
 
 /// The client is sent elsewhere.
-pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Result<Redirect, No> {
+pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Result<Redirect, Rejection> {
     let field = field.field("requestRedirectPolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxyRedirect, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyRedirect, field.field(name), why);
     let scheme = match policy.scheme.as_deref() {
         None | Some("") => None,
         Some("http") => Some(Scheme::Http),
@@ -36,14 +36,14 @@ pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Res
 }
 
 /// The proxy answers by itself.
-pub(crate) fn respond(policy: &DirectResponsePolicy, field: &FieldPath) -> Result<Respond, No> {
+pub(crate) fn respond(policy: &DirectResponsePolicy, field: &FieldPath) -> Result<DirectResponse, Rejection> {
     let field = field.field("directResponsePolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxyDirectResponse, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyDirectResponse, field.field(name), why);
     let status = u16::try_from(policy.status_code).ok().filter(|status| (200..600).contains(status));
     let status = status.ok_or_else(|| no("statusCode", format!("{} is not from 200 to 599", policy.status_code)))?;
     let body = policy.body.as_deref().unwrap_or_default();
     if body.len() > LONGEST_BODY {
         return Err(no("body", format!("the body has {} bytes; {LONGEST_BODY} is the limit", body.len())));
     }
-    Ok(Respond { status, body: body.into() })
+    Ok(DirectResponse { status, body: body.into() })
 }

@@ -1,7 +1,7 @@
 //! How long a request may take, and when it is tried again: after a failure, or because the backend sent a redirect
 //! that the proxy follows itself.
 
-use crate::{No, route::said};
+use crate::{Rejection, route::optional};
 use kinds::{Checked, http_proxy::route as kind};
 use model::{
     Code, FieldPath, Timeout,
@@ -12,11 +12,11 @@ use model::{
 pub(crate) fn retry_policy(
     policy: &Checked<Option<Box<kind::RetryPolicy>>>,
     field: &FieldPath,
-    notes: &mut Vec<No>,
-) -> Result<Option<RetryPolicy>, No> {
-    let Some(policy) = said(policy)? else { return Ok(None) };
+    notes: &mut Vec<Rejection>,
+) -> Result<Option<RetryPolicy>, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("retryPolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxyRetry, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyRetry, field.field(name), why);
     let count = match policy.count {
         Some(-1) => None,
         None | Some(0) => Some(1),
@@ -42,7 +42,7 @@ pub(crate) fn retry_policy(
     }
     if !status_codes.is_empty() && !on.contains(&RetryOn::RetriableStatusCodes) {
         let why = "the list has no effect without `retriable-status-codes` in retryOn";
-        notes.push(No::new(Code::ProxyIgnored, field.field("retriableStatusCodes"), why));
+        notes.push(Rejection::new(Code::ProxyIgnored, field.field("retriableStatusCodes"), why));
     }
     Ok(count.map(|count| RetryPolicy { on, count, per_try, status_codes }))
 }
@@ -51,10 +51,10 @@ pub(crate) fn retry_policy(
 pub(crate) fn internal_redirect(
     policy: &Checked<Option<Box<kind::InternalRedirectPolicy>>>,
     field: &FieldPath,
-) -> Result<Option<InternalRedirect>, No> {
-    let Some(policy) = said(policy)? else { return Ok(None) };
+) -> Result<Option<InternalRedirect>, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("internalRedirectPolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxyInternalRedirect, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyInternalRedirect, field.field(name), why);
     let most = policy.max_internal_redirects.map(|most| u32::try_from(most).map_err(|_| most)).transpose();
     let most = most.map_err(|most| no("maxInternalRedirects", format!("{most} is not a number from 0")))?;
     let mut statuses = Vec::new();
@@ -90,12 +90,15 @@ pub(crate) struct Times {
 }
 
 /// How long things may take.
-pub(crate) fn timeouts(policy: &Checked<Option<Box<kind::TimeoutPolicy>>>, field: &FieldPath) -> Result<Times, No> {
-    let Some(policy) = said(policy)? else { return Ok(Times::default()) };
+pub(crate) fn timeouts(
+    policy: &Checked<Option<Box<kind::TimeoutPolicy>>>,
+    field: &FieldPath,
+) -> Result<Times, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(Times::default()) };
     let field = field.field("timeoutPolicy");
     let read = |name: &str, text: &Option<Box<str>>| {
         Timeout::parse(text.as_deref().unwrap_or_default())
-            .map_err(|error| No::new(Code::ProxyTimeout, field.field(name), error.to_string()))
+            .map_err(|error| Rejection::new(Code::ProxyTimeout, field.field(name), error.to_string()))
     };
     Ok(Times {
         response: read("response", &policy.response)?,

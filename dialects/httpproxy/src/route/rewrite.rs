@@ -1,8 +1,8 @@
 //! What the backend sees for the prefix that a route matched.
 
 use crate::{
-    No,
-    route::{Made, said},
+    Rejection,
+    route::{RouteDraft, optional},
 };
 use kinds::{Checked, http_proxy::route::PathRewritePolicy};
 use model::{
@@ -17,12 +17,12 @@ pub(crate) fn prefix(
     policy: &Checked<Option<Box<PathRewritePolicy>>>,
     path: &PathMatch,
     field: &FieldPath,
-) -> Result<Option<Path>, No> {
-    let Some(policy) = said(policy)?.filter(|policy| !policy.replace_prefix.is_empty()) else { return Ok(None) };
+) -> Result<Option<Path>, Rejection> {
+    let Some(policy) = optional(policy)?.filter(|policy| !policy.replace_prefix.is_empty()) else { return Ok(None) };
     let field = field.field("pathRewritePolicy").field("replacePrefix");
     let PathMatch::Prefix(matched) = path else {
         let why = "the route matches a whole path or a pattern, not a prefix";
-        return Err(No::new(Code::ProxyPrefixMissing, field, why));
+        return Err(Rejection::new(Code::ProxyPrefixMissing, field, why));
     };
     let mut seen = BTreeSet::new();
     let (mut named, mut default) = (None, None);
@@ -31,12 +31,13 @@ pub(crate) fn prefix(
         let own = entry.prefix.as_deref().unwrap_or_default();
         if !seen.insert(own) {
             return Err(match own {
-                "" => No::new(Code::ProxyPrefixAmbiguous, field, "two entries have no prefix"),
-                own => No::new(Code::ProxyPrefixDuplicate, field, format!("`{own}` is replaced twice")),
+                "" => Rejection::new(Code::ProxyPrefixAmbiguous, field, "two entries have no prefix"),
+                own => Rejection::new(Code::ProxyPrefixDuplicate, field, format!("`{own}` is replaced twice")),
             });
         }
-        let replacement = Path::parse(&entry.replacement)
-            .map_err(|error| No::new(Code::ProxyPrefixReplacement, field.field("replacement"), error.to_string()))?;
+        let replacement = Path::parse(&entry.replacement).map_err(|error| {
+            Rejection::new(Code::ProxyPrefixReplacement, field.field("replacement"), error.to_string())
+        })?;
         match own {
             "" => default = Some(replacement),
             own if own == matched.as_str() => named = Some(replacement),
@@ -48,7 +49,7 @@ pub(crate) fn prefix(
 
 /// Gives a route that rewrites `/a` its other form `/a/`, unless somebody wrote it: what follows the prefix must not begin
 /// with two slashes or with none.
-pub(crate) fn both_forms(made: Vec<Made>) -> Vec<Made> {
+pub(crate) fn both_forms(made: Vec<RouteDraft>) -> Vec<RouteDraft> {
     let mut forms: BTreeMap<(&str, &Conditions), BTreeSet<&str>> = BTreeMap::new();
     for route in &made {
         if let PathMatch::Prefix(prefix) = &route.path {
@@ -56,7 +57,7 @@ pub(crate) fn both_forms(made: Vec<Made>) -> Vec<Made> {
             forms.entry((text.trim_end_matches('/'), &route.conditions)).or_default().insert(text);
         }
     }
-    let alone = |route: &Made| match &route.path {
+    let alone = |route: &RouteDraft| match &route.path {
         PathMatch::Prefix(prefix) => {
             let trimmed = prefix.as_str().trim_end_matches('/');
             !trimmed.is_empty() && forms.get(&(trimmed, &route.conditions)).is_some_and(|forms| forms.len() == 1)
@@ -67,11 +68,11 @@ pub(crate) fn both_forms(made: Vec<Made>) -> Vec<Made> {
     made.into_iter().zip(expand).flat_map(|(route, expand)| pair(route, expand)).collect()
 }
 
-fn is_rewritten(route: &Made) -> bool {
+fn is_rewritten(route: &RouteDraft) -> bool {
     matches!(&route.action, Action::Forward(forward) if forward.rewrite.is_some())
 }
 
-fn pair(route: Made, expand: bool) -> Vec<Made> {
+fn pair(route: RouteDraft, expand: bool) -> Vec<RouteDraft> {
     let forms = match (&route.path, &route.action) {
         (PathMatch::Prefix(prefix), Action::Forward(forward)) if expand => forward.rewrite.as_ref().and_then(|to| {
             let (from, to) = (prefix.as_str().trim_end_matches('/'), to.as_str().trim_end_matches('/'));

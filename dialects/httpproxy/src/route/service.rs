@@ -4,24 +4,26 @@
 //! left. Where none is left the route answers 503.
 
 use crate::{
-    HttpProxyView, No, Work,
-    route::{Place, cookies, headers, said},
+    HttpProxyView, Rejection, Work,
+    route::{Place, cookies, headers, optional},
     tls::secret_id,
 };
 use kinds::http_proxy::{Route, Service};
 use model::{
     ClusterId, Code, HeaderValue, Timeout,
-    cluster::{Aggression, Balance, HealthCheck, LONGEST_SERVER_NAME, Protocol, SlowStart, Validation, Variant},
+    cluster::{
+        Aggression, ClusterOverrides, HealthCheck, LONGEST_SERVER_NAME, LoadBalancing, Protocol, SlowStart, Validation,
+    },
     route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
     timeout::parse_duration,
 };
 use resolve::PortRef;
 
 /// What the route says about the way to all its backends.
-pub(crate) struct Way {
+pub(crate) struct UpstreamOptions {
     pub idle: Timeout,
     pub host: Option<HostRewrite>,
-    pub balance: Balance,
+    pub balance: LoadBalancing,
     pub health: Option<HealthCheck>,
     /// What the route changes about cookies.
     pub cookies: Vec<CookieRewrite>,
@@ -41,10 +43,10 @@ pub(super) fn backends(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     route: &Route,
-    way: Way,
-) -> Result<Backends, No> {
+    way: UpstreamOptions,
+) -> Result<Backends, Rejection> {
     for fault in route.services.faults() {
-        work.tell(place.subject, fault.into());
+        work.report(place.subject, fault.into());
     }
     let mut backends = Backends::default();
     let (mut total, mut mirrors) = (0_u64, 0);
@@ -52,18 +54,23 @@ pub(super) fn backends(
     for (index, service) in route.services.good() {
         let field = place.field.field("services").index(index);
         let here = Place { object: place.object, subject: place.subject, field };
-        let weight = u64::try_from(service.weight.unwrap_or_default())
-            .map_err(|_| No::new(Code::ProxyServiceWeight, here.field.field("weight"), "a weight is not negative"))?;
+        let weight = u64::try_from(service.weight.unwrap_or_default()).map_err(|_| {
+            Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "a weight is not negative")
+        })?;
         if service.mirror {
             mirrors += 1;
             if mirrors > 1 {
-                return Err(No::new(Code::ProxyMirrors, here.field.field("mirror"), "another service is the mirror"));
+                return Err(Rejection::new(
+                    Code::ProxyMirrors,
+                    here.field.field("mirror"),
+                    "another service is the mirror",
+                ));
             }
         } else {
             total += weight;
         }
         match backend(work, &here, service, &way) {
-            Err(no) => work.tell(place.subject, no),
+            Err(no) => work.report(place.subject, no),
             Ok(found) if service.mirror => {
                 let percent = if weight == 0 { 100 } else { weight.min(100) as u32 };
                 backends.mirrors.push(Mirror { cluster: found.share.cluster, percent });
@@ -75,7 +82,7 @@ pub(super) fn backends(
             Ok(Found { host: Some(HostRewrite::Header(_)), .. }) => {
                 let why = "a Host from a header of the request needs a route with one service";
                 let field = here.field.field("requestHeadersPolicy");
-                work.tell(place.subject, No::new(Code::ProxyServiceRequestHeaders, field, why));
+                work.report(place.subject, Rejection::new(Code::ProxyServiceRequestHeaders, field, why));
             }
             Ok(Found { share, .. }) => {
                 backends.clusters.push(WeightedCluster { weight: weight.min(u64::from(u32::MAX)) as u32, ..share });
@@ -84,7 +91,7 @@ pub(super) fn backends(
     }
     if total > u64::from(u32::MAX) {
         let why = format!("the weights are {total} together; {} is the limit", u32::MAX);
-        return Err(No::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+        return Err(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
     }
     if backends.clusters.iter().all(|share| share.weight == 0) {
         backends.clusters.iter_mut().for_each(|share| share.weight = 1);
@@ -103,19 +110,23 @@ pub(crate) fn backend(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     service: &Service,
-    way: &Way,
-) -> Result<Found, No> {
+    way: &UpstreamOptions,
+) -> Result<Found, Rejection> {
     let own = cookies::policies(&service.cookie_rewrite_policies, &place.field)?;
     let cookies = cookies::of_service(own, &way.cookies);
     let (request_headers, response_headers, host) = headers::service(work, place, service)?;
     let port = u16::try_from(service.port).ok().filter(|&port| port != 0).ok_or_else(|| {
-        No::new(Code::ProxyServicePort, place.field.field("port"), format!("{} is not a port number", service.port))
+        Rejection::new(
+            Code::ProxyServicePort,
+            place.field.field("port"),
+            format!("{} is not a port number", service.port),
+        )
     })?;
     let namespace = &place.object.meta.namespace;
     let port = PortRef::Number(port);
     let id = resolve::backend(work.view, namespace, &service.name, &port).map_err(|no| {
         let name = if matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp) { "port" } else { "name" };
-        No::new(no.code, place.field.field(name), no.why)
+        Rejection::new(no.code, place.field.field(name), no.why)
     })?;
     let protocol = match service.protocol.as_deref() {
         None | Some("") => None,
@@ -124,7 +135,7 @@ pub(crate) fn backend(
         Some("tls") => Some(Protocol::Tls),
         Some(other) => {
             let why = format!("`{other}` is not one of h2, h2c and tls");
-            return Err(No::new(Code::ProxyServiceProtocol, place.field.field("protocol"), why));
+            return Err(Rejection::new(Code::ProxyServiceProtocol, place.field.field("protocol"), why));
         }
     };
     let of_service = work.view.service(namespace, &service.name);
@@ -139,9 +150,9 @@ pub(crate) fn backend(
     if let Some(name) = server_name.as_ref().filter(|name| name.as_str().len() > LONGEST_SERVER_NAME) {
         let length = name.as_str().len();
         let why = format!("the Host has {length} bytes; a TLS handshake carries at most {LONGEST_SERVER_NAME}");
-        return Err(No::new(Code::ProxyServiceRequestHeaders, place.field.field("requestHeadersPolicy"), why));
+        return Err(Rejection::new(Code::ProxyServiceRequestHeaders, place.field.field("requestHeadersPolicy"), why));
     }
-    let variant = Variant {
+    let variant = ClusterOverrides {
         protocol: protocol.filter(|protocol| Some(*protocol) != of_service),
         server_name: server_name.map(|name| name.as_str().into()),
         idle: way.idle,
@@ -169,32 +180,33 @@ fn health_port(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &Place<'_>,
     service: &Service,
-    way: &Way,
-) -> Result<Option<u16>, No> {
+    way: &UpstreamOptions,
+) -> Result<Option<u16>, Rejection> {
     let Some(number) = service.health_port.filter(|&number| number != service.port) else { return Ok(None) };
     let field = place.field.field("healthPort");
     let port = u16::try_from(number).ok().filter(|&port| port != 0);
-    let port =
-        port.ok_or_else(|| No::new(Code::ProxyServicePort, field.clone(), format!("{number} is not a port number")))?;
+    let port = port.ok_or_else(|| {
+        Rejection::new(Code::ProxyServicePort, field.clone(), format!("{number} is not a port number"))
+    })?;
     if way.health.is_none() {
         let why = "it has no effect: the route has no healthCheckPolicy";
-        work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         return Ok(None);
     }
     let namespace = &place.object.meta.namespace;
     resolve::backend(work.view, namespace, &service.name, &PortRef::Number(port))
-        .map_err(|no| No::new(no.code, field, no.why))?;
+        .map_err(|no| Rejection::new(no.code, field, no.why))?;
     Ok(Some(port))
 }
 
 /// How new endpoints are eased in: not at all, where the time for it is zero.
-fn slow_start(place: &Place<'_>, service: &Service, balance: Balance) -> Result<Option<SlowStart>, No> {
-    let Some(policy) = said(&service.slow_start_policy)? else { return Ok(None) };
+fn slow_start(place: &Place<'_>, service: &Service, balance: LoadBalancing) -> Result<Option<SlowStart>, Rejection> {
+    let Some(policy) = optional(&service.slow_start_policy)? else { return Ok(None) };
     let field = place.field.field("slowStartPolicy");
-    let no = |name: &str, why: String| No::new(Code::ProxySlowStart, field.field(name), why);
-    if !matches!(balance, Balance::RoundRobin | Balance::LeastRequest) {
+    let no = |name: &str, why: String| Rejection::new(Code::ProxySlowStart, field.field(name), why);
+    if !matches!(balance, LoadBalancing::RoundRobin | LoadBalancing::LeastRequest) {
         let why = "it needs the strategy RoundRobin or WeightedLeastRequest";
-        return Err(No::new(Code::ProxySlowStart, field, why));
+        return Err(Rejection::new(Code::ProxySlowStart, field, why));
     }
     let window = parse_duration(&policy.window).map_err(|error| no("window", error.to_string()))?;
     let text = policy.aggression.as_deref().filter(|text| !text.is_empty()).unwrap_or("1.0");
@@ -218,15 +230,15 @@ fn validation(
     place: &Place<'_>,
     service: &Service,
     spoken: Protocol,
-) -> Result<Option<Validation>, No> {
-    let Some(policy) = said(&service.validation)? else { return Ok(None) };
+) -> Result<Option<Validation>, Rejection> {
+    let Some(policy) = optional(&service.validation)? else { return Ok(None) };
     let field = place.field.field("validation");
     if !spoken.is_tls() {
         let why = "it has no effect: the connection to the service is not encrypted";
-        work.tell(place.subject, No::new(Code::ProxyIgnored, field, why));
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         return Ok(None);
     }
-    let no = |name: &str, why: String| No::new(Code::ProxyUpstreamValidation, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
     let names: Vec<&str> = match &policy.subject_names[..] {
         [] => vec![&policy.subject_name],
         [first, ..] if !policy.subject_name.is_empty() && **first != *policy.subject_name => {
@@ -244,8 +256,8 @@ fn validation(
     let namespace = &place.object.meta.namespace;
     let ca = secret_id(namespace, &policy.ca_secret);
     resolve::trusted(work.view, namespace, &ca).map_err(|found| match found.code {
-        Code::DelegationMissing => No::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
-        Code::SecretPending => No::new(Code::SecretPending, field.field("caSecret"), found.why),
+        Code::DelegationMissing => Rejection::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
+        Code::SecretPending => Rejection::new(Code::SecretPending, field.field("caSecret"), found.why),
         _ => no("caSecret", found.why.into()),
     })?;
     Ok(Some(Validation { ca, names: names.into_iter().map(Into::into).collect() }))

@@ -22,23 +22,24 @@ fn numbered(number: usize) -> Value {
 }
 
 /// The verdicts about an object, as text.
-fn told(unit: &Unit, name: &str) -> Vec<String> {
-    let about = unit.verdicts.iter().filter(|verdict| *verdict.origin.object.name == *name);
+fn told(translation: &Translation, name: &str) -> Vec<String> {
+    let about = translation.verdicts.iter().filter(|verdict| *verdict.origin.object.name == *name);
     about.map(|verdict| format!("{} {}: {}", verdict.code, verdict.origin.field, verdict.message)).collect()
 }
 
 /// How many routes an object has, without those that only stand in for what is left out.
-fn served(unit: &Unit, name: &str) -> usize {
-    let own = |piece: &&model::unit::RoutePiece| *piece.route.origin.object.name == *name && !piece.route.rank.implied;
-    unit.routes.iter().filter(own).count()
+fn served(translation: &Translation, name: &str) -> usize {
+    let own =
+        |piece: &&model::translation::RoutePiece| *piece.route.origin.object.name == *name && !piece.route.rank.implied;
+    translation.routes.iter().filter(own).count()
 }
 
 #[test]
 fn as_many_routes_as_a_root_may_have_are_all_served() {
     let mut world =
         World::default().with("root", root(times(100, "child"))).with("child", json!({ "routes": numbered(100) }));
-    let unit = world.unit("root");
-    assert_eq!((unit.routes.len(), unit.verdicts.len()), (ROUTES, 0));
+    let translation = world.translation("root");
+    assert_eq!((translation.routes.len(), translation.verdicts.len()), (ROUTES, 0));
 }
 
 #[test]
@@ -46,20 +47,20 @@ fn seven_hundred_includes_of_seven_hundred_routes_come_to_an_end() {
     let mut spec = root(times(700, "child"));
     spec["routes"] = json!([respond("/own")]);
     let mut world = World::default().with("root", spec).with("child", json!({ "routes": numbered(700) }));
-    let unit = world.unit("root");
-    assert_eq!((served(&unit, "root"), served(&unit, "child")), (1, 700 * ((ROUTES - 1) / 700)));
+    let translation = world.translation("root");
+    assert_eq!((served(&translation, "root"), served(&translation, "child")), (1, 700 * ((ROUTES - 1) / 700)));
     // The rest of each include answers 503, and nobody else's wider route.
-    let left_out = unit.routes.iter().filter(|piece| piece.route.rank.implied).count();
+    let left_out = translation.routes.iter().filter(|piece| piece.route.rank.implied).count();
     assert_eq!(left_out, 700);
     assert_eq!(
-        told(&unit, "root"),
+        told(&translation, "root"),
         [
             "SES5080 spec: it unfolds into more than 10000 routes: 1 of the HTTPProxies that it includes are served in part, \
           each include with an equal share"
         ]
     );
     assert_eq!(
-        told(&unit, "child"),
+        told(&translation, "child"),
         ["SES5080 spec.routes[14]: from here on it is left out: HTTPProxy a/root unfolds into more than 10000 routes"]
     );
 }
@@ -72,11 +73,11 @@ fn a_greedy_child_takes_nothing_from_its_siblings() {
         .with("greedy", json!({ "includes": times(200, "more"), "routes": numbered(100) }))
         .with("more", json!({ "routes": numbered(100) }))
         .with("modest", json!({ "routes": numbered(40) }));
-    let unit = world.unit("root");
-    assert_eq!(served(&unit, "modest"), 40);
-    assert!(told(&unit, "modest").is_empty());
-    assert!(served(&unit, "greedy") + served(&unit, "more") <= ROUTES / 2);
-    assert_eq!(told(&unit, "more").len(), 1);
+    let translation = world.translation("root");
+    assert_eq!(served(&translation, "modest"), 40);
+    assert!(told(&translation, "modest").is_empty());
+    assert!(served(&translation, "greedy") + served(&translation, "more") <= ROUTES / 2);
+    assert_eq!(told(&translation, "more").len(), 1);
 }
 
 #[test]
@@ -94,9 +95,9 @@ fn nobody_waits_for_the_secret_of_a_route_that_is_left_out() {
         .with("second", json!({ "routes": numbered(ROUTES * 3 / 5) }));
     let first = reference(Vendor::Contour, "a", "first");
     world = world.with("first", late(ROUTES * 11 / 20));
-    assert_eq!(world.unit("root").pending, [], "each has half of the routes");
+    assert_eq!(world.translation("root").pending, [], "each has half of the routes");
     world = world.with("first", late(ROUTES * 9 / 20));
-    assert_eq!(world.unit("root").pending, [first]);
+    assert_eq!(world.translation("root").pending, [first]);
 }
 
 #[test]
@@ -104,10 +105,10 @@ fn a_root_keeps_its_own_routes_and_the_first_of_them() {
     let mut spec = root(times(1, "child"));
     spec["routes"] = numbered(ROUTES + 5);
     let mut world = World::default().with("root", spec).with("child", json!({ "routes": numbered(3) }));
-    let unit = world.unit("root");
-    assert_eq!((served(&unit, "root"), served(&unit, "child")), (ROUTES, 0));
-    assert!(told(&unit, "root").iter().any(|text| text.starts_with("SES5080 spec.routes[10000]: ")));
-    assert!(told(&unit, "child")[0].starts_with("SES5080 spec.routes[0]: "));
+    let translation = world.translation("root");
+    assert_eq!((served(&translation, "root"), served(&translation, "child")), (ROUTES, 0));
+    assert!(told(&translation, "root").iter().any(|text| text.starts_with("SES5080 spec.routes[10000]: ")));
+    assert!(told(&translation, "child")[0].starts_with("SES5080 spec.routes[0]: "));
 }
 
 #[test]
@@ -120,9 +121,9 @@ fn conditions_that_are_handed_down_are_counted_at_each_level() {
         let next = json!([{ "name": format!("c{}", n + 1), "conditions": [condition] }]);
         world = world.with(&format!("c{n}"), json!({ "includes": next }));
     }
-    let unit = world.with(&format!("c{depth}"), json!({ "routes": routes() })).unit("root");
-    assert!(told(&unit, "root")[0].contains("more than 50000 conditions"), "{:?}", told(&unit, "root"));
-    let conditions: usize = unit.routes.iter().map(|piece| piece.route.conditions.count()).sum();
+    let translation = world.with(&format!("c{depth}"), json!({ "routes": routes() })).translation("root");
+    assert!(told(&translation, "root")[0].contains("more than 50000 conditions"), "{:?}", told(&translation, "root"));
+    let conditions: usize = translation.routes.iter().map(|piece| piece.route.conditions.count()).sum();
     assert!(conditions <= CONDITIONS);
 }
 
@@ -134,8 +135,8 @@ fn what_every_route_inherits_from_the_host_is_counted_for_each() {
         "root",
         json!({ "virtualhost": { "fqdn": "a.example.com", "ipAllowPolicy": ranges }, "routes": numbered(1000) }),
     );
-    let unit = world.unit("root");
-    let (served, told) = (served(&unit, "root"), told(&unit, "root"));
+    let translation = world.translation("root");
+    let (served, told) = (served(&translation, "root"), told(&translation, "root"));
     assert!((50..200).contains(&served), "{served}");
     assert!(told.iter().any(|text| text.contains("bytes of text")), "{told:?}");
 }
@@ -147,9 +148,9 @@ fn an_object_that_is_read_again_and_again_is_counted_though_nothing_comes_of_it(
     let route = json!({ "directResponsePolicy": { "statusCode": 200 }, "requestHeadersPolicy": { "set": set } });
     let mut world =
         World::default().with("root", root(times(2000, "child"))).with("child", json!({ "routes": [route] }));
-    let unit = world.unit("root");
-    assert!(served(&unit, "child") < 1000);
-    assert!(told(&unit, "root")[0].contains("included several times"), "{:?}", told(&unit, "root"));
+    let translation = world.translation("root");
+    assert!(served(&translation, "child") < 1000);
+    assert!(told(&translation, "root")[0].contains("included several times"), "{:?}", told(&translation, "root"));
 }
 
 #[test]
@@ -158,9 +159,9 @@ fn what_goes_wrong_at_every_turn_is_told_so_many_times() {
         .map(|n| json!({ "conditions": [{ "prefix": format!("/{n}") }], "services": [{ "name": "web", "port": 0 }] }))
         .collect();
     let mut world = World::default().with("root", root(times(5, "child"))).with("child", json!({ "routes": bad }));
-    let unit = world.unit("root");
-    let told = told(&unit, "child");
+    let translation = world.translation("root");
+    let told = told(&translation, "child");
     assert_eq!(told.iter().filter(|text| text.starts_with("SES5050")).count(), verdict_list::MOST);
     assert_eq!(told.iter().filter(|text| text.starts_with("SES7010")).count(), 1);
-    assert_eq!((told.len(), unit.verdicts.len()), (verdict_list::MOST + 1, verdict_list::MOST + 1));
+    assert_eq!((told.len(), translation.verdicts.len()), (verdict_list::MOST + 1, verdict_list::MOST + 1));
 }

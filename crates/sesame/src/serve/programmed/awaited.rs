@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::ObjectRef;
-use pipeline::Carrier;
+use pipeline::ObjectResource;
 use status::Programmed;
 use xds::{Kind, Name, Version};
 
@@ -30,7 +30,7 @@ type Key = (Kind, Name);
 /// An object that waits.
 struct Object {
     batch: u64,
-    carriers: Arc<Vec<Carrier>>,
+    resources: Arc<Vec<ObjectResource>>,
     /// In whose list it is.
     waits_for: Option<Key>,
 }
@@ -69,15 +69,15 @@ impl Awaited {
         &mut self,
         object: ObjectRef,
         batch: u64,
-        carriers: Option<Arc<Vec<Carrier>>>,
+        resources: Option<Arc<Vec<ObjectResource>>>,
         published: impl Fn(Kind, &str) -> Option<u64>,
     ) {
         let before = self.objects.remove(&object);
         // An object of which nothing is served has nothing to wait for, and nothing to say.
-        if let Some(carriers) = carriers.filter(|carriers| !carriers.is_empty()) {
-            self.objects.insert(object.clone(), Object { batch, carriers: carriers.clone(), waits_for: None });
+        if let Some(resources) = resources.filter(|resources| !resources.is_empty()) {
+            self.objects.insert(object.clone(), Object { batch, resources: resources.clone(), waits_for: None });
             if self.is_asking {
-                self.follow(&carriers, &published);
+                self.follow(&resources, &published);
                 self.wait(&object);
             }
         }
@@ -90,9 +90,9 @@ impl Awaited {
     /// Begins to follow resources.
     pub fn begin(&mut self, published: impl Fn(Kind, &str) -> Option<u64>) {
         self.is_asking = true;
-        let all: Vec<_> = self.objects.iter().map(|(object, of)| (object.clone(), of.carriers.clone())).collect();
-        for (object, carriers) in all {
-            self.follow(&carriers, &published);
+        let all: Vec<_> = self.objects.iter().map(|(object, of)| (object.clone(), of.resources.clone())).collect();
+        for (object, resources) in all {
+            self.follow(&resources, &published);
             self.wait(&object);
         }
     }
@@ -139,14 +139,14 @@ impl Awaited {
     }
 
     /// Follows the resources that carry an object.
-    fn follow(&mut self, carriers: &[Carrier], published: &impl Fn(Kind, &str) -> Option<u64>) {
-        for carrier in carriers {
+    fn follow(&mut self, resources: &[ObjectResource], published: &impl Fn(Kind, &str) -> Option<u64>) {
+        for part in resources {
             self.looks += 1;
-            let key = (carrier.kind, carrier.name.clone());
+            let key = (part.kind, part.name.clone());
             let resource = self.resources.entry(key.clone()).or_default();
             resource.users += 1;
-            resource.is_shared = carrier.hash.is_none();
-            let version = carrier.hash.or_else(|| published(carrier.kind, &carrier.name));
+            resource.is_shared = part.hash.is_none();
+            let version = part.hash.or_else(|| published(part.kind, &part.name));
             self.expect(&key, version);
         }
     }
@@ -168,9 +168,9 @@ impl Awaited {
     /// Puts an object into the list of the first of its resources that proxies do not have; if they have all, it is done.
     fn wait(&mut self, object: &ObjectRef) {
         let Some(of) = self.objects.get_mut(object) else { return };
-        for carrier in of.carriers.iter() {
+        for part in of.resources.iter() {
             self.looks += 1;
-            let key = (carrier.kind, carrier.name.clone());
+            let key = (part.kind, part.name.clone());
             let Some(resource) = self.resources.get_mut(&key).filter(|resource| !resource.is_programmed) else {
                 continue;
             };
@@ -196,9 +196,9 @@ impl Awaited {
         {
             resource.waiting.remove(object);
         }
-        for carrier in of.carriers.iter() {
+        for part in of.resources.iter() {
             self.looks += 1;
-            let key = (carrier.kind, carrier.name.clone());
+            let key = (part.kind, part.name.clone());
             let Some(resource) = self.resources.get_mut(&key) else { continue };
             resource.users -= 1;
             if resource.users == 0

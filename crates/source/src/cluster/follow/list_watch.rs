@@ -34,7 +34,7 @@ impl Follower {
             next = Some(page.metadata.r#continue);
         };
         self.reached().await?;
-        self.api.link.connection.heard(self.target.kind);
+        self.api.connection.connection.heard(self.target.kind);
         if !self.failed_in_stream {
             self.well().await?;
         }
@@ -48,7 +48,7 @@ impl Follower {
         self.presence = Presence::There;
         self.is_paged = true;
         if self.failed_watches == 0 {
-            self.patience.reset();
+            self.backoff.reset();
         }
         self.tell(update).await?;
         self.feeder.synced();
@@ -98,7 +98,7 @@ impl Follower {
                     is_proven = true;
                     self.failed_watches = 0;
                     self.failed_in_stream = false;
-                    self.patience.reset();
+                    self.backoff.reset();
                     self.well().await?;
                     continue;
                 }
@@ -108,15 +108,15 @@ impl Follower {
                 debug!(target = %self.target, "the watch has been silent for too long");
                 return Ok(());
             };
-            let Some(lines) = next.map_err(Failure::Link)? else {
+            let Some(lines) = next.map_err(Failure::ApiConnection)? else {
                 debug!(target = %self.target, lasted = ?begun.elapsed(), "the watch ended");
                 let is_worth_it = !is_silent || begun.elapsed() >= WORTH_IT;
                 return if is_worth_it { Ok(()) } else { Err(Failure::Ended.into()) };
             };
             is_silent = false;
-            self.api.link.connection.heard(self.target.kind);
+            self.api.connection.connection.heard(self.target.kind);
             if is_proven {
-                self.patience.reset();
+                self.backoff.reset();
             }
             let mut update = Update::default();
             let mut ended = Ok(());

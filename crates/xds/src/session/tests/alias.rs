@@ -20,102 +20,110 @@ impl Resolver for ByHost {
     }
 }
 
-fn desk(aliases: usize) -> Desk {
+fn bench(aliases: usize) -> Bench {
     let limits = Limits { aliases, aliases_per_resource: aliases / 2, ..Limits::default() };
-    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
-    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "\x0a\x01*"), resource(Kind::Secret, "a.com", "1")], &[]);
-    desk
+    let mut bench = Bench::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    bench.publish(vec![resource(Kind::Secret, "*.wild.com", "\x0a\x01*"), resource(Kind::Secret, "a.com", "1")], &[]);
+    bench
 }
 
 #[test]
 fn a_name_is_led_to_the_resource_that_answers_for_it() {
-    let mut desk = desk(100);
-    desk.subscribe(Kind::Secret, &["A.com", "X.wild.com", "stranger.org"]);
-    let response = desk.response();
+    let mut bench = bench(100);
+    bench.subscribe(Kind::Secret, &["A.com", "X.wild.com", "stranger.org"]);
+    let response = bench.response();
     assert_eq!(summary(&response), "sds A.com X.wild.com -stranger.org");
     let renamed = response.upserts[1].body.clone();
     assert!(renamed.ends_with(b"\x0a\x0aX.wild.com"), "the message is renamed, too: {renamed:?}");
-    desk.ack(&response);
-    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
-    assert_eq!(desk.settle(), ["sds X.wild.com"], "rotation reaches it");
-    desk.publish(vec![resource(Kind::Secret, "x.wild.com", "own"), resource(Kind::Secret, "*.org", "o")], &[]);
-    assert_eq!(desk.settle(), ["sds X.wild.com stranger.org"], "a better match, and one that waited");
-    desk.publish(vec![], &[(Kind::Secret, "x.wild.com"), (Kind::Secret, "a.com")]);
-    assert_eq!(desk.settle(), ["sds X.wild.com -A.com"], "and back");
-    assert_eq!(desk.session.pending(Kind::Secret), 0);
+    bench.ack(&response);
+    bench.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
+    assert_eq!(bench.settle(), ["sds X.wild.com"], "rotation reaches it");
+    bench.publish(vec![resource(Kind::Secret, "x.wild.com", "own"), resource(Kind::Secret, "*.org", "o")], &[]);
+    assert_eq!(bench.settle(), ["sds X.wild.com stranger.org"], "a better match, and one that waited");
+    bench.publish(vec![], &[(Kind::Secret, "x.wild.com"), (Kind::Secret, "a.com")]);
+    assert_eq!(bench.settle(), ["sds X.wild.com -A.com"], "and back");
+    assert_eq!(bench.session.pending(Kind::Secret), 0);
 }
 
 #[test]
 fn what_a_returning_client_has_of_such_names_is_not_sent_again() {
-    let mut desk = desk(100);
-    desk.subscribe(Kind::Secret, &["X.wild.com"]);
-    let version = desk.response().upserts[0].version;
-    desk.reconnect();
-    desk.resume(Kind::Secret, &["X.wild.com"], &[("X.wild.com", version)]);
-    assert!(desk.settle().is_empty());
+    let mut bench = bench(100);
+    bench.subscribe(Kind::Secret, &["X.wild.com"]);
+    let version = bench.response().upserts[0].version;
+    bench.reconnect();
+    bench.resume(Kind::Secret, &["X.wild.com"], &[("X.wild.com", version)]);
+    assert!(bench.settle().is_empty());
 }
 
 #[test]
 fn strangers_cannot_fill_a_client_with_names() {
-    let mut desk = desk(8);
+    let mut bench = bench(8);
     for at in 0..1000 {
         let name = format!("h{at}.wild.com");
-        desk.subscribe(Kind::Secret, &[&name]);
-        let sent = desk.settle();
+        bench.subscribe(Kind::Secret, &[&name]);
+        let sent = bench.settle();
         let evicted = if at < 4 { String::new() } else { format!(" -h{}.wild.com", at - 4) };
         assert_eq!(sent, [format!("sds {name}{evicted}")]);
     }
-    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
-    desk.subscribe(Kind::Secret, &["h0.wild.com"]);
-    assert_eq!(desk.settle(), ["sds h0.wild.com -h996.wild.com"], "one that made room comes back when it is asked for");
+    assert_eq!(bench.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
+    bench.subscribe(Kind::Secret, &["h0.wild.com"]);
+    assert_eq!(
+        bench.settle(),
+        ["sds h0.wild.com -h996.wild.com"],
+        "one that made room comes back when it is asked for"
+    );
 }
 
 #[test]
 fn of_names_that_lead_nowhere_the_latest_are_remembered() {
     let limits = Limits { absent: 4, ..Limits::default() };
-    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    let mut bench = Bench::with(Style::Delta, limits, Some(Arc::new(ByHost)));
     for at in 0..1000 {
         let name = format!("h{at}.org");
-        desk.subscribe(Kind::Secret, &[&name]);
-        assert_eq!(desk.settle(), [format!("sds -{name}")]);
+        bench.subscribe(Kind::Secret, &[&name]);
+        assert_eq!(bench.settle(), [format!("sds -{name}")]);
     }
-    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
+    assert_eq!(bench.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
     let many: Vec<String> = (0..10).map(|at| format!("m{at}.org")).collect();
-    desk.subscribe(Kind::Secret, &many.iter().map(String::as_str).collect::<Vec<_>>());
-    let removed: usize = desk.settle().iter().map(|sent| sent.matches(" -").count()).sum();
+    bench.subscribe(Kind::Secret, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let removed: usize = bench.settle().iter().map(|sent| sent.matches(" -").count()).sum();
     assert_eq!(removed, many.len(), "also those that are forgotten before they are answered");
-    desk.subscribe(Kind::Secret, &["h999.org"]);
-    desk.settle();
-    desk.publish(vec![resource(Kind::Secret, "h0.org", "1"), resource(Kind::Secret, "h999.org", "1")], &[]);
-    assert_eq!(desk.settle(), ["sds h999.org"], "one that is remembered is sent when it comes");
-    desk.subscribe(Kind::Secret, &["h0.org"]);
-    assert_eq!(desk.settle(), ["sds h0.org"], "one that is forgotten is sent when it is asked for");
+    bench.subscribe(Kind::Secret, &["h999.org"]);
+    bench.settle();
+    bench.publish(vec![resource(Kind::Secret, "h0.org", "1"), resource(Kind::Secret, "h999.org", "1")], &[]);
+    assert_eq!(bench.settle(), ["sds h999.org"], "one that is remembered is sent when it comes");
+    bench.subscribe(Kind::Secret, &["h0.org"]);
+    assert_eq!(bench.settle(), ["sds h0.org"], "one that is forgotten is sent when it is asked for");
 }
 
 #[test]
 fn names_whose_wildcard_goes_lead_nowhere_like_any_other() {
     let limits = Limits { absent: 4, ..Limits::default() };
-    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
-    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "1")], &[]);
+    let mut bench = Bench::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    bench.publish(vec![resource(Kind::Secret, "*.wild.com", "1")], &[]);
     let names: Vec<String> = (0..20).map(|at| format!("h{at:02}.wild.com")).collect();
-    desk.subscribe(Kind::Secret, &names.iter().map(String::as_str).collect::<Vec<_>>());
-    desk.settle();
-    desk.publish(vec![], &[(Kind::Secret, "*.wild.com")]);
-    let sent = desk.settle();
+    bench.subscribe(Kind::Secret, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    bench.settle();
+    bench.publish(vec![], &[(Kind::Secret, "*.wild.com")]);
+    let sent = bench.settle();
     assert!(names.iter().all(|name| sent.iter().any(|sent| sent.contains(&format!(" -{name}")))), "{sent:?}");
-    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
-    desk.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
-    assert_eq!(desk.settle(), ["sds h16.wild.com h17.wild.com h18.wild.com h19.wild.com"], "the latest are remembered");
+    assert_eq!(bench.session.flow(Kind::Secret).expect("subscribed").names.len(), 4);
+    bench.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
+    assert_eq!(
+        bench.settle(),
+        ["sds h16.wild.com h17.wild.com h18.wild.com h19.wild.com"],
+        "the latest are remembered"
+    );
 }
 
 #[test]
 fn more_names_than_a_stream_may_have_are_answered_and_not_kept() {
     let limits = Limits { names: 10, ..Limits::default() };
-    let mut desk = Desk::with(Style::Delta, limits, Some(Arc::new(ByHost)));
+    let mut bench = Bench::with(Style::Delta, limits, Some(Arc::new(ByHost)));
     for at in 0..100 {
         let name = format!("h{at}.org");
-        desk.subscribe(Kind::Secret, &[&name]);
-        assert_eq!(desk.settle(), [format!("sds -{name}")]);
+        bench.subscribe(Kind::Secret, &[&name]);
+        assert_eq!(bench.settle(), [format!("sds -{name}")]);
     }
-    assert_eq!(desk.session.flow(Kind::Secret).expect("subscribed").names.len(), 10);
+    assert_eq!(bench.session.flow(Kind::Secret).expect("subscribed").names.len(), 10);
 }

@@ -270,7 +270,7 @@ fn every_subscription_case() {
 }
 
 fn play(Case(_, kind, style, script): &Case) {
-    let mut desk = Desk::new(*style);
+    let mut bench = Bench::new(*style);
     let mut last = None;
     for step in script.split(';').map(str::trim).chain(["."]) {
         let (verb, words) = step.split_once(' ').unwrap_or((step, ""));
@@ -283,22 +283,22 @@ fn play(Case(_, kind, style, script): &Case) {
                     resource(*kind, name, body)
                 });
                 let removes: Vec<_> = removes.iter().map(|word| (*kind, &word[1..])).collect();
-                desk.publish(upserts.collect(), &removes);
+                bench.publish(upserts.collect(), &removes);
             }
             ">" => {
                 let request = request(*kind, *style, &words, last);
-                desk.request(request);
+                bench.request(request);
             }
             "<" => {
-                let response = desk.response();
+                let response = bench.response();
                 last = Some(response.nonce);
                 assert_eq!(spell(&response), words.join(" "), "at {step}");
             }
-            "." => assert_eq!(summaries(&desk.responses()), Vec::<String>::new(), "at the silence"),
+            "." => assert_eq!(summaries(&bench.responses()), Vec::<String>::new(), "at the silence"),
             _ => panic!("not a step: {step}"),
         }
     }
-    assert_eq!(desk.session.pending(*kind), 0, "left behind");
+    assert_eq!(bench.session.pending(*kind), 0, "left behind");
 }
 
 fn request(kind: Kind, style: Style, words: &[&str], last: Option<u64>) -> Request {

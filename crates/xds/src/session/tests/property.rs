@@ -211,7 +211,7 @@ impl World {
 }
 
 struct Game {
-    desk: Desk,
+    bench: Bench,
     envoy: Envoy,
     world: World,
     published: BTreeSet<(Kind, Name)>,
@@ -222,7 +222,7 @@ struct Game {
 impl Game {
     fn new(style: Style, whim: u64) -> Self {
         Self {
-            desk: Desk::new(style),
+            bench: Bench::new(style),
             envoy: Envoy::new(style, whim),
             world: World::default(),
             published: BTreeSet::new(),
@@ -239,7 +239,7 @@ impl Game {
             }
             Turn::Serve(count) => {
                 for _ in 0..*count {
-                    if let Step::Send(response) = self.desk.session.poll(self.desk.now) {
+                    if let Step::Send(response) = self.bench.session.poll(self.bench.now) {
                         self.envoy.inbox.push_back(response);
                     }
                 }
@@ -248,14 +248,14 @@ impl Game {
             Turn::Deliver(count) => {
                 for _ in 0..*count {
                     if let Some(request) = self.envoy.outbox.pop_front() {
-                        self.desk.request(request);
+                        self.bench.request(request);
                     }
                 }
             }
             Turn::Heal => self.envoy.heal(),
             Turn::Wait(millis) => {
                 let time = Duration::from_millis((*millis).into());
-                self.desk.wait(time);
+                self.bench.wait(time);
                 self.waited += time;
                 // Warming is bounded by the timeout of health checks, and what Envoy wrote arrives.
                 if self.waited > Duration::from_secs(10) {
@@ -266,7 +266,7 @@ impl Game {
             }
             Turn::Cut => {
                 self.cut = true;
-                self.desk.reconnect();
+                self.bench.reconnect();
                 self.envoy.connect();
                 // Envoy asks for all it wants at once, and waits with clusters only.
                 self.play(&Turn::Deliver(u8::MAX));
@@ -280,7 +280,7 @@ impl Game {
         let withheld = resources.values().filter(|resource| resource.role == Role::Withheld);
         self.envoy.spared.extend(withheld.map(|resource| resource.name.clone()));
         let gone: Vec<(Kind, &str)> = self.published.difference(&now).map(|(kind, name)| (*kind, &**name)).collect();
-        self.desk.publish(resources.into_values().collect(), &gone);
+        self.bench.publish(resources.into_values().collect(), &gone);
         self.published = now;
     }
 
@@ -288,11 +288,11 @@ impl Game {
     fn rest(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..10_000 {
-            let (before, sent) = (self.envoy.outbox.len() + self.envoy.inbox.len(), self.desk.session.nonce);
+            let (before, sent) = (self.envoy.outbox.len() + self.envoy.inbox.len(), self.bench.session.nonce);
             self.play(&Turn::Deliver(u8::MAX));
             self.play(&Turn::Serve(u8::MAX));
             self.play(&Turn::Handle(u8::MAX));
-            if before + self.envoy.outbox.len() + self.envoy.inbox.len() == 0 && sent == self.desk.session.nonce {
+            if before + self.envoy.outbox.len() + self.envoy.inbox.len() == 0 && sent == self.bench.session.nonce {
                 return moved;
             }
             moved = true;
@@ -304,19 +304,19 @@ impl Game {
         self.world.mend();
         self.publish();
         self.rest();
-        self.desk.wait(Duration::from_secs(3));
+        self.bench.wait(Duration::from_secs(3));
         self.rest();
         assert!(self.envoy.unfed.is_empty(), "wait for endpoints in vain: {:?}", self.envoy.unfed);
         for _ in 0..20 {
             self.envoy.heal();
             self.rest();
-            self.desk.wait(Duration::from_secs(4));
+            self.bench.wait(Duration::from_secs(4));
         }
         assert!(!self.rest(), "still busy");
         let resources = self.world.resources();
         let wanted = resources.iter().filter(|((kind, name), _)| self.envoy.wants(*kind, name));
         for ((kind, name), resource) in wanted {
-            let published = self.desk.session.table(*kind).get(name).map(|entry| entry.version);
+            let published = self.bench.session.table(*kind).get(name).map(|entry| entry.version);
             let held = self.envoy.held.get(&(*kind, name.clone()));
             match resource.role {
                 Role::Own => assert_eq!(held.map(|entry| entry.version), published, "{kind} {name}"),
@@ -331,7 +331,7 @@ impl Game {
             // What is used by something whose absence cannot be said stays, too, and by something that is kept: after a cut
             // it is not known what that uses.
             let kept = !self.world.stand_ins.is_empty() && matches!(kind, Kind::Cluster | Kind::Endpoints);
-            let partial = self.desk.style == Style::Sotw && (!kind.is_full_state() || self.envoy.uses(name));
+            let partial = self.bench.style == Style::Sotw && (!kind.is_full_state() || self.envoy.uses(name));
             // A cluster that is withheld stays as it was, and so do its endpoints.
             let fed = Ref::To(Kind::Endpoints, name.clone());
             let feeds = *kind == Kind::Endpoints && self.envoy.held.values().any(|entry| entry.refs.contains(&fed));
@@ -340,7 +340,7 @@ impl Game {
         }
         let stays = self.envoy.held.keys().any(|(kind, name)| !resources.contains_key(&(*kind, name.clone())));
         for kind in Kind::ALL.into_iter().filter(|_| !stays) {
-            assert_eq!(self.desk.session.pending(kind), 0, "{kind} is not in step");
+            assert_eq!(self.bench.session.pending(kind), 0, "{kind} is not in step");
         }
     }
 }
@@ -370,13 +370,13 @@ proptest! {
     fn nonsense_is_survived(sotw in any::<bool>(), turns in vec(nonsense(), 1..60)) {
         let limits = Limits { names: 20, aliases: 4, aliases_per_resource: 2, ..Limits::default() };
         let style = if sotw { Style::Sotw } else { Style::Delta };
-        let mut desk = Desk::with(style, limits, None);
+        let mut bench = Bench::with(style, limits, None);
         let mut world = World::default();
         for turn in turns {
             match turn {
                 Nonsense::Edit(edit) => {
                     world.edit(&edit);
-                    desk.publish(world.resources().into_values().collect(), &[(Kind::Route, "r0"), (Kind::Cluster, "c1")]);
+                    bench.publish(world.resources().into_values().collect(), &[(Kind::Route, "r0"), (Kind::Cluster, "c1")]);
                 }
                 Nonsense::Ask { kind, plus, minus, held, nonce, error, version } => {
                     let name = |at: u8| ["*", "", "c0", "c1", "r0", "g|s0", "l0", "x", "y", "z"].map(Name::from)[at as usize % 10].clone();
@@ -391,14 +391,14 @@ proptest! {
                     };
                     let error = error.then(|| "c0: no".to_owned());
                     let request = Request { kind: Kind::ALL[kind as usize % 9], nonce, error, ask };
-                    if desk.session.on_request(request, desk.now).is_err() {
+                    if bench.session.on_request(request, bench.now).is_err() {
                         break;
                     }
                 }
-                Nonsense::Wait(millis) => desk.wait(Duration::from_millis(millis.into())),
+                Nonsense::Wait(millis) => bench.wait(Duration::from_millis(millis.into())),
             }
-            desk.responses();
-            prop_assert!(desk.session.count_names() <= 30);
+            bench.responses();
+            prop_assert!(bench.session.count_names() <= 30);
         }
     }
 }

@@ -10,11 +10,11 @@ use super::*;
 /// Plays a client that refuses some names; says how often each name was sent. `words` makes the text.
 fn refuse(total: usize, bad: &[usize], kind: Kind, words: fn(&[&str]) -> String) -> (Vec<usize>, Vec<String>, usize) {
     let name = |at: usize| format!("ns/resource-{at:04}");
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish((0..total).map(|at| resource(kind, &name(at), "1")).collect(), &[]);
-    desk.subscribe(kind, &["*"]);
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish((0..total).map(|at| resource(kind, &name(at), "1")).collect(), &[]);
+    bench.subscribe(kind, &["*"]);
     let (mut sent, mut found, mut responses) = (vec![0; total], Vec::new(), 0);
-    let mut waiting = VecDeque::from(desk.responses());
+    let mut waiting = VecDeque::from(bench.responses());
     while let Some(response) = waiting.pop_front() {
         responses += 1;
         let mut culprits = Vec::new();
@@ -26,9 +26,9 @@ fn refuse(total: usize, bad: &[usize], kind: Kind, words: fn(&[&str]) -> String)
             }
         }
         let error = (!culprits.is_empty()).then(|| words(&culprits));
-        let answer = desk.answer(&response, error.as_deref());
+        let answer = bench.answer(&response, error.as_deref());
         found.extend(answer.refused.iter().map(|refused| refused.entry.name.to_string()));
-        waiting.extend(desk.responses());
+        waiting.extend(bench.responses());
         assert!(responses < 10 * total, "in a loop");
     }
     found.sort();
@@ -72,33 +72,33 @@ fn many_that_are_named_one_by_one_do_not_make_the_good_ones_come_over_and_over()
 
 #[test]
 fn a_refused_version_is_sent_again_only_when_it_changes() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
-    desk.subscribe(Kind::Listener, &[]);
-    let first = desk.response();
-    let answer = desk.answer(&first, Some("no"));
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    bench.subscribe(Kind::Listener, &[]);
+    let first = bench.response();
+    let answer = bench.answer(&first, Some("no"));
     assert_eq!(answer.refused.len(), 1);
     assert_eq!(&*answer.refused[0].text, "no");
-    desk.publish(vec![resource(Kind::Listener, "b", "1")], &[]);
-    assert_eq!(desk.settle(), ["lds b"]);
-    desk.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
-    assert_eq!(desk.settle(), ["lds a"]);
-    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
-    assert_eq!(desk.settle(), ["lds a"], "it had gone, so it counts as new");
+    bench.publish(vec![resource(Kind::Listener, "b", "1")], &[]);
+    assert_eq!(bench.settle(), ["lds b"]);
+    bench.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
+    assert_eq!(bench.settle(), ["lds a"]);
+    bench.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    assert_eq!(bench.settle(), ["lds a"], "it had gone, so it counts as new");
 }
 
 #[test]
 fn going_back_to_what_the_client_has_needs_nothing() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
-    desk.subscribe(Kind::Listener, &[]);
-    desk.settle();
-    desk.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
-    let bad = desk.response();
-    desk.answer(&bad, Some("no"));
-    desk.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
-    assert!(desk.settle().is_empty());
-    assert_eq!(desk.session.pending(Kind::Listener), 0);
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    bench.subscribe(Kind::Listener, &[]);
+    bench.settle();
+    bench.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
+    let bad = bench.response();
+    bench.answer(&bad, Some("no"));
+    bench.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    assert!(bench.settle().is_empty());
+    assert_eq!(bench.session.pending(Kind::Listener), 0);
 }
 
 /// A scope with routes of its own.
@@ -138,12 +138,12 @@ impl Scopes {
         None
     }
 
-    fn settle(&mut self, desk: &mut Desk) {
-        let mut waiting = VecDeque::from(desk.responses());
+    fn settle(&mut self, bench: &mut Bench) {
+        let mut waiting = VecDeque::from(bench.responses());
         while let Some(response) = waiting.pop_front() {
             let error = self.take(&response);
-            desk.answer(&response, error);
-            waiting.extend(desk.responses());
+            bench.answer(&response, error);
+            waiting.extend(bench.responses());
         }
     }
 }
@@ -153,33 +153,33 @@ fn scopes_that_came_with_a_refused_one_are_used() {
     let name = |at: usize| format!("scope-{at:02}");
     for bad in [vec![0], vec![9], vec![19], vec![3, 9, 10, 19]] {
         let body = |at: usize, body: &str| if bad.contains(&at) { "bad".to_owned() } else { body.to_owned() };
-        let mut desk = Desk::new(Style::Delta);
+        let mut bench = Bench::new(Style::Delta);
         let mut scopes = Scopes::default();
-        desk.publish((0..20).map(|at| scope(&name(at), &body(at, "1"))).collect(), &[]);
-        desk.subscribe(Kind::ScopedRoute, &["*"]);
-        scopes.settle(&mut desk);
+        bench.publish((0..20).map(|at| scope(&name(at), &body(at, "1"))).collect(), &[]);
+        bench.subscribe(Kind::ScopedRoute, &["*"]);
+        scopes.settle(&mut bench);
         let used = |scopes: &Scopes, wanted: &str| {
             (0..20).filter(|at| scopes.used.get(&*name(*at)).is_some_and(|used| used == wanted)).count()
         };
         assert_eq!(used(&scopes, "1"), 20 - bad.len(), "{bad:?} are bad");
         // And when they change, with one more that is bad.
-        desk.publish((0..20).map(|at| scope(&name(at), &body(at, if at == 12 { "bad" } else { "2" }))).collect(), &[]);
-        scopes.settle(&mut desk);
+        bench.publish((0..20).map(|at| scope(&name(at), &body(at, if at == 12 { "bad" } else { "2" }))).collect(), &[]);
+        scopes.settle(&mut bench);
         assert_eq!(used(&scopes, "2"), 19 - bad.len(), "{bad:?} and 12 are bad");
     }
 }
 
 #[test]
 fn a_removal_in_a_refused_response_is_sent_again() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![resource(Kind::Listener, "a", "1"), resource(Kind::Listener, "b", "1")], &[]);
-    desk.subscribe(Kind::Listener, &[]);
-    desk.settle();
-    desk.publish(vec![resource(Kind::Listener, "a", "2")], &[(Kind::Listener, "b")]);
-    let response = desk.response();
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![resource(Kind::Listener, "a", "1"), resource(Kind::Listener, "b", "1")], &[]);
+    bench.subscribe(Kind::Listener, &[]);
+    bench.settle();
+    bench.publish(vec![resource(Kind::Listener, "a", "2")], &[(Kind::Listener, "b")]);
+    let response = bench.response();
     assert_eq!(summary(&response), "lds a -b");
-    desk.answer(&response, Some("no"));
-    assert_eq!(desk.settle(), ["lds -b"]);
+    bench.answer(&response, Some("no"));
+    assert_eq!(bench.settle(), ["lds -b"]);
 }
 
 fn stand_in(name: &str, body: &str) -> Resource {
@@ -188,55 +188,55 @@ fn stand_in(name: &str, body: &str) -> Resource {
 
 #[test]
 fn a_stand_in_is_for_those_who_have_nothing() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![route("a", "1", &[])], &[]);
-    desk.subscribe(Kind::Route, &["a", "b"]);
-    desk.settle();
-    desk.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
-    assert_eq!(desk.settle(), ["rds b"], "who has something keeps it");
-    assert_eq!(desk.session.pending(Kind::Route), 0, "and is in step");
-    desk.publish(vec![stand_in("b", "very sorry")], &[]);
-    assert_eq!(desk.settle(), ["rds b"], "a stand-in follows another");
-    desk.publish(vec![route("a", "2", &[]), route("b", "2", &[])], &[]);
-    assert_eq!(desk.settle(), ["rds a b"], "what is mended is for everybody");
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![route("a", "1", &[])], &[]);
+    bench.subscribe(Kind::Route, &["a", "b"]);
+    bench.settle();
+    bench.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
+    assert_eq!(bench.settle(), ["rds b"], "who has something keeps it");
+    assert_eq!(bench.session.pending(Kind::Route), 0, "and is in step");
+    bench.publish(vec![stand_in("b", "very sorry")], &[]);
+    assert_eq!(bench.settle(), ["rds b"], "a stand-in follows another");
+    bench.publish(vec![route("a", "2", &[]), route("b", "2", &[])], &[]);
+    assert_eq!(bench.settle(), ["rds a b"], "what is mended is for everybody");
 }
 
 #[test]
 fn who_comes_back_with_something_keeps_it() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
-    desk.resume(Kind::Route, &["a", "b"], &[("a", 7)]);
-    assert_eq!(desk.settle(), ["rds b"]);
-    assert_eq!(desk.session.pending(Kind::Route), 0);
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
+    bench.resume(Kind::Route, &["a", "b"], &[("a", 7)]);
+    assert_eq!(bench.settle(), ["rds b"]);
+    assert_eq!(bench.session.pending(Kind::Route), 0);
 }
 
 #[test]
 fn nothing_waits_for_a_cluster_that_is_withheld() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![Resource::withheld(Kind::Cluster, "bad"), cluster("good", "1"), endpoints("good", "e")], &[]);
-    desk.publish(vec![route("a", "1", &["bad"]), Resource::withheld(Kind::Endpoints, "bad")], &[]);
-    desk.subscribe(Kind::Cluster, &[]);
-    assert_eq!(desk.settle(), ["cds good"]);
-    desk.subscribe(Kind::Endpoints, &["good", "bad"]);
-    assert_eq!(desk.settle(), ["eds good", "eds -bad"], "who asks by name is told that there is nothing");
-    desk.subscribe(Kind::Route, &["a"]);
-    assert_eq!(desk.settle(), ["rds a"]);
-    Kind::ALL.into_iter().for_each(|kind| assert_eq!(desk.session.pending(kind), 0, "{kind}"));
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![Resource::withheld(Kind::Cluster, "bad"), cluster("good", "1"), endpoints("good", "e")], &[]);
+    bench.publish(vec![route("a", "1", &["bad"]), Resource::withheld(Kind::Endpoints, "bad")], &[]);
+    bench.subscribe(Kind::Cluster, &[]);
+    assert_eq!(bench.settle(), ["cds good"]);
+    bench.subscribe(Kind::Endpoints, &["good", "bad"]);
+    assert_eq!(bench.settle(), ["eds good", "eds -bad"], "who asks by name is told that there is nothing");
+    bench.subscribe(Kind::Route, &["a"]);
+    assert_eq!(bench.settle(), ["rds a"]);
+    Kind::ALL.into_iter().for_each(|kind| assert_eq!(bench.session.pending(kind), 0, "{kind}"));
 }
 
 #[test]
 fn what_a_client_refused_before_it_left_is_not_sent_when_it_is_back() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![resource(Kind::Listener, "a", "2"), resource(Kind::Listener, "b", "1")], &[]);
-    let version = |desk: &Desk, name: &str| desk.session.table(Kind::Listener).get(name).expect("published").version;
-    let mut options = options(Style::Delta, &desk.limits, None);
-    options.refused.insert((Kind::Listener, "a".into(), version(&desk, "a")));
-    desk.session = Session::new(options, desk.session.view.clone(), desk.now);
-    let b = version(&desk, "b");
-    desk.resume(Kind::Listener, &[], &[("a", 1), ("b", b)]);
-    assert!(desk.settle().is_empty());
-    desk.publish(vec![resource(Kind::Listener, "a", "3")], &[]);
-    assert_eq!(desk.settle(), ["lds a"]);
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![resource(Kind::Listener, "a", "2"), resource(Kind::Listener, "b", "1")], &[]);
+    let version = |bench: &Bench, name: &str| bench.session.table(Kind::Listener).get(name).expect("published").version;
+    let mut options = options(Style::Delta, &bench.limits, None);
+    options.refused.insert((Kind::Listener, "a".into(), version(&bench, "a")));
+    bench.session = Session::new(options, bench.session.view.clone(), bench.now);
+    let b = version(&bench, "b");
+    bench.resume(Kind::Listener, &[], &[("a", 1), ("b", b)]);
+    assert!(bench.settle().is_empty());
+    bench.publish(vec![resource(Kind::Listener, "a", "3")], &[]);
+    assert_eq!(bench.settle(), ["lds a"]);
 }
 
 fn secret(name: &str, body: &str) -> Resource {
@@ -245,119 +245,119 @@ fn secret(name: &str, body: &str) -> Resource {
 
 #[test]
 fn a_secret_that_is_refused_is_followed_by_what_was_there() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![secret("a", "1")], &[]);
-    desk.subscribe(Kind::Secret, &["a", "b"]);
-    desk.settle();
-    desk.publish(vec![secret("a", "2"), secret("b", "1")], &[]);
-    let both = desk.response();
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![secret("a", "1")], &[]);
+    bench.subscribe(Kind::Secret, &["a", "b"]);
+    bench.settle();
+    bench.publish(vec![secret("a", "2"), secret("b", "1")], &[]);
+    let both = bench.response();
     assert_eq!(summary(&both), "sds a b");
-    desk.answer(&both, Some("cannot be loaded"));
-    let back = desk.response();
+    bench.answer(&both, Some("cannot be loaded"));
+    let back = bench.response();
     assert_eq!(summary(&back), "sds a -b", "it may be either, so both are taken back");
     assert_eq!(&*back.upserts[0].body, b"1");
-    desk.ack(&back);
-    let half = desk.response();
+    bench.ack(&back);
+    let half = bench.response();
     assert_eq!(summary(&half), "sds a");
-    assert_eq!(desk.answer(&half, Some("cannot be loaded")).refused.len(), 1);
-    let back = desk.response();
+    assert_eq!(bench.answer(&half, Some("cannot be loaded")).refused.len(), 1);
+    let back = bench.response();
     assert_eq!((summary(&back).as_str(), &*back.upserts[0].body), ("sds a", &b"1"[..]));
-    desk.ack(&back);
-    assert_eq!(desk.settle(), ["sds b"]);
-    assert_eq!(desk.session.pending(Kind::Secret), 0);
-    desk.publish(vec![secret("a", "3")], &[]);
-    assert_eq!(desk.settle(), ["sds a"], "what is mended is sent");
+    bench.ack(&back);
+    assert_eq!(bench.settle(), ["sds b"]);
+    assert_eq!(bench.session.pending(Kind::Secret), 0);
+    bench.publish(vec![secret("a", "3")], &[]);
+    assert_eq!(bench.settle(), ["sds a"], "what is mended is sent");
 }
 
 #[test]
 fn a_secret_that_is_refused_from_the_start_is_gone_until_it_changes() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![secret("a", "bad")], &[]);
-    desk.subscribe(Kind::Secret, &["a"]);
-    let first = desk.response();
-    desk.answer(&first, Some("no"));
-    assert_eq!(desk.settle(), ["sds -a"]);
-    desk.subscribe(Kind::Secret, &["a"]);
-    assert_eq!(desk.settle(), ["sds -a"], "who asks again is not sent the same again");
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![secret("a", "bad")], &[]);
+    bench.subscribe(Kind::Secret, &["a"]);
+    let first = bench.response();
+    bench.answer(&first, Some("no"));
+    assert_eq!(bench.settle(), ["sds -a"]);
+    bench.subscribe(Kind::Secret, &["a"]);
+    assert_eq!(bench.settle(), ["sds -a"], "who asks again is not sent the same again");
     let unsubscribe = Ask::Delta { subscribe: vec![], unsubscribe: vec!["a".into()], held: Held::default() };
-    desk.request(Request { kind: Kind::Secret, nonce: None, error: None, ask: unsubscribe });
-    desk.subscribe(Kind::Secret, &["a"]);
-    assert_eq!(desk.settle(), ["sds -a"], "nor is who lets go of it and asks again");
-    assert_eq!(desk.session.pending(Kind::Secret), 0);
-    desk.publish(vec![secret("a", "good")], &[]);
-    assert_eq!(desk.settle(), ["sds a"]);
+    bench.request(Request { kind: Kind::Secret, nonce: None, error: None, ask: unsubscribe });
+    bench.subscribe(Kind::Secret, &["a"]);
+    assert_eq!(bench.settle(), ["sds -a"], "nor is who lets go of it and asks again");
+    assert_eq!(bench.session.pending(Kind::Secret), 0);
+    bench.publish(vec![secret("a", "good")], &[]);
+    assert_eq!(bench.settle(), ["sds a"]);
 }
 
 #[test]
 fn a_secret_that_cannot_be_taken_back_goes() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![secret("a", "1")], &[]);
-    desk.subscribe(Kind::Secret, &["a"]);
-    desk.settle();
-    desk.publish(vec![secret("a", "2")], &[]);
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![secret("a", "1")], &[]);
+    bench.subscribe(Kind::Secret, &["a"]);
+    bench.settle();
+    bench.publish(vec![secret("a", "2")], &[]);
     for expected in ["sds a", "sds a"] {
-        let response = desk.response();
+        let response = bench.response();
         assert_eq!(summary(&response), expected);
-        desk.answer(&response, Some("no"));
+        bench.answer(&response, Some("no"));
     }
-    assert_eq!(desk.settle(), ["sds -a"]);
-    assert_eq!(desk.session.pending(Kind::Secret), 0);
+    assert_eq!(bench.settle(), ["sds -a"]);
+    assert_eq!(bench.session.pending(Kind::Secret), 0);
 }
 
 #[test]
 fn who_watches_is_told_that_a_secret_goes() {
-    let mut desk = Desk::new(Style::Delta);
-    let touched = |desk: &mut Desk| !desk.session.touched()[Kind::Secret.index()].is_empty();
-    desk.publish(vec![secret("a", "1")], &[]);
-    desk.subscribe(Kind::Secret, &["a"]);
-    desk.settle();
-    desk.publish(vec![secret("a", "2")], &[]);
-    let second = desk.response();
-    desk.answer(&second, Some("no"));
-    let back = desk.response();
-    touched(&mut desk);
-    desk.answer(&back, Some("no"));
-    assert!(touched(&mut desk), "the client no longer has the first version");
-    assert_eq!(summary(&desk.response()), "sds -a");
-    assert!(touched(&mut desk), "nor will it have any other");
+    let mut bench = Bench::new(Style::Delta);
+    let touched = |bench: &mut Bench| !bench.session.touched()[Kind::Secret.index()].is_empty();
+    bench.publish(vec![secret("a", "1")], &[]);
+    bench.subscribe(Kind::Secret, &["a"]);
+    bench.settle();
+    bench.publish(vec![secret("a", "2")], &[]);
+    let second = bench.response();
+    bench.answer(&second, Some("no"));
+    let back = bench.response();
+    touched(&mut bench);
+    bench.answer(&back, Some("no"));
+    assert!(touched(&mut bench), "the client no longer has the first version");
+    assert_eq!(summary(&bench.response()), "sds -a");
+    assert!(touched(&mut bench), "nor will it have any other");
 }
 
 #[test]
 fn the_version_of_all_that_was_sent_is_without_a_secret_that_goes() {
-    let mut desk = Desk::new(Style::Sotw);
-    let answer = |desk: &mut Desk, response: &Response, error: Option<&str>| {
+    let mut bench = Bench::new(Style::Sotw);
+    let answer = |bench: &mut Bench, response: &Response, error: Option<&str>| {
         let ask = Ask::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
         let error = error.map(str::to_owned);
-        desk.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask });
+        bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask });
     };
-    desk.publish(vec![secret("a", "1")], &[]);
-    desk.subscribe(Kind::Secret, &["a", "b"]);
-    let first = desk.response();
-    answer(&mut desk, &first, None);
-    desk.publish(vec![secret("a", "2")], &[]);
+    bench.publish(vec![secret("a", "1")], &[]);
+    bench.subscribe(Kind::Secret, &["a", "b"]);
+    let first = bench.response();
+    answer(&mut bench, &first, None);
+    bench.publish(vec![secret("a", "2")], &[]);
     for expected in ["2", "1"] {
-        let response = desk.response();
+        let response = bench.response();
         assert_eq!(&*response.upserts[0].body, expected.as_bytes());
-        answer(&mut desk, &response, Some("no"));
+        answer(&mut bench, &response, Some("no"));
     }
-    desk.publish(vec![secret("b", "1")], &[]);
-    let only = desk.response();
+    bench.publish(vec![secret("b", "1")], &[]);
+    let only = bench.response();
     assert_eq!((summary(&only).as_str(), only.version), ("sds b", only.upserts[0].weight()));
 }
 
 #[test]
 fn a_secret_that_was_refused_on_an_earlier_stream_is_not_sent_on_the_next() {
-    let mut desk = Desk::new(Style::Delta);
-    desk.publish(vec![secret("a", "bad"), secret("b", "bad"), secret("c", "good")], &[]);
-    let mut options = options(Style::Delta, &desk.limits, None);
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![secret("a", "bad"), secret("b", "bad"), secret("c", "good")], &[]);
+    let mut options = options(Style::Delta, &bench.limits, None);
     for name in ["a", "b"] {
-        let version = desk.session.table(Kind::Secret).get(name).expect("published").version;
+        let version = bench.session.table(Kind::Secret).get(name).expect("published").version;
         options.refused.insert((Kind::Secret, name.into(), version));
     }
-    desk.session = Session::new(options, desk.session.view.clone(), desk.now);
-    desk.subscribe(Kind::Secret, &["a", "c"]);
-    assert_eq!(desk.settle(), ["sds c -a"]);
-    desk.subscribe(Kind::Secret, &["b"]);
-    assert_eq!(desk.settle(), ["sds -b"]);
-    assert_eq!(desk.session.pending(Kind::Secret), 0);
+    bench.session = Session::new(options, bench.session.view.clone(), bench.now);
+    bench.subscribe(Kind::Secret, &["a", "c"]);
+    assert_eq!(bench.settle(), ["sds c -a"]);
+    bench.subscribe(Kind::Secret, &["b"]);
+    assert_eq!(bench.settle(), ["sds -b"]);
+    assert_eq!(bench.session.pending(Kind::Secret), 0);
 }

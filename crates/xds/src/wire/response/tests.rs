@@ -33,8 +33,8 @@ fn bytes(message: &Message) -> Vec<u8> {
 #[test]
 fn delta_is_read_back() {
     for count in [0, 1, 3000] {
-        let press = Press::new("me".to_owned());
-        let (message, _) = press.message(&response(Style::Delta, count, &["x", "y"]));
+        let cache = ResponseCache::new("me".to_owned());
+        let (message, _) = cache.message(&response(Style::Delta, count, &["x", "y"]));
         let read = DeltaDiscoveryResponse::decode(&bytes(&message)[..]).expect("a response");
         assert_eq!((read.nonce.as_str(), read.type_url.as_str()), ("2a", Kind::Route.type_url()));
         assert_eq!(read.removed_resources, ["x", "y"]);
@@ -56,8 +56,8 @@ fn delta_is_read_back() {
 
 #[test]
 fn state_of_the_world_is_read_back_from_the_same_bytes() {
-    let press = Press::new("me".to_owned());
-    let (message, _) = press.message(&response(Style::Sotw, 2, &[]));
+    let cache = ResponseCache::new("me".to_owned());
+    let (message, _) = cache.message(&response(Style::Sotw, 2, &[]));
     let read = DiscoveryResponse::decode(&bytes(&message)[..]).expect("a response");
     assert_eq!((read.nonce.as_str(), read.version_info.as_str()), ("2a", "0000000000000007"));
     assert_eq!(&read.resources[1].value[..], b"body 1");
@@ -66,23 +66,23 @@ fn state_of_the_world_is_read_back_from_the_same_bytes() {
 
 #[test]
 fn the_same_is_encoded_once_and_shared_in_memory() {
-    let press = Press::new("me".to_owned());
-    let (first, encoded) = press.message(&response(Style::Delta, 3000, &[]));
+    let cache = ResponseCache::new("me".to_owned());
+    let (first, encoded) = cache.message(&response(Style::Delta, 3000, &[]));
     assert!(encoded);
-    let (second, encoded) = press.message(&Response { nonce: 1, ..response(Style::Delta, 3000, &[]) });
+    let (second, encoded) = cache.message(&Response { nonce: 1, ..response(Style::Delta, 3000, &[]) });
     assert!(!encoded);
     assert_eq!(first.body.as_ptr(), second.body.as_ptr());
     assert_ne!(first.head, second.head, "the nonce is its own");
     drop((first, second));
-    let (_, encoded) = press.message(&response(Style::Delta, 3000, &[]));
+    let (_, encoded) = cache.message(&response(Style::Delta, 3000, &[]));
     assert!(encoded, "a large one is not kept for nobody");
-    let small = || press.message(&response(Style::Delta, 1, &[])).1;
+    let small = || cache.message(&response(Style::Delta, 1, &[])).1;
     assert_eq!((small(), small()), (true, false), "a small one is");
 }
 
 #[test]
 fn different_responses_are_told_apart() {
-    let press = Press::new("me".to_owned());
+    let cache = ResponseCache::new("me".to_owned());
     let all = [
         response(Style::Delta, 2, &[]),
         response(Style::Delta, 1, &[]),
@@ -92,7 +92,7 @@ fn different_responses_are_told_apart() {
         Response { version: 8, ..response(Style::Delta, 2, &[]) },
         Response { kind: Kind::Cluster, ..response(Style::Delta, 2, &[]) },
     ];
-    assert!(all.iter().all(|response| press.message(response).1));
+    assert!(all.iter().all(|response| cache.message(response).1));
 }
 
 /// A table is measured by what its entries say of themselves, so none of them may say too little.

@@ -108,8 +108,8 @@ async fn heals(next: impl FnOnce(Replica, &[xds::Resource]) -> Replica) {
     let next = next(first, &world);
     between.server.send(next.address).unwrap();
     let start = Instant::now();
-    let book = next.server.book(&xds::Fleet::Shared).unwrap();
-    let connected = async || if book.clients().is_empty() { Err("no client") } else { Ok(()) };
+    let acks = next.server.acks(&xds::Fleet::Shared).unwrap();
+    let connected = async || if acks.clients().is_empty() { Err("no client") } else { Ok(()) };
     testbed::eventually("Envoy to reconnect", PATIENCE, connected).await.unwrap();
     println!("reconnected after {:?}", start.elapsed());
     let took = warmed(&envoy).await;

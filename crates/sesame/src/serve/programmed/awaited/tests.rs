@@ -6,12 +6,12 @@ fn object(name: &str) -> ObjectRef {
     ObjectRef::new("HTTPProxy", "shop", name)
 }
 
-fn own(name: &str, hash: u64) -> Carrier {
-    Carrier { kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
+fn own(name: &str, hash: u64) -> ObjectResource {
+    ObjectResource { kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
 }
 
-fn shared(name: &str) -> Carrier {
-    Carrier { kind: Kind::Listener, name: name.into(), hash: None }
+fn shared(name: &str) -> ObjectResource {
+    ObjectResource { kind: Kind::Listener, name: name.into(), hash: None }
 }
 
 fn scope(name: &str, version: u64) -> Version {
@@ -33,8 +33,8 @@ fn asking() -> Awaited {
     awaited
 }
 
-fn put(awaited: &mut Awaited, name: &str, batch: u64, carriers: Vec<Carrier>) {
-    awaited.put(object(name), batch, Some(Arc::new(carriers)), published);
+fn put(awaited: &mut Awaited, name: &str, batch: u64, object_resources: Vec<ObjectResource>) {
+    awaited.put(object(name), batch, Some(Arc::new(object_resources)), published);
 }
 
 fn done(awaited: &mut Awaited) -> Vec<(String, u64)> {
@@ -130,8 +130,8 @@ fn an_edit_beside_ten_thousand_that_wait_looks_at_its_own_resources() {
     for edit in 2..1_002 {
         let before = awaited.looks;
         awaited.publish(Kind::Listener, &"https".into(), Some(edit));
-        let carriers = Arc::new(vec![own("7", edit), shared("https")]);
-        awaited.put(object("7"), edit, Some(carriers), |_, _| Some(edit));
+        let object_resources = Arc::new(vec![own("7", edit), shared("https")]);
+        awaited.put(object("7"), edit, Some(object_resources), |_, _| Some(edit));
         awaited.answer(&listener(edit), true);
         assert!(awaited.questions().len() <= 5);
         most = most.max(awaited.looks - before);

@@ -1,8 +1,8 @@
 //! How an endpoint is chosen: the way, and where it goes by a hash, what that is made of.
 
 use crate::{
-    No, Work,
-    route::{Place, said},
+    Rejection, Work,
+    route::{Place, optional},
 };
 use kinds::{
     Checked,
@@ -10,7 +10,7 @@ use kinds::{
 };
 use model::{
     Code, FieldPath, HeaderName,
-    cluster::Balance,
+    cluster::LoadBalancing,
     route::{Hash, HashOf, LONGEST_PARAMETER},
 };
 
@@ -22,21 +22,22 @@ pub(crate) fn policy<V>(
     work: &mut Work<'_, V>,
     place: &Place<'_>,
     policy: &Checked<Option<Box<LoadBalancerPolicy>>>,
-) -> Result<(Balance, Vec<Hash>), No> {
-    let Some(policy) = said(policy)? else { return Ok(Default::default()) };
+) -> Result<(LoadBalancing, Vec<Hash>), Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(Default::default()) };
     let field = place.field.field("loadBalancerPolicy");
-    let mut ignored = |name: FieldPath, why: String| work.tell(place.subject, No::new(Code::ProxyIgnored, name, why));
+    let mut ignored =
+        |name: FieldPath, why: String| work.report(place.subject, Rejection::new(Code::ProxyIgnored, name, why));
     let hashed = matches!(policy.strategy, Some(Strategy::RequestHash));
     if !policy.request_hash_policies.is_empty() && !hashed {
         let why = "the list has no effect without the strategy RequestHash";
         ignored(field.field("requestHashPolicies"), why.to_owned());
     }
     Ok(match &policy.strategy {
-        None | Some(Strategy::RoundRobin) => (Balance::RoundRobin, Vec::new()),
-        Some(Strategy::Random) => (Balance::Random, Vec::new()),
-        Some(Strategy::WeightedLeastRequest) => (Balance::LeastRequest, Vec::new()),
+        None | Some(Strategy::RoundRobin) => (LoadBalancing::RoundRobin, Vec::new()),
+        Some(Strategy::Random) => (LoadBalancing::Random, Vec::new()),
+        Some(Strategy::WeightedLeastRequest) => (LoadBalancing::LeastRequest, Vec::new()),
         Some(Strategy::Cookie) => {
-            (Balance::RingHash, vec![Hash { of: HashOf::Cookie(COOKIE.into()), terminal: false }])
+            (LoadBalancing::RingHash, vec![Hash { of: HashOf::Cookie(COOKIE.into()), terminal: false }])
         }
         Some(Strategy::RequestHash) => {
             let mut hashes = Vec::new();
@@ -53,14 +54,14 @@ pub(crate) fn policy<V>(
                 ignored(field.field("strategy"), "there is nothing to hash: endpoints are used in turn".into());
                 return Ok(Default::default());
             }
-            (Balance::RingHash, hashes)
+            (LoadBalancing::RingHash, hashes)
         }
         Some(Strategy::Unknown(word)) => {
             if !word.is_empty() {
                 let why = format!("`{word}` is not a strategy: endpoints are used in turn");
                 ignored(field.field("strategy"), why);
             }
-            (Balance::RoundRobin, Vec::new())
+            (LoadBalancing::RoundRobin, Vec::new())
         }
     })
 }

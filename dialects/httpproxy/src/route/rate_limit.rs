@@ -1,6 +1,6 @@
 //! How many requests are taken.
 
-use crate::{No, route::said};
+use crate::{Rejection, route::optional};
 use kinds::{
     Checked,
     http_proxy::rate_limit::{RateLimitPolicy, Unit},
@@ -8,7 +8,7 @@ use kinds::{
 use model::{
     Code, FieldPath, HeaderValue, MutableHeader,
     header::HeaderFormat,
-    route::{LocalLimit, policy::is_status},
+    route::{LocalRateLimitPolicy, policy::is_status},
 };
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ pub(crate) fn local(
     policy: &Checked<Option<Box<RateLimitPolicy>>>,
     field: &FieldPath,
     code: Code,
-) -> Result<Option<LocalLimit>, No> {
-    let Some(policy) = said(policy)? else { return Ok(None) };
+) -> Result<Option<LocalRateLimitPolicy>, Rejection> {
+    let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("rateLimitPolicy");
     if policy.global.is_some() {
-        return Err(No::unsupported(field.field("global")));
+        return Err(Rejection::unsupported(field.field("global")));
     }
     let Some(local) = &policy.local else { return Ok(None) };
     let field = field.field("local");
-    let no = |name: &str, why: String| No::new(code, field.field(name), why);
+    let no = |name: &str, why: String| Rejection::new(code, field.field(name), why);
     let requests = u32::try_from(local.requests).ok().filter(|&requests| requests > 0);
     let requests = requests.ok_or_else(|| no("requests", format!("{} is not a number from 1", local.requests)))?;
     let burst = local.burst.unwrap_or_default();
     let burst = u32::try_from(burst).map_err(|_| no("burst", format!("{burst} is not a number from 0")))?;
-    let unit = match &local.unit {
+    let interval = match &local.unit {
         Some(Unit::Second) => Duration::from_secs(1),
         Some(Unit::Minute) => Duration::from_secs(60),
         Some(Unit::Hour) => Duration::from_secs(60 * 60),
@@ -46,14 +46,14 @@ pub(crate) fn local(
     let mut headers = Vec::new();
     for (index, entry) in local.response_headers_to_add.iter().enumerate() {
         let at = |name: &str| field.field("responseHeadersToAdd").index(index).field(name);
-        let wrong = |name: &str, error: model::header::HeaderError| No::new(code, at(name), error.to_string());
+        let wrong = |name: &str, error: model::header::HeaderError| Rejection::new(code, at(name), error.to_string());
         let name = MutableHeader::parse(&entry.name).map_err(|error| wrong("name", error))?;
         if headers.iter().any(|(other, _)| *other == name) {
-            return Err(No::new(code, at("name"), format!("header {name} is set twice")));
+            return Err(Rejection::new(code, at("name"), format!("header {name} is set twice")));
         }
         // Envoy reads operators here, too; what was written is what is sent.
         let value = HeaderValue::parse(&entry.value).and_then(|value| HeaderFormat::plain(&value));
         headers.push((name, value.map_err(|error| wrong("value", error))?));
     }
-    Ok(Some(LocalLimit { requests, unit, burst, status, headers }))
+    Ok(Some(LocalRateLimitPolicy { requests, interval, burst, status, headers }))
 }

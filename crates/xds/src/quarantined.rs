@@ -28,7 +28,7 @@ impl Target {
 
 /// One version of something that is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Hold {
+pub struct Quarantined {
     /// What.
     pub target: Target,
     /// The hash of its content.

@@ -17,13 +17,13 @@ pub struct Rate {
 
 /// What is left of a [`Rate`] at the moment.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimiter {
     rate: Rate,
     left: f64,
     at: Instant,
 }
 
-impl Pace {
+impl RateLimiter {
     pub fn new(rate: Rate, now: Instant) -> Self {
         Self { rate, left: rate.burst.max(1).into(), at: now }
     }
@@ -114,18 +114,18 @@ mod tests {
     #[test]
     fn a_burst_and_then_a_steady_pace() {
         let begin = Instant::now();
-        let mut pace = Pace::new(Rate { per_second: 10.0, burst: 2 }, begin);
+        let mut rate_limiter = RateLimiter::new(Rate { per_second: 10.0, burst: 2 }, begin);
         for _ in 0..2 {
-            assert_eq!(pace.ready_at(begin), begin);
-            pace.spend();
+            assert_eq!(rate_limiter.ready_at(begin), begin);
+            rate_limiter.spend();
         }
-        let next = pace.ready_at(begin);
+        let next = rate_limiter.ready_at(begin);
         assert!((next - begin).abs_diff(Duration::from_millis(100)) < Duration::from_millis(1), "{:?}", next - begin);
-        assert_eq!(pace.ready_at(next + Duration::from_millis(1)), next + Duration::from_millis(1));
-        pace.spend();
+        assert_eq!(rate_limiter.ready_at(next + Duration::from_millis(1)), next + Duration::from_millis(1));
+        rate_limiter.spend();
         let later = begin + Duration::from_secs(60);
-        assert_eq!(pace.ready_at(later), later);
-        assert!(pace.left <= 2.0, "no more than the burst is saved up");
+        assert_eq!(rate_limiter.ready_at(later), later);
+        assert!(rate_limiter.left <= 2.0, "no more than the burst is saved up");
     }
 
     #[test]

@@ -1,29 +1,29 @@
-//! The door through which a dialect looks at the tables: every look is a read that the engine tracks.
+//! The view through which a dialect looks at the tables: every look is a read that the engine tracks.
 
 use crate::{
-    certificates::{self, Bundles, Certificates},
+    certificates::{self, CaBundles, Certificates},
     objects::{HttpProxies, IngressClasses, Named, RootsByFqdn},
-    services::Known,
-    units::DefaultClass,
-    wants::{Answer, Answers},
+    secret_refs::{FetchResult, FetchResults},
+    services::KnownServices,
+    translations::DefaultClass,
 };
 use dialect_httpproxy::HttpProxyView;
 use dialect_ingress::IngressView;
 use engine::Reads;
 use kinds::{HttpProxy, IngressClass, Kind, ObjectKey, Vendor};
 use model::{Code, SecretId};
-use resolve::{Certificate, No, Service, View};
+use resolve::{Certificate, Rejection, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
-pub struct Door<'d, 'r> {
+pub struct TableView<'d, 'r> {
     reads: &'d mut Reads<'r>,
     fetched_secrets: bool,
     secrets: Vec<SecretId>,
 }
 
-impl<'d, 'r> Door<'d, 'r> {
-    /// A door for one computation, and whether Secrets are [brought on reference](crate::Settings::fetched_secrets).
+impl<'d, 'r> TableView<'d, 'r> {
+    /// A view for one computation, and whether Secrets are [brought on reference](crate::Settings::fetched_secrets).
     pub fn new(reads: &'d mut Reads<'r>, fetched_secrets: bool) -> Self {
         Self { reads, fetched_secrets, secrets: Vec::new() }
     }
@@ -36,32 +36,34 @@ impl<'d, 'r> Door<'d, 'r> {
     }
 
     /// What a Secret holds that is not there: nothing, or the reason why that is not known.
-    fn absent<T>(&mut self, id: &SecretId) -> Option<Arc<Result<T, No>>> {
+    fn absent<T>(&mut self, id: &SecretId) -> Option<Arc<Result<T, Rejection>>> {
         if !self.fetched_secrets {
             return None;
         }
-        let no = match self.reads.get::<Answers>(id).map(|answer| &**answer) {
-            Some(Answer::Found | Answer::Absent) => return None,
-            Some(Answer::NotReadable(why)) => No::new(Code::SecretNotReadable, format!("Secret {id}: {why}")),
-            None => No::new(Code::SecretPending, format!("Secret {id} has not been read yet")),
+        let no = match self.reads.get::<FetchResults>(id).map(|answer| &**answer) {
+            Some(FetchResult::Found | FetchResult::Absent) => return None,
+            Some(FetchResult::NotReadable(why)) => {
+                Rejection::new(Code::SecretNotReadable, format!("Secret {id}: {why}"))
+            }
+            None => Rejection::new(Code::SecretPending, format!("Secret {id} has not been read yet")),
         };
         Some(Arc::new(Err(no)))
     }
 }
 
-impl View for Door<'_, '_> {
+impl View for TableView<'_, '_> {
     fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
-        self.reads.get::<Known>(&Named::new(namespace, name)).cloned()
+        self.reads.get::<KnownServices>(&Named::new(namespace, name)).cloned()
     }
 
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, No>>> {
+    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<Certificates>(id).cloned().or_else(|| self.absent(id))
     }
 
-    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, No>>> {
+    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         self.secrets.push(id.clone());
-        self.reads.get::<Bundles>(id).cloned().or_else(|| self.absent(id))
+        self.reads.get::<CaBundles>(id).cloned().or_else(|| self.absent(id))
     }
 
     fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
@@ -69,7 +71,7 @@ impl View for Door<'_, '_> {
     }
 }
 
-impl IngressView for Door<'_, '_> {
+impl IngressView for TableView<'_, '_> {
     fn class(&mut self, name: &str) -> Option<Arc<IngressClass>> {
         self.reads.get::<IngressClasses>(&Named::new("", name)).cloned()
     }
@@ -80,7 +82,7 @@ impl IngressView for Door<'_, '_> {
     }
 }
 
-impl HttpProxyView for Door<'_, '_> {
+impl HttpProxyView for TableView<'_, '_> {
     fn proxy(&mut self, vendor: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>> {
         self.reads.get::<HttpProxies>(&ObjectKey::new(Kind::HttpProxy(vendor), namespace, name)).cloned()
     }

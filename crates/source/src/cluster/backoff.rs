@@ -1,8 +1,8 @@
-//! Pauses between tries, and the one link that all tasks share.
+//! Pauses between tries, and the one connection that all tasks share.
 //!
 //! A pause grows from try to try and is jittered, so that many that failed together do not come back together. But when
 //! the API server is back, kinds that catch up one after another would show a Service gone before the Ingress that no
-//! longer points to it: so the first that gets through wakes all who wait for the link.
+//! longer points to it: so the first that gets through wakes all who wait for the connection.
 
 use crate::{
     Problem, Subject,
@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::watch;
 
 /// Whether the API server can be reached, as far as this source knows.
-pub struct Link {
+pub struct ApiConnection {
     is_lost: AtomicBool,
     /// Where that is told to people.
     pub connection: Connection,
@@ -26,7 +26,7 @@ pub struct Link {
     found: watch::Sender<u64>,
 }
 
-impl Link {
+impl ApiConnection {
     pub fn new(connection: Connection) -> Self {
         Self { is_lost: AtomicBool::new(false), connection, found: watch::Sender::new(0) }
     }
@@ -63,13 +63,13 @@ impl Link {
 }
 
 /// The pauses of one task.
-pub struct Patience {
+pub struct Backoff {
     next: Duration,
     shortest: Duration,
     longest: Duration,
 }
 
-impl Patience {
+impl Backoff {
     /// Between two tries of what failed.
     pub fn after_failure(timing: &Timing) -> Self {
         Self { next: timing.shortest_pause, shortest: timing.shortest_pause, longest: timing.longest_pause }
@@ -116,24 +116,27 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit_and_begin_anew() {
         let timing = Timing::default();
-        let mut patience = Patience::after_failure(&timing);
-        let pauses: Vec<_> = (0..20).map(|_| patience.pause(None)).collect();
+        let mut backoff = Backoff::after_failure(&timing);
+        let pauses: Vec<_> = (0..20).map(|_| backoff.pause(None)).collect();
         assert!(pauses[0] < Duration::from_millis(151), "{pauses:?}");
         assert!(pauses[19] >= timing.longest_pause / 2 && pauses[19] <= timing.longest_pause * 3 / 2, "{pauses:?}");
         assert!(pauses.windows(2).any(|pair| pair[0] > pair[1]), "{pauses:?}");
-        assert_eq!(patience.pause(Some(Duration::from_secs(30))), Duration::from_secs(30));
-        patience.reset();
-        assert!(patience.pause(None) < Duration::from_millis(151));
+        assert_eq!(backoff.pause(Some(Duration::from_secs(30))), Duration::from_secs(30));
+        backoff.reset();
+        assert!(backoff.pause(None) < Duration::from_millis(151));
     }
 
     #[tokio::test]
     async fn whoever_waits_for_the_link_is_woken_even_if_it_came_back_before() {
-        let link = Link::new(Connection::default());
-        assert!(!link.found());
-        let mut waiting = link.watch();
-        assert!(link.lost("refused").is_some() && link.lost("refused").is_none());
-        assert!(link.found() && !link.found());
-        tokio::time::timeout(Duration::from_secs(10), waiting.changed()).await.expect("the link is back").unwrap();
-        assert!(!link.watch().has_changed().unwrap());
+        let connection = ApiConnection::new(Connection::default());
+        assert!(!connection.found());
+        let mut waiting = connection.watch();
+        assert!(connection.lost("refused").is_some() && connection.lost("refused").is_none());
+        assert!(connection.found() && !connection.found());
+        tokio::time::timeout(Duration::from_secs(10), waiting.changed())
+            .await
+            .expect("the connection is back")
+            .unwrap();
+        assert!(!connection.watch().has_changed().unwrap());
     }
 }

@@ -1,19 +1,19 @@
-//! Wants: what units refer to and somebody has to bring, and what became of it.
+//! SecretRefChanges: what translations refer to and somebody has to bring, and what became of it.
 //!
-//! In a cluster most Secrets are nobody's business here, so their contents are not read until a unit asks for them.
-//! [`Wanted`] has a row for each Secret that some unit asks for, there or not; whoever feeds the pipeline brings what is new
-//! in it and may forget what is gone. [`Answers`] is the way back: until it has a row, the Secret is pending, and the unit
+//! In a cluster most Secrets are nobody's business here, so their contents are not read until a translation asks for them.
+//! [`SecretRefs`] has a row for each Secret that some translation asks for, there or not; whoever feeds the pipeline brings what is new
+//! in it and may forget what is gone. [`FetchResults`] is the way back: until it has a row, the Secret is pending, and the translation
 //! that asks for it keeps what it had ([`crate::pending`]). What is pending is an input like any other, so the state after any
 //! order of answers is that of a build from nothing.
 
-use crate::units::SecretsAskedFor;
+use crate::translations::SecretsAskedFor;
 use engine::{Derived, Input, Reads, Table};
 use model::SecretId;
 use std::sync::Arc;
 
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum FetchResult {
     /// The Secret was read.
     Found,
     /// There is no such Secret.
@@ -23,26 +23,26 @@ pub enum Answer {
 }
 
 /// What is known about the Secrets that were asked for.
-pub struct Answers;
+pub struct FetchResults;
 
-impl Table for Answers {
+impl Table for FetchResults {
     type Key = SecretId;
-    type Value = Answer;
+    type Value = FetchResult;
     const NAME: &'static str = "answers about secrets";
 }
 
-impl Input for Answers {}
+impl Input for FetchResults {}
 
-/// The Secrets that units ask for.
-pub struct Wanted;
+/// The Secrets that translations ask for.
+pub struct SecretRefs;
 
-impl Table for Wanted {
+impl Table for SecretRefs {
     type Key = SecretId;
     type Value = ();
     const NAME: &'static str = "wanted secrets";
 }
 
-impl Derived for Wanted {
+impl Derived for SecretRefs {
     fn compute(&self, _: &SecretId, _: &mut Reads<'_>) -> Option<()> {
         Some(())
     }
@@ -50,11 +50,11 @@ impl Derived for Wanted {
 
 /// Declares the input.
 pub fn declare_answers(pipeline: &mut engine::Pipeline) {
-    pipeline.input::<Answers>();
+    pipeline.input::<FetchResults>();
 }
 
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<SecretsAskedFor>();
-    pipeline.derived(Wanted).per::<SecretsAskedFor>().output();
+    pipeline.derived(SecretRefs).per::<SecretsAskedFor>().output();
 }

@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 use tokio::sync::{Notify, mpsc};
-use xds::{STUCK, Tallies};
+use xds::{FleetAckCounts, STUCK};
 
 /// What a follower is asked, or no longer.
 pub(crate) type Ask = (Question, bool);
@@ -19,7 +19,7 @@ pub(crate) type Ask = (Question, bool);
 struct Follower {
     since: Instant,
     asks: mpsc::UnboundedSender<Ask>,
-    answers: HashMap<Question, Tallies>,
+    answers: HashMap<Question, FleetAckCounts>,
 }
 
 /// Where new answers wait for somebody who wants to know.
@@ -50,14 +50,14 @@ impl Answers {
 
 /// All questions and answers.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct Questions {
     /// How many want to know each.
     questions: HashMap<Question, usize>,
     followers: BTreeMap<u64, Follower>,
     listeners: Vec<Arc<Answers>>,
 }
 
-impl Asked {
+impl Questions {
     /// Wants to be told of new answers.
     pub fn listen(&mut self) -> Arc<Answers> {
         let answers = Arc::new(Answers::default());
@@ -114,25 +114,25 @@ impl Asked {
     }
 
     /// Takes what a follower has answered.
-    pub fn answer(&mut self, id: u64, answers: Vec<(Question, Tallies)>) {
+    pub fn answer(&mut self, id: u64, answers: Vec<(Question, FleetAckCounts)>) {
         let Some(follower) = self.followers.get_mut(&id) else { return };
-        for (question, tallies) in answers {
+        for (question, counts) in answers {
             if self.questions.contains_key(&question) {
                 self.listeners
                     .iter()
                     .for_each(|listener| listener.tell(|new| _ = new.questions.insert(question.clone())));
-                follower.answers.insert(question, tallies);
+                follower.answers.insert(question, counts);
             }
         }
     }
 
     /// Adds the answers to a question that was asked at that time. Gives until when those that are still out are waited for:
     /// a follower that does not answer in time is no reason to wait for ever.
-    pub fn add(&self, question: &Question, asked: Instant, now: Instant, sum: &mut Tallies) -> Option<Instant> {
+    pub fn add(&self, question: &Question, asked: Instant, now: Instant, sum: &mut FleetAckCounts) -> Option<Instant> {
         let mut wait = None::<Instant>;
         for follower in self.followers.values() {
             match follower.answers.get(question) {
-                Some(tallies) => xds::add(sum, tallies),
+                Some(counts) => xds::add(sum, counts),
                 None => {
                     let late = asked.max(follower.since) + STUCK;
                     wait = wait.into_iter().chain(Some(late).filter(|late| *late > now)).max();

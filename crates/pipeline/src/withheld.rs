@@ -1,17 +1,17 @@
 //! What is withheld because proxies refused it, or because it is too large to be sent: the part of the state that depends on
 //! history, kept as an input.
 //!
-//! A [`Hold`] names a resource, or one host of a resource that many share, and the hash of what is withheld. The table that
+//! A [`Quarantined`] names a resource, or one host of a resource that many share, and the hash of what is withheld. The table that
 //! makes the resource asks here ([`why`]) with the hash of what it has just made: if that is held, it makes a substitute from
 //! the same input instead. So a hold does nothing to any other content, and an edit of the object ends it by itself. With
-//! equal holds a build from nothing gives the same bytes.
+//! equal rows here a build from nothing gives the same bytes.
 
-use crate::{packing::HostBytes, units::HostKey};
+use crate::{packing::HostBytes, translations::HostKey};
 use engine::{Index, Input, Reads, Table};
 use model::{Code, ObjectRef};
 use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
-pub use xds::{Hold, Target};
+pub use xds::{Quarantined, Target};
 
 /// How much of a proxy's text is told to people; some of it shows whole messages.
 const TOLD: usize = 600;
@@ -21,51 +21,51 @@ pub fn of_host((listener, host): &HostKey) -> Target {
     Target { kind: Kind::Route, name: listener.0.clone(), host: Some(host.to_string().into()) }
 }
 
-/// Why a version is not sent.
+/// WithholdReason a version is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum WithholdReason {
     /// Proxies refused it, with these words.
-    Refused(Arc<str>),
+    Withheld(Arc<str>),
     /// All resources of its type together are too large to be sent, and it is one of the largest; in words.
     TooLarge(Arc<str>),
     /// It waits until another has been tried: what proxies have of it meanwhile, if they have something.
     Waits(Option<Arc<HostBytes>>),
 }
 
-impl Why {
+impl WithholdReason {
     /// What is said about it; nothing where it only waits.
     pub fn told(&self) -> Option<(Code, &str)> {
         match self {
-            Why::Refused(text) => Some((Code::EnvoyRefused, text)),
-            Why::TooLarge(text) => Some((Code::ResourceTooLarge, text)),
-            Why::Waits(_) => None,
+            WithholdReason::Withheld(text) => Some((Code::EnvoyRefused, text)),
+            WithholdReason::TooLarge(text) => Some((Code::ResourceTooLarge, text)),
+            WithholdReason::Waits(_) => None,
         }
     }
 }
 
 /// The versions of each target that are not sent.
-pub struct Holds;
+pub struct WithheldVersions;
 
-impl Table for Holds {
+impl Table for WithheldVersions {
     type Key = Target;
-    type Value = Vec<(u64, Why)>;
-    const NAME: &'static str = "holds";
+    type Value = Vec<(u64, WithholdReason)>;
+    const NAME: &'static str = "withheld";
 }
 
-impl Input for Holds {}
+impl Input for WithheldVersions {}
 
-/// Why this version is not sent; nothing if it is.
-pub fn why<'r>(target: &Target, hash: u64, reads: &mut Reads<'r>) -> Option<&'r Why> {
-    let versions = reads.get::<Holds>(target)?;
+/// WithholdReason this version is not sent; nothing if it is.
+pub fn why<'r>(target: &Target, hash: u64, reads: &mut Reads<'r>) -> Option<&'r WithholdReason> {
+    let versions = reads.get::<WithheldVersions>(target)?;
     versions.iter().find(|(held, _)| *held == hash).map(|(_, why)| why)
 }
 
 /// What is said about something that is withheld, and on which objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct Withheld {
     /// What is withheld.
     pub target: Target,
-    /// Why.
+    /// WithholdReason.
     pub code: Code,
     /// What is said.
     pub message: Arc<str>,
@@ -73,7 +73,7 @@ pub struct Refused {
     pub objects: Vec<ObjectRef>,
 }
 
-impl Refused {
+impl Withheld {
     /// `what` is withheld for this reason, with these words.
     pub fn new(
         target: Target,
@@ -91,17 +91,17 @@ impl Refused {
 }
 
 /// A row that may be withheld.
-pub trait Holdable {
+pub trait Withholdable {
     /// What is said while it is.
-    fn refused(&self) -> Option<&Refused>;
+    fn refused(&self) -> Option<&Withheld>;
 }
 
 /// The rows of a table that are withheld, by what they are held by.
-pub struct InForce<T>(PhantomData<T>);
+pub struct WithheldRows<T>(PhantomData<T>);
 
-impl<T: Table> Index for InForce<T>
+impl<T: Table> Index for WithheldRows<T>
 where
-    T::Value: Holdable,
+    T::Value: Withholdable,
 {
     type Of = T;
     type Key = Target;
@@ -113,11 +113,11 @@ where
 }
 
 /// The rows of a table that are withheld, by the objects that they were made from.
-pub struct Blamed<T>(PhantomData<T>);
+pub struct WithheldByObject<T>(PhantomData<T>);
 
-impl<T: Table> Index for Blamed<T>
+impl<T: Table> Index for WithheldByObject<T>
 where
-    T::Value: Holdable,
+    T::Value: Withholdable,
 {
     type Of = T;
     type Key = ObjectRef;
@@ -130,5 +130,5 @@ where
 
 /// Declares the input.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.input::<Holds>();
+    pipeline.input::<WithheldVersions>();
 }

@@ -1,4 +1,4 @@
-//! What the caller learns: events, the book, metrics.
+//! What the caller learns: events, the acks, metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,22 +48,22 @@ async fn a_refusal_is_told_with_its_origin_and_stops_nobody_else() {
     assert_eq!(second.resources.len(), 1000);
     stream.ack(&second).await;
 
-    let book = running.server.book(&Fleet::Shared).unwrap();
-    let version = |name: &str| book.snapshot().unwrap().get(Kind::Listener, name).unwrap().version;
-    let mut answers = book.answers();
+    let acks = running.server.acks(&Fleet::Shared).unwrap();
+    let version = |name: &str| acks.snapshot().unwrap().get(Kind::Listener, name).unwrap().version;
+    let mut answers = acks.answers();
     soon("the answer", answers.wait_for(|count| *count >= 2)).await.unwrap();
-    let good = book.holding(Kind::Listener, "l-7", version("l-7"));
+    let good = acks.holding(Kind::Listener, "l-7", version("l-7"));
     assert_eq!((good.have.len(), good.behind.len(), good.refused.len()), (1, 0, 0));
-    let bad = book.holding(Kind::Listener, "l-bad", version("l-bad"));
+    let bad = acks.holding(Kind::Listener, "l-bad", version("l-bad"));
     assert_eq!((bad.have.len(), bad.behind.len(), bad.refused.len()), (0, 0, 1));
-    let refusals = book.refusals_of(Kind::Listener, &"l-bad".into());
+    let refusals = acks.refusals_of(Kind::Listener, &"l-bad".into());
     assert_eq!(by_envoy_version(&refusals), [("".into(), 1)].into());
-    assert!(book.stuck(Duration::ZERO).is_empty());
+    assert!(acks.stuck(Duration::ZERO).is_empty());
     running.publish(vec![resource(Kind::Listener, "l-bad", "mended")], &[]);
-    assert!(book.refusals().is_empty(), "a new version is a new chance");
+    assert!(acks.refusals().is_empty(), "a new version is a new chance");
     assert_eq!(names(&stream.next().await), ["l-bad"]);
-    assert_eq!(book.stuck(Duration::ZERO).len(), 1);
-    let view = book.clients();
+    assert_eq!(acks.stuck(Duration::ZERO).len(), 1);
+    let view = acks.clients();
     assert_eq!((view[0].types[0].kind, view[0].types[0].pending.len()), ("lds", 1));
 }
 
@@ -101,8 +101,8 @@ async fn one_encoding_serves_all_clients() {
         let second = stream.next().await;
         stream.ack(&second).await;
     }
-    let book = running.server.book(&Fleet::Shared).unwrap();
-    soon("the answers", book.answers().wait_for(|count| *count >= 40)).await.unwrap();
+    let acks = running.server.acks(&Fleet::Shared).unwrap();
+    soon("the answers", acks.answers().wait_for(|count| *count >= 40)).await.unwrap();
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
     for line in [

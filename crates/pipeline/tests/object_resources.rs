@@ -7,7 +7,7 @@
 mod world;
 
 use model::ObjectRef;
-use pipeline::{Carrier, Output, Pipeline, Settings, settings::Packing};
+use pipeline::{ObjectResource, Output, Pipeline, Settings, settings::Packing};
 use serde_json::json;
 use std::net::Ipv4Addr;
 use testbed::certs::Ca;
@@ -19,14 +19,14 @@ fn put(pipeline: &mut Pipeline, object: kinds::Object) -> Output {
 }
 
 /// What is said to carry the Ingress of that name; nothing if there is no news of it.
-fn of(output: &Output, name: &str) -> Option<Vec<Carrier>> {
+fn of(output: &Output, name: &str) -> Option<Vec<ObjectResource>> {
     let object = ObjectRef::new("Ingress", "default", name);
-    let found = output.carriers.iter().find(|(of, _)| *of == object);
+    let found = output.object_resources.iter().find(|(of, _)| *of == object);
     found.map(|(_, list)| list.as_ref().map(|list| list.to_vec()).unwrap_or_default())
 }
 
-fn names(carriers: &[Carrier]) -> Vec<String> {
-    carriers.iter().map(|carrier| format!("{} {}", carrier.kind, carrier.name)).collect()
+fn names(object_resources: &[ObjectResource]) -> Vec<String> {
+    object_resources.iter().map(|resource| format!("{} {}", resource.kind, resource.name)).collect()
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn a_table_is_named_and_its_version_is_whatever_is_published() {
     let mut pipeline = Pipeline::new(&Settings { packing: Packing::Plain, ..Settings::default() });
     put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
     let output = put(&mut pipeline, ingress("shop", "a.example.com", "/", "web"));
-    let carrier = Carrier { kind: xds::Kind::Route, name: "ingress_http".into(), hash: None };
-    assert_eq!(of(&output, "shop"), Some(vec![carrier]));
+    let resource = ObjectResource { kind: xds::Kind::Route, name: "ingress_http".into(), hash: None };
+    assert_eq!(of(&output, "shop"), Some(vec![resource]));
     let output = put(&mut pipeline, ingress("other", "b.example.com", "/", "web"));
     assert_eq!(of(&output, "shop"), None, "others are not looked at");
 }

@@ -1,9 +1,9 @@
-//! A unit: what one object of a dialect asks for, before it meets what others ask for.
+//! A translation: what one object of a dialect asks for, before it meets what others ask for.
 
 use crate::{
     Host, ListenerId, ObjectRef, Origin, Route, Verdict,
-    route::{ClientFilter, Conditions, Cors, LocalLimit, PathMatch, Rank},
-    tls::Handling,
+    route::{Conditions, Cors, IpFilter, LocalRateLimitPolicy, PathMatch, Rank},
+    tls::TlsMode,
 };
 use std::{cmp::Ordering, sync::Arc};
 
@@ -26,7 +26,7 @@ pub struct TlsPiece {
     /// The host; never [`Host::Any`].
     pub host: Host,
     /// What is done with its connections.
-    pub handling: Handling,
+    pub mode: TlsMode,
     /// Who wins where two objects ask for one host.
     pub rank: Rank,
     /// Who wrote it.
@@ -37,18 +37,18 @@ pub struct TlsPiece {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPolicy {
     /// Which clients may.
-    pub clients: Option<ClientFilter>,
+    pub clients: Option<IpFilter>,
     /// How many requests each proxy takes.
-    pub limit: Option<Arc<LocalLimit>>,
+    pub limit: Option<Arc<LocalRateLimitPolicy>>,
     /// Which other sites may use it.
     pub cors: Option<Arc<Cors>>,
 }
 
 /// Where a root has the routes of an object that it includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Inclusion {
     /// The object.
-    pub member: ObjectRef,
+    pub object: ObjectRef,
     /// The paths that it may have.
     pub path: PathMatch,
     /// What its requests must fulfil besides.
@@ -57,35 +57,35 @@ pub struct Place {
 
 /// What one object asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct Translation {
     /// The object.
     pub subject: ObjectRef,
     /// The hosts that it names, on each listener: requests for them go to no other host, also where none of its routes is
     /// left.
     pub hosts: Vec<(ListenerId, Host)>,
-    /// Its routes, for these hosts; by listener and host (see [`Unit::sorted`]).
+    /// Its routes, for these hosts; by listener and host (see [`Translation::sorted`]).
     pub routes: Vec<RoutePiece>,
     /// Its TLS hosts; by listener and host.
     pub tls: Vec<TlsPiece>,
     /// The other objects that it is made of: what a root includes.
-    pub members: Vec<ObjectRef>,
+    pub includes: Vec<ObjectRef>,
     /// Where it has their routes: a place for each way to one of them; by object.
-    pub places: Vec<Place>,
+    pub inclusions: Vec<Inclusion>,
     /// What it says for all routes, its own and theirs.
     pub policy: HostPolicy,
-    /// Whether it is nothing by itself, and of use only as a member of another.
-    pub part: bool,
+    /// Whether it is nothing by itself, and of use only as a object of another.
+    pub is_child: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
     pub pending: Vec<ObjectRef>,
     /// What became of what it asked for, as far as the object alone can tell; sorted.
     pub verdicts: Vec<Verdict>,
 }
 
-impl Unit {
-    /// A unit that asks for nothing.
+impl Translation {
+    /// A translation that asks for nothing.
     pub fn empty(subject: ObjectRef) -> Self {
-        let (hosts, routes, tls, members, places, policy, pending, verdicts) = Default::default();
-        Self { subject, hosts, routes, tls, members, places, policy, part: false, pending, verdicts }
+        let (hosts, routes, tls, includes, inclusions, policy, pending, verdicts) = Default::default();
+        Self { subject, hosts, routes, tls, includes, inclusions, policy, is_child: false, pending, verdicts }
     }
 
     /// Whether the part of an object depends on a Secret that has not been read yet.
@@ -93,13 +93,13 @@ impl Unit {
         self.pending.binary_search(object).is_ok()
     }
 
-    /// The unit with its pieces in the order of their targets, and in the order they had for each. Whoever makes one ends
+    /// The translation with its pieces in the order of their targets, and in the order they had for each. Whoever makes one ends
     /// with this, so that a host finds its own pieces without a look at those of the others.
     #[must_use]
     pub fn sorted(mut self) -> Self {
         self.routes.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.tls.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
-        self.places.sort_by(|a, b| a.member.cmp(&b.member));
+        self.inclusions.sort_by(|a, b| a.object.cmp(&b.object));
         self
     }
 
@@ -109,8 +109,8 @@ impl Unit {
     }
 
     /// Where it has the routes of an object.
-    pub fn places_of(&self, member: &ObjectRef) -> &[Place] {
-        of(&self.places, |place| place.member.cmp(member))
+    pub fn inclusions_of(&self, object: &ObjectRef) -> &[Inclusion] {
+        of(&self.inclusions, |place| place.object.cmp(object))
     }
 
     /// What it asks for under TLS for a host of a listener.
@@ -133,7 +133,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::route::{Action, Depth, Dialect, Path, PathMatch, Respond};
+    use crate::route::{Action, Depth, Dialect, DirectResponse, Path, PathMatch};
 
     fn piece(listener: ListenerId, host: &str, index: u32) -> RoutePiece {
         let (namespace, name) = (Arc::from("a"), Arc::from("b"));
@@ -141,7 +141,7 @@ mod tests {
             path: PathMatch::Prefix(Path::root()),
             conditions: Default::default(),
             depth: Depth::OneLabel,
-            action: Action::Respond(Respond::unavailable()),
+            action: Action::DirectResponse(DirectResponse::unavailable()),
             policy: Default::default(),
             rank: Rank { implied: false, dialect: Dialect::Ingress, created: 0, namespace, name, index },
             origin: ObjectRef::new("Ingress", "a", "b").at("spec"),
@@ -157,14 +157,14 @@ mod tests {
                 routes.extend([ListenerId::https(), ListenerId::http()].map(|listener| piece(listener, host, index)));
             }
         }
-        let unit = Unit { routes, ..Unit::empty(ObjectRef::new("Ingress", "a", "b")) }.sorted();
+        let translation = Translation { routes, ..Translation::empty(ObjectRef::new("Ingress", "a", "b")) }.sorted();
         for host in ["a.example.com", "b.example.com", "*.example.com", ""] {
             let host = Host::parse(host).unwrap();
-            let found = unit.routes_of(&ListenerId::http(), &host);
+            let found = translation.routes_of(&ListenerId::http(), &host);
             assert!(found.iter().all(|piece| piece.listener == ListenerId::http() && piece.host == host));
             assert_eq!(found.iter().map(|piece| piece.route.rank.index).collect::<Vec<_>>(), [0, 1, 2]);
         }
-        assert!(unit.routes_of(&ListenerId::fallback(), &Host::Any).is_empty());
-        assert!(unit.routes_of(&ListenerId::http(), &Host::parse("c.example.com").unwrap()).is_empty());
+        assert!(translation.routes_of(&ListenerId::fallback(), &Host::Any).is_empty());
+        assert!(translation.routes_of(&ListenerId::http(), &Host::parse("c.example.com").unwrap()).is_empty());
     }
 }

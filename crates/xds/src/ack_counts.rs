@@ -15,7 +15,7 @@ pub const STUCK: Duration = Duration::from_secs(10);
 
 /// How many clients stand how to one version of one resource. Those that did not ask for it are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct AckCounts {
     /// They have it.
     pub have: u32,
     /// They do not have it yet.
@@ -26,11 +26,11 @@ pub struct Tally {
     pub refused: u32,
 }
 
-impl Tally {
+impl AckCounts {
     /// Both together.
     #[must_use]
-    pub fn plus(self, other: Tally) -> Tally {
-        Tally {
+    pub fn plus(self, other: AckCounts) -> AckCounts {
+        AckCounts {
             have: self.have.saturating_add(other.have),
             behind: self.behind.saturating_add(other.behind),
             stuck: self.stuck.saturating_add(other.stuck),
@@ -45,67 +45,68 @@ impl Tally {
     }
 }
 
-/// Tallies by the version of Envoy.
-pub type Tallies = BTreeMap<Arc<str>, Tally>;
+/// FleetAckCounts by the version of Envoy.
+pub type FleetAckCounts = BTreeMap<Arc<str>, AckCounts>;
 
 /// Adds another replica's counts.
-pub fn add(tallies: &mut Tallies, others: &Tallies) {
-    for (version, tally) in others {
+pub fn add(tallies: &mut FleetAckCounts, others: &FleetAckCounts) {
+    for (version, ack_counts) in others {
         let sum = tallies.entry(version.clone()).or_default();
-        *sum = sum.plus(*tally);
+        *sum = sum.plus(*ack_counts);
     }
 }
 
 /// What the counts say: `Some(false)` if all clients of some version of Envoy refused it, `Some(true)` if everybody has
 /// answered otherwise, `None` while somebody has yet to answer, or nobody was asked.
-pub fn judge(tallies: &Tallies) -> Option<bool> {
-    let refused = |tally: &Tally| tally.refused > 0 && tally.have == 0 && tally.behind == 0;
+pub fn decide(tallies: &FleetAckCounts) -> Option<bool> {
+    let refused = |ack_counts: &AckCounts| ack_counts.refused > 0 && ack_counts.have == 0 && ack_counts.behind == 0;
     if tallies.values().any(refused) {
         return Some(false);
     }
-    let answered = tallies.values().all(|tally| tally.behind == 0) && tallies.values().any(|tally| tally.have > 0);
+    let answered = tallies.values().all(|ack_counts| ack_counts.behind == 0)
+        && tallies.values().any(|ack_counts| ack_counts.have > 0);
     answered.then_some(true)
 }
 
-/// As [`judge`], without waiting any longer: whoever has yet to answer counts as stuck.
-pub fn judge_by_now(mut tallies: Tallies) -> Option<bool> {
-    for tally in tallies.values_mut() {
-        tally.stuck = tally.stuck.saturating_add(std::mem::take(&mut tally.behind));
+/// As [`decide`], without waiting any longer: whoever has yet to answer counts as stuck.
+pub fn judge_by_now(mut tallies: FleetAckCounts) -> Option<bool> {
+    for ack_counts in tallies.values_mut() {
+        ack_counts.stuck = ack_counts.stuck.saturating_add(std::mem::take(&mut ack_counts.behind));
     }
-    judge(&tallies)
+    decide(&tallies)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tallies(counts: &[(&str, u32, u32, u32)]) -> Tallies {
-        let tally = |(version, have, behind, refused): &(&str, u32, u32, u32)| {
-            (Arc::from(*version), Tally { have: *have, behind: *behind, stuck: 0, refused: *refused })
+    fn tallies(counts: &[(&str, u32, u32, u32)]) -> FleetAckCounts {
+        let ack_counts = |(version, have, behind, refused): &(&str, u32, u32, u32)| {
+            (Arc::from(*version), AckCounts { have: *have, behind: *behind, stuck: 0, refused: *refused })
         };
-        counts.iter().map(tally).collect()
+        counts.iter().map(ack_counts).collect()
     }
 
     #[test]
     fn all_of_one_version_of_envoy_make_a_verdict() {
-        assert_eq!(judge(&tallies(&[("1.40", 0, 0, 1)])), Some(false), "the only client counts");
-        assert_eq!(judge(&tallies(&[("1.40", 0, 0, 3), ("1.41", 7, 0, 0)])), Some(false));
-        assert_eq!(judge(&tallies(&[("1.40", 2, 0, 1)])), Some(true), "one of many is reported only");
-        assert_eq!(judge(&tallies(&[("1.40", 0, 1, 1)])), None, "somebody has yet to answer");
-        assert_eq!(judge(&tallies(&[("1.40", 1, 1, 0)])), None);
-        assert_eq!(judge(&tallies(&[])), None, "nobody was asked");
+        assert_eq!(decide(&tallies(&[("1.40", 0, 0, 1)])), Some(false), "the only client counts");
+        assert_eq!(decide(&tallies(&[("1.40", 0, 0, 3), ("1.41", 7, 0, 0)])), Some(false));
+        assert_eq!(decide(&tallies(&[("1.40", 2, 0, 1)])), Some(true), "one of many is reported only");
+        assert_eq!(decide(&tallies(&[("1.40", 0, 1, 1)])), None, "somebody has yet to answer");
+        assert_eq!(decide(&tallies(&[("1.40", 1, 1, 0)])), None);
+        assert_eq!(decide(&tallies(&[])), None, "nobody was asked");
     }
 
     #[test]
     fn who_is_stuck_is_not_waited_for() {
-        let stuck = Tally { refused: 1, stuck: 1, ..Tally::default() };
-        assert_eq!(judge(&[("1.40".into(), stuck)].into()), Some(false));
+        let stuck = AckCounts { refused: 1, stuck: 1, ..AckCounts::default() };
+        assert_eq!(decide(&[("1.40".into(), stuck)].into()), Some(false));
     }
 
     #[test]
     fn at_the_end_nobody_is_waited_for() {
         let silent = tallies(&[("1.40", 20, 1, 1)]);
-        assert_eq!(judge(&silent), None);
+        assert_eq!(decide(&silent), None);
         assert_eq!(judge_by_now(silent), Some(true), "one of many is reported only");
         assert_eq!(judge_by_now(tallies(&[("1.40", 0, 1, 1)])), Some(false), "nobody has it");
         assert_eq!(judge_by_now(tallies(&[("1.40", 0, 1, 0)])), None, "nobody has answered");

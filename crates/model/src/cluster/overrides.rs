@@ -13,7 +13,7 @@ use std::{
 
 /// How an endpoint is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Balance {
+pub enum LoadBalancing {
     /// In turn.
     #[default]
     RoundRobin,
@@ -27,7 +27,7 @@ pub enum Balance {
 
 /// What a route says about the way to its backend; the default says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Variant {
+pub struct ClusterOverrides {
     /// What is spoken, where it is not what the Service says.
     pub protocol: Option<Protocol>,
     /// The name asked for in the TLS handshake; at most [`super::LONGEST_SERVER_NAME`] bytes.
@@ -35,7 +35,7 @@ pub struct Variant {
     /// How long a connection may be without requests.
     pub idle: Timeout,
     /// How an endpoint is chosen.
-    pub balance: Balance,
+    pub balance: LoadBalancing,
     /// How endpoints are probed.
     pub health: Option<HealthCheck>,
     /// The Service's port at which they are probed, if it is another.
@@ -46,10 +46,10 @@ pub struct Variant {
     pub validation: Option<Validation>,
 }
 
-impl Variant {
+impl ClusterOverrides {
     /// Nothing, where it says nothing.
-    pub fn shared(self) -> Option<Arc<Variant>> {
-        (self != Variant::default()).then(|| Arc::new(self))
+    pub fn shared(self) -> Option<Arc<ClusterOverrides>> {
+        (self != ClusterOverrides::default()).then(|| Arc::new(self))
     }
 
     /// All of it as a text; what says nothing leaves nothing.
@@ -71,10 +71,10 @@ impl Variant {
             Timeout::After(span) => put("idle", format_args!("{}ns", span.as_nanos())),
         }
         match balance {
-            Balance::RoundRobin => {}
-            Balance::Random => put("balance", format_args!("random")),
-            Balance::LeastRequest => put("balance", format_args!("least-request")),
-            Balance::RingHash => put("balance", format_args!("ring-hash")),
+            LoadBalancing::RoundRobin => {}
+            LoadBalancing::Random => put("balance", format_args!("random")),
+            LoadBalancing::LeastRequest => put("balance", format_args!("least-request")),
+            LoadBalancing::RingHash => put("balance", format_args!("ring-hash")),
         }
         if let Some(HealthCheck { probe, interval, timeout, unhealthy, healthy }) = health {
             match probe {
@@ -106,7 +106,7 @@ impl Variant {
 }
 
 /// The hash, as it stands in the name of a cluster.
-impl fmt::Display for Variant {
+impl fmt::Display for ClusterOverrides {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", xxhash_rust::xxh3::xxh3_64(self.canonical().as_bytes()))
     }
@@ -144,29 +144,32 @@ mod tests {
 
     #[test]
     fn every_setting_is_part_of_the_name() {
-        let plain = Variant::default();
+        let plain = ClusterOverrides::default();
         let variants = [
-            Variant { protocol: Some(Protocol::H2), ..plain.clone() },
-            Variant { protocol: Some(Protocol::Tls), ..plain.clone() },
-            Variant { server_name: Some("a".into()), ..plain.clone() },
-            Variant { idle: Timeout::Infinite, ..plain.clone() },
-            Variant { idle: Timeout::After(Duration::from_secs(1)), ..plain.clone() },
-            Variant { balance: Balance::Random, ..plain.clone() },
-            Variant { balance: Balance::LeastRequest, ..plain.clone() },
-            Variant { balance: Balance::RingHash, ..plain.clone() },
-            Variant { health: Some(health()), ..plain.clone() },
-            Variant { health: Some(HealthCheck { probe: http(vec![(200, 300)]), ..health() }), ..plain.clone() },
-            Variant { health: Some(HealthCheck { probe: Probe::Tcp, ..health() }), ..plain.clone() },
-            Variant { health_port: Some(81), ..plain.clone() },
-            Variant { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
-            Variant { slow_start: Some(slow("1.0", 10)), ..plain.clone() },
-            Variant { slow_start: Some(slow("1.5", 10)), ..plain.clone() },
-            Variant { slow_start: Some(slow("1.0", 20)), ..plain.clone() },
-            Variant { validation: Some(trusted("a", &["x"])), ..plain.clone() },
-            Variant { validation: Some(trusted("b", &["x"])), ..plain.clone() },
-            Variant { validation: Some(trusted("a", &["x", "y"])), ..plain.clone() },
+            ClusterOverrides { protocol: Some(Protocol::H2), ..plain.clone() },
+            ClusterOverrides { protocol: Some(Protocol::Tls), ..plain.clone() },
+            ClusterOverrides { server_name: Some("a".into()), ..plain.clone() },
+            ClusterOverrides { idle: Timeout::Infinite, ..plain.clone() },
+            ClusterOverrides { idle: Timeout::After(Duration::from_secs(1)), ..plain.clone() },
+            ClusterOverrides { balance: LoadBalancing::Random, ..plain.clone() },
+            ClusterOverrides { balance: LoadBalancing::LeastRequest, ..plain.clone() },
+            ClusterOverrides { balance: LoadBalancing::RingHash, ..plain.clone() },
+            ClusterOverrides { health: Some(health()), ..plain.clone() },
+            ClusterOverrides {
+                health: Some(HealthCheck { probe: http(vec![(200, 300)]), ..health() }),
+                ..plain.clone()
+            },
+            ClusterOverrides { health: Some(HealthCheck { probe: Probe::Tcp, ..health() }), ..plain.clone() },
+            ClusterOverrides { health_port: Some(81), ..plain.clone() },
+            ClusterOverrides { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
+            ClusterOverrides { slow_start: Some(slow("1.0", 10)), ..plain.clone() },
+            ClusterOverrides { slow_start: Some(slow("1.5", 10)), ..plain.clone() },
+            ClusterOverrides { slow_start: Some(slow("1.0", 20)), ..plain.clone() },
+            ClusterOverrides { validation: Some(trusted("a", &["x"])), ..plain.clone() },
+            ClusterOverrides { validation: Some(trusted("b", &["x"])), ..plain.clone() },
+            ClusterOverrides { validation: Some(trusted("a", &["x", "y"])), ..plain.clone() },
         ];
-        let names: std::collections::BTreeSet<String> = variants.iter().map(Variant::to_string).collect();
+        let names: std::collections::BTreeSet<String> = variants.iter().map(ClusterOverrides::to_string).collect();
         assert_eq!(names.len(), variants.len());
         assert_eq!(plain.canonical(), "");
         assert_eq!(plain.shared(), None);

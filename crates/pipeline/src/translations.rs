@@ -1,14 +1,16 @@
-//! Units: what each object of a dialect asks for.
+//! Translations: what each object of a dialect asks for.
 
 use crate::{
-    door::Door,
     objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
     pending,
     settings::Settings,
+    view::TableView,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{Ingress, Kind, ObjectKey};
-use model::{ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Unit, Verdict, route::Action};
+use model::{
+    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Translation, Verdict, route::Action,
+};
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 /// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
@@ -31,11 +33,11 @@ impl Derived for DefaultClass {
     }
 }
 
-/// A unit, and what had to be looked for to make it.
+/// A translation, and what had to be looked for to make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The unit.
-    pub unit: Unit,
+pub struct TranslationRow {
+    /// The translation.
+    pub translation: Translation,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<SecretId>,
     /// While it is pending as a whole, and so asks for nothing: the hosts that it will ask for, sorted.
@@ -44,27 +46,27 @@ pub struct Asked {
     pub backends: Vec<(Origin, ClusterId)>,
 }
 
-impl Asked {
-    /// A unit, with the clusters that it refers to.
-    pub fn new(unit: Unit, secrets: Vec<SecretId>) -> Self {
+impl TranslationRow {
+    /// A translation, with the clusters that it refers to.
+    pub fn new(translation: Translation, secrets: Vec<SecretId>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
-        for piece in &unit.routes {
+        for piece in &translation.routes {
             let Action::Forward(forward) = &piece.route.action else { continue };
             let Origin { object, field } = &piece.route.origin;
             for cluster in forward.targets() {
                 backends.entry((object, cluster)).or_insert(field);
             }
         }
-        for piece in &unit.tls {
+        for piece in &translation.tls {
             let Origin { object, field } = &piece.origin;
-            for (cluster, _) in piece.handling.tcp().into_iter().flat_map(|proxy| &proxy.clusters) {
+            for (cluster, _) in piece.mode.tcp().into_iter().flat_map(|proxy| &proxy.clusters) {
                 backends.entry((object, cluster)).or_insert(field);
             }
         }
         let backends =
             backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
         let backends = backends.collect();
-        Self { unit, secrets, claimed: Vec::new(), backends }
+        Self { translation, secrets, claimed: Vec::new(), backends }
     }
 
     /// The clusters that one of its objects refers to.
@@ -75,51 +77,51 @@ impl Asked {
     }
 }
 
-impl Deref for Asked {
-    type Target = Unit;
+impl Deref for TranslationRow {
+    type Target = Translation;
 
-    fn deref(&self) -> &Unit {
-        &self.unit
+    fn deref(&self) -> &Translation {
+        &self.translation
     }
 }
 
-/// A unit for each object of a dialect that is ours.
-pub struct Units {
+/// A translation for each object of a dialect that is ours.
+pub struct Translations {
     ingress: dialect_ingress::Settings,
     http_proxy: dialect_httpproxy::Settings,
     fetched_secrets: bool,
 }
 
-impl Table for Units {
+impl Table for Translations {
     type Key = ObjectKey;
-    type Value = Asked;
-    const NAME: &'static str = "units";
+    type Value = TranslationRow;
+    const NAME: &'static str = "translations";
 }
 
-impl Derived for Units {
-    fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<Asked> {
-        let (unit, secrets) = match key.kind {
+impl Derived for Translations {
+    fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<TranslationRow> {
+        let (translation, secrets) = match key.kind {
             Kind::Ingress => {
                 let object = reads.get::<Ingresses>(&Named::from(key))?;
-                let mut door = Door::new(reads, self.fetched_secrets);
-                (dialect_ingress::unit(object, &mut door, &self.ingress)?, door.into_secrets())
+                let mut view = TableView::new(reads, self.fetched_secrets);
+                (dialect_ingress::translate(object, &mut view, &self.ingress)?, view.into_secrets())
             }
             Kind::HttpProxy(vendor) => {
                 let object = reads.get::<HttpProxies>(key)?;
-                let mut door = Door::new(reads, self.fetched_secrets);
-                (dialect_httpproxy::unit(vendor, object, &mut door, &self.http_proxy)?, door.into_secrets())
+                let mut view = TableView::new(reads, self.fetched_secrets);
+                (dialect_httpproxy::translate(vendor, object, &mut view, &self.http_proxy)?, view.into_secrets())
             }
             _ => return None,
         };
-        if unit.pending.is_empty() {
-            return Some(Asked::new(unit, secrets));
+        if translation.pending.is_empty() {
+            return Some(TranslationRow::new(translation, secrets));
         }
         reads.set_pending();
-        let claimed = pending::claimed(&unit);
-        Some(Asked { claimed, ..Asked::new(pending::without(unit), secrets) })
+        let claimed = pending::claimed(&translation);
+        Some(TranslationRow { claimed, ..TranslationRow::new(pending::without(translation), secrets) })
     }
 
-    fn while_pending(&self, good: &Arc<Asked>, computed: Option<Asked>) -> Arc<Asked> {
+    fn while_pending(&self, good: &Arc<TranslationRow>, computed: Option<TranslationRow>) -> Arc<TranslationRow> {
         match computed {
             Some(computed) => Arc::new(pending::kept(good, computed)),
             None => Arc::clone(good),
@@ -127,10 +129,10 @@ impl Derived for Units {
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
-    fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<Asked> {
+    fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<TranslationRow> {
         let subject = subject(key);
         let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        Some(Asked::new(Unit { verdicts: vec![verdict], ..Unit::empty(subject) }, Vec::new()))
+        Some(TranslationRow::new(Translation { verdicts: vec![verdict], ..Translation::empty(subject) }, Vec::new()))
     }
 }
 
@@ -142,7 +144,7 @@ pub fn subject(key: &ObjectKey) -> ObjectRef {
     }
 }
 
-/// Ingresses by the key of their unit.
+/// Ingresses by the key of their translation.
 pub struct IngressKeys;
 
 impl Index for IngressKeys {
@@ -155,20 +157,20 @@ impl Index for IngressKeys {
     }
 }
 
-/// Units by the clusters that their routes use.
+/// Translations by the clusters that their routes use.
 pub struct ClustersInUse;
 
 impl Index for ClustersInUse {
-    type Of = Units;
+    type Of = Translations;
     type Key = ClusterId;
     const NAME: &'static str = "by cluster";
 
-    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = ClusterId> {
-        let forwards = unit.routes.iter().filter_map(|piece| match &piece.route.action {
+    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
+        let forwards = translation.routes.iter().filter_map(|piece| match &piece.route.action {
             Action::Forward(forward) => Some(forward),
-            Action::Redirect(_) | Action::Respond(_) => None,
+            Action::Redirect(_) | Action::DirectResponse(_) => None,
         });
-        let streams = unit.tls.iter().filter_map(|piece| piece.handling.tcp());
+        let streams = translation.tls.iter().filter_map(|piece| piece.mode.tcp());
         let streams = streams.flat_map(|proxy| proxy.clusters.iter().map(|(cluster, _)| cluster.clone()));
         forwards.flat_map(|forward| forward.targets().cloned()).chain(streams).collect::<Vec<_>>()
     }
@@ -177,67 +179,71 @@ impl Index for ClustersInUse {
 /// A host of a listener.
 pub type HostKey = (ListenerId, Host);
 
-/// Units by the hosts that they name.
-pub struct UnitsByHost;
+/// Translations by the hosts that they name.
+pub struct TranslationsByHost;
 
-impl Index for UnitsByHost {
-    type Of = Units;
+impl Index for TranslationsByHost {
+    type Of = Translations;
     type Key = HostKey;
     const NAME: &'static str = "by host";
 
-    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
-        unit.hosts.iter().cloned()
+    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+        translation.hosts.iter().cloned()
     }
 }
 
-/// Units by the hosts that they bring TLS for.
+/// Translations by the hosts that they bring TLS for.
 pub struct TlsByHost;
 
 impl Index for TlsByHost {
-    type Of = Units;
+    type Of = Translations;
     type Key = HostKey;
     const NAME: &'static str = "by TLS host";
 
-    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = HostKey> {
-        unit.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
+    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+        translation.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
     }
 }
 
-/// Units by the Secrets that they ask for.
+/// Translations by the Secrets that they ask for.
 pub struct SecretsAskedFor;
 
 impl Index for SecretsAskedFor {
-    type Of = Units;
+    type Of = Translations;
     type Key = SecretId;
     const NAME: &'static str = "by secret";
 
-    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = SecretId> {
-        unit.secrets.clone()
+    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = SecretId> {
+        translation.secrets.clone()
     }
 }
 
-/// Units by the objects that they are made of.
-pub struct UnitsBySubject;
+/// Translations by the objects that they are made of.
+pub struct TranslationsBySubject;
 
-impl Index for UnitsBySubject {
-    type Of = Units;
+impl Index for TranslationsBySubject {
+    type Of = Translations;
     type Key = ObjectRef;
     const NAME: &'static str = "by object";
 
-    fn keys(_: &ObjectKey, unit: &Asked) -> impl IntoIterator<Item = ObjectRef> {
-        std::iter::once(&unit.subject).chain(&unit.members).cloned().collect::<Vec<_>>()
+    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+        std::iter::once(&translation.subject).chain(&translation.includes).cloned().collect::<Vec<_>>()
     }
 }
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(DefaultClass).always(());
-    let units = Units {
+    let translations = Translations {
         ingress: settings.ingress.clone(),
         http_proxy: settings.http_proxy.clone(),
         fetched_secrets: settings.fetched_secrets,
     };
     pipeline.index::<RootsByFqdn>();
-    pipeline.derived(units).per::<IngressKeys>().each::<HttpProxies>();
-    pipeline.index::<ClustersInUse>().index::<UnitsByHost>().index::<TlsByHost>().index::<UnitsBySubject>();
+    pipeline.derived(translations).per::<IngressKeys>().each::<HttpProxies>();
+    pipeline
+        .index::<ClustersInUse>()
+        .index::<TranslationsByHost>()
+        .index::<TlsByHost>()
+        .index::<TranslationsBySubject>();
 }

@@ -1,16 +1,16 @@
 //! Whether the proxies of all replicas have what somebody waits for, told when it changes.
 //!
-//! In: versions of resources ([`Standings::ask`]). Out: those of which it has come to be so, or is no longer so
-//! ([`Standings::next`]). This replica's proxies are counted by an [`AckWatch`], the others' by their replicas, which say what
+//! In: versions of resources ([`AckReports::ask`]). Out: those of which it has come to be so, or is no longer so
+//! ([`AckReports::next`]). This replica's proxies are counted by an [`AckWatch`], the others' by their replicas, which say what
 //! has changed; so a version costs something when it is asked for, and when somebody answers.
 
-use crate::{Inner, asked::Answers, message::Question, until};
+use crate::{Inner, message::Question, questions::Answers, until};
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
     time::Instant,
 };
-use xds::{AckWatch, Fleet, Tallies, Version};
+use xds::{AckWatch, Fleet, FleetAckCounts, Version};
 
 struct Open {
     since: Instant,
@@ -20,7 +20,7 @@ struct Open {
 }
 
 /// What one task waits for, of one fleet.
-pub struct Standings {
+pub struct AckReports {
     inner: Arc<Inner>,
     fleet: Fleet,
     own: AckWatch,
@@ -30,7 +30,7 @@ pub struct Standings {
     changed: Vec<(Version, bool)>,
 }
 
-impl Standings {
+impl AckReports {
     pub(crate) fn new(inner: Arc<Inner>, fleet: Fleet) -> Self {
         let others = inner.asked.lock().listen();
         Self {
@@ -95,12 +95,12 @@ impl Standings {
 
     /// How many proxies stand how to a version that was asked about, over all replicas that are known to this one, by version
     /// of Envoy.
-    pub fn counts(&self, version: &Version) -> Tallies {
+    pub fn counts(&self, version: &Version) -> FleetAckCounts {
         self.sum(version, Instant::now()).0
     }
 
     /// The counts that are known, and until when more are waited for.
-    fn sum(&self, version: &Version, now: Instant) -> (Tallies, Option<Instant>) {
+    fn sum(&self, version: &Version, now: Instant) -> (FleetAckCounts, Option<Instant>) {
         let mut sum = self.own.counts(version).unwrap_or_default();
         let asked = self.inner.asked.lock();
         let Some(open) = self.open.get(version).filter(|_| asked.has_followers()) else { return (sum, None) };
@@ -115,7 +115,7 @@ impl Standings {
                 continue;
             }
             let (sum, wait) = self.sum(&version, now);
-            let is_programmed = wait.is_none() && xds::judge(&sum) == Some(true);
+            let is_programmed = wait.is_none() && xds::decide(&sum) == Some(true);
             let Some(open) = self.open.get_mut(&version) else { continue };
             let before = std::mem::replace(&mut open.deadline, wait);
             if before != wait {
@@ -133,7 +133,7 @@ impl Standings {
     }
 }
 
-impl Drop for Standings {
+impl Drop for AckReports {
     fn drop(&mut self) {
         let mut asked = self.inner.asked.lock();
         asked.unlisten(&self.others);

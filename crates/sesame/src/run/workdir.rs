@@ -17,11 +17,11 @@ use xds::TlsFiles;
 const LIFETIME: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// The folder.
-pub struct Premises {
+pub struct EnvoyWorkdir {
     folder: TempDir,
 }
 
-impl Premises {
+impl EnvoyWorkdir {
     /// Makes the folder and the certificates in it.
     pub fn make() -> Result<Self> {
         let folder =

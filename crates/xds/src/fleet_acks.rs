@@ -1,4 +1,4 @@
-//! The book of answers: per client and type what it has, what it refused, with which words, since when.
+//! The acks of answers: per client and type what it has, what it refused, with which words, since when.
 //!
 //! In: sessions, which know what their client has, and refusals as they happen. Out: answers about a resource *and its
 //! hash*, never about a generation of this process, so that several replicas' answers can be added up; and the memory
@@ -95,7 +95,7 @@ pub enum Event {
 
 /// How a fleet's clients stand to one version of one resource.
 #[derive(Clone, Debug, Default)]
-pub struct Holding {
+pub struct ResourceAcks {
     /// They have it.
     pub have: Vec<Arc<Identity>>,
     /// They do not have it yet, and since when they have been behind.
@@ -106,7 +106,7 @@ pub struct Holding {
 
 /// How one session stands to one version of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum AckState {
     /// It has it.
     Yes,
     /// It has not, since then.
@@ -114,7 +114,7 @@ pub enum Holds {
     /// It refused it.
     Refused,
     /// It did not ask for it.
-    Stranger,
+    IdentityError,
 }
 
 type Key = (Kind, Name);

@@ -1,23 +1,23 @@
 //! Which clients may, by their address.
 
-use crate::No;
+use crate::Rejection;
 use kinds::{
     Checked,
-    http_proxy::security::{IpFilter, IpSource},
+    http_proxy::security::{self, IpSource},
 };
 use model::{
     Code, FieldPath,
-    route::{AddressOf, Cidr, ClientFilter},
+    route::{AddressOf, Cidr, IpFilter},
 };
 
 /// A list, as a route and a host have it.
-type Filters = Checked<Option<Box<[IpFilter]>>>;
+type Filters = Checked<Option<Box<[security::IpFilter]>>>;
 
 /// How many ranges a list for connections that are passed on may have. They stand in the listener, which all hosts share.
 const MOST_FOR_CONNECTIONS: usize = 1000;
 
 /// The same list for connections, if it is not too long for them.
-pub(crate) fn of_connections(clients: Option<&ClientFilter>, field: &FieldPath) -> Result<Option<ClientFilter>, No> {
+pub(crate) fn of_connections(clients: Option<&IpFilter>, field: &FieldPath) -> Result<Option<IpFilter>, Rejection> {
     let Some(clients) = clients.filter(|clients| clients.ranges.len() > MOST_FOR_CONNECTIONS) else {
         return Ok(clients.cloned());
     };
@@ -26,39 +26,39 @@ pub(crate) fn of_connections(clients: Option<&ClientFilter>, field: &FieldPath) 
         "with tcpproxy a list has at most {MOST_FOR_CONNECTIONS} ranges, and this one has {}: connections are ended",
         clients.ranges.len()
     );
-    Err(No::new(Code::ProxyClients, field.field(list), why))
+    Err(Rejection::new(Code::ProxyClients, field.field(list), why))
 }
 
 /// Reads the two lists, of which one may be there. A range that cannot be read takes the whole list with it: a shorter one
 /// would let in or keep out whom nobody meant.
-pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Result<Option<ClientFilter>, No> {
-    let listed = |list: &'static str, filters: &Filters| -> Result<Option<Vec<(AddressOf, Cidr)>>, No> {
+pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Result<Option<IpFilter>, Rejection> {
+    let listed = |list: &'static str, filters: &Filters| -> Result<Option<Vec<(AddressOf, Cidr)>>, Rejection> {
         let Some(filters) = filters.get()?.as_deref().filter(|filters| !filters.is_empty()) else { return Ok(None) };
         let ranges = filters.iter().enumerate().map(|(index, entry)| range(entry, &field.field(list).index(index)));
-        ranges.collect::<Result<Vec<_>, No>>().map(Some)
+        ranges.collect::<Result<Vec<_>, Rejection>>().map(Some)
     };
     match (listed("ipAllowPolicy", allow)?, listed("ipDenyPolicy", deny)?) {
         (None, None) => Ok(None),
-        (Some(ranges), None) => Ok(Some(ClientFilter { allow: true, ranges })),
-        (None, Some(ranges)) => Ok(Some(ClientFilter { allow: false, ranges })),
+        (Some(ranges), None) => Ok(Some(IpFilter { allow: true, ranges })),
+        (None, Some(ranges)) => Ok(Some(IpFilter { allow: false, ranges })),
         (Some(_), Some(_)) => {
             let why = "ipAllowPolicy and ipDenyPolicy exclude each other";
-            Err(No::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why))
+            Err(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why))
         }
     }
 }
 
-fn range(entry: &IpFilter, field: &FieldPath) -> Result<(AddressOf, Cidr), No> {
+fn range(entry: &security::IpFilter, field: &FieldPath) -> Result<(AddressOf, Cidr), Rejection> {
     let of = match &entry.source {
         Some(IpSource::Peer) => AddressOf::Peer,
         Some(IpSource::Remote) => AddressOf::Remote,
         other => {
             let word = other.as_ref().map_or("", |source| source.as_str());
             let why = format!("`{word}` is neither `Peer` nor `Remote`");
-            return Err(No::new(Code::ProxyClients, field.field("source"), why));
+            return Err(Rejection::new(Code::ProxyClients, field.field("source"), why));
         }
     };
     let cidr = Cidr::parse(&entry.cidr)
-        .map_err(|error| No::new(Code::ProxyClientsRange, field.field("cidr"), error.to_string()))?;
+        .map_err(|error| Rejection::new(Code::ProxyClientsRange, field.field("cidr"), error.to_string()))?;
     Ok((of, cidr))
 }

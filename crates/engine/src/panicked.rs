@@ -17,7 +17,7 @@ pub(crate) enum Cause {
 }
 
 /// A row that is held.
-pub(crate) struct Hold<V> {
+pub(crate) struct PanickedRow<V> {
     pub(crate) cause: Cause,
     /// The last value that a computation gave, if there was one.
     pub(crate) good: Option<Arc<V>>,
@@ -37,7 +37,7 @@ pub struct Held {
     pub last_good: bool,
 }
 
-impl<V> Hold<V> {
+impl<V> PanickedRow<V> {
     /// What the panic said, if that is the cause.
     pub(crate) fn message(&self) -> Option<&str> {
         match &self.cause {

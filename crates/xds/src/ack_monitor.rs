@@ -1,7 +1,7 @@
 //! What the answers of a fleet's clients say about a resource: refused by all of a kind, or taken.
 //!
-//! In: refusals as they happen, and resources that somebody wants to hear about ([`Court::expect`]). Out: a [`Ruling`]
-//! for each, once the clients of this replica have answered (see [`judge`]). A case whose resource has changed meanwhile is
+//! In: refusals as they happen, and resources that somebody wants to hear about ([`AckMonitor::expect`]). Out: a [`ResourceOutcome`]
+//! for each, once the clients of this replica have answered (see [`decide`]). A case whose resource has changed meanwhile is
 //! dropped: the new version is another case. Nothing runs while there is no case.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use std::time::Instant;
 use tokio::sync::{broadcast, watch};
 use tokio::time;
 
-use crate::book::{Blame, Event, Refusal};
-use crate::fleet::Book;
+use crate::ack_counts::decide;
+use crate::fleet::FleetAcks;
+use crate::fleet_acks::{Blame, Event, Refusal};
 use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
 use crate::server::Server;
-use crate::tally::judge;
 
 /// What became of one version of one resource.
 #[derive(Clone, Debug)]
-pub struct Ruling {
+pub struct ResourceOutcome {
     /// The type of the resource.
     pub kind: Kind,
     /// Its name.
@@ -48,55 +48,55 @@ pub enum Outcome {
     },
 }
 
-struct Case {
+struct PendingOutcome {
     version: u64,
     /// Since when it has been waited for.
     since: Instant,
     refusal: Option<Refusal>,
 }
 
-impl Case {
+impl PendingOutcome {
     fn new(version: u64, refusal: Option<Refusal>) -> Self {
         Self { version, since: Instant::now(), refusal }
     }
 }
 
-/// The court of one fleet.
-pub struct Court {
+/// The monitor of one fleet.
+pub struct AckMonitor {
     fleet: Fleet,
-    book: Book,
+    acks: FleetAcks,
     events: broadcast::Receiver<Event>,
     answers: watch::Receiver<u64>,
-    cases: BTreeMap<(Kind, Name), Case>,
+    cases: BTreeMap<(Kind, Name), PendingOutcome>,
 }
 
-impl Court {
-    /// The court of a fleet, from now on.
+impl AckMonitor {
+    /// The monitor of a fleet, from now on.
     pub fn new(server: &Server, fleet: Fleet) -> Self {
         let events = server.events();
-        let book = Book(server.0.hub(&fleet));
-        let answers = book.answers();
-        Self { fleet, book, events, answers, cases: BTreeMap::new() }
+        let acks = FleetAcks(server.0.hub(&fleet));
+        let answers = acks.answers();
+        Self { fleet, acks, events, answers, cases: BTreeMap::new() }
     }
 
-    /// Asks for a ruling on what is published under these names, refused or not.
+    /// Asks for an outcome on what is published under these names, refused or not.
     pub fn expect(&mut self, names: impl IntoIterator<Item = (Kind, Name)>) {
-        let Some(snapshot) = self.book.snapshot() else { return };
+        let Some(snapshot) = self.acks.snapshot() else { return };
         for (kind, name) in names {
             let Some(entry) = snapshot.get(kind, &name) else { continue };
             let version = entry.version;
-            let case = self.cases.entry((kind, name)).or_insert_with(|| Case::new(version, None));
+            let case = self.cases.entry((kind, name)).or_insert_with(|| PendingOutcome::new(version, None));
             if case.version != version {
-                *case = Case::new(version, None);
+                *case = PendingOutcome::new(version, None);
             }
         }
     }
 
-    /// The next ruling. May be dropped and called again at any time: nothing is lost.
-    pub async fn next(&mut self) -> Ruling {
+    /// The next outcome. May be dropped and called again at any time: nothing is lost.
+    pub async fn next(&mut self) -> ResourceOutcome {
         loop {
             let wake = match self.rule() {
-                Ok(ruling) => return ruling,
+                Ok(outcome) => return outcome,
                 Err(wake) => wake,
             };
             let stuck = async {
@@ -110,7 +110,7 @@ impl Court {
                     Ok(Event::Refused(refusal)) => self.open(refusal),
                     Ok(Event::Joined(_) | Event::Left(_)) => {}
                     Err(broadcast::error::RecvError::Lagged(_)) => {
-                        self.book.refusals().into_iter().for_each(|refusal| self.open(refusal));
+                        self.acks.refusals().into_iter().for_each(|refusal| self.open(refusal));
                     }
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 },
@@ -127,23 +127,23 @@ impl Court {
     fn open(&mut self, refusal: Refusal) {
         if refusal.client.fleet == self.fleet && refusal.blame == Blame::Resource {
             let (key, version) = ((refusal.kind, refusal.name.clone()), refusal.version);
-            let known = self.cases.entry(key).or_insert_with(|| Case::new(version, None));
+            let known = self.cases.entry(key).or_insert_with(|| PendingOutcome::new(version, None));
             let since = if known.version == version { known.since } else { Instant::now() };
-            *known = Case { version, since, refusal: Some(refusal) };
+            *known = PendingOutcome { version, since, refusal: Some(refusal) };
         }
     }
 
     /// The first case that can be decided, or when the next may be without anybody answering.
-    fn rule(&mut self) -> Result<Ruling, Option<Instant>> {
+    fn rule(&mut self) -> Result<ResourceOutcome, Option<Instant>> {
         self.answers.borrow_and_update();
-        let Some(snapshot) = self.book.snapshot().filter(|_| !self.cases.is_empty()) else { return Err(None) };
+        let Some(snapshot) = self.acks.snapshot().filter(|_| !self.cases.is_empty()) else { return Err(None) };
         self.cases
             .retain(|(kind, name), case| snapshot.get(*kind, name).is_some_and(|entry| entry.version == case.version));
         let mut wake = None::<Instant>;
         let mut decided = None;
         for ((kind, name), case) in &self.cases {
-            let (tallies, next) = self.book.tally(*kind, name, case.version, case.since);
-            if let Some(good) = judge(&tallies) {
+            let (tallies, next) = self.acks.ack_counts(*kind, name, case.version, case.since);
+            if let Some(good) = decide(&tallies) {
                 decided = Some((*kind, name.clone(), good));
                 break;
             }
@@ -153,12 +153,12 @@ impl Court {
         let case = self.cases.remove(&(kind, name.clone())).ok_or(None)?;
         let content = snapshot.get(kind, &name).map_or(case.version, |entry| entry.content());
         // A refusal may be known from its count before its event has come.
-        let refusal = case.refusal.or_else(|| self.book.refusals_of(kind, &name).into_iter().next());
+        let refusal = case.refusal.or_else(|| self.acks.refusals_of(kind, &name).into_iter().next());
         let outcome = match refusal.filter(|_| !good) {
             Some(refusal) => Outcome::Refused { text: refusal.text, held: refusal.held },
             None if good => Outcome::Taken,
             None => Outcome::Refused { text: "no reason was given".into(), held: None },
         };
-        Ok(Ruling { kind, name, version: case.version, content, outcome })
+        Ok(ResourceOutcome { kind, name, version: case.version, content, outcome })
     }
 }
