@@ -2,7 +2,7 @@
 
 use crate::{
     settings::{Certificates, Settings},
-    translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
+    translations::{self, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate::WildcardCertificate,
 };
 use assemble::{tls, virtual_host};
@@ -11,6 +11,7 @@ use kinds::ObjectKey;
 use model::{
     Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
     tls::{Chain, TcpProxy, Termination, TlsMode},
+    translation::RoutePiece,
 };
 use std::sync::Arc;
 
@@ -56,9 +57,9 @@ impl Table for CatchAll {
 
 impl Derived for CatchAll {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
-        let key = (ListenerId::http(), Host::Any);
-        let translations: Vec<_> = reads.probe::<TranslationsByHost>(&key).collect();
-        let mut assembled = virtual_host::assemble(&key.1, routes(&key, translations, reads), &[]);
+        let contributions = reads.parts::<TranslationsByHost>(&(ListenerId::http(), Host::Any));
+        let routes = contributions.into_iter().flat_map(|(_, pieces)| routes(pieces)).collect();
+        let mut assembled = virtual_host::assemble(&Host::Any, routes, &[]);
         if reads.get::<PlaintextWildcards>(&()).is_some() {
             assembled.lost.extend(virtual_host::too_many_deeper(&assembled.host.routes));
         }
@@ -95,11 +96,6 @@ impl Table for VirtualHosts {
 impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
-        let wildcard = WildcardCertificate::for_host(key, reads);
-        let (translations, refused): (Vec<_>, Vec<_>) =
-            reads.probe::<TranslationsByHost>(key).partition(|translation| {
-                wildcard.as_ref().is_none_or(|wildcard| wildcard.is_usable_from(&translation.namespace, reads))
-            });
         let catch_all = match host {
             Host::Any if *listener == ListenerId::http() => {
                 return reads.get::<CatchAll>(&()).map(|catch_all| virtual_host::Assembled::clone(catch_all));
@@ -108,23 +104,26 @@ impl Derived for VirtualHosts {
             _ => None,
         };
         let catch_all = catch_all.map_or(&[][..], |catch_all| catch_all.as_slice());
-        let mut assembled = virtual_host::assemble(host, routes(key, translations, reads), catch_all);
-        for name in refused {
-            if let (Some(wildcard), Some(translation)) = (&wildcard, reads.get::<Translations>(name)) {
-                let routes = routes(key, vec![name], reads);
-                assembled.lost.push(wildcard.refused(host, &translation.subject, &routes));
+        let wildcard = WildcardCertificate::for_host(key, reads);
+        let (mut served, mut refused) = (Vec::new(), Vec::new());
+        for (object, pieces) in reads.parts::<TranslationsByHost>(key) {
+            match &wildcard {
+                Some(wildcard) if !wildcard.is_usable_from(&object.namespace, reads) => {
+                    let routes: Vec<_> = routes(pieces).collect();
+                    refused.push(wildcard.refused(host, &translations::subject(object), &routes));
+                }
+                _ => served.extend(routes(pieces)),
             }
         }
+        let mut assembled = virtual_host::assemble(host, served, catch_all);
+        assembled.lost.extend(refused);
         assembled.lost.sort();
         Some(assembled)
     }
 }
 
-/// The routes of these translations for a host.
-fn routes<'r>(key: &HostKey, translations: Vec<&'r ObjectKey>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
-    let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
-    let pieces = translations.flat_map(|translation| translation.routes_of(&key.0, &key.1));
-    pieces.map(|piece| piece.route.clone()).collect()
+fn routes(pieces: &[RoutePiece]) -> impl Iterator<Item = Arc<Route>> {
+    pieces.iter().map(|piece| piece.route.clone())
 }
 
 /// The TLS hosts of all listeners. Where proxies ask for certificates by name, these do not keep chains apart.
@@ -138,9 +137,7 @@ impl Table for TlsHosts {
 
 impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
-        let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-        let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
-        let pieces = translations.flat_map(|translation| translation.tls_of(&key.0, &key.1));
+        let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
         let mut host = tls::assemble(&key.1, pieces.collect())?;
         // The fallback certificate is for clients that name no host.
         if self.0 == Certificates::OnDemand

@@ -10,7 +10,7 @@ use crate::{
     redirects::RedirectScopes,
     services::{Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
-    translations::{HostKey, TlsByHost, Translations},
+    translations::{self, HostKey, TlsByHost},
     withheld::{self, Target, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
@@ -281,9 +281,7 @@ fn shown(name: String, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource>
 
 /// Who says what is done under TLS for a host.
 fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
-    let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-    let translations = translations.into_iter().filter_map(|translation| reads.get::<Translations>(translation));
-    translations.map(|translation| translation.subject.clone()).collect()
+    reads.probe::<TlsByHost>(key).map(translations::subject).collect()
 }
 
 /// Declares the resources of clusters and endpoints, which are in the lane.

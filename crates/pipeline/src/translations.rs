@@ -6,10 +6,12 @@ use crate::{
     settings::Settings,
     view::TableView,
 };
-use engine::{Derived, Index, Reads, Table};
+use engine::{Derived, Index, PartIndex, Reads, Table};
 use kinds::{Ingress, Kind, ObjectKey};
 use model::{
-    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Translation, Verdict, route::Action,
+    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Translation, Verdict,
+    route::Action,
+    translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
@@ -192,6 +194,15 @@ impl Index for TranslationsByHost {
     }
 }
 
+/// What a translation contributes to a virtual host: a change of any other host does not reach it.
+impl PartIndex for TranslationsByHost {
+    type Part<'v> = &'v [RoutePiece];
+
+    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> &'v [RoutePiece] {
+        translation.routes_of(listener, host)
+    }
+}
+
 /// Translations by the hosts that they bring TLS for.
 pub struct TlsByHost;
 
@@ -202,6 +213,15 @@ impl Index for TlsByHost {
 
     fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
         translation.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
+    }
+}
+
+/// What a translation contributes to a TLS host.
+impl PartIndex for TlsByHost {
+    type Part<'v> = &'v [TlsPiece];
+
+    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> &'v [TlsPiece] {
+        translation.tls_of(listener, host)
     }
 }
 
@@ -241,9 +261,6 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     };
     pipeline.index::<RootsByFqdn>();
     pipeline.derived(translations).per::<IngressKeys>().each::<HttpProxies>();
-    pipeline
-        .index::<ClustersInUse>()
-        .index::<TranslationsByHost>()
-        .index::<TlsByHost>()
-        .index::<TranslationsBySubject>();
+    pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
+    pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
 }

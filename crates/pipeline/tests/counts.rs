@@ -41,11 +41,14 @@ struct Bed {
 
 impl Bed {
     fn new(packing: Packing) -> Self {
+        let objects = |number| [ingress(number, "/"), service(number), slice(number, "192.0.2.1")];
+        Self::of(packing, (0..MANY).flat_map(objects))
+    }
+
+    fn of(packing: Packing, objects: impl IntoIterator<Item = kinds::Object>) -> Self {
         let mut pipeline = Pipeline::new(&Settings { packing, ..Settings::default() });
-        for number in 0..MANY {
-            for object in [ingress(number, "/"), service(number), slice(number, "192.0.2.1")] {
-                pipeline.put(&object.key(), Some(object));
-            }
+        for object in objects {
+            pipeline.put(&object.key(), Some(object));
         }
         pipeline.settle();
         let before = computed(&pipeline);
@@ -103,4 +106,61 @@ fn a_service_that_nobody_uses_costs_nothing_further(bed: &mut Bed) {
     let (output, computed) = bed.put(service(MANY));
     assert!(computed.values().sum::<u64>() <= 2, "{computed:?}");
     assert!(output.xds.upserts.is_empty() && output.verdicts.is_empty());
+}
+
+/// An Ingress of many hosts with as many paths each as an API server lets one have; the first path of one of them is another.
+fn wide(hosts: usize, paths: usize, other: Option<usize>) -> kinds::Object {
+    let backend = json!({ "service": { "name": "web", "port": { "number": 80 } } });
+    let rules = (0..hosts).map(|host| {
+        let path = |at: usize| if at == 0 && other == Some(host) { "/other".to_owned() } else { format!("/{at}") };
+        let paths = (0..paths).map(|at| json!({ "path": path(at), "pathType": "Prefix", "backend": backend }));
+        json!({ "host": format!("h{host}.example.com"), "http": { "paths": paths.collect::<Vec<_>>() } })
+    });
+    object(&json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": "wide" },
+        "spec": { "rules": rules.collect::<Vec<_>>() },
+    }))
+}
+
+/// A root HTTPProxy with so many children.
+fn root(children: usize) -> impl Iterator<Item = kinds::Object> {
+    let proxy = |name: String, spec: serde_json::Value| {
+        object(&json!({
+            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec,
+        }))
+    };
+    let includes: Vec<_> = (0..children)
+        .map(|child| json!({ "name": format!("child-{child}"), "conditions": [{ "prefix": format!("/{child}") }] }))
+        .collect();
+    let spec = json!({ "virtualhost": { "fqdn": "root.example.com" }, "includes": includes });
+    let children = (0..children).map(move |number| proxy(format!("child-{number}"), child(200)));
+    std::iter::once(proxy("root".to_owned(), spec)).chain(children)
+}
+
+fn child(status: u16) -> serde_json::Value {
+    json!({ "routes": [{ "directResponsePolicy": { "statusCode": status } }] })
+}
+
+#[test]
+fn a_path_of_one_host_among_a_thousand_of_an_object_costs_one_virtual_host() {
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let mut bed = Bed::of(packing, [wide(1_000, 28, None)]);
+        let (_, computed) = bed.put(wide(1_000, 28, Some(7)));
+        // In the clear and under TLS.
+        assert_eq!(computed["virtual hosts"], 2, "{computed:?}");
+        let total: u64 = computed.values().sum();
+        assert!(total <= 14, "{total} rows were computed: {computed:?}");
+        assert_eq!(bed.pipeline.self_check(), Ok(()));
+    }
+}
+
+#[test]
+fn a_child_among_a_thousand_of_a_root_costs_the_one_virtual_host_of_the_root() {
+    let mut bed = Bed::of(Packing::Scoped, root(1_000));
+    let changed = object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": "child-7" }, "spec": child(201),
+    }));
+    let (_, computed) = bed.put(changed);
+    assert_eq!(computed["virtual hosts"], 1, "{computed:?}");
+    assert_eq!(bed.pipeline.self_check(), Ok(()));
 }
