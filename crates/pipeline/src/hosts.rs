@@ -7,9 +7,9 @@ use crate::{
 };
 use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
-use kinds::ObjectKey;
+
 use model::{
-    Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
+    CertificateRef, Host, ListenerId, ObjectRef, Route, RouteTableId,
     tls::{Chain, TcpProxy, Termination, TlsMode},
 };
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Index for TranslationsWithWildcards {
     type Key = ();
     const NAME: &'static str = "with plaintext wildcard hosts";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
         let is_wildcard =
             |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
         translation.hosts.iter().any(is_wildcard).then_some(())
@@ -121,7 +121,7 @@ impl Derived for VirtualHosts {
 }
 
 /// The routes of these translations for a host.
-fn routes<'r>(key: &HostKey, translations: Vec<&'r ObjectKey>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
+fn routes<'r>(key: &HostKey, translations: Vec<&'r ObjectRef>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
     let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
     let pieces = translations.flat_map(|translation| translation.routes_of(&key.0, &key.1));
     pieces.map(|piece| piece.route.clone()).collect()
@@ -171,10 +171,10 @@ pub struct HostsByCertificate;
 
 impl Index for HostsByCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         host.certificate.clone()
     }
 }
@@ -184,10 +184,10 @@ pub struct HostsByChainCertificate;
 
 impl Index for HostsByChainCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate of the chain";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         let on_demand = host.mode.http().is_some_and(Termination::is_on_demand);
         host.certificate.clone().filter(|_| !on_demand)
     }
