@@ -1,7 +1,7 @@
 //! TLS hosts: which certificate and settings a host has when several objects say so, and which hosts share a chain.
 
 use model::{
-    Code, Host, SecretId, Verdict,
+    CertificateRef, Code, Host, Verdict,
     tls::{Chain, Termination, TlsMode},
     translation::TlsPiece,
 };
@@ -12,7 +12,7 @@ pub struct Assembled {
     /// What is done with its connections.
     pub mode: TlsMode,
     /// The certificate that it shows, where it shows one.
-    pub certificate: Option<SecretId>,
+    pub certificate: Option<CertificateRef>,
     /// A verdict for each piece that asked for something else; sorted.
     pub lost: Vec<Verdict>,
 }

@@ -144,7 +144,7 @@ mod tests {
             action: Action::DirectResponse(DirectResponse::unavailable()),
             policy: Default::default(),
             rank: Rank { implied: false, dialect: Dialect::Ingress, created: 0, namespace, name, index },
-            origin: ObjectRef::new("Ingress", "a", "b").at("spec"),
+            origin: ObjectRef::new(kinds::kind::SERVICE, "a", "b").at("spec"),
         };
         RoutePiece { listener, host: Host::parse(host).unwrap(), route: Arc::new(route) }
     }
@@ -157,7 +157,8 @@ mod tests {
                 routes.extend([ListenerId::https(), ListenerId::http()].map(|listener| piece(listener, host, index)));
             }
         }
-        let translation = Translation { routes, ..Translation::empty(ObjectRef::new("Ingress", "a", "b")) }.sorted();
+        let translation =
+            Translation { routes, ..Translation::empty(ObjectRef::new(kinds::kind::SERVICE, "a", "b")) }.sorted();
         for host in ["a.example.com", "b.example.com", "*.example.com", ""] {
             let host = Host::parse(host).unwrap();
             let found = translation.routes_of(&ListenerId::http(), &host);

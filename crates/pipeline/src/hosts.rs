@@ -2,14 +2,13 @@
 
 use crate::{
     settings::{Certificates, Settings},
-    translations::{self, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
+    translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate::WildcardCertificate,
 };
 use assemble::{tls, virtual_host};
 use engine::{Derived, Index, Reads, Table};
-use kinds::ObjectKey;
 use model::{
-    Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
+    CertificateRef, Host, ListenerId, ObjectRef, Route, RouteTableId,
     tls::{Chain, TcpProxy, Termination, TlsMode},
     translation::RoutePiece,
 };
@@ -23,7 +22,7 @@ impl Index for TranslationsWithWildcards {
     type Key = ();
     const NAME: &'static str = "with plaintext wildcard hosts";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
         let is_wildcard =
             |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
         translation.hosts.iter().any(is_wildcard).then_some(())
@@ -110,7 +109,7 @@ impl Derived for VirtualHosts {
             match &wildcard {
                 Some(wildcard) if !wildcard.is_usable_from(&object.namespace, reads) => {
                     let routes: Vec<_> = routes(pieces).collect();
-                    refused.push(wildcard.refused(host, &translations::subject(object), &routes));
+                    refused.push(wildcard.refused(host, object, &routes));
                 }
                 _ => served.extend(routes(pieces)),
             }
@@ -168,10 +167,10 @@ pub struct HostsByCertificate;
 
 impl Index for HostsByCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         host.certificate.clone()
     }
 }
@@ -181,10 +180,10 @@ pub struct HostsByChainCertificate;
 
 impl Index for HostsByChainCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate of the chain";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         let on_demand = host.mode.http().is_some_and(Termination::is_on_demand);
         host.certificate.clone().filter(|_| !on_demand)
     }

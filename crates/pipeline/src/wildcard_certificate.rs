@@ -11,16 +11,13 @@ use crate::{
     translations::{HostKey, TlsByHost},
 };
 use engine::Reads;
-use model::{
-    Code, Fqdn, Host, ListenerId, ObjectRef, Route, SecretId, Verdict,
-    tls::{SELF_SIGNED, Termination},
-};
+use model::{CertificateRef, Code, Fqdn, Host, ListenerId, ObjectRef, Route, Verdict, tls::Termination};
 use std::sync::Arc;
 
 /// The certificate of a wildcard above a host.
 pub(crate) struct WildcardCertificate<'r> {
     wildcard: HostKey,
-    certificate: &'r SecretId,
+    certificate: &'r CertificateRef,
     /// What the hosts of its chain have in common.
     pub termination: &'r Termination,
 }
@@ -46,24 +43,19 @@ impl<'r> WildcardCertificate<'r> {
     /// Whether objects of a namespace may use it: the Secret is in their namespace or delegated to it. A certificate that we
     /// signed ourselves belongs to those who asked for it.
     pub fn is_usable_from(&self, namespace: &str, reads: &mut Reads<'r>) -> bool {
-        if self.is_self_signed() {
-            return reads.probe::<TlsByHost>(&self.wildcard).any(|owner| *owner.namespace == *namespace);
+        match self.certificate.secret() {
+            Some(secret) => *secret.namespace == *namespace || certificates::is_delegated(secret, namespace, reads),
+            None => reads.probe::<TlsByHost>(&self.wildcard).any(|owner| *owner.namespace == *namespace),
         }
-        *self.certificate.namespace == *namespace || certificates::is_delegated(self.certificate, namespace, reads)
-    }
-
-    fn is_self_signed(&self) -> bool {
-        *self.certificate.namespace == *SELF_SIGNED
     }
 
     /// What an object is told that may not use it, and has these routes for the host.
     pub fn refused(&self, host: &Host, object: &ObjectRef, routes: &[Arc<Route>]) -> Verdict {
         let Self { wildcard: (_, wildcard), certificate, .. } = self;
         let namespace = &object.namespace;
-        let theirs = if self.is_self_signed() {
-            format!("that of {wildcard} was signed for another namespace than {namespace}")
-        } else {
-            format!("Secret {certificate} of {wildcard} is not delegated to namespace {namespace}")
+        let theirs = match certificate.secret() {
+            Some(secret) => format!("{secret} of {wildcard} is not delegated to namespace {namespace}"),
+            None => format!("that of {wildcard} was signed for another namespace than {namespace}"),
         };
         let why = format!(
             "host {host} has no certificate that can be used, and {theirs}: HTTPS requests for it get the routes of {wildcard}"

@@ -61,7 +61,7 @@ fn put(pipeline: &mut Pipeline, object: Object) {
 
 /// All that is told about an Ingress, if it is told anew.
 fn told(output: &Output, name: &str) -> Option<Vec<String>> {
-    let subject = ObjectRef::new("Ingress", "default", name);
+    let subject = ObjectRef::new(kinds::kind::INGRESS, "default", name);
     let (_, list) = output.verdicts.iter().find(|(object, _)| *object == subject)?;
     Some(
         list.iter()

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kinds::{Kind, Secret};
+use kinds::{Secret, kind};
 use model::Code;
 use source::{
     Batch, Folder, Problem,
@@ -297,7 +297,7 @@ fn what_is_no_folder_cannot_be_opened() {
 
 #[test]
 fn every_kind_is_read_from_a_file() {
-    for &kind in Kind::ALL {
+    for &kind in kind::ALL {
         let text = format!("apiVersion: {}\nkind: {kind}\nmetadata: {{name: x}}\n", kind.api_version());
         let folder = folder(&[("a.yaml", &text)]);
         assert_eq!(read(folder.path()).changes[0].key.kind, kind);

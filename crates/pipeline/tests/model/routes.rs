@@ -72,7 +72,7 @@ fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
         action: action(dice, clusters),
         policy: policy(dice),
         rank,
-        origin: ObjectRef::new("HTTPProxy", &namespace, &name).at(dice.text().as_str()),
+        origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, namespace, name).at(dice.text().as_str()),
     }
 }
 

@@ -63,7 +63,7 @@ impl Dice {
                 name: "n".into(),
                 index: number,
             },
-            origin: ObjectRef::new("Ingress", "n", "n").at(format!("spec.rules[{number}]").as_str()),
+            origin: ObjectRef::new(kinds::kind::INGRESS, "n", "n").at(format!("spec.rules[{number}]").as_str()),
         })
     }
 }
