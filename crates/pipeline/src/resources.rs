@@ -4,6 +4,7 @@
 
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
+    holders::{HolderResources, holder_name},
     hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
     listeners::ListenerResources,
     packing::{self, RouteResources, ScopeResources},
@@ -119,6 +120,7 @@ macro_rules! kinds_of {
 
 kinds_of! {
     ClusterResources => Cluster,
+    HolderResources => Cluster,
     EndpointResources => Endpoints,
     CaResources => Secret,
     SecretResources => Secret,
@@ -280,7 +282,7 @@ fn shown(name: String, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource>
 }
 
 /// Who says what is done under TLS for a host.
-fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
     let translations = translations.into_iter().filter_map(|translation| reads.get::<Translations>(translation));
     translations.map(|translation| translation.subject.clone()).collect()
@@ -318,6 +320,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
     take::<SecretResources>(engine, name::secret, into);
     take::<HostSecretResources>(engine, host_secret, into);
+    take::<HolderResources>(engine, holder_name, into);
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);
