@@ -36,9 +36,9 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     Some(Assembled { mode, certificate, lost })
 }
 
-/// The chain of hosts that have a termination in common.
-pub fn chain(termination: &Termination, mut hosts: Vec<Host>) -> Chain {
+/// The chain of hosts that have a termination in common; it may take every name that no chain lists, too.
+pub fn chain(termination: &Termination, mut hosts: Vec<Host>, takes_unlisted: bool) -> Chain {
     hosts.sort();
     hosts.dedup();
-    Chain { termination: termination.clone(), hosts }
+    Chain { termination: termination.clone(), hosts, takes_unlisted }
 }

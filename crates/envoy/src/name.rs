@@ -5,7 +5,8 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
-use model::{CertificateRef, ClusterId, Host, ObjectRef, RouteTableId};
+use model::{CertificateRef, ClusterId, Host, ListenerId, ObjectRef, RouteTableId};
+use std::fmt;
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
 pub const ADMIN_CLUSTER: &str = "envoy-admin";
@@ -107,6 +108,12 @@ pub fn secret(certificate: &CertificateRef) -> String {
 /// taken for another secret.
 pub fn host_secret(host: &Host) -> String {
     host.to_string()
+}
+
+/// The cluster that holds the certificates of a range of hosts of a listener. No namespace has a `_`, so it is never taken for
+/// the cluster of a Service.
+pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
+    format!("tls_holder/{listener}/{range}")
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.

@@ -187,8 +187,10 @@ pub struct TcpChain {
 pub struct Chain {
     /// What they have in common.
     pub termination: Termination,
-    /// The hosts, sorted; never [`Host::Any`]. Empty if the chain takes every name and its certificates tell which there are.
+    /// The hosts whose names the listener lists, sorted; never [`Host::Any`].
     pub hosts: Vec<Host>,
+    /// Whether the chain also takes every name that no chain lists. Its certificates tell which hosts there are.
+    pub takes_unlisted: bool,
 }
 
 /// The certificate and key behind a [`CertificateRef`], checked: the chain parses, the key belongs to it and is strong enough.

@@ -1,6 +1,7 @@
 //! Hosts: what all translations ask for together, and where each virtual host is looked up.
 
 use crate::{
+    on_demand::{self, BelowWildcardsByChain},
     settings::{Certificates, Settings},
     translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate::WildcardCertificate,
@@ -125,7 +126,7 @@ fn routes(pieces: &[RoutePiece]) -> impl Iterator<Item = Arc<Route>> {
     pieces.iter().map(|piece| piece.route.clone())
 }
 
-/// The TLS hosts of all listeners. Where proxies ask for certificates by name, these do not keep chains apart.
+/// The TLS hosts of all listeners. Hosts with on-demand certificates share a chain, whatever their certificates.
 pub struct TlsHosts(Certificates);
 
 impl Table for TlsHosts {
@@ -138,10 +139,8 @@ impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
         let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
         let mut host = tls::assemble(&key.1, pieces.collect())?;
-        // The fallback certificate is for clients that name no host.
-        if self.0 == Certificates::OnDemand
-            && key.0 != ListenerId::fallback()
-            && let TlsMode::Http(termination) = &mut host.mode
+        if let TlsMode::Http(termination) = &mut host.mode
+            && on_demand::is_on_demand(self.0, key, &termination.certificate, reads)
         {
             *termination = termination.on_demand();
         }
@@ -217,8 +216,8 @@ impl Index for GroupsByListener {
     }
 }
 
-/// The chains of TLS listeners. The only chain of a listener lists no hosts if it shows certificates on demand, so that a
-/// host that comes or goes is none of the listener's business.
+/// The chains of TLS listeners. One with on-demand certificates may take every name that is not listed, so that a host that
+/// comes or goes leaves the listener alone: see [`on_demand`].
 pub struct Chains;
 
 impl Table for Chains {
@@ -230,15 +229,13 @@ impl Table for Chains {
 impl Derived for Chains {
     fn compute(&self, key: &RouteTableId, reads: &mut Reads<'_>) -> Option<Chain> {
         let termination = key.termination.as_deref()?;
-        if termination.is_on_demand()
-            && reads.probe::<GroupsByListener>(&key.listener).len() == 1
-            && reads.probe::<GroupsByListener>(&ListenerId::fallback()).len() == 0
-            && reads.probe::<TcpHostsByListener>(&key.listener).len() == 0
-        {
-            return Some(tls::chain(termination, Vec::new()));
-        }
-        let hosts = reads.probe::<HostsByChain>(key).map(|(_, host)| host.clone());
-        Some(tls::chain(termination, hosts.collect()))
+        let takes_unlisted = termination.is_on_demand() && on_demand::takes_unlisted(key, reads);
+        let hosts: Vec<Host> = if takes_unlisted {
+            reads.probe::<BelowWildcardsByChain>(key).map(|(_, host)| host.clone()).collect()
+        } else {
+            reads.probe::<HostsByChain>(key).map(|(_, host)| host.clone()).collect()
+        };
+        Some(tls::chain(termination, hosts, takes_unlisted))
     }
 }
 
@@ -350,6 +347,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
     pipeline.index::<TcpHostsByListener>().index::<GroupsByListener>();
+    on_demand::declare(pipeline);
     pipeline.derived(Chains).per::<HostsByChain>();
     pipeline.derived(RouteTableOf).each::<VirtualHosts>();
     pipeline.index::<RouteLosers>().index::<TlsLosers>();

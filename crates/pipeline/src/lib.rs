@@ -2,7 +2,7 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
 //! one of them, in the order of the data: [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`], [`translations`],
-//! [`pending`], [`hosts`], [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
+//! [`pending`], [`hosts`], [`on_demand`], [`packing`], [`redirects`], [`resources`], [`holders`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
 //! [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -33,10 +33,12 @@
 //! ```
 
 pub mod certificates;
+pub mod holders;
 pub mod hosts;
 pub mod listeners;
 pub mod object_resources;
 pub mod objects;
+pub mod on_demand;
 mod oversize;
 pub mod packing;
 pub mod pending;

@@ -58,7 +58,7 @@ impl Derived for MisdirectedHosts {
 }
 
 /// The wildcards that Envoy would take a host for, at any depth.
-fn wildcards_above(host: &Host) -> Vec<Host> {
+pub(crate) fn wildcards_above(host: &Host) -> Vec<Host> {
     let (Host::Exact(name) | Host::Wildcard(name)) = host else { return Vec::new() };
     let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
     above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()

@@ -10,6 +10,7 @@
 //! served before stops serving.
 
 use crate::{
+    holders::HolderResources,
     hosts::RouteTableOf,
     listeners::ListenerResources,
     oversize::{self, Part},
@@ -253,7 +254,10 @@ fn in_force(engine: &Engine, target: &Target) -> bool {
         return !engine.probe::<WithheldRows<EncodedHosts>>(target).is_empty();
     }
     match target.kind {
-        Kind::Cluster => !engine.probe::<WithheldRows<ClusterResources>>(target).is_empty(),
+        Kind::Cluster => {
+            !engine.probe::<WithheldRows<ClusterResources>>(target).is_empty()
+                || !engine.probe::<WithheldRows<HolderResources>>(target).is_empty()
+        }
         Kind::Endpoints => !engine.probe::<WithheldRows<EndpointResources>>(target).is_empty(),
         Kind::Secret => {
             !engine.probe::<WithheldRows<SecretResources>>(target).is_empty()
@@ -277,7 +281,7 @@ fn find(engine: &Engine, kind: Kind, name: &str) -> Option<Arc<Resource>> {
         engine.rows::<T>().find(|(_, resource)| *resource.name == *name).map(|(_, resource)| resource.clone())
     }
     match kind {
-        Kind::Cluster => by_name::<ClusterResources>(engine, name),
+        Kind::Cluster => by_name::<ClusterResources>(engine, name).or_else(|| by_name::<HolderResources>(engine, name)),
         Kind::Endpoints => by_name::<EndpointResources>(engine, name),
         Kind::Secret => by_name::<SecretResources>(engine, name)
             .or_else(|| by_name::<HostSecretResources>(engine, name))

@@ -4,6 +4,7 @@
 
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
+    holders::{HolderResources, holder_name},
     hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
     listeners::ListenerResources,
     packing::{self, RouteResources, ScopeResources},
@@ -115,6 +116,7 @@ macro_rules! kinds_of {
 
 kinds_of! {
     ClusterResources => Cluster,
+    HolderResources => Cluster,
     EndpointResources => Endpoints,
     CaResources => Secret,
     SecretResources => Secret,
@@ -269,7 +271,7 @@ fn shown(name: String, certificate: &CertificateRef, reads: &mut Reads<'_>) -> O
 }
 
 /// Who says what is done under TLS for a host.
-fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     reads.probe::<TlsByHost>(key).cloned().collect()
 }
 
@@ -305,6 +307,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
     take::<SecretResources>(engine, name::secret, into);
     take::<HostSecretResources>(engine, host_secret, into);
+    take::<HolderResources>(engine, holder_name, into);
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);

@@ -2,7 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
-    hosts, listeners,
+    holders, hosts, listeners,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing,
     quarantine::Quarantine,
@@ -76,6 +76,7 @@ impl Pipeline {
         packing::declare(&mut declaration, settings);
         redirects::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
+        holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
         object_resources::declare(&mut declaration);

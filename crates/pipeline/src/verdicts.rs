@@ -1,6 +1,7 @@
 //! Verdicts: for each object that Sesame serves or found fault with, everything there is to say about it.
 
 use crate::{
+    holders::HolderResources,
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
     packing::{EncodedHosts, ScopeResources},
     redirects::RedirectScopes,
@@ -83,6 +84,7 @@ impl Derived for Verdicts {
         withheld::<EndpointResources>(object, reads, &mut all);
         withheld::<SecretResources>(object, reads, &mut all);
         withheld::<HostSecretResources>(object, reads, &mut all);
+        withheld::<HolderResources>(object, reads, &mut all);
         withheld::<CaResources>(object, reads, &mut all);
         withheld::<RefusedSecrets>(object, reads, &mut all);
         for name in reads.probe::<FaultyServices>(object) {

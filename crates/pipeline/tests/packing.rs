@@ -14,6 +14,8 @@ mod changes;
 mod edits;
 #[path = "packing/forged.rs"]
 mod forged;
+#[path = "packing/holders.rs"]
+mod holders;
 #[path = "packing/limits.rs"]
 mod limits;
 #[path = "packing/on_demand.rs"]

@@ -147,7 +147,7 @@ pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
 pub fn chains(dice: &mut Dice, port: u16, hosts: Vec<Vec<Host>>) -> Vec<Chain> {
     let chains = hosts.into_iter().enumerate().map(|(number, mut hosts)| {
         hosts.sort();
-        Chain { termination: termination(dice, &format!("{port}-{number}")), hosts }
+        Chain { termination: termination(dice, &format!("{port}-{number}")), hosts, takes_unlisted: false }
     });
     chains.collect()
 }

@@ -192,7 +192,8 @@ impl World {
         if fallback {
             let hosts = self.virtual_hosts(dice, clusters, false);
             let names = hosts.iter().map(|host| host.host.clone()).collect();
-            let chain = Chain { termination: listeners::termination(dice, "fallback"), hosts: names };
+            let chain =
+                Chain { termination: listeners::termination(dice, "fallback"), hosts: names, takes_unlisted: false };
             arrangements.push(self.chain(dice, packing, &ListenerId::fallback(), &chain, hosts));
             chains.fallback = Some(chain);
         }
@@ -250,7 +251,7 @@ impl World {
                     names.push(listener::tcp::names(chain));
                 }
                 let fallback = chains.fallback.as_ref().map(|chain| encode(&ListenerId::fallback(), chain));
-                let names = listener::sni::matcher(names.iter());
+                let names = listener::sni::matcher(names.iter(), None);
                 listener::encrypted(&model, encoded.iter(), fallback.as_ref(), names)
             }
         };

@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
     packing: Packing,
     /// How Envoy loads the certificates of TLS hosts
-    #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     certificates: Certificates,
     /// Validate only; do not start Envoy
     #[arg(long)]

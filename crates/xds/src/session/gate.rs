@@ -8,6 +8,7 @@
 //!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
 //!   stream in a version that is gone may point anywhere.
+//! - A cluster that uses secrets waits while an answer about one of them is due.
 //! - A certificate that a client asks for by the name of a host waits for the host's scope, where it names one.
 //! - Endpoints and other secrets wait for nothing, and so does the answer that something does not exist.
 //!
@@ -49,8 +50,11 @@ pub(super) struct Pins {
 impl Session {
     /// Whether an entry may be sent.
     pub(super) fn gate(&self, kind: Kind, entry: &Entry, now: Instant) -> Gate {
-        if self.options.only.is_some() || kind == Kind::Cluster {
+        if self.options.only.is_some() {
             return Gate::Open;
+        }
+        if kind == Kind::Cluster {
+            return self.secrets_gate(entry);
         }
         for to in &entry.refs {
             let gate = match to {
@@ -66,6 +70,18 @@ impl Session {
             }
         }
         Gate::Open
+    }
+
+    /// Envoy refuses a cluster that uses a secret which it has refused, until it is told that the secret is gone: so a cluster
+    /// waits while an answer about one of its secrets is due.
+    fn secrets_gate(&self, entry: &Entry) -> Gate {
+        let Some(flow) = self.flow(Kind::Secret) else { return Gate::Open };
+        let is_unanswered = |name: &Name| match flow.marks.get(name) {
+            Some(mark) => !mark.offers.is_empty() || flow.take_back.contains(name),
+            None => matches!(flow.rest, Rest::Offered { .. }) && flow.covers(name),
+        };
+        let waits = entry.refs.iter().any(|to| matches!(to, Ref::To(Kind::Secret, name) if is_unanswered(name)));
+        if waits { Gate::Shut(None) } else { Gate::Open }
     }
 
     fn cluster_gate(&self, name: &str, now: Instant) -> Gate {

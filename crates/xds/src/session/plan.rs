@@ -1,8 +1,12 @@
 //! Makes the next response of one type, if there is anything that may be sent.
 //!
 //! First everything due is looked at without changing anything, then what was decided is written down. One response is
-//! in flight at a time, except for clusters; what changes meanwhile waits and goes together. What need not be whole comes in
-//! pages of [`Limits::response_bytes`](crate::Limits).
+//! in flight at a time, except for clusters and secrets; what changes meanwhile waits and goes together. What need not be whole
+//! comes in pages of [`Limits::response_bytes`](crate::Limits).
+//!
+//! A delta response carries one secret, and several are in flight. Envoy refuses a whole response for one secret that it cannot
+//! load, does not say which, and delivers only some of the others: taken back with the bad one, they would be lost to the
+//! clusters that prefetch them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,33 +46,44 @@ struct Plan {
 struct Page {
     room: usize,
     is_empty: bool,
+    /// It carries one resource.
+    single: bool,
 }
 
 impl Page {
     /// Whether an entry goes with it: the first always does, however large it is.
     fn takes(&mut self, entry: &Entry) -> bool {
-        let fits = self.is_empty || entry.bytes() <= self.room;
+        let fits = self.is_empty || !self.single && entry.bytes() <= self.room;
         if fits {
             self.room = self.room.saturating_sub(entry.bytes());
             self.is_empty = false;
         }
         fits
     }
+
+    /// Whether nothing more goes with it, however small.
+    fn is_full(&self) -> bool {
+        self.single && !self.is_empty
+    }
 }
 
 impl Session {
     pub(super) fn poll_kind(&mut self, kind: Kind, now: Instant, wake: &mut Option<Instant>) -> Option<Response> {
-        let flights = if kind == Kind::Cluster { self.options.limits.cluster_flights } else { 1 };
+        let flights = match kind {
+            Kind::Cluster => self.options.limits.cluster_flights,
+            Kind::Secret if self.is_one_by_one(kind) => self.options.limits.secret_flights,
+            _ => 1,
+        };
         loop {
             let flow = self.flow(kind)?;
-            if flow.flights.len() >= flights {
-                return None;
-            }
             if !flow.take_back.is_empty() {
                 match self.take_back(kind, now) {
                     Some(response) => return Some(response),
                     None => continue,
                 }
+            }
+            if flow.flights.len() >= flights {
+                return None;
             }
             let evicted = !flow.aliases.evicted.is_empty() && self.options.style == Style::Delta;
             if flow.due.is_empty() && flow.rest != Rest::Nothing && !flow.owes_answer && !evicted {
@@ -88,6 +103,11 @@ impl Session {
         }
     }
 
+    /// Whether each resource of a type has a response of its own.
+    fn is_one_by_one(&self, kind: Kind) -> bool {
+        kind == Kind::Secret && self.options.style == Style::Delta
+    }
+
     /// Looks at everything due. `None` if a first full answer has to wait for its parts.
     fn plan(&self, kind: Kind, flow: &Flow, now: Instant, wake: &mut Option<Instant>) -> Option<Plan> {
         let mut plan = Plan::default();
@@ -98,7 +118,8 @@ impl Session {
             };
         };
         let table = self.view.table(kind);
-        let mut page = Page { room: self.options.limits.response_bytes, is_empty: true };
+        let single = self.is_one_by_one(kind);
+        let mut page = Page { room: self.options.limits.response_bytes, is_empty: true, single };
         if flow.rest == Rest::Nothing {
             let mut entries = Vec::new();
             let mut look = |entry: &Arc<Entry>| -> bool {
@@ -132,14 +153,15 @@ impl Session {
             plan.rest = Some(entries);
         }
         let probe = flow.probes.front();
-        let names: Vec<&Name> = match probe {
-            Some(probe) => probe.names.iter().filter(|name| flow.due.contains(*name)).collect(),
-            None => flow.due.iter().collect(),
-        };
+        let probed = probe.iter().flat_map(|probe| &probe.names).filter(|name| flow.due.contains(*name));
+        let names = probed.chain(flow.due.iter().filter(|_| probe.is_none()));
         (plan.probing, plan.strikes) = (probe.is_some(), probe.map_or(0, |probe| probe.strikes));
         let whole = self.options.style == Style::Sotw && kind.is_full_state();
         let mut pins = None;
         for name in names {
+            if page.is_full() {
+                break;
+            }
             match self.fate(kind, flow, name, &mut pins, now) {
                 // It stays due, and is looked at again when this response is answered.
                 Fate::Send(Some(entry)) if !whole && !page.takes(&entry) => {}
