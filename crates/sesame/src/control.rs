@@ -239,16 +239,6 @@ impl Control {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
-                eprintln!(
-                    "SLICE {:?}",
-                    self.pipeline
-                        .engine()
-                        .counters()
-                        .iter()
-                        .map(|t| (t.name, t.computed))
-                        .filter(|t| t.1 > 0)
-                        .collect::<Vec<_>>()
-                );
                 slices += 1;
                 if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
                     self.take(batch, brought);
