@@ -85,10 +85,8 @@ fn on_outcome(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Quest
         // Whoever listens ends together with us.
         let _ = asks.send(asked);
     }
-    for (case, stands) in outcomes {
-        if let Some(pending) = inner.pending.lock().remove(&case) {
-            let _ = pending.outcome.send(stands);
-        }
+    for (question, stands) in outcomes {
+        inner.pending.lock().decide(&question, stands);
     }
 }
 
@@ -158,11 +156,7 @@ impl Told {
         let holds = inner.withheld.lock().own.clone();
         out.hold_changes.extend(self.holds.changes(&holds));
         self.holds = holds;
-        for (case, pending) in inner.pending.lock().iter_mut() {
-            if !std::mem::replace(&mut pending.is_said, true) {
-                out.cases.push_back(case.clone());
-            }
-        }
+        out.cases.extend(inner.pending.lock().unsent());
     }
 
     /// Takes what is asked from now on, or no longer.

@@ -1,17 +1,19 @@
 //! The holder's side: one follower's stream, and the cases that it decides for all.
 
 use crate::{
-    Inner, Role,
+    AckReports, Inner, Role,
     message::{Down, HoldChange, Question, Shared, Up},
     page::Page,
     questions::Ask,
     until,
 };
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout},
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
 };
+use tokio::{sync::mpsc, time::timeout};
 use tracing::{info, warn};
 use xds::{Peer, PeerReceiver, PeerSender};
 
@@ -144,42 +146,23 @@ async fn speak(
 
 /// Whether a refusal stands: not if proxies of other replicas take what was refused. Those that are silent are not waited
 /// for longer than [`CASE`]: one that is stuck must not make every refusal stand.
-pub(crate) async fn decide(inner: &Inner, question: &Question) -> bool {
-    let others = {
-        let mut asked = inner.asked.lock();
-        if !asked.has_followers() {
-            return true;
-        }
-        asked.ask(question.clone());
-        asked.listen()
-    };
-    let begun = std::time::Instant::now();
+pub(crate) async fn decide(inner: &Arc<Inner>, question: &Question) -> bool {
+    if !inner.asked.lock().has_followers() {
+        return true;
+    }
+    let version = question.resource();
+    let mut reports = AckReports::new(inner.clone(), question.fleet.clone());
+    reports.ask(version.clone());
     let deadline = Instant::now() + CASE;
-    let mut own = inner.server.acks(&question.fleet).map(|acks| acks.answers());
-    let good = loop {
-        others.take();
-        if let Some(answers) = &mut own {
-            answers.borrow_and_update();
-        }
-        let (sum, is_complete) = inner.sum(question, begun);
-        let good = xds::decide(&sum).filter(|_| is_complete);
-        if good.is_some() || Instant::now() >= deadline {
-            break good.or_else(|| xds::judge_by_now(sum));
-        }
-        let own = async {
-            let Some(answers) = &mut own else { return std::future::pending().await };
-            if answers.changed().await.is_err() {
-                std::future::pending().await
-            }
+    loop {
+        let late = tokio::select! {
+            () = reports.turn() => false,
+            () = until(Some(deadline)) => true,
         };
-        tokio::select! {
-            () = others.filled.notified() => {}
-            () = own => {}
-            () = until(Some(deadline.into())) => {}
+        let (sum, waits_until) = reports.sum(&version, Instant::now());
+        let accepted = if late { xds::judge_by_now(sum) } else { xds::decide(&sum).filter(|_| waits_until.is_none()) };
+        if late || accepted.is_some() {
+            return accepted != Some(true);
         }
-    };
-    let mut asked = inner.asked.lock();
-    asked.unlisten(&others);
-    asked.forget(question);
-    good != Some(true)
+    }
 }

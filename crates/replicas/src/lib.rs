@@ -37,6 +37,7 @@ mod holder;
 mod message;
 mod outcomes;
 mod page;
+mod pending;
 mod questions;
 mod state;
 
@@ -45,10 +46,10 @@ pub use message::{Question, Shared};
 pub use outcomes::Outcomes;
 
 use parking_lot::Mutex;
+use pending::PendingDecisions;
 use questions::Questions;
 use state::Withheld;
 use std::{
-    collections::HashMap,
     future::Future,
     pin::pin,
     sync::{
@@ -57,9 +58,9 @@ use std::{
     },
     time::Instant,
 };
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tracing::info;
-use xds::{Fleet, FleetAckCounts, Quarantined, Server, TlsFiles};
+use xds::{Fleet, Quarantined, Server, TlsFiles};
 
 /// What this replica is to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,18 +87,11 @@ pub(crate) struct Inner {
     /// Counts changes of what is withheld and of cases, for those who pass them on.
     changed: watch::Sender<u64>,
     others: watch::Sender<Shared>,
-    /// Cases that wait for the holder's word.
-    pending: Mutex<HashMap<Question, Pending>>,
+    /// Rejections that wait for the leader's decision.
+    pending: Mutex<PendingDecisions>,
     /// There is a stream to the holder.
     linked: AtomicBool,
     next_id: AtomicU64,
-}
-
-/// A case that waits for the holder's word; it goes when the word is there.
-pub(crate) struct Pending {
-    outcome: oneshot::Sender<bool>,
-    /// Whether the holder was asked. That is kept here and not by whoever asks, since the same case may come again.
-    is_said: bool,
 }
 
 impl Replicas {
@@ -200,15 +194,6 @@ impl Inner {
             differs
         });
         self.changed.send_modify(|count| *count += 1);
-    }
-
-    /// All counts that are known of what is asked since then, and whether every follower has answered.
-    fn sum(&self, question: &Question, since: Instant) -> (FleetAckCounts, bool) {
-        let acks = self.server.acks(&question.fleet);
-        let own = acks.map(|acks| acks.ack_counts(question.kind, &question.name, question.version, since));
-        let mut sum = own.map(|(sum, _)| sum).unwrap_or_default();
-        let waits = self.asked.lock().add(question, since, Instant::now(), &mut sum);
-        (sum, waits.is_none())
     }
 
     /// There is no stream to the holder any more: what it said no longer holds, and nobody waits for its word.

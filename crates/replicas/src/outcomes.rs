@@ -3,13 +3,13 @@
 //! In: what an [`xds::AckMonitor`] says of this replica's proxies. Out: the same, but for refusals of what other replicas'
 //! proxies take: one of many is reported, not a verdict. Without others, or without an answer, the monitor's word stands.
 
-use crate::{Inner, Pending, Role, holder, message::Question};
+use crate::{Inner, Role, holder, message::Question};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     task::JoinHandle,
     time::timeout,
 };
@@ -82,7 +82,7 @@ async fn preside(
 }
 
 /// The outcome, as all replicas together see it.
-async fn confirm(inner: &Inner, fleet: Fleet, outcome: ResourceOutcome) -> ResourceOutcome {
+async fn confirm(inner: &Arc<Inner>, fleet: Fleet, outcome: ResourceOutcome) -> ResourceOutcome {
     if !matches!(outcome.outcome, Outcome::Refused { .. }) {
         return outcome;
     }
@@ -92,12 +92,11 @@ async fn confirm(inner: &Inner, fleet: Fleet, outcome: ResourceOutcome) -> Resou
         Role::Alone | Role::Holder => holder::decide(inner, &question).await,
         Role::Follower(_) if !inner.linked.load(Ordering::Relaxed) => true,
         Role::Follower(_) => {
-            let (outcome, word) = oneshot::channel();
-            inner.pending.lock().insert(question.clone(), Pending { outcome, is_said: false });
+            let decision = inner.pending.lock().wait(&question);
             inner.changed.send_modify(|count| *count += 1);
-            let word = timeout(CASE, word).await;
-            inner.pending.lock().remove(&question);
-            !matches!(word, Ok(Ok(false)))
+            let decision = timeout(CASE, decision).await;
+            inner.pending.lock().drop_closed(&question);
+            !matches!(decision, Ok(Ok(false)))
         }
     };
     if stands {

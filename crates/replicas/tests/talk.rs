@@ -254,11 +254,15 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     let one = a.client(&ca, "one", Reply::Ack).await;
     let two = b.client(&ca, "two", Reply::Nack("no".into())).await;
     let (mut of_a, mut of_b) = (a.replicas.outcomes(Fleet::Shared), b.replicas.outcomes(Fleet::Shared));
+    // Two on the same replica ask the same question at the same time.
+    let mut also_of_b = b.replicas.outcomes(Fleet::Shared);
     a.publish("1");
     one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     b.publish("1");
-    let outcome = within("an outcome of the follower", PATIENCE, of_b.next()).await.unwrap();
-    assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
+    for outcomes in [&mut of_b, &mut also_of_b] {
+        let outcome = within("an outcome of the follower", PATIENCE, outcomes.next()).await.unwrap();
+        assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
+    }
 
     // The other way round: the holder's own client is the one.
     one.reply_with(|_| Reply::Nack("no".into()));

@@ -23,7 +23,7 @@ use crate::resource::Name;
 use crate::server::Server;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// How many names of one kind a session lists before it only says that any of them may be meant.
 const LISTED: usize = 4096;
@@ -194,7 +194,7 @@ impl AckWatch {
         Self::of(server.0.hub(fleet))
     }
 
-    fn of(hub: Arc<Hub>) -> Self {
+    pub(crate) fn of(hub: Arc<Hub>) -> Self {
         let inbox = hub.watches.open(|| hub.clients_by_id());
         Self {
             hub,
@@ -282,6 +282,14 @@ impl AckWatch {
             }
         }
         Some(tallies)
+    }
+
+    /// The counts of a version that is waited for, found by a look at every client now.
+    pub(crate) fn recount(&mut self, version: &Version, now: Instant) -> Option<FleetAckCounts> {
+        self.absorb(now);
+        let clients: Vec<u64> = self.clients.keys().copied().collect();
+        clients.into_iter().for_each(|id| self.look_at(id, version.kind, &version.name, now));
+        self.counts(version)
     }
 
     /// How often a client was looked at: what all of it has cost.

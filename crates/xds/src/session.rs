@@ -20,7 +20,7 @@ use crate::acks::TouchedKinds;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::resolve::Resolver;
-use crate::resource::{Entry, Name};
+use crate::resource::{Entry, Name, weight};
 use crate::table::{Snapshot, Table};
 
 mod alias;
@@ -155,6 +155,26 @@ pub struct Options {
     /// What this very client has refused, on an earlier stream or of secrets on this one; not sent to it again if it still
     /// has what it had.
     pub refused: HashSet<(Kind, Name, u64)>,
+    /// How scopes are marked that the client may have from a rejected response.
+    pub markers: ResendMarkers,
+}
+
+/// Markers for messages that a client may have without using them: see [`Entry::resent`]. One that was in a rejected response
+/// must not come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResendMarkers {
+    /// On a new stream of a client that comes back. It is the same for all clients, so that their responses are encoded once,
+    /// and changes whenever some client's stream ends with scopes that it may have rejected.
+    pub returning: u64,
+    /// Unique to the stream.
+    pub stream: u64,
+}
+
+impl ResendMarkers {
+    /// For a response on the stream, after a rejection on it.
+    fn of_response(self, nonce: u64) -> u64 {
+        weight(&nonce.to_string(), self.stream)
+    }
 }
 
 impl Options {
@@ -280,6 +300,14 @@ impl Session {
             }
         }
         touched
+    }
+
+    /// Whether the client may have scopes that it does not use: some were rejected and are not replaced yet, or it may have
+    /// rejected what it has not answered.
+    pub fn has_unsure_scopes(&self) -> bool {
+        self.flow(Kind::ScopedRoute).is_some_and(|flow| {
+            !flow.flights.is_empty() || flow.is_unsure || flow.marks.values().any(|mark| mark.unsure.is_some())
+        })
     }
 
     /// The generation that this stream has taken into account.

@@ -48,6 +48,7 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
         limits: Arc::new(Limits { response_bytes: usize::MAX, ..Limits::clone(&inner.limits) }),
         resolver: inner.config.resolver.clone(),
         refused: Default::default(),
+        markers: Default::default(),
     };
     let Ask::Sotw { names, .. } = asked.ask else { return Err(Status::internal("a fetch is state of the world")) };
     let mut session = Session::new(options, view, now);

@@ -18,7 +18,7 @@ use super::grpc::{Item, Messages, Outlet};
 use super::pace::Pace;
 use super::{Call, Connection};
 use crate::fleet::{Client, Hub};
-use crate::fleet_acks::{Event, Refusal};
+use crate::fleet_acks::Event;
 use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::metrics::{Reason, Stream, Type};
@@ -131,15 +131,15 @@ async fn serve(
         () = connection.stop.cancelled() => return Some(going()),
         () = expiry(connection) => return Some(expired()),
     };
-    let now = Instant::now();
+    let (id, now) = (inner.id(), Instant::now());
     let options = Options {
         style: call.style,
         only: call.only,
         limits: inner.limits.clone(),
         resolver: inner.config.resolver.clone(),
         refused: hub.refusals.of_node(&identity.node, &identity.version),
+        markers: hub.resend_markers(id),
     };
-    let id = inner.id();
     let client = Arc::new(Client {
         id,
         identity: identity.clone(),
@@ -272,8 +272,8 @@ impl Talk<'_> {
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
         let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
-        let answer = self.client.update(self.hub, |session| session.on_request(request, now));
-        let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
+        let answer = self.client.on_request(self.hub, request, now);
+        let (answer, refusals) = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
         let resolved = inner.config.resolver.as_ref().is_some_and(|resolver| resolver.resolves(kind));
         if !answer.earned && resolved {
             self.pause = self.resolved.owe(now);
@@ -287,14 +287,12 @@ impl Talk<'_> {
         if answer.nacked {
             inner.metrics.nacks.get_or_create(&labels).inc();
         }
-        for refused in &answer.refused {
+        for refusal in refusals {
             inner.metrics.refusals.get_or_create(&labels).inc();
-            let refusal = Refusal::new(self.client.identity.clone(), refused);
             let origin = refusal.origin.as_ref().map(ToString::to_string).unwrap_or_default();
             warn!(node = %refusal.client.node, fleet = %refusal.client.fleet, version = %refusal.client.version, %kind,
                 name = %refusal.name, hash = format_args!("{:016x}", refusal.version), origin, blame = ?refusal.blame,
                 "client refused a resource: {}", refusal.text);
-            self.hub.refusals.note(&refusal);
             let _ = inner.events.send(Event::Refused(refusal));
         }
         if answer.acked.is_some() || answer.nacked {

@@ -170,6 +170,10 @@ pub(crate) struct Flow {
     /// Names that the client refused but may keep all the same: before anything else it is sent what it had, or that there is
     /// nothing.
     pub take_back: BTreeSet<Name>,
+    /// The client may have any name from a rejected response of an earlier stream: see [`Entry::resent`].
+    pub is_unsure: bool,
+    /// A response was rejected on this stream.
+    pub has_nacked: bool,
     /// The client waits for a first answer, even if it is empty.
     pub owes_answer: bool,
     pub aliases: Aliases,
@@ -195,6 +199,8 @@ impl Flow {
             flights: VecDeque::new(),
             probes: VecDeque::new(),
             take_back: BTreeSet::new(),
+            is_unsure: false,
+            has_nacked: false,
             owes_answer: false,
             aliases: Aliases::default(),
             sum: 0,
@@ -286,6 +292,7 @@ impl Flow {
             latency = now.saturating_duration_since(flight.at);
             if flight.rest {
                 self.rest = Rest::InStep;
+                self.is_unsure = false;
                 self.touched.all();
                 let marked: Vec<_> = self
                     .marks

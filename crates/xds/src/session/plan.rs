@@ -249,7 +249,7 @@ impl Session {
         self.nonce += 1;
         let nonce = self.nonce;
         let style = self.options.style;
-        let Plan { rest, held_back, withheld, mut sends, done, probing, strikes } = plan;
+        let Plan { mut rest, held_back, withheld, mut sends, done, probing, strikes } = plan;
         let mut response = Response {
             kind,
             style,
@@ -272,9 +272,14 @@ impl Session {
             sends.extend(again);
         }
         if kind == Kind::ScopedRoute {
+            let markers = self.options.markers;
+            let marker = if flow.has_nacked { markers.of_response(nonce) } else { markers.returning };
             for (name, to) in &mut sends {
                 let unsure = flow.marks.get(name).is_some_and(|mark| mark.unsure.is_some());
-                *to = to.take().map(|entry| if unsure { Arc::new(entry.resent(nonce)) } else { entry });
+                *to = to.take().map(|entry| if unsure { Arc::new(entry.resent(marker)) } else { entry });
+            }
+            for entry in rest.iter_mut().flatten().filter(|_| flow.is_unsure) {
+                *entry = Arc::new(entry.resent(marker));
             }
         }
         if style == Style::Sotw {

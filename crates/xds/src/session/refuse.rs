@@ -12,7 +12,8 @@
 //!
 //! Scopes are sent again as other messages. Envoy writes down scope by scope and puts them to use at the end, so one that it
 //! refuses leaves those before it written down and unused; the same message would then be skipped as one that it has, and the
-//! host answered with 404. See [`Entry::resent`].
+//! host answered with 404. See [`Entry::resent`]. A client that comes back on a new stream does not list what it rejected, so
+//! every scope that it does not list is sent as another message, too, whichever replica it was connected to before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ impl Session {
         let Some(at) = flow.flights.iter().position(|flight| flight.nonce == nonce) else { return };
         let Some(mut flight) = flow.flights.remove(at) else { return };
         answer.nacked = true;
+        flow.has_nacked = true;
         if flight.takes_back {
             flow.not_taken_back(&table, flight);
             return;
@@ -131,7 +133,7 @@ fn expand(flow: &mut Flow, table: &Table, nonce: u64, items: &mut Vec<(Name, Opt
         let entry = flow.target(table, &name).cloned();
         flow.mark(&name, entry.as_ref(), now);
     }
-    flow.rest = Rest::InStep;
+    (flow.rest, flow.is_unsure) = (Rest::InStep, false);
     flow.touched.all();
     let sent = flow.marks.iter().filter_map(|(name, mark)| Some((name.clone(), mark.offered(nonce)?.to.clone())));
     *items = sent.collect();

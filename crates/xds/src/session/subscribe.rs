@@ -72,6 +72,7 @@ impl Session {
         }
         if held.is_empty() {
             flow.owes_answer = flow.wildcard;
+            flow.is_unsure = kind == Kind::ScopedRoute && self.returning;
         } else {
             self.returning = true;
             flow.rest = Rest::InStep;
@@ -110,6 +111,7 @@ impl Session {
                 None => Have::Nothing,
             };
             let mut mark = Mark::new(have, now);
+            mark.unsure = (kind == Kind::ScopedRoute).then(|| entry.clone());
             if self.options.has_refused(kind, entry) {
                 mark.refused = Some((entry.version, now));
             }
