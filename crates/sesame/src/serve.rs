@@ -59,7 +59,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
     let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
-    let election = election.map(|election| election.reporting(connection.clone()));
+    let election = election.map(|election| election.reporting(connection.for_caller("leader lease")));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
     let usual = xds::Config::default();
