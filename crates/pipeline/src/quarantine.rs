@@ -147,7 +147,8 @@ impl Quarantine {
         let mut targets = std::mem::take(&mut self.unchecked);
         targets.extend(engine.changes::<ActiveTargets>().gone);
         let mut any = false;
-        for target in targets.iter().filter(|target| engine.get::<ActiveTargets>(target).is_none()).collect::<Vec<_>>() {
+        for target in targets.iter().filter(|target| engine.get::<ActiveTargets>(target).is_none()).collect::<Vec<_>>()
+        {
             let (own, large) = (self.own.remove(target).is_some(), self.large.remove(target).is_some());
             self.changed |= own;
             if own || large {

@@ -8,9 +8,7 @@ use crate::{
     listeners::ListenerResources,
     packing::{EncodedHosts, RouteResources, ScopeResources},
     redirects::RedirectScopes,
-    resources::{
-        CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources,
-    },
+    resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
     withheld::{Target, WithheldRows, WithheldVersions, Withholdable},
 };
 use engine::{Derived, Reads, Table};
