@@ -5,7 +5,7 @@
 
 use crate::{
     Subject,
-    outage::{News, Outage},
+    outage::{Outage, OutageEvent},
 };
 use kinds::Kind;
 use parking_lot::Mutex;
@@ -47,12 +47,12 @@ struct Failing {
 }
 
 impl Failing {
-    fn failed(&mut self, caller: &'static str, now: Instant) -> Option<News> {
+    fn failed(&mut self, caller: &'static str, now: Instant) -> Option<OutageEvent> {
         self.callers.insert(caller);
         self.outage.failed(now)
     }
 
-    fn answered(&mut self, caller: &'static str, now: Instant) -> Option<News> {
+    fn answered(&mut self, caller: &'static str, now: Instant) -> Option<OutageEvent> {
         self.callers.remove(caller);
         if self.callers.is_empty() { self.outage.worked(now) } else { None }
     }
@@ -92,13 +92,18 @@ impl Connection {
         self.shared.connected.set(0);
         let address = self.address();
         match self.shared.failing.lock().failed(self.caller, Instant::now()) {
-            Some(News::Begun) => {
+            Some(OutageEvent::Started) => {
                 warn!(address, why, "API server unreachable; the last known configuration stays in effect");
             }
-            Some(News::Lasting(duration)) => {
-                warn!(address, why, ?duration, "API server still unreachable; the last known configuration stays in effect");
+            Some(OutageEvent::Ongoing(duration)) => {
+                warn!(
+                    address,
+                    why,
+                    ?duration,
+                    "API server still unreachable; the last known configuration stays in effect"
+                );
             }
-            Some(News::Over(_)) | None => {}
+            Some(OutageEvent::Ended(_)) | None => {}
         }
     }
 
@@ -107,7 +112,7 @@ impl Connection {
         let mut failing = self.shared.failing.lock();
         let news = failing.answered(self.caller, Instant::now());
         self.shared.connected.set(i64::from(failing.callers.is_empty()));
-        if let Some(News::Over(duration)) = news {
+        if let Some(OutageEvent::Ended(duration)) = news {
             info!(address = self.address(), ?duration, "API server reachable again");
         }
     }
@@ -171,10 +176,10 @@ mod tests {
             told.extend(failing.failed("leader lease", after(second)));
             told.extend(failing.answered("watches", after(second)));
         }
-        assert_eq!(told, [News::Begun, News::Lasting(Duration::from_secs(60))]);
-        assert_eq!(failing.answered("leader lease", after(100)), Some(News::Over(Duration::from_secs(100))));
-        assert_eq!(failing.failed("watches", after(101)), Some(News::Begun));
+        assert_eq!(told, [OutageEvent::Started, OutageEvent::Ongoing(Duration::from_secs(60))]);
+        assert_eq!(failing.answered("leader lease", after(100)), Some(OutageEvent::Ended(Duration::from_secs(100))));
+        assert_eq!(failing.failed("watches", after(101)), Some(OutageEvent::Started));
         assert_eq!(failing.answered("leader lease", after(102)), None);
-        assert_eq!(failing.answered("watches", after(103)), Some(News::Over(Duration::from_secs(2))));
+        assert_eq!(failing.answered("watches", after(103)), Some(OutageEvent::Ended(Duration::from_secs(2))));
     }
 }
