@@ -155,7 +155,7 @@ async fn in_a_table_what_is_refused_from_the_start_is_found() {
 async fn shared_between_replicas(packing: Packing) {
     let backend = Backend::start("web").await.unwrap();
     let (mut a, mut b) = (Bed::start(packing, SPOILED).await, Bed::start(packing, SPOILED).await);
-    a.replicas.take(Role::Holder);
+    a.replicas.take(Role::Leader);
     b.replicas.take(Role::Follower(a.address.to_string().into()));
     for bed in [&mut a, &mut b] {
         bed.put([service("web", backend.ip()), bad("/good")]);

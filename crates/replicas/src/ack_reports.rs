@@ -1,4 +1,4 @@
-//! Whether the proxies of all replicas have what somebody waits for, told when it changes.
+//! Whether the proxies of all replicas have acknowledged versions of resources, reported when it changes.
 //!
 //! In: versions of resources ([`AckReports::ask`]). Out: those of which it has come to be so, or is no longer so
 //! ([`AckReports::next`]). This replica's proxies are counted by an [`AckWatch`], the others' by their replicas, which say what

@@ -139,7 +139,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
 async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
     loop {
         let place = match &*holder.borrow_and_update() {
-            Holder::Ourselves => Role::Holder,
+            Holder::Ourselves => Role::Leader,
             Holder::Another(Some(address)) => Role::Follower(address.as_str().into()),
             Holder::Another(None) | Holder::Unknown => Role::Alone,
         };

@@ -14,7 +14,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::ack_counts::decide;
 use crate::acks::{AckWatch, Version};
-use crate::fleet::{FleetAcks, Hub};
+use crate::fleet::{FleetAcks, FleetRuntime};
 use crate::fleet_acks::{Blame, Event, Refusal};
 use crate::identity::Fleet;
 use crate::kind::Kind;
@@ -74,16 +74,16 @@ pub struct AckMonitor {
 impl AckMonitor {
     /// The monitor of a fleet, from now on.
     pub fn new(server: &Server, fleet: Fleet) -> Self {
-        Self::of(server.0.hub(&fleet), server.events())
+        Self::of(server.0.runtime(&fleet), server.events())
     }
 
-    fn of(hub: Arc<Hub>, events: broadcast::Receiver<Event>) -> Self {
-        let mut snapshots = hub.watch();
+    fn of(runtime: Arc<FleetRuntime>, events: broadcast::Receiver<Event>) -> Self {
+        let mut snapshots = runtime.watch();
         let view = snapshots.borrow_and_update().clone().unwrap_or_default();
         Self {
-            fleet: hub.fleet.clone(),
-            watch: AckWatch::of(hub.clone()),
-            acks: FleetAcks(hub),
+            fleet: runtime.fleet.clone(),
+            watch: AckWatch::of(runtime.clone()),
+            acks: FleetAcks(runtime),
             events,
             snapshots,
             view,
@@ -145,7 +145,10 @@ impl AckMonitor {
         self.follow();
         let published = self.view.get(refusal.kind, &refusal.name).map(|entry| entry.version);
         let key = (refusal.kind, refusal.name.clone());
-        let has_counted = self.counted.get(&key).is_some_and(|(version, last)| *version == refusal.version && *last >= refusal.sequence);
+        let has_counted = self
+            .counted
+            .get(&key)
+            .is_some_and(|(version, last)| *version == refusal.version && *last >= refusal.sequence);
         // What is no longer published is nobody's concern.
         if published == Some(refusal.version) && !has_counted {
             self.open(refusal.kind, refusal.name.clone(), refusal.version);

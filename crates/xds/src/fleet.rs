@@ -22,7 +22,7 @@ use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
 use crate::resource::{Name, weight};
 use crate::server::PublishError;
-use crate::session::{Answer, Cut, Request, ResendMarkers, Session};
+use crate::session::{Answer, LimitExceeded, Request, ResendMarkers, Session};
 use crate::table::Snapshot;
 use crate::view::ClientView;
 use crate::wire::response::ResponseCache;
@@ -38,23 +38,28 @@ pub(crate) struct Client {
 
 impl Client {
     /// Does something to the session; those who wait for what the client has are told where that may have changed.
-    pub fn update<R>(&self, hub: &Hub, act: impl FnOnce(&mut Session) -> R) -> R {
+    pub fn update<R>(&self, runtime: &FleetRuntime, act: impl FnOnce(&mut Session) -> R) -> R {
         let mut session = self.session.lock();
         let result = act(&mut session);
         let touched = session.touched();
         drop(session);
-        hub.watches.touched(self.id, touched);
+        runtime.watches.touched(self.id, touched);
         result
     }
 
     /// Takes a request; gives what it means, and the refusals that it brought. They are noted while the session is locked, so
     /// that whoever counts one finds its reason.
-    pub fn on_request(&self, hub: &Hub, request: Request, now: Instant) -> Result<(Answer, Vec<Refusal>), Cut> {
-        self.update(hub, |session| {
+    pub fn on_request(
+        &self,
+        runtime: &FleetRuntime,
+        request: Request,
+        now: Instant,
+    ) -> Result<(Answer, Vec<Refusal>), LimitExceeded> {
+        self.update(runtime, |session| {
             let answer = session.on_request(request, now)?;
             let refusals = answer.refused.iter().map(|refused| {
                 let mut refusal = Refusal::new(self.identity.clone(), refused);
-                hub.note(&mut refusal);
+                runtime.note(&mut refusal);
                 refusal
             });
             let refusals = refusals.collect();
@@ -64,7 +69,7 @@ impl Client {
 }
 
 /// One fleet.
-pub(crate) struct Hub {
+pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
     pub cache: ResponseCache,
     pub refusals: Refusals,
@@ -82,7 +87,7 @@ pub(crate) struct Hub {
     pub answers: watch::Sender<u64>,
 }
 
-impl Hub {
+impl FleetRuntime {
     pub fn new(fleet: Fleet, identifier: String) -> Self {
         Self {
             fleet,
@@ -157,28 +162,28 @@ impl Hub {
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for FleetRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("fleet", &self.fleet).finish_non_exhaustive()
+        f.debug_struct("FleetRuntime").field("fleet", &self.fleet).finish_non_exhaustive()
     }
 }
 
 /// The acks of one fleet: what its clients on this replica have.
 #[derive(Clone, Debug)]
-pub struct FleetAcks(pub(crate) Arc<Hub>);
+pub struct FleetAcks(pub(crate) Arc<FleetRuntime>);
 
 impl FleetAcks {
     /// Who has that version of a resource, who is behind, who refused it. Clients that did not ask for the resource are
     /// not counted.
-    pub fn holding(&self, kind: Kind, name: &str, version: u64) -> ResourceAcks {
+    pub fn resource_acks(&self, kind: Kind, name: &str, version: u64) -> ResourceAcks {
         let mut holding = ResourceAcks::default();
         for client in self.0.clients() {
-            let holds = client.session.lock().holds(kind, name, version);
-            match holds {
-                AckState::Yes => holding.have.push(client.identity.clone()),
-                AckState::No(since) => holding.behind.push((client.identity.clone(), since)),
-                AckState::Refused => holding.refused.push(client.identity.clone()),
-                AckState::IdentityError => {}
+            let state = client.session.lock().ack_state(kind, name, version);
+            match state {
+                AckState::Acked => holding.have.push(client.identity.clone()),
+                AckState::Pending(since) => holding.behind.push((client.identity.clone(), since)),
+                AckState::Rejected => holding.refused.push(client.identity.clone()),
+                AckState::NotSubscribed => {}
             }
         }
         holding

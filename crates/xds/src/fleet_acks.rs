@@ -4,7 +4,7 @@
 //! hash*, never about a generation of this process, so that several replicas' answers can be added up; and the memory
 //! of refusals, so that a client that comes back is not sent again what it refused.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -112,13 +112,13 @@ pub struct ResourceAcks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckState {
     /// It has it.
-    Yes,
-    /// It has not, since then.
-    No(Instant),
-    /// It refused it.
-    Refused,
-    /// It did not ask for it.
-    IdentityError,
+    Acked,
+    /// It does not have it yet, since then.
+    Pending(Instant),
+    /// It rejected it.
+    Rejected,
+    /// It is not subscribed to it.
+    NotSubscribed,
 }
 
 type Key = (Kind, Name);
@@ -200,13 +200,4 @@ impl Refusals {
     pub fn all(&self) -> Vec<Refusal> {
         self.by_resource.lock().values().flat_map(BTreeMap::values).flatten().cloned().collect()
     }
-}
-
-/// How many clients of each version of Envoy refused a resource; the node's own problems do not count.
-pub fn by_envoy_version(refusals: &[Refusal]) -> BTreeMap<Arc<str>, usize> {
-    let mut nodes: BTreeMap<Arc<str>, BTreeSet<&str>> = BTreeMap::new();
-    for refusal in refusals.iter().filter(|refusal| refusal.blame == Blame::Resource) {
-        nodes.entry(refusal.client.version.clone()).or_default().insert(&refusal.client.node);
-    }
-    nodes.into_iter().map(|(version, nodes)| (version, nodes.len())).collect()
 }

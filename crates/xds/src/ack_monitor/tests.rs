@@ -8,7 +8,7 @@ use crate::acks::tests::{Bed, scope};
 const SCOPE: Kind = Kind::ScopedRoute;
 
 fn monitor(bed: &Bed) -> AckMonitor {
-    AckMonitor::of(bed.hub.clone(), bed.events.subscribe())
+    AckMonitor::of(bed.runtime.clone(), bed.events.subscribe())
 }
 
 /// The outcomes that can be told now: name, and whether it was accepted.
@@ -52,8 +52,11 @@ async fn a_rejection_by_all_of_one_version_of_envoy_is_told_once() {
     }
     bed.answer(4, Some("'a' is bad".to_owned()));
     let outcome = next(&mut monitor).await.expect("all of one version of Envoy rejected it");
-    assert!(matches!(&outcome.outcome, Outcome::Refused { text, held: Some(held) }
-        if &**text == "'a' is bad" && &*held.body == b"1"), "{outcome:?}");
+    assert!(
+        matches!(&outcome.outcome, Outcome::Refused { text, held: Some(held) }
+        if &**text == "'a' is bad" && &*held.body == b"1"),
+        "{outcome:?}"
+    );
     assert_eq!(outcomes(&mut monitor).await, [], "the events of the others have counted");
 
     // Somebody of that version who comes later is a reason to decide again.

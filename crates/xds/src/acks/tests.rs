@@ -14,7 +14,7 @@ use crate::session::{Ask, Held, Options, Request, Response, Session, Step, Style
 
 /// A fleet whose clients are driven by hand.
 pub(crate) struct Bed {
-    pub hub: Arc<Hub>,
+    pub runtime: Arc<FleetRuntime>,
     pub clients: Vec<Driven>,
     pub events: broadcast::Sender<Event>,
     next: u64,
@@ -27,19 +27,20 @@ pub(crate) struct Driven {
 
 impl Bed {
     pub fn new() -> Self {
-        let hub = Arc::new(Hub::new(Fleet::Shared, "test".to_owned()));
-        let bed = Self { hub, clients: Vec::new(), events: broadcast::Sender::new(16), next: 0 };
+        let runtime = Arc::new(FleetRuntime::new(Fleet::Shared, "test".to_owned()));
+        let bed = Self { runtime, clients: Vec::new(), events: broadcast::Sender::new(16), next: 0 };
         bed.publish(vec![]);
         bed
     }
 
     pub fn publish(&self, upserts: Vec<Resource>) {
-        let published = self.hub.publish(Changes { upserts, removes: vec![] }, usize::MAX);
+        let published = self.runtime.publish(Changes { upserts, removes: vec![] }, usize::MAX);
         published.expect("everything fits");
     }
 
     pub fn remove(&self, kind: Kind, name: &str) {
-        let published = self.hub.publish(Changes { upserts: vec![], removes: vec![(kind, name.into())] }, usize::MAX);
+        let published =
+            self.runtime.publish(Changes { upserts: vec![], removes: vec![(kind, name.into())] }, usize::MAX);
         published.expect("everything fits");
     }
 
@@ -57,34 +58,35 @@ impl Bed {
             refused: Default::default(),
             markers: Default::default(),
         };
-        let view = self.hub.current().expect("something is published");
+        let view = self.runtime.current().expect("something is published");
         let session = Mutex::new(Session::new(options, view, Instant::now()));
         let (stream, since) = ("test".to_owned(), Instant::now());
         let client = Arc::new(Client { id: self.next, identity: Arc::new(identity), stream, since, session });
-        self.hub.join(&client);
+        self.runtime.join(&client);
         self.clients.push(Driven { client, unanswered: VecDeque::new() });
         self.clients.len() - 1
     }
 
     pub fn leave(&mut self, at: usize) {
         let gone = self.clients.remove(at);
-        self.hub.leave(gone.client.id);
+        self.runtime.leave(gone.client.id);
     }
 
     pub fn ask(&self, at: usize, kind: Kind, subscribe: &[&str], unsubscribe: &[&str]) {
         let names = |names: &[&str]| names.iter().map(|name| Name::from(*name)).collect();
         let ask = Ask::Delta { subscribe: names(subscribe), unsubscribe: names(unsubscribe), held: Held::default() };
         let request = Request { kind, nonce: None, error: None, ask };
-        let asked = self.clients[at].client.update(&self.hub, |session| session.on_request(request, Instant::now()));
+        let asked =
+            self.clients[at].client.update(&self.runtime, |session| session.on_request(request, Instant::now()));
         asked.expect("within limits");
     }
 
     /// The client is told what is published, and sent what there is to send.
     pub fn send(&mut self, at: usize) {
-        let view = self.hub.current().expect("something is published");
+        let view = self.runtime.current().expect("something is published");
         let driven = &mut self.clients[at];
-        driven.client.update(&self.hub, |session| session.on_publish(view, Instant::now()));
-        while let Step::Send(response) = driven.client.update(&self.hub, |session| session.poll(Instant::now())) {
+        driven.client.update(&self.runtime, |session| session.on_publish(view, Instant::now()));
+        while let Step::Send(response) = driven.client.update(&self.runtime, |session| session.poll(Instant::now())) {
             driven.unanswered.push_back(response);
         }
     }
@@ -94,7 +96,7 @@ impl Bed {
         let Some(response) = self.clients[at].unanswered.pop_front() else { return };
         let ask = Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() };
         let request = Request { kind: response.kind, nonce: Some(response.nonce), error, ask };
-        let answered = self.clients[at].client.on_request(&self.hub, request, Instant::now());
+        let answered = self.clients[at].client.on_request(&self.runtime, request, Instant::now());
         let (_, refusals) = answered.expect("within limits");
         for refusal in refusals {
             // Nobody listens where only counts are looked at.
@@ -145,7 +147,7 @@ fn what_is_pushed_is_what_a_look_at_every_client_finds() {
     for seed in 0..200 {
         let mut dice = Dice(seed);
         let mut bed = Bed::new();
-        let mut acks = AckWatch::of(bed.hub.clone());
+        let mut acks = AckWatch::of(bed.runtime.clone());
         let mut script = Vec::new();
         for _ in 0..120 {
             let (kind, name, body) = (KINDS[dice.roll(2)], NAMES[dice.roll(4)], BODIES[dice.roll(3)]);
@@ -175,7 +177,7 @@ fn what_is_pushed_is_what_a_look_at_every_client_finds() {
             for (version, counts) in watched(&acks) {
                 assert_eq!(counts, bed.count(&version), "{version:?} after {script:#?} of {seed}");
                 let same = before.get(&version) == Some(&counts);
-                assert!(same || changed.contains(&version), "{version:?} is no news after {script:#?} of {seed}");
+                assert!(same || changed.contains(&version), "{version:?} is no changes after {script:#?} of {seed}");
             }
         }
     }
@@ -210,7 +212,7 @@ fn an_edit_and_its_answers_cost_what_changed() {
         bed.send(at);
         bed.answer(at, None);
     }
-    let mut acks = AckWatch::of(bed.hub.clone());
+    let mut acks = AckWatch::of(bed.runtime.clone());
     acks.absorb(now);
     bed.publish(all("2"));
     for at in 0..AWAITED {
@@ -253,7 +255,7 @@ fn who_was_never_told_is_not_stuck_before_its_time() {
     bed.ask(at, Kind::ScopedRoute, &[], &[]);
     bed.send(at);
     bed.answer(at, None);
-    let mut acks = AckWatch::of(bed.hub.clone());
+    let mut acks = AckWatch::of(bed.runtime.clone());
     let asked = version(Kind::ScopedRoute, "a", "2");
     bed.publish(vec![scope("a", "2")]);
     // A stream that is old, and has not heard of the new version yet.
