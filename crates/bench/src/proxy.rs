@@ -1,4 +1,4 @@
-//! The Envoy of a contender, asked as its users ask: until a host is served as it should be.
+//! The Envoy of an implementation, asked as its users ask: until a host is served as it should be.
 //!
 //! In: a host, a path, the backend that is to answer. Out: when the right answer came, and every answer on the way that
 //! nobody should see: while a host appears, only 404 (or no listener yet) and then 200 are right.
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use testbed::client::{Answer, Connection, Failure};
 use testbed::{Client, Envoy};
 
-use crate::contender::Place;
+use crate::implementation::Instance;
 use crate::world::{Backend, World, host};
 
 /// How long a probe rests before it asks again: it must not take the CPU from what it waits for.
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 16;
 pub struct Proxy {
     /// Itself.
     pub envoy: Envoy,
-    place: Place,
+    place: Instance,
     world: World,
     unexpected: Mutex<BTreeMap<String, u64>>,
 }
@@ -64,7 +64,7 @@ enum Judged {
 
 impl Proxy {
     /// Asks this Envoy for the hosts of this world.
-    pub fn new(envoy: Envoy, place: &Place, world: World) -> Proxy {
+    pub fn new(envoy: Envoy, place: &Instance, world: World) -> Proxy {
         Proxy { envoy, place: place.clone(), world, unexpected: Mutex::default() }
     }
 

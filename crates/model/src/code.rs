@@ -1,8 +1,8 @@
 //! The one table of error codes: everything a person reads about what they wrote has a row here.
 //!
 //! Status messages, events, the terminal, docs and lint all name a problem by its code, so that a search for `SES3001`
-//! finds one page that says what it means and what to do. A number is never used for something else; a row is only
-//! ever added. The thousands say where the problem lies:
+//! finds one page that says what it means and what to do. A number is never used for something else: that of a row that goes
+//! is [reserved](RESERVED). The thousands say where the problem lies:
 //!
 //! | range | about |
 //! |---|---|
@@ -20,6 +20,9 @@ mod condition;
 pub use condition::Condition;
 
 use std::fmt;
+
+/// The numbers of codes that are no longer used.
+pub const RESERVED: &[u16] = &[8002];
 
 /// How much a verdict takes away from the person who reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -217,7 +220,6 @@ codes! {
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
-    8002 ValueTooLarge Error "the value exceeds a limit of Envoy" "shorten it to the limit in the message";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
     8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
 }
@@ -244,6 +246,7 @@ mod tests {
             assert!(pair[0] < pair[1], "{} stands before {}", pair[0], pair[1]);
         }
         for code in Code::ALL {
+            assert!(!RESERVED.contains(&(*code as u16)), "{code} is reserved");
             for text in [code.title(), code.help()] {
                 assert!(!text.is_empty() && !text.ends_with('.'), "{code}: {text:?}");
             }

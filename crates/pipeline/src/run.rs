@@ -5,7 +5,7 @@ use crate::{
     holders, hosts, listeners,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing,
-    quarantine::Quarantine,
+    quarantine::{self, Quarantine},
     redirects, resources,
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
@@ -80,6 +80,7 @@ impl Pipeline {
         listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
         object_resources::declare(&mut declaration);
+        quarantine::declare(&mut declaration);
         let (quarantine, unsigned, clock) = Default::default();
         Self { engine: declaration.build(), quarantine, unsigned, clock }
     }

@@ -4,8 +4,9 @@
 
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use testbed::cases::object;
+use xds::{Outcome, ResourceOutcome};
 
 const MANY: usize = 10_000;
 
@@ -37,6 +38,8 @@ fn slice(number: usize, address: &str) -> kinds::Object {
 struct Bed {
     pipeline: Pipeline,
     before: BTreeMap<&'static str, u64>,
+    /// What came out at first.
+    first: pipeline::Output,
 }
 
 impl Bed {
@@ -50,14 +53,25 @@ impl Bed {
         for object in objects {
             pipeline.put(&object.key(), Some(object));
         }
-        pipeline.settle();
+        let first = pipeline.settle();
         let before = computed(&pipeline);
-        Self { pipeline, before }
+        Self { pipeline, before, first }
     }
 
     /// Puts an object; gives what came out, and how often each table computed a row because of it.
     fn put(&mut self, object: kinds::Object) -> (pipeline::Output, BTreeMap<&'static str, u64>) {
         self.pipeline.put(&object.key(), Some(object));
+        self.settle()
+    }
+
+    /// Does something; gives what it gave, and how much was read from outside of the engine.
+    fn reads<R>(&mut self, act: impl FnOnce(&mut Self) -> R) -> (R, u64) {
+        let before = self.pipeline.engine().outside_reads();
+        let result = act(self);
+        (result, self.pipeline.engine().outside_reads() - before)
+    }
+
+    fn settle(&mut self) -> (pipeline::Output, BTreeMap<&'static str, u64>) {
         let output = self.pipeline.settle();
         let after = computed(&self.pipeline);
         let difference = after.iter().map(|(name, count)| (*name, count - self.before[name])).filter(|(_, n)| *n > 0);
@@ -100,6 +114,78 @@ fn an_endpoint_wakes_only_endpoints(bed: &mut Bed) {
     let told: Vec<_> = output.xds.upserts.iter().map(|resource| (resource.kind, &*resource.name)).collect();
     assert_eq!(told, [(xds::Kind::Endpoints, "default/web-4711/80")]);
     assert!(output.verdicts.is_empty() && output.xds.removes.is_empty());
+}
+
+/// The outcome that all proxies rejected a resource; `held` is what they have of it.
+fn rejected(resource: &xds::Resource, held: Option<Arc<xds::Entry>>) -> ResourceOutcome {
+    let version = xds::content_version(&resource.body);
+    let outcome = Outcome::Refused { text: "no".into(), held };
+    ResourceOutcome { kind: resource.kind, name: resource.name.clone(), version, content: version, outcome }
+}
+
+/// What a rejection and edits beside it cost: rows computed, and rows and index keys read from outside of the engine.
+#[test]
+fn a_rejection_costs_what_it_withholds_among_ten_thousand() {
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let server = xds::Server::new(xds::Config::default());
+        let publish = |changes: xds::Changes| {
+            server.publish(xds::Batch { fleet: xds::Fleet::Shared, changes }).unwrap();
+            server.acks(&xds::Fleet::Shared).unwrap().snapshot().unwrap()
+        };
+        let mut bed = Bed::new(packing);
+        publish(std::mem::take(&mut bed.first.xds));
+        let (output, alone) = bed.reads(|bed| bed.put(ingress(4711, "/beside-nothing")).0);
+        let mut snapshot = publish(output.xds);
+        for number in 0..20 {
+            let (output, _) = bed.put(ingress(number, "/bad"));
+            let bad = output.xds.upserts[0].clone();
+            let held = snapshot.get(bad.kind, &bad.name).cloned();
+            publish(output.xds);
+            bed.pipeline.on_outcome(&rejected(&bad, held));
+            let ((output, computed), reads) = bed.reads(Bed::settle);
+            let total: u64 = computed.values().sum();
+            assert!(total <= 12, "{packing:?}: {total} rows were computed: {computed:?}");
+            assert!(reads <= 12, "{packing:?}: {reads} reads");
+            assert_eq!(output.withheld.map(|list| list.len()), Some(number + 1), "{packing:?}");
+            snapshot = publish(output.xds);
+        }
+        let ((output, computed), reads) = bed.reads(|bed| bed.put(ingress(4711, "/beside-others")));
+        assert!(computed.values().sum::<u64>() <= 12, "{packing:?}: {computed:?}");
+        assert_eq!(reads, alone, "{packing:?}: what is withheld costs nothing beside it");
+        assert!(output.withheld.is_none());
+        let ((output, computed), reads) = bed.reads(|bed| bed.put(ingress(7, "/good")));
+        assert!(computed.values().sum::<u64>() <= 24, "{packing:?}: {computed:?}");
+        assert!(reads <= alone + 4, "{packing:?}: {reads} reads");
+        assert_eq!(output.withheld.map(|list| list.len()), Some(19), "{packing:?}: an edit ends it");
+    }
+}
+
+/// An outcome of a version that is no longer made withholds nothing.
+#[test]
+fn an_outcome_that_comes_late_withholds_nothing() {
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let mut bed = Bed::new(packing);
+        let bad = bed.put(ingress(1, "/bad")).0.xds.upserts[0].clone();
+        bed.put(ingress(1, "/good"));
+        bed.pipeline.on_outcome(&rejected(&bad, None));
+        let (output, _) = bed.settle();
+        assert!(output.xds.upserts.is_empty() && output.verdicts.is_empty(), "{packing:?}");
+        assert!(output.withheld.is_none_or(|list| list.is_empty()), "{packing:?}");
+    }
+}
+
+/// A stand-in that is rejected, too, leaves nothing to try, and the version that it stands in for stays withheld.
+#[test]
+fn a_rejected_stand_in_changes_nothing() {
+    let mut bed = Bed::new(Packing::Scoped);
+    let bad = bed.put(ingress(1, "/bad")).0.xds.upserts[0].clone();
+    bed.pipeline.on_outcome(&rejected(&bad, None));
+    let stand_in = bed.settle().0.xds.upserts[0].clone();
+    assert_eq!(stand_in.role, xds::Role::StandIn);
+    bed.pipeline.on_outcome(&rejected(&stand_in, None));
+    let (output, _) = bed.settle();
+    assert!(output.xds.upserts.is_empty() && output.withheld.is_none(), "{:?}", output.xds.upserts);
+    bed.pipeline.self_check().unwrap();
 }
 
 fn a_service_that_nobody_uses_costs_nothing_further(bed: &mut Bed) {

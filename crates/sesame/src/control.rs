@@ -19,7 +19,7 @@ use kinds::{Kind, Object, kind};
 use model::{ObjectRef, Verdict};
 use pipeline::{ObjectResource, Output, Pipeline};
 use replicas::{Outcomes, Replicas, Shared};
-use source::outage::{News as Told, Outage};
+use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
@@ -239,16 +239,6 @@ impl Control {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
-                eprintln!(
-                    "SLICE {:?}",
-                    self.pipeline
-                        .engine()
-                        .counters()
-                        .iter()
-                        .map(|t| (t.name, t.computed))
-                        .filter(|t| t.1 > 0)
-                        .collect::<Vec<_>>()
-                );
                 slices += 1;
                 if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
                     self.take(batch, brought);
@@ -329,7 +319,7 @@ impl Control {
     /// lets go of what fits again. Says whether there is more to work on.
     fn fit(&mut self) -> bool {
         let Some(PublishError::TooLarge { kind, bytes, limit }) = self.excess else {
-            if let Some(Told::Over(stuck)) = self.stuck.worked(Instant::now()) {
+            if let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now()) {
                 info!(?stuck, "everything can be sent again, but for what is withheld");
             }
             return self.pipeline.readmit(|kind| self.server.room(&self.fleet, kind));

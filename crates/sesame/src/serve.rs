@@ -59,7 +59,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
     let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
-    let election = election.map(|election| election.reporting(connection.clone()));
+    let election = election.map(|election| election.reporting(connection.for_caller("leader lease")));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
     let usual = xds::Config::default();
@@ -139,7 +139,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
 async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
     loop {
         let place = match &*holder.borrow_and_update() {
-            Holder::Ourselves => Role::Holder,
+            Holder::Ourselves => Role::Leader,
             Holder::Another(Some(address)) => Role::Follower(address.as_str().into()),
             Holder::Another(None) | Holder::Unknown => Role::Alone,
         };

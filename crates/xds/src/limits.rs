@@ -24,7 +24,7 @@ pub struct Limits {
     /// client, to be sent when they come. The ones not asked for longest are forgotten.
     pub absent: usize,
     /// How many cluster responses may be unanswered at once. Envoy withholds their ACK while anything warms, so this is
-    /// a bound on memory, not on pace.
+    /// a bound on memory, not on speed.
     pub cluster_flights: usize,
     /// How many responses with a secret may be unanswered at once; each has one.
     pub secret_flights: usize,

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 pub enum Failure {
     /// Nobody answers.
     #[error("no answer: {0}")]
-    ApiConnection(String),
+    Unreachable(String),
     /// The history from which to go on is gone.
     #[error("the version is too old: {0}")]
     Expired(String),
@@ -124,7 +124,7 @@ impl Api {
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {
         let whole = async {
             let body = self.ask(url, form).await?.collect().await;
-            Ok(body.map_err(|error| Failure::ApiConnection(with_causes(&error)))?.to_bytes())
+            Ok(body.map_err(|error| Failure::Unreachable(with_causes(&error)))?.to_bytes())
         };
         timeout(self.timing.answer, whole).await.map_err(|_| late(url))?
     }
@@ -133,7 +133,7 @@ impl Api {
         // Without compression: a watch must not wait in anybody's buffer.
         let request = Request::get(url).header(header::ACCEPT, form).header(header::ACCEPT_ENCODING, "identity");
         let request = request.body(Body::empty()).map_err(|error| Failure::Other(with_causes(&error)))?;
-        let answer = self.client.send(request).await.map_err(|error| Failure::ApiConnection(with_causes(&error)))?;
+        let answer = self.client.send(request).await.map_err(|error| Failure::Unreachable(with_causes(&error)))?;
         let code = answer.status();
         if code.is_success() {
             return Ok(answer.into_body());
@@ -147,7 +147,7 @@ impl Api {
 
 fn late(url: &str) -> Failure {
     let path = url.split('?').next().unwrap_or(url);
-    Failure::ApiConnection(format!("{path} took too long"))
+    Failure::Unreachable(format!("{path} took too long"))
 }
 
 /// An error with all that is behind it: the first line alone often says only that something failed.

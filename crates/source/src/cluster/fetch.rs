@@ -200,12 +200,12 @@ async fn fetch(api: Arc<Api>, key: ObjectRef) -> (ObjectRef, Fetched) {
         }
         Ok(Err(Failure::Missing(_))) => return (key, Fetched::IsNot),
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::ApiConnection(format!("no answer within {limit:?}")),
+        Err(_) => Failure::Unreachable(format!("no answer within {limit:?}")),
     };
     // A server that cannot be reached knows nothing about anything, and one that is starting refuses what it will allow.
     let is_ready = timeout(limit, api.is_ready()).await == Ok(true);
     let fetched = match failure {
-        Failure::ApiConnection(why) if !is_ready => Fetched::Unreachable(why),
+        Failure::Unreachable(why) if !is_ready => Fetched::Unreachable(why),
         Failure::Forbidden(_) | Failure::Refused(_) if is_ready => Fetched::Refused(failure.to_string()),
         failure => Fetched::Failed(failure.to_string(), failure.pause()),
     };

@@ -123,7 +123,7 @@ impl Follower {
     /// What a failure means for the next try, and how long to wait for it.
     async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
         let was_watching = version.is_some();
-        let is_away = matches!(failure, Failure::ApiConnection(_) | Failure::Ended);
+        let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Ended);
         self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
             Failure::Expired(why) => {
@@ -132,7 +132,7 @@ impl Follower {
                 self.is_paged = was_watching;
                 *version = None;
             }
-            Failure::ApiConnection(why) => {
+            Failure::Unreachable(why) => {
                 if let Some(problem) = self.api.connection.lost(why) {
                     let problems = [(ApiConnection::subject(), vec![problem])].into();
                     self.feeder.send(Update { problems, ..Update::default() }).await?;

@@ -136,6 +136,20 @@ async fn a_refusal_is_an_answer_and_takes_nothing_away() {
     mirror.until("it to be gone", |mirror| mirror.objects.is_empty() && mirror.problems.is_empty()).await;
 }
 
+/// The watch is silent, so nobody but the fetch can find that the server is back; and it is forbidden.
+#[tokio::test]
+async fn a_fetch_that_is_forbidden_ends_an_outage() {
+    let fake = server(|_| status(403, "secrets is forbidden")).await;
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SECRET]));
+    mirror.synced().await;
+    fake.down(true);
+    mirror.wants.want(key("n", "a"));
+    mirror.until("the outage", |mirror| mirror.complaints().contains("cannot be reached")).await;
+    fake.down(false);
+    mirror.until("the end of the outage", |mirror| !mirror.complaints().contains("cannot be reached")).await;
+    mirror.until("the refusal", |mirror| mirror.complaints().contains("secrets is forbidden")).await;
+}
+
 fn key(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef::new(kind::SECRET, namespace, name)
 }

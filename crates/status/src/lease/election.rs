@@ -10,7 +10,7 @@ use k8s_openapi::{
 use kube::api::{Api, ObjectMeta, PostParams};
 use source::{
     cluster::Connection,
-    outage::{News, Outage},
+    outage::{Outage, OutageEvent},
 };
 use std::{
     pin::pin,
@@ -149,9 +149,13 @@ impl Election {
         };
         let error = error.map(words).unwrap_or_default();
         match news {
-            Some(News::Begun) => warn!(error, lease, "the leader lease could not be had or kept; it is tried again"),
-            Some(News::Lasting(time)) => warn!(error, lease, ?time, "the leader lease still cannot be had or kept"),
-            Some(News::Over(time)) => info!(lease, ?time, "the leader lease can be had again"),
+            Some(OutageEvent::Started) => {
+                warn!(error, lease, "the leader lease could not be had or kept; it is tried again")
+            }
+            Some(OutageEvent::Ongoing(time)) => {
+                warn!(error, lease, ?time, "the leader lease still cannot be had or kept")
+            }
+            Some(OutageEvent::Ended(time)) => info!(lease, ?time, "the leader lease can be had again"),
             None => {}
         }
     }

@@ -260,13 +260,13 @@ fn missing(acks: &FleetAcks, upserts: &[(Kind, xds::Name)], gone: &[(Kind, xds::
     let absent = |kind: Kind, name: &str| {
         // A removal that comes too early is kept back by the server: the name is still there, and nobody waits for it.
         let version = snapshot.get(kind, name)?.version;
-        let holding = acks.holding(kind, name, version);
+        let holding = acks.resource_acks(kind, name, version);
         // A certificate is asked for by the listener that shows it, or when a client asks for it. The listener is waited for.
         let has = (!holding.have.is_empty() || kind == Kind::Secret) && holding.behind.is_empty();
         (!has).then(|| format!("{kind} {name}"))
     };
     let lingers = |kind: Kind, name: &str, version: u64| {
-        let stays = snapshot.get(kind, name).is_some() || acks.holding(kind, name, version).have.is_empty();
+        let stays = snapshot.get(kind, name).is_some() || acks.resource_acks(kind, name, version).have.is_empty();
         (!stays).then(|| format!("the removal of {kind} {name}"))
     };
     let absent = upserts.iter().find_map(|(kind, name)| absent(*kind, name));

@@ -119,7 +119,7 @@ impl Flow {
 
     /// Forgets a name that leads nowhere. The client knows that, unless it still waits for the answer or has what was there.
     fn forget_absent(&mut self, name: Name) {
-        if self.marks.get(&name).is_some_and(|mark| mark.owed || mark.heading().is_some()) {
+        if self.states.get(&name).is_some_and(|state| state.owed || state.heading().is_some()) {
             return self.evict(name);
         }
         self.forget(&name);

@@ -4,7 +4,7 @@ use super::Follower;
 use crate::{
     Change, Origin, Problem, Subject, Update,
     cluster::{
-        known::{Names, News},
+        known::{Names, Seen},
         target::Content,
         wire::{Head, HeadMeta},
     },
@@ -31,7 +31,7 @@ impl Follower {
             return warn!(target = %self.target, "the API server sent something without a name; it is passed over");
         }
         let version = head.version();
-        let News::Some { was_faulty } = self.known.see(&head.metadata, version) else { return };
+        let Seen::Changed { was_faulty } = self.known.see(&head.metadata, version) else { return };
         let (names, problems) = match self.target.content {
             Content::Names => (self.known.names(&head.metadata), Vec::new()),
             Content::Whole => match kinds::decode_json(self.target.kind, object.get().as_bytes()) {

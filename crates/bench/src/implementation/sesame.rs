@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use testbed::Command;
 
-use super::{Contender, Place};
+use super::{Implementation, Instance};
 
 /// Sesame.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Sesame {
     pub arguments: Vec<String>,
 }
 
-impl Contender for Sesame {
+impl Implementation for Sesame {
     fn name(&self) -> &'static str {
         "sesame"
     }
@@ -32,11 +32,11 @@ impl Contender for Sesame {
         true
     }
 
-    fn serve(&self, place: &Place) -> Result<Command> {
-        Ok(super::serve_flags(Command::new(&self.program).arg("serve"), place).args(&self.arguments))
+    fn serve(&self, instance: &Instance) -> Result<Command> {
+        Ok(super::serve_flags(Command::new(&self.program).arg("serve"), instance).args(&self.arguments))
     }
 
-    fn bootstrap(&self, place: &Place, admin: &Path, file: &Path) -> Result<Command> {
-        Ok(super::bootstrap_flags(Command::new(&self.program).arg("bootstrap"), place, admin, file))
+    fn bootstrap(&self, instance: &Instance, admin: &Path, file: &Path) -> Result<Command> {
+        Ok(super::bootstrap_flags(Command::new(&self.program).arg("bootstrap"), instance, admin, file))
     }
 }

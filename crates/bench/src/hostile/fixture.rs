@@ -1,4 +1,4 @@
-//! The bed of one attack: an API server with the others' hosts, a controller, and perhaps an Envoy.
+//! The fixture of one attack: an API server with the others' hosts, a controller, and perhaps an Envoy.
 
 use anyhow::Result;
 use serde_json::json;
@@ -6,22 +6,22 @@ use testbed::apiserver::Front;
 use testbed::certs::{Ca, Leaf};
 use testbed::{ApiServer, Client, StateDir};
 
-use super::ground::{NAMESPACE, SERVICE, object};
+use super::attacker::{NAMESPACE, SERVICE, object};
 use super::{Attack, LONGEST, Options};
-use crate::contender::{Place, Running, Sesame, TlsFiles};
 use crate::fill;
+use crate::implementation::{Instance, Running, Sesame, TlsFiles};
 use crate::proxy::Proxy;
 use crate::world::{FIRST, FIRST_PATH, Object, World};
 use crate::writer::Writer;
 
 /// All parts of it. Dropped first to last: who asks before who answers.
-pub struct Bed<'a> {
+pub struct Fixture<'a> {
     /// The Envoy, where there is one.
     pub proxy: Option<Proxy>,
     /// The controller.
     pub controller: Running<'a>,
     /// Where it is.
-    pub place: Place,
+    pub instance: Instance,
     /// Writes as anybody.
     pub writer: Writer,
     /// What the others have.
@@ -32,9 +32,9 @@ pub struct Bed<'a> {
     _state: StateDir,
 }
 
-impl<'a> Bed<'a> {
+impl<'a> Fixture<'a> {
     /// Everything at rest, and the others served.
-    pub async fn start(attack: Attack, sesame: &'a Sesame, options: &Options) -> Result<Bed<'a>> {
+    pub async fn start(attack: Attack, sesame: &'a Sesame, options: &Options) -> Result<Fixture<'a>> {
         let world = World { size: options.hosts, wording: attack.wording() };
         let api = fill::filled(world).await?;
         let writer = Writer::new(api.client()?);
@@ -47,27 +47,27 @@ impl<'a> Bed<'a> {
         };
         let kubeconfig = front.as_ref().map_or_else(|| api.kubeconfig(), |front| Ok(front.kubeconfig()))?;
         let state = StateDir::new("hostile")?;
-        let mut place = Place::new(kubeconfig)?;
+        let mut instance = Instance::new(kubeconfig)?;
         let mut identity = None;
         if attack.has_tls() {
             let (files, client) = papers(&state)?;
-            place.tls = Some(files);
+            instance.tls = Some(files);
             identity = Some(client);
         }
-        let controller = Running::start(sesame, &place)?;
+        let controller = Running::start(sesame, &instance)?;
         controller.listening().await?;
         let mut proxy = None;
         if attack.has_envoy() {
-            let envoy = Proxy::new(controller.envoy().await?, &place, world);
+            let envoy = Proxy::new(controller.envoy().await?, &instance, world);
             controller.brings("all hosts to be served", LONGEST, envoy.sweep(FIRST_PATH, FIRST)).await?;
             proxy = Some(envoy);
         }
-        Ok(Bed { proxy, controller, place, writer, world, identity, front, _api: api, _state: state })
+        Ok(Fixture { proxy, controller, instance, writer, world, identity, front, _api: api, _state: state })
     }
 
     /// How a client that is one of ours reaches the xDS port.
     pub fn xds(&self) -> Client {
-        let client = Client::new(self.place.xds);
+        let client = Client::new(self.instance.xds);
         match &self.identity {
             Some(leaf) => client.identity(leaf).sni("sesame"),
             None => client,

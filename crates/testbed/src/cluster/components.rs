@@ -1,6 +1,6 @@
 //! The parts of a cluster and the order in which they start.
 //!
-//! In: a [`Config`]. Out: a [`Bed`], usable: nodes ready, names resolve. The API server takes longest to start, so all
+//! In: a [`Config`]. Out: a [`Components`], usable: nodes ready, names resolve. The API server takes longest to start, so all
 //! that does not need it happens meanwhile: nodes boot and get their images.
 
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use kube::Api;
 use super::addresses::{Addresses, Bridge};
 use super::cgroups::Cgroups;
 use super::load_balancer::{LoadBalancer, Pool};
-use super::node::{Node, Papers, Site};
+use super::node::{Credentials, Node, NodeNetwork};
 use super::{Config, Error, addresses, run, wait};
 use crate::apiserver::Controllers;
 use crate::certs::Ca;
@@ -29,7 +29,7 @@ const START: Duration = Duration::from_secs(120);
 /// All parts of one cluster. Dropped first to last: those who use others before them, the folder and the addresses
 /// last.
 #[derive(Debug)]
-pub(super) struct Bed {
+pub(super) struct Components {
     _balancer: LoadBalancer,
     _scheduler: Process,
     nodes: Vec<Node>,
@@ -41,8 +41,8 @@ pub(super) struct Bed {
     addresses: Addresses,
 }
 
-impl Bed {
-    pub(super) async fn start(config: Config) -> Result<Bed, Error> {
+impl Components {
+    pub(super) async fn start(config: Config) -> Result<Components, Error> {
         Net::here()?;
         let addresses = Addresses::claim().ok_or(Error::Full(addresses::MOST))?;
         let state = StateDir::new("cluster")?;
@@ -52,7 +52,7 @@ impl Bed {
         let api_config = if config.audit { api_config.audit() } else { api_config };
         let bridge = Bridge::create(&addresses, &state).await?;
         let pause = pause_program(&state);
-        let site = Site { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
+        let site = NodeNetwork { addresses: &addresses, bridge: bridge.name(), nodes: count, pause: &pause };
         let dns_image = ready::coredns()?;
         let dns = dns_objects(addresses.dns(), &dns_image);
         let archives = AtomicUsize::new(0);
@@ -82,7 +82,7 @@ impl Bed {
         try_join(start_controllers(&api, &state), async { Ok(api.apply(&dns).await?) }).await?;
         let balancer = start_balancer(&api, &addresses, &nodes).await?;
         until_usable(&api, &nodes, tell).await?;
-        Ok(Bed {
+        Ok(Components {
             _balancer: balancer,
             _scheduler: scheduler,
             nodes,
@@ -139,17 +139,17 @@ pub(super) fn node_name(number: u8) -> String {
     format!("n{}", number + 1)
 }
 
-fn join(node: &mut Node, site: &Site<'_>, api: &ApiServer, cgroup: &str) -> Result<(), Error> {
+fn join(node: &mut Node, site: &NodeNetwork<'_>, api: &ApiServer, cgroup: &str) -> Result<(), Error> {
     // A certificate of its own making would cost the kubelet an RSA key at each start.
     let leaf = Ca::new("node").leaf(node.name()).ip(node.address()).make();
     let name = node.name().to_owned();
-    let papers = Papers {
+    let credentials = Credentials {
         kubelet: &api.kubeconfig_of(&format!("system:node:{name}"))?,
         kube_proxy: &api.kubeconfig_of("system:kube-proxy")?,
         certificate: &node.write("kubelet.crt", leaf.chain_pem())?,
         key: &node.write("kubelet.key", leaf.key_pem())?,
     };
-    node.join(site, &papers, cgroup)
+    node.join(site, &credentials, cgroup)
 }
 
 async fn start_controllers(api: &ApiServer, state: &StateDir) -> Result<(), Error> {

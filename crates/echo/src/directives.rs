@@ -1,7 +1,7 @@
 //! What a request asks of its answer, read from its `x-echo-*` headers.
 //!
-//! In: request headers. Out: [`Wishes`], or a sentence that says which header cannot be read and what would do. The
-//! table of wishes stands in the crate's documentation.
+//! In: request headers. Out: [`Directives`], or a sentence that says which header cannot be read and what would do. The
+//! table of directives stands in the crate's documentation.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 /// The longest wait that a request may ask for, so that a typo does not hold a connection for days.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// A request's wishes; the default is a plain answer.
+/// A request's directives; the default is a plain answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct Directives {
     pub delay: Duration,
     pub status: Option<StatusCode>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -32,17 +32,17 @@ pub(crate) enum Reset {
     Body,
 }
 
-/// A header whose value is no wish.
+/// A header with an invalid directive.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{header}: {value:?} is not {expected}")]
-pub(crate) struct BadWish {
+pub(crate) struct InvalidDirective {
     header: &'static str,
     value: String,
     expected: &'static str,
 }
 
-impl Wishes {
-    pub fn read(headers: &HeaderMap) -> Result<Wishes, BadWish> {
+impl Directives {
+    pub fn read(headers: &HeaderMap) -> Result<Directives, InvalidDirective> {
         let status =
             |s: &str| s.parse().ok().filter(|n| (200..600).contains(n)).and_then(|n| StatusCode::from_u16(n).ok());
         let reset = |s: &str| match s {
@@ -53,7 +53,7 @@ impl Wishes {
         };
         const WAIT: &str = "a duration up to ten minutes, such as 250ms or 2s";
         const FIELD: &str = "a header, such as name: value";
-        Ok(Wishes {
+        Ok(Directives {
             delay: one(headers, "x-echo-delay", WAIT, duration)?.unwrap_or_default(),
             status: one(headers, "x-echo-status", "a status from 200 to 599", status)?,
             headers: all(headers, "x-echo-header", FIELD, field)?,
@@ -74,12 +74,12 @@ fn all<T>(
     header: &'static str,
     expected: &'static str,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, BadWish> {
+) -> Result<Vec<T>, InvalidDirective> {
     headers
         .get_all(header)
         .iter()
         .map(|v| {
-            v.to_str().ok().and_then(|s| read(s.trim())).ok_or_else(|| BadWish {
+            v.to_str().ok().and_then(|s| read(s.trim())).ok_or_else(|| InvalidDirective {
                 header,
                 value: String::from_utf8_lossy(v.as_bytes()).into_owned(),
                 expected,
@@ -94,7 +94,7 @@ fn one<T>(
     header: &'static str,
     expected: &'static str,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, BadWish> {
+) -> Result<Option<T>, InvalidDirective> {
     Ok(all(headers, header, expected, read)?.pop())
 }
 
@@ -121,22 +121,22 @@ mod tests {
 
     use super::*;
 
-    fn read(headers: &[(&'static str, &str)]) -> Result<Wishes, BadWish> {
+    fn read(headers: &[(&'static str, &str)]) -> Result<Directives, InvalidDirective> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        Wishes::read(&map)
+        Directives::read(&map)
     }
 
     #[test]
     fn no_headers_are_a_plain_answer() {
-        assert_eq!(read(&[("accept", "*/*")]).unwrap(), Wishes::default());
+        assert_eq!(read(&[("accept", "*/*")]).unwrap(), Directives::default());
     }
 
     #[test]
     fn every_wish_is_read() {
-        let wishes = read(&[
+        let directives = read(&[
             ("x-echo-delay", "250ms"),
             ("x-echo-status", "503"),
             ("x-echo-header", "a: 1"),
@@ -149,13 +149,16 @@ mod tests {
             ("x-echo-grpc-status", "14"),
         ])
         .unwrap();
-        assert_eq!(wishes.delay, Duration::from_millis(250));
-        assert_eq!(wishes.status, Some(StatusCode::SERVICE_UNAVAILABLE));
-        let values: Vec<_> = wishes.headers.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
+        assert_eq!(directives.delay, Duration::from_millis(250));
+        assert_eq!(directives.status, Some(StatusCode::SERVICE_UNAVAILABLE));
+        let values: Vec<_> = directives.headers.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
         assert_eq!(values, [("a", "1"), ("a", "2:3")]);
-        assert_eq!(wishes.trailers.len(), 1);
-        assert_eq!((wishes.size, wishes.chunk, wishes.pause), (Some(1000), Some(10), Duration::from_secs(60)));
-        assert_eq!((wishes.reset, wishes.grpc_status), (Some(Reset::Headers), Some(14)));
+        assert_eq!(directives.trailers.len(), 1);
+        assert_eq!(
+            (directives.size, directives.chunk, directives.pause),
+            (Some(1000), Some(10), Duration::from_secs(60))
+        );
+        assert_eq!((directives.reset, directives.grpc_status), (Some(Reset::Headers), Some(14)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testbed::Client;
 
 use super::Options;
-use super::bed::Bed;
+use super::fixture::Fixture;
 use crate::world::Object;
 use crate::writer::Writer;
 
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 32;
 
 /// Clones are the same attacker's.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Attacker {
     /// Writes as the attacker.
     pub writer: Writer,
     /// How anybody reaches the xDS port.
@@ -42,12 +42,12 @@ struct Shared {
     notes: Mutex<BTreeMap<&'static str, String>>,
 }
 
-impl Ground {
-    /// An attacker of this bed.
-    pub fn new(bed: &Bed<'_>, options: &Options) -> Ground {
-        let xds = Client::new(bed.place.xds);
-        let writer = bed.writer.clone();
-        Ground { writer, xds, https: bed.place.https, scale: options.scale, shared: Arc::default() }
+impl Attacker {
+    /// An attacker of this fixture.
+    pub fn new(fixture: &Fixture<'_>, options: &Options) -> Attacker {
+        let xds = Client::new(fixture.instance.xds);
+        let writer = fixture.writer.clone();
+        Attacker { writer, xds, https: fixture.instance.https, scale: options.scale, shared: Arc::default() }
     }
 
     /// So many, at the scale of this run.
@@ -96,8 +96,8 @@ fn folder(group: &str, plural: &str) -> String {
     format!("{group}/namespaces/{NAMESPACE}/{plural}")
 }
 
-/// The place of an object in the API.
-pub fn place(group: &str, plural: &str, name: &str) -> String {
+/// The path of an object in the API.
+pub fn api_path(group: &str, plural: &str, name: &str) -> String {
     format!("{}/{name}", folder(group, plural))
 }
 
@@ -118,7 +118,7 @@ pub fn proxy(name: &str, spec: Value) -> Object {
 
 /// What changes the spec of one.
 pub fn proxy_edit(name: &str, spec: Value) -> (String, Value) {
-    (place(PROXIES, "httpproxies", name), json!({ "spec": spec }))
+    (api_path(PROXIES, "httpproxies", name), json!({ "spec": spec }))
 }
 
 /// The host number `n` of the attacker's.

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Result;
 use testbed::Command;
 
-use super::{Contender, Place};
+use super::{Implementation, Instance};
 
 /// More than it will ask.
 const NO_LIMIT: &str = "100000";
@@ -20,7 +20,7 @@ pub struct Contour {
     pub as_shipped: bool,
 }
 
-impl Contender for Contour {
+impl Implementation for Contour {
     fn name(&self) -> &'static str {
         "contour"
     }
@@ -35,15 +35,15 @@ impl Contender for Contour {
         false
     }
 
-    fn serve(&self, place: &Place) -> Result<Command> {
-        let command = super::serve_flags(Command::new(parts::program("contour")?).arg("serve"), place);
+    fn serve(&self, instance: &Instance) -> Result<Command> {
+        let command = super::serve_flags(Command::new(parts::program("contour")?).arg("serve"), instance);
         Ok(match self.as_shipped {
             true => command,
             false => command.flag("kubernetes-client-qps", NO_LIMIT).flag("kubernetes-client-burst", NO_LIMIT),
         })
     }
 
-    fn bootstrap(&self, place: &Place, admin: &Path, file: &Path) -> Result<Command> {
-        Ok(super::bootstrap_flags(Command::new(parts::program("contour")?).arg("bootstrap"), place, admin, file))
+    fn bootstrap(&self, instance: &Instance, admin: &Path, file: &Path) -> Result<Command> {
+        Ok(super::bootstrap_flags(Command::new(parts::program("contour")?).arg("bootstrap"), instance, admin, file))
     }
 }
