@@ -146,7 +146,7 @@ impl Proxy {
                 let snapshot = acks.snapshot();
                 let version =
                     snapshot.as_ref().and_then(|snapshot| snapshot.get(Kind::Secret, name)).map(|e| e.version);
-                if version.is_some_and(|version| !acks.holding(Kind::Secret, name, version).have.is_empty()) {
+                if version.is_some_and(|version| !acks.resource_acks(Kind::Secret, name, version).have.is_empty()) {
                     break;
                 }
                 if tokio::time::timeout_at(deadline, answers.changed()).await.is_err() {

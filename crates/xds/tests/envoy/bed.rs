@@ -84,7 +84,7 @@ impl Replica {
         let acks = self.server.acks(&Fleet::Shared).unwrap();
         let look = async || {
             let version = acks.snapshot().unwrap().get(kind, name).unwrap().version;
-            let have = acks.holding(kind, name, version).have;
+            let have = acks.resource_acks(kind, name, version).have;
             if have.is_empty() { Err(format!("{kind} {name} is not there")) } else { Ok(()) }
         };
         eventually("a resource to be taken", PATIENCE, look).await.unwrap();
