@@ -1,5 +1,6 @@
 //! The names of resources: from identity, never from an index, an order or a time.
 
+use crate::listener::slots::Slot;
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use envoy_api::envoy::config::core::v3::{
@@ -114,6 +115,11 @@ pub fn host_secret(host: &Host) -> String {
 /// the cluster of a Service.
 pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
     format!("tls_holder/{listener}/{range}")
+}
+
+/// A slot of a listener, as a filter and as the extension that fills it.
+pub fn slot(listener: &ListenerId, slot: Slot) -> String {
+    format!("slot/{listener}/{slot}")
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.

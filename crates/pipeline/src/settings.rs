@@ -98,6 +98,12 @@ impl Settings {
         }
     }
 
+    /// What an Envoy must be to load certificates as they are set to.
+    pub fn required_envoy(&self) -> Option<xds::RequiredEnvoy> {
+        let why = "on-demand certificates need it; upgrade the proxy or run Sesame with --certificates=per-chain";
+        (self.certificates != Certificates::PerChain).then_some(xds::RequiredEnvoy { version: (1, 38), why })
+    }
+
     /// The listener in the clear that Ingress and HTTPProxy share.
     pub fn http_listener(&self) -> Listener {
         Listener {

@@ -28,6 +28,8 @@ mod redirects;
 mod requests;
 #[path = "packing/series.rs"]
 mod series;
+#[path = "packing/slots.rs"]
+mod slots;
 #[path = "packing/tcp_clients.rs"]
 mod tcp_clients;
 #[path = "packing/timeouts.rs"]

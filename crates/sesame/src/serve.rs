@@ -66,6 +66,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let server = Server::new(xds::Config {
         identifier: plan.status.instance.clone(),
         resolver: plan.pipeline.resolver(),
+        required_envoy: plan.pipeline.required_envoy(),
         table_bytes: plan.table_bytes.unwrap_or(usual.table_bytes),
         ..usual
     });

@@ -50,7 +50,7 @@ pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
 pub use fleet::FleetAcks;
 pub use fleet_acks::{AckState, Blame, Event, Refusal, ResourceAcks};
-pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof};
+pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy};
 pub use kind::Kind;
 pub use limits::Limits;
 pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fleet::{FleetAcks, FleetRuntime};
 use crate::fleet_acks::Event;
-use crate::identity::Fleet;
+use crate::identity::{Fleet, RequiredEnvoy};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, Pending};
@@ -66,6 +66,9 @@ pub struct Config {
     pub grace: Duration,
     /// Knows names that tables do not list.
     pub resolver: Option<Arc<dyn Resolver>>,
+    /// What an Envoy must be to be served. An older one is told why its stream ends, and goes on with what it has: it would
+    /// refuse some of its resources, and serve a mixture of old and new ones.
+    pub required_envoy: Option<RequiredEnvoy>,
 }
 
 impl Default for Config {
@@ -82,6 +85,7 @@ impl Default for Config {
             keepalive: (Duration::from_secs(30), Duration::from_secs(20)),
             grace: Duration::from_secs(5),
             resolver: None,
+            required_envoy: None,
         }
     }
 }

@@ -313,3 +313,38 @@ fn a_certificate_for_several_names_has_a_chain() {
         assert_eq!(held, on_demand, "{certificates:?}");
     }
 }
+
+/// Clients may ask for any name while the controller is away. When it is back, Envoy is told about each of them, however many the
+/// controller remembers: one that it was told nothing of, Envoy would never ask for again, nor show when its host comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_that_were_asked_for_while_the_controller_was_away_can_become_hosts() {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("away"));
+    let mut world = World::with(&settings(Packing::Scoped), Config::new().name("away"), []).await;
+    let objects = [service("web", backend.ip())].into_iter().chain(host(&ca, "stays"));
+    let objects: Vec<Object> = objects.collect();
+    world.put(objects.clone());
+    world.publish().await;
+    world.proxy.has_secrets(["stays.example.com"]).await.unwrap();
+    world.proxy.stop_server().await.unwrap();
+    // The first in the alphabet is the first to be forgotten.
+    let unknown = (0..xds::Limits::default().absent + 50).map(|number| format!("unknown{number}.example.com"));
+    let asked: Vec<String> = ["a0.example.com".to_owned()].into_iter().chain(unknown).collect();
+    let handshakes = asked
+        .iter()
+        .map(|name| https(name).accept_any())
+        .map(|client| tokio::spawn(async move { client.connect().await.is_err() }));
+    for handshake in handshakes.collect::<Vec<_>>() {
+        assert!(handshake.await.unwrap(), "nobody has this name");
+    }
+    world.pipeline = Pipeline::new(&settings(Packing::Scoped));
+    world.proxy.restart_server().await.unwrap();
+    world.put(objects);
+    world.publish().await;
+    for name in ["a0", "unknown7"] {
+        world.put(host(&ca, name));
+        world.publish().await;
+        world.proxy.has_secrets([&*format!("{name}.example.com")]).await.unwrap();
+        assert!(served(&ca, &format!("{name}.example.com")).await, "{name}");
+    }
+}

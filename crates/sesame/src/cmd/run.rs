@@ -99,7 +99,11 @@ pub async fn run(args: Args) -> Result<()> {
     let stop = signals::stop()?;
     let opened = Folder::open(&args.folder, Limits::default());
     let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
-    let server = Server::new(xds::Config { resolver: settings.resolver(), ..xds::Config::default() });
+    let server = Server::new(xds::Config {
+        resolver: settings.resolver(),
+        required_envoy: settings.required_envoy(),
+        ..xds::Config::default()
+    });
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
     let replicas = Replicas::new(server.clone(), None);
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas);

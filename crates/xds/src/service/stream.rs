@@ -19,7 +19,7 @@ use super::rate_limiter::RateLimiter;
 use super::{Call, Connection};
 use crate::fleet::{Client, FleetRuntime};
 use crate::fleet_acks::Event;
-use crate::identity::Identity;
+use crate::identity::{Identity, RequiredEnvoy};
 use crate::kind::Kind;
 use crate::metrics::{Reason, Stream, Type};
 use crate::session::{Ask, Options, Request, Session, Step};
@@ -109,6 +109,13 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
     let node = first.node.as_deref().unwrap_or_default();
     let identity = Identity::establish(node, &connection.proof, Some(connection.peer))
         .map_err(|error| refuse("stranger", Status::permission_denied(error.to_string())))?;
+    if let Some(RequiredEnvoy { version, why }) = connection.inner.config.required_envoy
+        && identity.is_older_than(version)
+    {
+        let ((major, minor), Identity { node, version, .. }) = (version, &identity);
+        let text = format!("node {node} is Envoy {version}, which is older than {major}.{minor}: {why}");
+        return Err(refuse("too old", Status::failed_precondition(text)));
+    }
     Ok((Arc::new(identity), first))
 }
 

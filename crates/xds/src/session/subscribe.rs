@@ -282,9 +282,10 @@ impl Session {
         let limits = &self.options.limits;
         // Names that visitors choose are forgotten, not held against the client. State of the world repeats all its names with
         // every request, so they are not added to what there is.
-        let known = if self.options.style == super::Style::Delta { self.count_names() } else { 0 };
-        let forgets = self.options.resolver(kind).is_some() && self.flow(kind).is_some();
-        if known + more > limits.names && !(forgets && more <= limits.names) {
+        let delta = self.options.style == super::Style::Delta;
+        let known = if delta { self.count_names() } else { 0 };
+        let forgets = delta && self.options.resolver(kind).is_some();
+        if known + more > limits.names && !forgets {
             return Err(LimitExceeded::TooManyNames(limits.names));
         }
         match names.map(|name| name.len()).find(|len| *len > limits.name_length) {

@@ -234,7 +234,7 @@ const FLAGS: &[(&[&str], Check)] = &[
         [p.pipeline.ingress.foreign_protection, p.pipeline.http_proxy.foreign_protection]
             == [pipeline::settings::ForeignProtection::Refuse; 2]
     }),
-    (&["--certificates=on-demand"], |p| p.pipeline.resolver().is_some()),
+    (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
     (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
