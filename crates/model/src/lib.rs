@@ -17,6 +17,7 @@ pub mod listener;
 pub mod origin;
 pub mod regex;
 pub mod route;
+pub mod shared_routes;
 pub mod timeout;
 pub mod tls;
 pub mod translation;

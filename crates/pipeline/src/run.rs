@@ -10,6 +10,7 @@ use crate::{
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
     settings::Settings,
+    shared_routes,
     translations,
     validity::{self, Clock},
     verdicts::{self, Verdicts},
@@ -70,6 +71,7 @@ impl Pipeline {
         secret_refs::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
+        shared_routes::declare(&mut declaration);
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         validity::declare(&mut declaration);

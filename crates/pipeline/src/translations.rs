@@ -11,6 +11,7 @@ use kinds::{Ingress, Kind, ObjectKey};
 use model::{
     ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Translation, Verdict,
     route::Action,
+    shared_routes::RouteSelector,
     translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
@@ -52,9 +53,9 @@ impl TranslationRow {
     /// A translation, with the clusters that it refers to.
     pub fn new(translation: Translation, secrets: Vec<SecretId>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
-        for piece in &translation.routes {
-            let Action::Forward(forward) = &piece.route.action else { continue };
-            let Origin { object, field } = &piece.route.origin;
+        for route in translation.all_routes() {
+            let Action::Forward(forward) = &route.action else { continue };
+            let Origin { object, field } = &route.origin;
             for cluster in forward.targets() {
                 backends.entry((object, cluster)).or_insert(field);
             }
@@ -168,7 +169,7 @@ impl Index for ClustersInUse {
     const NAME: &'static str = "by cluster";
 
     fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
-        let forwards = translation.routes.iter().filter_map(|piece| match &piece.route.action {
+        let forwards = translation.all_routes().filter_map(|route| match &route.action {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::DirectResponse(_) => None,
         });
@@ -194,12 +195,22 @@ impl Index for TranslationsByHost {
     }
 }
 
-/// What a translation contributes to a virtual host: a change of any other host does not reach it.
-impl PartIndex for TranslationsByHost {
-    type Part<'v> = &'v [RoutePiece];
+/// What a translation contributes to one virtual host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contribution<'v> {
+    /// Its routes for the host.
+    pub routes: &'v [RoutePiece],
+    /// By what the host takes shared routes.
+    pub selectors: &'v [RouteSelector],
+}
 
-    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> &'v [RoutePiece] {
-        translation.routes_of(listener, host)
+/// A change of what a translation contributes to other hosts does not reach a virtual host.
+impl PartIndex for TranslationsByHost {
+    type Part<'v> = Contribution<'v>;
+
+    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> Contribution<'v> {
+        let (routes, selectors) = (translation.routes_of(listener, host), translation.selectors_of(listener, host));
+        Contribution { routes, selectors }
     }
 }
 

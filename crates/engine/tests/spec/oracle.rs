@@ -10,8 +10,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::toy::{
-    self, Balancers, Callers, Clusters, Crowds, Directory, EndpointSets, Hosts, Notes, Object, Objects, Pages, Services,
-    Settings, Slices, Units,
+    self, Balancers, Callers, Clusters, Crowds, Directory, EndpointSets, Hosts, Notes, Object, Objects, Pages,
+    Services, Settings, Slices, Units,
 };
 
 #[derive(Clone, Debug)]

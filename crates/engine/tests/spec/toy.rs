@@ -138,7 +138,7 @@ index!(ByService, "by service", Units => u32, |_key, unit| unit.backends.iter().
 impl PartIndex for ByService {
     type Part<'v> = Vec<Option<u16>>;
 
-    fn part<'v>(key: &u32, unit: &'v Unit) -> Vec<Option<u16>> {
+    fn part(key: &u32, unit: &Unit) -> Vec<Option<u16>> {
         unit.backends.iter().filter(|(service, _)| service == key).map(|(_, port)| *port).collect()
     }
 }

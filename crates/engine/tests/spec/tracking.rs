@@ -3,8 +3,8 @@
 use engine::Engine;
 
 use crate::toy::{
-    self, Callers, Clusters, Crowds, Directory, EndpointSets, Host, Hosts, Object, Objects, OfService, Pages, Services, Slices,
-    Units, plain,
+    self, Callers, Clusters, Crowds, Directory, EndpointSets, Host, Hosts, Object, Objects, OfService, Pages, Services,
+    Slices, Units, plain,
 };
 
 /// How often each of these tables computed a row while `edit` and a settling were done.
@@ -92,8 +92,7 @@ fn a_part_depends_on_itself_and_not_on_its_row() {
     assert_eq!(**engine.get::<Callers>(&2).unwrap(), [(1, vec![Some(81)])]);
     // It changes, but in none of its parts.
     assert_eq!(
-        computed(&mut engine, tables, |engine| _ =
-            engine.set::<Objects>(&1, Object { age: 3, ..calls(1, vec![2]) })),
+        computed(&mut engine, tables, |engine| _ = engine.set::<Objects>(&1, Object { age: 3, ..calls(1, vec![2]) })),
         [1, 0, 0]
     );
     // A part comes, and goes again.
