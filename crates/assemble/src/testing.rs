@@ -38,7 +38,7 @@ pub fn route(name: &str, created: i64, text: &str) -> Arc<Route> {
             implied: name.starts_with("implied"),
             ..Precedence::by_age(CONDITIONS, created, "ns".into(), name.into(), 0)
         },
-        origin: ObjectRef::new("Object", "ns", name).at("spec"),
+        origin: ObjectRef::new(kinds::kind::SERVICE, "ns", name).at("spec"),
         combined: None,
     })
 }

@@ -4,7 +4,7 @@
 //! that asked for something else.
 
 use model::{
-    Code, Host, SecretId, Verdict,
+    CertificateRef, Code, Host, Verdict,
     tls::{Chain, Termination, TlsMode},
     translation::TlsPiece,
 };
@@ -15,7 +15,7 @@ pub struct Assembled {
     /// What is done with its connections.
     pub mode: TlsMode,
     /// The certificate that it shows, if it shows one.
-    pub certificate: Option<SecretId>,
+    pub certificate: Option<CertificateRef>,
     /// A verdict for each object that asked for something else; sorted.
     pub lost: Vec<Verdict>,
 }

@@ -173,10 +173,10 @@ mod tests {
         let routes = paths.iter().flat_map(|path| ["x", "y", "z"].map(|name| route(name, 1, path)));
         let lost = assemble(&host(), routes.collect()).lost;
         assert!(lost.len() == 6 && lost.is_sorted());
-        let object = ObjectRef::new("Object", "ns", "y");
+        let object = ObjectRef::new(kinds::kind::SERVICE, "ns", "y");
         let own = Verdict::about(&object, &lost);
         assert!(own.len() == 3 && own.iter().all(|verdict| verdict.origin.object == object));
-        assert_eq!(Verdict::about(&ObjectRef::new("Object", "ns", "x"), &lost), []);
+        assert_eq!(Verdict::about(&ObjectRef::new(kinds::kind::SERVICE, "ns", "x"), &lost), []);
     }
 
     #[test]

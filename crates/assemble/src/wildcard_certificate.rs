@@ -7,8 +7,7 @@
 
 use crate::tls;
 use model::{
-    Code, Fqdn, Host, ObjectRef, Origin, SecretId, Verdict,
-    tls::{SELF_SIGNED, Termination},
+    CertificateRef, Code, Fqdn, Host, ObjectRef, Origin, Verdict, tls::Termination,
 };
 
 /// The certificate of a wildcard above a host.
@@ -16,19 +15,18 @@ use model::{
 pub struct WildcardCertificate<'a> {
     /// The wildcard.
     pub wildcard: Host,
-    /// The Secret that holds it.
-    pub certificate: &'a SecretId,
+    certificate: &'a CertificateRef,
     /// What the hosts of its chain have in common.
     pub termination: &'a Termination,
 }
 
 /// What decides whether the objects of a namespace may use the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Right {
+pub enum Right<'a> {
     /// The Secret is theirs.
     Own,
-    /// The owner of the Secret has to delegate it to them.
-    ByDelegation,
+    /// The owner of this Secret has to delegate it to them.
+    ByDelegation(&'a ObjectRef),
     /// Sesame signed it itself: it belongs to the namespaces of the objects that asked for it.
     BySigning,
 }
@@ -46,15 +44,12 @@ impl<'a> WildcardCertificate<'a> {
     }
 
     /// What decides whether objects of a namespace may use it.
-    pub fn right_of(&self, namespace: &str) -> Right {
-        if self.is_self_signed() {
-            return Right::BySigning;
+    pub fn right_of(&self, namespace: &str) -> Right<'a> {
+        match self.certificate.secret() {
+            None => Right::BySigning,
+            Some(secret) if *secret.namespace == *namespace => Right::Own,
+            Some(secret) => Right::ByDelegation(secret),
         }
-        if *self.certificate.namespace == *namespace { Right::Own } else { Right::ByDelegation }
-    }
-
-    fn is_self_signed(&self) -> bool {
-        *self.certificate.namespace == *SELF_SIGNED
     }
 
     /// What an object is told that may not use it, and has routes of these origins for the host.
@@ -66,10 +61,9 @@ impl<'a> WildcardCertificate<'a> {
     ) -> Verdict {
         let Self { wildcard, certificate, .. } = self;
         let namespace = &object.namespace;
-        let theirs = if self.is_self_signed() {
-            format!("that of {wildcard} was signed for another namespace than {namespace}")
-        } else {
-            format!("Secret {certificate} of {wildcard} is not delegated to namespace {namespace}")
+        let theirs = match certificate.secret() {
+            Some(secret) => format!("{secret} of {wildcard} is not delegated to namespace {namespace}"),
+            None => format!("that of {wildcard} was signed for another namespace than {namespace}"),
         };
         let why = format!(
             "host {host} has no certificate that can be used, and {theirs}: HTTPS requests for it get the routes of {wildcard}"
@@ -87,8 +81,11 @@ mod tests {
     use super::*;
     use model::tls::{TlsMode, TlsVersion};
 
-    fn shown(namespace: &str) -> tls::Assembled {
-        let certificate = SecretId::new(namespace, "wildcard");
+    fn secret() -> ObjectRef {
+        ObjectRef::new(kinds::kind::SECRET, "ns", "wildcard")
+    }
+
+    fn shown(certificate: CertificateRef) -> tls::Assembled {
         let termination =
             Termination { certificate: certificate.clone(), lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
         tls::Assembled { mode: TlsMode::Http(termination), certificate: Some(certificate), lost: Vec::new() }
@@ -108,19 +105,20 @@ mod tests {
 
     #[test]
     fn the_owner_of_the_secret_decides() {
-        let (theirs, signed) = (shown("ns"), shown(SELF_SIGNED));
+        let theirs = shown(CertificateRef::Secret(secret()));
+        let signed = shown(CertificateRef::SelfSigned(wildcard()));
         let right = |host, namespace| WildcardCertificate::of(wildcard(), host).unwrap().right_of(namespace);
         assert_eq!(right(&theirs, "ns"), Right::Own);
-        assert_eq!(right(&theirs, "other"), Right::ByDelegation);
+        assert_eq!(right(&theirs, "other"), Right::ByDelegation(&secret()));
         assert_eq!(right(&signed, "ns"), Right::BySigning);
     }
 
     #[test]
     fn who_may_not_use_it_is_told_at_its_own_route() {
-        let (host, object) = (Host::parse("a.example.com").unwrap(), ObjectRef::new("Object", "other", "b"));
-        let theirs = shown("ns");
+        let (host, object) = (Host::parse("a.example.com").unwrap(), ObjectRef::new(kinds::kind::SERVICE, "other", "b"));
+        let theirs = shown(CertificateRef::Secret(secret()));
         let certificate = WildcardCertificate::of(wildcard(), &theirs).unwrap();
-        let included = ObjectRef::new("Object", "other", "a").at("spec.routes[0]");
+        let included = ObjectRef::new(kinds::kind::SERVICE, "other", "a").at("spec.routes[0]");
         let own = object.at("spec.rules[0]");
         let verdict = certificate.refused(&host, &object, [&included, &own]);
         assert_eq!((verdict.code, &verdict.origin), (Code::WildcardCertificate, &own));

@@ -45,7 +45,7 @@ pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
 }
 
 fn origin(object: &ObjectRef) -> Metadata {
-    let fields = [("kind", object.kind), ("namespace", &object.namespace), ("name", &object.name)];
+    let fields = [("kind", object.kind.label()), ("namespace", &object.namespace), ("name", &object.name)];
     let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
     Metadata { filter_metadata: BTreeMap::from([(ORIGIN.to_owned(), Struct { fields })]), ..Default::default() }
 }

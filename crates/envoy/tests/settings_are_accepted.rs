@@ -16,7 +16,7 @@ use envoy_api::{Message, json};
 use model::cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol};
 use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions, Security};
 use model::tls::{Chain, Termination, TlsVersion, TlsVersions};
-use model::{Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, RouteTableId, SecretId};
+use model::{CertificateRef, Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, ObjectRef, RouteTableId};
 
 fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: HttpSettings) -> Listener {
     Listener {
@@ -40,7 +40,7 @@ fn encrypted(listener: &Listener) -> EnvoyListener {
 }
 
 fn chain() -> Chain {
-    let certificate = SecretId::new("shop", "web");
+    let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "shop", "web"));
     let termination = Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
     Chain { termination, hosts: vec![Host::parse("shop.example").unwrap()] }
 }

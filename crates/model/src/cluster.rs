@@ -7,7 +7,7 @@
 
 mod overrides;
 
-use crate::{EndpointsId, HeaderValue, SecretId, Timeout, route::PathAndQuery};
+use crate::{EndpointsId, HeaderValue, ObjectRef, Timeout, route::PathAndQuery};
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use overrides::{ClusterOverrides, LoadBalancing};
@@ -172,7 +172,7 @@ impl Cluster {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Validation {
     /// The Secret with the CA.
-    pub ca: SecretId,
+    pub ca: ObjectRef,
     /// The DNS names; never empty.
     pub names: Vec<Arc<str>>,
 }

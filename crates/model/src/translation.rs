@@ -175,7 +175,7 @@ mod tests {
             action: Action::DirectResponse(DirectResponse::unavailable()),
             policy: Default::default(),
             precedence: Precedence::by_age(DIALECT, 0, namespace, name, index),
-            origin: ObjectRef::new("Object", "a", "b").at("spec"),
+            origin: ObjectRef::new(kinds::kind::SERVICE, "a", "b").at("spec"),
             combined: None,
         };
         RoutePiece { listener, host: Host::parse(host).unwrap(), route: Arc::new(route) }
@@ -189,7 +189,8 @@ mod tests {
                 routes.extend([ListenerId::https(), ListenerId::http()].map(|listener| piece(listener, host, index)));
             }
         }
-        let translation = Translation { routes, ..Translation::empty(ObjectRef::new("Object", "a", "b")) }.sorted();
+        let translation =
+            Translation { routes, ..Translation::empty(ObjectRef::new(kinds::kind::SERVICE, "a", "b")) }.sorted();
         for host in ["a.example.com", "b.example.com", "*.example.com", ""] {
             let host = Host::parse(host).unwrap();
             let found = translation.routes_of(&ListenerId::http(), &host);

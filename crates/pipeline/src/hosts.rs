@@ -3,7 +3,7 @@
 use crate::{
     settings::{Certificates, Settings},
     shared_routes::SelectedRoutes,
-    translations::{self, Contribution, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
+    translations::{Contribution, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate,
 };
 use assemble::{
@@ -13,9 +13,9 @@ use assemble::{
     virtual_host::{self, Contributions},
 };
 use engine::{Derived, Index, Reads, Table};
-use kinds::ObjectKey;
+
 use model::{
-    Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
+    CertificateRef, Host, ListenerId, ObjectRef, Route, RouteTableId,
     tls::{Chain, TcpProxy, Termination, TlsMode},
 };
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Index for TranslationsWithWildcards {
     type Key = ();
     const NAME: &'static str = "with plaintext wildcard hosts";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
         let is_wildcard =
             |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
         translation.hosts.iter().any(is_wildcard).then_some(())
@@ -120,7 +120,7 @@ impl Derived for VirtualHosts {
                     if !wildcard_certificate::is_usable_from(wildcard, listener, &object.namespace, reads) =>
                 {
                     let origins = contribution.routes.iter().map(|piece| &piece.route.origin);
-                    contributions.refuse(wildcard.refused(host, &translations::subject(object), origins));
+                    contributions.refuse(wildcard.refused(host, object, origins));
                 }
                 _ => contribute(contribution, &mut contributions, reads),
             }
@@ -181,10 +181,10 @@ pub struct HostsByCertificate;
 
 impl Index for HostsByCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         host.certificate.clone()
     }
 }
@@ -194,10 +194,10 @@ pub struct HostsByChainCertificate;
 
 impl Index for HostsByChainCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate of the chain";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         let on_demand = host.mode.http().is_some_and(Termination::is_on_demand);
         host.certificate.clone().filter(|_| !on_demand)
     }

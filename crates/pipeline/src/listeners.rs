@@ -15,7 +15,7 @@ use crate::{
 use bytes::Bytes;
 use engine::{Derived, Reads, Table};
 use envoy::{listener, name};
-use model::{ListenerId, RouteTableId, SecretId, tls::TcpChain};
+use model::{CertificateRef, ListenerId, RouteTableId, tls::TcpChain};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
@@ -88,8 +88,8 @@ impl Derived for EncodedTcpChains {
     }
 }
 
-fn certificate(id: &SecretId) -> Ref {
-    Ref::To(Kind::Secret, name::secret(id).into())
+fn certificate(certificate: &CertificateRef) -> Ref {
+    Ref::To(Kind::Secret, name::secret(certificate).into())
 }
 
 /// Listeners.

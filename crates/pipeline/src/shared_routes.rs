@@ -4,10 +4,12 @@
 //! virtual hosts read. A shared route that comes or goes is found by the selections that it is for, so it costs their rows and the
 //! hosts that have them.
 
+#[cfg(test)]
+mod tests;
+
 use crate::translations::{TranslationRow, Translations};
 use assemble::shared_routes::{self, Selected, Selection, SharedKey};
 use engine::{Derived, Index, PartIndex, Reads, Table};
-use kinds::ObjectKey;
 use model::{ObjectRef, shared_routes::SharedRoutes};
 
 /// Translations by what their shared routes are found by.
@@ -18,7 +20,7 @@ impl Index for SharedRoutesByKey {
     type Key = SharedKey;
     const NAME: &'static str = "by shared routes";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = SharedKey> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = SharedKey> {
         translation.shared.iter().flat_map(shared_routes::keys).collect::<Vec<_>>()
     }
 }
@@ -39,7 +41,7 @@ impl Index for SelectorsBySelection {
     type Key = Selection;
     const NAME: &'static str = "by selection";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = Selection> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = Selection> {
         translation.selectors.iter().flat_map(Selection::of).collect::<Vec<_>>()
     }
 }

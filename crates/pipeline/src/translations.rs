@@ -1,15 +1,18 @@
 //! Translations: what each object of a dialect asks for.
 
+#[cfg(test)]
+pub(crate) mod given;
+
 use crate::{
-    objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
+    objects::{HttpProxies, IngressClasses, Ingresses, RootsByFqdn},
     pending,
     settings::Settings,
     view::TableView,
 };
 use engine::{Derived, Index, PartIndex, Reads, Table};
-use kinds::{Ingress, Kind, ObjectKey};
+use kinds::kind;
 use model::{
-    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Translation, Verdict,
+    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     route::Action,
     shared_routes::RouteSelector,
     translation::{RoutePiece, TlsPiece},
@@ -21,12 +24,12 @@ pub struct DefaultClass;
 
 impl Table for DefaultClass {
     type Key = ();
-    type Value = Named;
+    type Value = ObjectRef;
     const NAME: &'static str = "default ingress class";
 }
 
 impl Derived for DefaultClass {
-    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Named> {
+    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<ObjectRef> {
         let names = reads.scan::<IngressClasses>();
         let classes = names.into_iter().filter_map(|name| {
             let class = reads.get::<IngressClasses>(name)?;
@@ -42,7 +45,7 @@ pub struct TranslationRow {
     /// The translation.
     pub translation: Translation,
     /// The Secrets that it asked for, whether they were there or not.
-    pub secrets: Vec<SecretId>,
+    pub secrets: Vec<ObjectRef>,
     /// While it is pending as a whole, and so asks for nothing: the hosts that it will ask for, sorted.
     pub claimed: Vec<Host>,
     /// The clusters that its objects refer to, each with the first field that does; by object.
@@ -51,7 +54,7 @@ pub struct TranslationRow {
 
 impl TranslationRow {
     /// A translation, with the clusters that it refers to.
-    pub fn new(translation: Translation, secrets: Vec<SecretId>) -> Self {
+    pub fn new(translation: Translation, secrets: Vec<ObjectRef>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
         for route in translation.all_routes() {
             let Action::Forward(forward) = &route.action else { continue };
@@ -96,25 +99,25 @@ pub struct Translations {
 }
 
 impl Table for Translations {
-    type Key = ObjectKey;
+    type Key = ObjectRef;
     type Value = TranslationRow;
     const NAME: &'static str = "translations";
 }
 
 impl Derived for Translations {
-    fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<TranslationRow> {
-        let (translation, secrets) = match key.kind {
-            Kind::Ingress => {
-                let object = reads.get::<Ingresses>(&Named::from(key))?;
-                let mut view = TableView::new(reads, self.fetched_secrets);
-                (dialect_ingress::translate(object, &mut view, &self.ingress)?, view.into_secrets())
-            }
-            Kind::HttpProxy(vendor) => {
-                let object = reads.get::<HttpProxies>(key)?;
-                let mut view = TableView::new(reads, self.fetched_secrets);
-                (dialect_httpproxy::translate(vendor, object, &mut view, &self.http_proxy)?, view.into_secrets())
-            }
-            _ => return None,
+    fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<TranslationRow> {
+        #[cfg(test)]
+        if let Some(given) = reads.get::<given::GivenTranslations>(key) {
+            return Some(TranslationRow::new(Translation::clone(given), Vec::new()));
+        }
+        let (translation, secrets) = if key.kind == kind::INGRESS {
+            let object = reads.get::<Ingresses>(key)?;
+            let mut view = TableView::new(reads, self.fetched_secrets);
+            (dialect_ingress::translate(object, &mut view, &self.ingress)?, view.into_secrets())
+        } else {
+            let object = reads.get::<HttpProxies>(key)?;
+            let mut view = TableView::new(reads, self.fetched_secrets);
+            (dialect_httpproxy::translate(key.kind, object, &mut view, &self.http_proxy)?, view.into_secrets())
         };
         if translation.pending.is_empty() {
             return Some(TranslationRow::new(translation, secrets));
@@ -132,31 +135,10 @@ impl Derived for Translations {
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
-    fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<TranslationRow> {
-        let subject = subject(key);
-        let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        Some(TranslationRow::new(Translation { verdicts: vec![verdict], ..Translation::empty(subject) }, Vec::new()))
-    }
-}
-
-/// An object as verdicts name it.
-pub fn subject(key: &ObjectKey) -> ObjectRef {
-    match key.kind {
-        Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
-        kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
-    }
-}
-
-/// Ingresses by the key of their translation.
-pub struct IngressKeys;
-
-impl Index for IngressKeys {
-    type Of = Ingresses;
-    type Key = ObjectKey;
-    const NAME: &'static str = "by key";
-
-    fn keys(name: &Named, _: &Ingress) -> impl IntoIterator<Item = ObjectKey> {
-        [ObjectKey::new(Kind::Ingress, name.namespace.clone(), name.name.clone())]
+    fn on_panic(&self, key: &ObjectRef, message: &str) -> Option<TranslationRow> {
+        let verdict = Verdict::new(Code::TranslationFailed, key.at(""), message);
+        let translation = Translation { verdicts: vec![verdict], ..Translation::empty(key.clone()) };
+        Some(TranslationRow::new(translation, Vec::new()))
     }
 }
 
@@ -168,7 +150,7 @@ impl Index for ClustersInUse {
     type Key = ClusterId;
     const NAME: &'static str = "by cluster";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
         let forwards = translation.all_routes().filter_map(|route| match &route.action {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::DirectResponse(_) => None,
@@ -190,7 +172,7 @@ impl Index for TranslationsByHost {
     type Key = HostKey;
     const NAME: &'static str = "by host";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
         translation.hosts.iter().cloned()
     }
 }
@@ -222,7 +204,7 @@ impl Index for TlsByHost {
     type Key = HostKey;
     const NAME: &'static str = "by TLS host";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
         translation.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
     }
 }
@@ -241,10 +223,10 @@ pub struct SecretsAskedFor;
 
 impl Index for SecretsAskedFor {
     type Of = Translations;
-    type Key = SecretId;
+    type Key = ObjectRef;
     const NAME: &'static str = "by secret";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
         translation.secrets.clone()
     }
 }
@@ -257,7 +239,7 @@ impl Index for TranslationsBySubject {
     type Key = ObjectRef;
     const NAME: &'static str = "by object";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
         std::iter::once(&translation.subject).chain(&translation.includes).cloned().collect::<Vec<_>>()
     }
 }
@@ -271,7 +253,13 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         fetched_secrets: settings.fetched_secrets,
     };
     pipeline.index::<RootsByFqdn>();
-    pipeline.derived(translations).per::<IngressKeys>().each::<HttpProxies>();
+    #[cfg(test)]
+    pipeline.input::<given::GivenTranslations>();
+    let translations = pipeline.derived(translations).each::<Ingresses>().each::<HttpProxies>();
+    #[cfg(test)]
+    translations.each::<given::GivenTranslations>();
+    #[cfg(not(test))]
+    drop(translations);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
     pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
 }

@@ -2,7 +2,6 @@
 
 use crate::{
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
-    objects::Named,
     packing::{EncodedHosts, ScopeResources},
     redirects::RedirectScopes,
     resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
@@ -13,9 +12,9 @@ use crate::{
     withheld::{Withheld, WithheldByObject, Withholdable},
 };
 use engine::{Derived, Index, Reads, Table};
-use kinds::ObjectKey;
+
 use model::{
-    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, SecretId, Translation, Verdict, VerdictList,
+    CertificateRef, Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Translation, Verdict, VerdictList,
     cluster::Discovery,
 };
 use resolve::Service;
@@ -109,9 +108,11 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
 fn out_of_date(translation: &Translation, reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in &translation.tls {
-        let Some(id) = piece.mode.certificate().filter(|id| looked_at.insert(*id)) else { continue };
-        if let Some(state) = reads.get::<OutOfDateCertificates>(id) {
-            let why = format!("the certificate in Secret {id} {state}");
+        let Some(certificate) = piece.mode.certificate().filter(|it| looked_at.insert(*it)) else { continue };
+        if let Some(secret) = certificate.secret()
+            && let Some(state) = reads.get::<OutOfDateCertificates>(certificate)
+        {
+            let why = format!("the certificate in {secret} {state}");
             all.push(Verdict::new(Code::CertificateExpired, piece.origin.clone(), why));
         }
     }
@@ -153,7 +154,7 @@ impl Withholdable for Users {
     }
 }
 
-fn users<'r>(refused: &Withheld, keys: impl Iterator<Item = &'r ObjectKey>, reads: &mut Reads<'r>) -> Users {
+fn users<'r>(refused: &Withheld, keys: impl Iterator<Item = &'r ObjectRef>, reads: &mut Reads<'r>) -> Users {
     let users = keys.filter_map(|key| reads.get::<Translations>(key)).map(|translation| translation.subject.clone());
     Users(Withheld { objects: users.collect(), ..refused.clone() })
 }
@@ -178,15 +179,15 @@ impl Derived for RefusedClusters {
 pub struct RefusedSecrets;
 
 impl Table for RefusedSecrets {
-    type Key = SecretId;
+    type Key = CertificateRef;
     type Value = Users;
     const NAME: &'static str = "users of withheld secrets";
 }
 
 impl Derived for RefusedSecrets {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Users> {
-        let refused = reads.get::<SecretResources>(id)?.refused.as_ref()?;
-        Some(users(refused, reads.probe::<SecretsAskedFor>(id), reads))
+    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Users> {
+        let refused = reads.get::<SecretResources>(certificate)?.refused.as_ref()?;
+        Some(users(refused, reads.probe::<SecretsAskedFor>(certificate.secret()?), reads))
     }
 }
 
@@ -198,7 +199,7 @@ impl Index for FaultyServices {
     type Key = ObjectRef;
     const NAME: &'static str = "faulty";
 
-    fn keys(_: &Named, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
+    fn keys(_: &ObjectRef, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
         service.verdicts.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     certificates::{self, CaBundles, Certificates},
-    objects::{HttpProxies, IngressClasses, Named, RootsByFqdn},
+    objects::{HttpProxies, IngressClasses, RootsByFqdn},
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
     translations::DefaultClass,
@@ -10,8 +10,8 @@ use crate::{
 use dialect_httpproxy::HttpProxyView;
 use dialect_ingress::IngressView;
 use engine::Reads;
-use kinds::{HttpProxy, IngressClass, Kind, ObjectKey, Vendor};
-use model::{Code, SecretId};
+use kinds::{HttpProxy, IngressClass, Kind, kind};
+use model::{Code, ObjectRef};
 use resolve::{Certificate, Rejection, Service, View};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct TableView<'d, 'r> {
     reads: &'d mut Reads<'r>,
     fetched_secrets: bool,
-    secrets: Vec<SecretId>,
+    secrets: Vec<ObjectRef>,
 }
 
 impl<'d, 'r> TableView<'d, 'r> {
@@ -29,23 +29,21 @@ impl<'d, 'r> TableView<'d, 'r> {
     }
 
     /// The Secrets that were looked for, whether they were there or not; sorted, each once.
-    pub fn into_secrets(mut self) -> Vec<SecretId> {
+    pub fn into_secrets(mut self) -> Vec<ObjectRef> {
         self.secrets.sort_unstable();
         self.secrets.dedup();
         self.secrets
     }
 
     /// What a Secret holds that is not there: nothing, or the reason why that is not known.
-    fn absent<T>(&mut self, id: &SecretId) -> Option<Arc<Result<T, Rejection>>> {
+    fn absent<T>(&mut self, id: &ObjectRef) -> Option<Arc<Result<T, Rejection>>> {
         if !self.fetched_secrets {
             return None;
         }
         let no = match self.reads.get::<FetchResults>(id).map(|answer| &**answer) {
             Some(FetchResult::Found | FetchResult::Absent) => return None,
-            Some(FetchResult::NotReadable(why)) => {
-                Rejection::new(Code::SecretNotReadable, format!("Secret {id}: {why}"))
-            }
-            None => Rejection::new(Code::SecretPending, format!("Secret {id} has not been read yet")),
+            Some(FetchResult::NotReadable(why)) => Rejection::new(Code::SecretNotReadable, format!("{id}: {why}")),
+            None => Rejection::new(Code::SecretPending, format!("{id} has not been read yet")),
         };
         Some(Arc::new(Err(no)))
     }
@@ -53,27 +51,27 @@ impl<'d, 'r> TableView<'d, 'r> {
 
 impl View for TableView<'_, '_> {
     fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
-        self.reads.get::<KnownServices>(&Named::new(namespace, name)).cloned()
+        self.reads.get::<KnownServices>(&ObjectRef::new(kind::SERVICE, namespace, name)).cloned()
     }
 
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>> {
+    fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<Certificates>(id).cloned().or_else(|| self.absent(id))
     }
 
-    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+    fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<CaBundles>(id).cloned().or_else(|| self.absent(id))
     }
 
-    fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
+    fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         certificates::is_delegated(id, to, self.reads)
     }
 }
 
 impl IngressView for TableView<'_, '_> {
     fn class(&mut self, name: &str) -> Option<Arc<IngressClass>> {
-        self.reads.get::<IngressClasses>(&Named::new("", name)).cloned()
+        self.reads.get::<IngressClasses>(&ObjectRef::new(kind::INGRESS_CLASS, "", name)).cloned()
     }
 
     fn default_class(&mut self) -> Option<Arc<IngressClass>> {
@@ -83,16 +81,13 @@ impl IngressView for TableView<'_, '_> {
 }
 
 impl HttpProxyView for TableView<'_, '_> {
-    fn proxy(&mut self, vendor: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>> {
-        self.reads.get::<HttpProxies>(&ObjectKey::new(Kind::HttpProxy(vendor), namespace, name)).cloned()
+    fn proxy(&mut self, object: &ObjectRef) -> Option<Arc<HttpProxy>> {
+        self.reads.get::<HttpProxies>(object).cloned()
     }
 
-    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)> {
+    fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)> {
         let keys: Vec<_> = self.reads.probe::<RootsByFqdn>(&fqdn.into()).collect();
-        let roots = keys.into_iter().filter_map(|key| match key.kind {
-            Kind::HttpProxy(vendor) => Some((vendor, self.reads.get::<HttpProxies>(key)?.clone())),
-            _ => None,
-        });
+        let roots = keys.into_iter().filter_map(|key| Some((key.kind, self.reads.get::<HttpProxies>(key)?.clone())));
         roots.collect()
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn is_usable_from(
 ) -> bool {
     match found.right_of(namespace) {
         Right::Own => true,
-        Right::ByDelegation => certificates::is_delegated(found.certificate, namespace, reads),
+        Right::ByDelegation(secret) => certificates::is_delegated(secret, namespace, reads),
         Right::BySigning => {
             let owners = &(listener.clone(), found.wildcard.clone());
             reads.probe::<TlsByHost>(owners).any(|owner| *owner.namespace == *namespace)

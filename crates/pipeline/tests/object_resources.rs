@@ -20,7 +20,7 @@ fn put(pipeline: &mut Pipeline, object: kinds::Object) -> Output {
 
 /// What is said to carry the Ingress of that name; nothing if there is no news of it.
 fn of(output: &Output, name: &str) -> Option<Vec<ObjectResource>> {
-    let object = ObjectRef::new("Ingress", "default", name);
+    let object = ObjectRef::new(kinds::kind::INGRESS, "default", name);
     let found = output.object_resources.iter().find(|(of, _)| *of == object);
     found.map(|(_, list)| list.as_ref().map(|list| list.to_vec()).unwrap_or_default())
 }

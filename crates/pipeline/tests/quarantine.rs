@@ -42,7 +42,7 @@ async fn served(client: &Client, host: &str, path: &str) {
 
 /// The object that was refused, and nobody else.
 fn culprit() -> BTreeSet<ObjectRef> {
-    [ObjectRef::new("Ingress", "default", "bad")].into()
+    [ObjectRef::new(kinds::kind::INGRESS, "default", "bad")].into()
 }
 
 async fn edit_and_mend(packing: Packing) {
@@ -71,7 +71,7 @@ async fn edit_and_mend(packing: Packing) {
     for number in 0..MANY / 2 {
         served(&client, &host(number), "/new").await;
     }
-    let told = bed.verdicts[&ObjectRef::new("Ingress", "default", "bad")].clone();
+    let told = bed.verdicts[&ObjectRef::new(kinds::kind::INGRESS, "default", "bad")].clone();
     println!("{packing:?}: blamed after {blamed:?}, all others updated after {:?}: {told:?}", begun.elapsed());
     assert!(told.iter().any(|verdict| verdict.code == Code::EnvoyRefused && verdict.message.contains("missing )")));
 
@@ -121,7 +121,7 @@ async fn refused_from_the_start(packing: Packing) {
     bed.publish();
     let begun = Instant::now();
     let envoy = bed.envoy("first");
-    let blamed: BTreeSet<_> = ["bad", "wild"].map(|name| ObjectRef::new("Ingress", "default", name)).into();
+    let blamed: BTreeSet<_> = ["bad", "wild"].map(|name| ObjectRef::new(kinds::kind::INGRESS, "default", name)).into();
     let _envoy = envoy.await;
     bed.until("both are blamed", |bed| bed.refused() == blamed).await;
     bed.settled().await;

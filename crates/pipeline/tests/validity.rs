@@ -61,7 +61,7 @@ fn put(pipeline: &mut Pipeline, object: Object) {
 
 /// All that is told about an Ingress, if it is told anew.
 fn told(output: &Output, name: &str) -> Option<Vec<String>> {
-    let subject = ObjectRef::new("Ingress", "default", name);
+    let subject = ObjectRef::new(kinds::kind::INGRESS, "default", name);
     let (_, list) = output.verdicts.iter().find(|(object, _)| *object == subject)?;
     Some(
         list.iter()
@@ -145,7 +145,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
     put(&mut pipeline, slice(&[true, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(Vec::new()));
     let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
-    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpoint slices", "verdicts"]);
+    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices", "verdicts"]);
 
     // A rollout, in which one is always there.
     for ready in [[true, true], [false, true]] {
@@ -153,7 +153,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
         put(&mut pipeline, slice(&ready));
         assert!(pipeline.settle().verdicts.is_empty());
         let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
-        assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpoint slices"]);
+        assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices"]);
     }
     put(&mut pipeline, slice(&[false, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(none));

@@ -3,7 +3,7 @@
 //! The folder and the API server both speak in these; whoever listens cannot tell them apart.
 
 use crate::{Place, Spot};
-use kinds::{Object, ObjectKey};
+use kinds::{Object, ObjectRef};
 use model::{Code, Severity};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Which object.
-    pub key: ObjectKey,
+    pub key: ObjectRef,
     /// The object; none when it is gone.
     ///
     /// It may be the one that was sent before: an edit above an object moves it in its file and changes nothing else.
@@ -37,7 +37,7 @@ pub enum Subject {
     /// A file, by the path that people know it by.
     File(Arc<Path>),
     /// An object.
-    Object(ObjectKey),
+    Object(ObjectRef),
 }
 
 /// What happened since the last batch.
@@ -61,7 +61,7 @@ pub struct Problem {
     /// This very case, with the names.
     pub message: Box<str>,
     /// The object it is about, where that is known.
-    pub object: Option<ObjectKey>,
+    pub object: Option<ObjectRef>,
     /// The field inside the object; empty for the whole.
     pub field: Box<str>,
     /// The place in a file.
@@ -76,7 +76,7 @@ impl Problem {
 
     /// It is about this object.
     #[must_use]
-    pub fn on(self, object: ObjectKey) -> Self {
+    pub fn on(self, object: ObjectRef) -> Self {
         Self { object: Some(object), ..self }
     }
 

@@ -37,7 +37,7 @@ use crate::{Closed, Feeder, fetch::Wants};
 use api::Api;
 use fetch::Fetcher;
 use follow::Follower;
-use kinds::Kind;
+use kinds::{Kind, kind};
 use std::{sync::Arc, time::Duration};
 use target::Target;
 use tokio::task::JoinSet;
@@ -61,7 +61,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            kinds: Kind::ALL.to_vec(),
+            kinds: kind::ALL.to_vec(),
             namespaces: Vec::new(),
             timing: Timing::default(),
             connection: Connection::default(),

@@ -7,7 +7,7 @@
 
 mod schedule;
 
-use kinds::ObjectKey;
+use kinds::ObjectRef;
 use parking_lot::RwLock;
 use std::{collections::HashSet, hash::Hash, sync::Arc};
 use tokio::sync::mpsc;
@@ -20,14 +20,14 @@ pub trait Key: Clone + Eq + Hash {
     fn tenant(&self) -> &Arc<str>;
 }
 
-impl Key for ObjectKey {
+impl Key for ObjectRef {
     fn tenant(&self) -> &Arc<str> {
         &self.namespace
     }
 }
 
 /// Asks for what is fetched by name. Clones ask the same one.
-pub struct Wants<K = ObjectKey> {
+pub struct Wants<K = ObjectRef> {
     wanted: Arc<RwLock<HashSet<K>>>,
     requests: mpsc::UnboundedSender<Request<K>>,
 }

@@ -8,7 +8,7 @@ use crate::{
     Batch, Origin,
     yaml::{self, Limits},
 };
-use kinds::{Kind, Node, ObjectKey, Position, Value};
+use kinds::{Node, ObjectRef, Position, Value};
 use std::{
     collections::HashMap,
     fmt,
@@ -285,7 +285,7 @@ fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
 /// The places of all objects that came from files: for those who show verdicts to people.
 #[derive(Debug, Default)]
 pub struct Origins {
-    places: HashMap<ObjectKey, Place>,
+    places: HashMap<ObjectRef, Place>,
 }
 
 impl Origins {
@@ -305,10 +305,7 @@ impl Origins {
 
     /// Where something stands that a verdict is about, if it came from a file. Reads the file.
     pub fn spot(&self, origin: &model::Origin) -> Option<Spot> {
-        let model::ObjectRef { kind, namespace, name } = &origin.object;
-        let place = Kind::named(kind)
-            .find_map(|kind| self.places.get(&ObjectKey::new(kind, namespace.clone(), name.clone())))?;
-        Some(place.spot(origin.field.as_str()))
+        Some(self.places.get(&origin.object)?.spot(origin.field.as_str()))
     }
 }
 

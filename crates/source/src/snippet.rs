@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::place::Excerpt;
-    use kinds::{Kind, ObjectKey, Position};
+    use kinds::{ObjectRef, Position, kind};
     use std::path::Path;
 
     fn spot(excerpt: Option<Excerpt>) -> Spot {
@@ -89,7 +89,7 @@ mod tests {
     fn a_problem_with_its_line() {
         let shown = problem(
             &Problem::new(Code::NotDecodable, "expected a number, found text: remove the quotes")
-                .on(ObjectKey::new(Kind::Service, "shop", "web"))
+                .on(ObjectRef::new(kind::SERVICE, "shop", "web"))
                 .field("spec.ports[0].port")
                 .at(spot(Some(at_port()))),
             Style::Plain,
@@ -107,7 +107,7 @@ error[SES2002]: Service shop/web: expected a number, found text: remove the quot
 
     #[test]
     fn a_verdict_without_a_line() {
-        let origin = model::ObjectRef::new("Ingress", "shop", "web").at("spec.rules[0]");
+        let origin = model::ObjectRef::new(kinds::kind::INGRESS, "shop", "web").at("spec.rules[0]");
         let found = Verdict::new(Code::ServiceNotFound, origin, "Service shop/cart does not exist");
         let shown = verdict(&found, Some(&spot(None)), Style::Plain);
         assert!(shown.starts_with("error[SES3001]: Ingress shop/web: Service shop/cart does not exist\n"), "{shown}");

@@ -3,7 +3,7 @@
 //! In: what the operator set, and the Service of the proxies where that is where addresses come from. Out: a list of
 //! addresses in the form of the API.
 
-use kinds::{Kind, ObjectKey, Service, ingress::LoadBalancerAddress};
+use kinds::{ObjectRef, Service, ingress::LoadBalancerAddress, kind};
 use serde_json::{Map, Value};
 use std::{net::IpAddr, str::FromStr};
 
@@ -13,13 +13,13 @@ pub enum Addresses {
     /// The operator named them.
     Fixed(Vec<LoadBalancerAddress>),
     /// The load balancer of this Service.
-    Service(ObjectKey),
+    Service(ObjectRef),
 }
 
 impl Addresses {
     /// Those of the load balancer of a Service. The source must read the namespace of that Service.
     pub fn of_service(namespace: &str, name: &str) -> Self {
-        Self::Service(ObjectKey::new(Kind::Service, namespace, name))
+        Self::Service(ObjectRef::new(kind::SERVICE, namespace, name))
     }
 }
 

@@ -9,8 +9,7 @@ use crate::{
     rate_limiter::{Due, pause},
     report::Said,
 };
-use kinds::ObjectKey;
-use model::Verdict;
+use model::{ObjectRef, Verdict};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -49,13 +48,13 @@ struct Told {
 /// The verdicts about all objects.
 #[derive(Debug, Default)]
 pub(crate) struct Announcements {
-    entries: HashMap<ObjectKey, Entry>,
-    due: Due<ObjectKey>,
+    entries: HashMap<ObjectRef, Entry>,
+    due: Due<ObjectRef>,
 }
 
 impl Announcements {
     /// All verdicts of translation about an object; `is_new` if they are no part of what everybody learns at a start.
-    pub fn translated(&mut self, key: &ObjectKey, verdicts: Said, is_new: bool, now: Instant) {
+    pub fn translated(&mut self, key: &ObjectRef, verdicts: Said, is_new: bool, now: Instant) {
         let verdicts = verdicts.filter(|verdicts| !verdicts.is_empty());
         if verdicts.is_none() && !self.entries.contains_key(key) {
             return;
@@ -65,7 +64,7 @@ impl Announcements {
     }
 
     /// All that the source finds wrong with an object.
-    pub fn read(&mut self, key: &ObjectKey, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
+    pub fn read(&mut self, key: &ObjectRef, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
         if verdicts.is_empty() && !self.entries.contains_key(key) {
             return;
         }
@@ -74,7 +73,7 @@ impl Announcements {
     }
 
     /// The uid of an object as it is now; none if it is gone or not known.
-    pub fn observe(&mut self, key: &ObjectKey, uid: Option<String>, now: Instant) {
+    pub fn observe(&mut self, key: &ObjectRef, uid: Option<String>, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.uid.is_some() && entry.uid != uid {
             // Another object, about which nothing has been told.
@@ -90,7 +89,7 @@ impl Announcements {
     }
 
     /// The next one; it must be answered by [`Self::done`].
-    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectKey) -> Option<String>) -> Option<Announcement> {
+    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectRef) -> Option<String>) -> Option<Announcement> {
         while let Some(key) = self.due.pop(now) {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
             let Some((verdict, told)) = entry.told.iter().find(|(_, told)| told.due <= now) else {
@@ -125,7 +124,7 @@ impl Announcements {
     }
 
     /// Brings what is to be told in line with what is known.
-    fn review(&mut self, key: &ObjectKey, is_new: bool, now: Instant) {
+    fn review(&mut self, key: &ObjectRef, is_new: bool, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let mut wanted: Vec<Verdict> = entry.verdicts().cloned().collect();
         wanted.sort_by(|a, b| (a.severity(), a).cmp(&(b.severity(), b)));
@@ -143,7 +142,7 @@ impl Announcements {
         }
     }
 
-    fn queue(&mut self, key: &ObjectKey, now: Instant) {
+    fn queue(&mut self, key: &ObjectRef, now: Instant) {
         let Some(entry) = self.entries.get(key).filter(|entry| !entry.in_flight) else { return };
         if let Some(due) = entry.told.values().map(|told| told.due).min() {
             self.due.put(key, due.max(now));
@@ -188,15 +187,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use kinds::Kind;
-    use model::{Code, ObjectRef};
+    use kinds::kind;
+    use model::Code;
 
-    fn key() -> ObjectKey {
-        ObjectKey::new(Kind::Service, "shop", "web")
+    fn key() -> ObjectRef {
+        ObjectRef::new(kind::SERVICE, "shop", "web")
     }
 
     fn verdict(code: Code, message: &str) -> Verdict {
-        Verdict::new(code, ObjectRef::new("Service", "shop", "web").at(""), message)
+        Verdict::new(code, ObjectRef::new(kinds::kind::SERVICE, "shop", "web").at(""), message)
     }
 
     fn said(messages: &[&str]) -> Said {

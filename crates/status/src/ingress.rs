@@ -33,12 +33,12 @@ mod tests {
 
     use super::*;
     use crate::Addresses;
-    use kinds::Kind;
+    use kinds::kind;
 
     fn says(addresses: &str) -> Ingress {
         let addresses: Vec<Value> = list(addresses).iter().map(address::written).collect();
         let object = json!({ "metadata": { "name": "a" }, "status": { "loadBalancer": { "ingress": addresses } } });
-        let decoded = kinds::decode_json(Kind::Ingress, object.to_string().as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kind::INGRESS, object.to_string().as_bytes()).unwrap();
         Ingress::clone(decoded.object.get::<Ingress>().unwrap())
     }
 

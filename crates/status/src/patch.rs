@@ -5,7 +5,7 @@
 //! on another object of the name, or before somebody else's write, is refused instead of undoing it.
 
 use crate::statuses::{Change, Outcome, Write};
-use kinds::{Kind, Object, ObjectKey};
+use kinds::{Kind, Object, ObjectRef};
 use kube::{
     api::{Patch, PatchParams},
     core::{Request, params::GetParams},
@@ -27,7 +27,7 @@ pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) ->
     }
 }
 
-fn failed(key: &ObjectKey, error: &Error) -> (Outcome, &'static str) {
+fn failed(key: &ObjectRef, error: &Error) -> (Outcome, &'static str) {
     match error {
         Error::Api(error) if is_away(error) => debug!(object = %key, %error, "the status could not be written"),
         error => warn!(object = %key, %error, "the status could not be written; it is tried again"),
@@ -66,7 +66,7 @@ async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result
 }
 
 /// The object as it is now, if it is still there.
-async fn current(client: &kube::Client, key: &ObjectKey) -> Result<Option<Object>, Error> {
+async fn current(client: &kube::Client, key: &ObjectRef) -> Result<Option<Object>, Error> {
     let request = collection(key).get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
     match client.request_text(request).await {
         Ok(text) => decode(key.kind, &text).map(Some),
@@ -80,7 +80,7 @@ fn decode(kind: Kind, text: &str) -> Result<Object, Error> {
 }
 
 /// Where the objects of the kind stand.
-pub(crate) fn collection(key: &ObjectKey) -> Request {
+pub(crate) fn collection(key: &ObjectRef) -> Request {
     let group = match key.kind.group() {
         "" => "/api".to_owned(),
         group => format!("/apis/{group}"),
@@ -127,7 +127,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use kinds::Vendor;
+    use kinds::kind;
     use kube::api::{Api, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
     use std::path::Path;
@@ -145,7 +145,7 @@ mod tests {
         let crd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/httpproxies.projectcontour.io.yaml");
         api.install([crd]).await.unwrap();
         let namespace = api.namespace("conditions").await.unwrap();
-        let kind = Kind::HttpProxy(Vendor::Contour);
+        let kind = kind::CONTOUR_HTTP_PROXY;
         let resource = GroupVersionKind::gvk(kind.group(), kind.version(), kind.name());
         let resource = ApiResource::from_gvk_with_plural(&resource, kind.plural());
         let client = api.client().unwrap();
@@ -156,7 +156,7 @@ mod tests {
         let others = PatchParams { field_manager: Some("another".to_owned()), ..PatchParams::default() };
         proxies.patch_status("web", &others, &Patch::Merge(foreign)).await.unwrap();
 
-        let key = ObjectKey::new(kind, namespace.as_str(), "web");
+        let key = ObjectRef::new(kind, namespace.as_str(), "web");
         let say = async |change: Change| {
             let object = current(&client, &key).await.unwrap().unwrap();
             let write = Write { key: key.clone(), object, change };

@@ -4,7 +4,8 @@
 //! before, so there is never more waiting than there are objects. Every replica is told everything and writes nothing of
 //! it until it is the leader, so that a new leader has nothing to ask.
 
-use kinds::{Kind, Object, ObjectKey};
+use crate::statuses;
+use kinds::{Kind, Object, kind};
 use model::{ObjectRef, Verdict};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
@@ -17,11 +18,11 @@ pub type Said = Option<Arc<Vec<Verdict>>>;
 #[derive(Debug, Default)]
 pub struct Report {
     /// The objects that the source said are new, other or gone. Kinds that are not [wanted](wants) may be left out.
-    pub objects: Vec<(ObjectKey, Option<Object>)>,
+    pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// What came out of the pipeline: `Output::verdicts`.
     pub verdicts: Vec<(ObjectRef, Said)>,
     /// Everything that the source now finds wrong with each of these objects; an empty list says that it is mended.
-    pub problems: Vec<(ObjectKey, Vec<Verdict>)>,
+    pub problems: Vec<(ObjectRef, Vec<Verdict>)>,
     /// The objects of which it is news that proxies have all of them, or that they do not.
     pub programmed: Vec<(ObjectRef, Programmed)>,
     /// Whether every source has said everything it knows. It stays so; before, nothing is written.
@@ -47,7 +48,7 @@ impl Programmed {
 
 /// Whether the writer has a use for objects of the kind.
 pub fn wants(kind: Kind) -> bool {
-    matches!(kind, Kind::Ingress | Kind::HttpProxy(_) | Kind::Service)
+    kind == kind::SERVICE || statuses::has_status(kind)
 }
 
 /// Where reports go. Clones are handles of the same one.
@@ -63,9 +64,9 @@ struct Inbox {
 /// Everything that was reported and not yet taken.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    pub objects: HashMap<ObjectKey, Option<Object>>,
+    pub objects: HashMap<ObjectRef, Option<Object>>,
     pub verdicts: HashMap<ObjectRef, Said>,
-    pub problems: HashMap<ObjectKey, Vec<Verdict>>,
+    pub problems: HashMap<ObjectRef, Vec<Verdict>>,
     pub programmed: HashMap<ObjectRef, Programmed>,
     pub synced: bool,
 }

@@ -12,7 +12,7 @@ use crate::{
     rate_limiter::{Due, pause},
     report::{Programmed, Said},
 };
-use kinds::{Kind, Object, ObjectKey, ingress::LoadBalancerAddress};
+use kinds::{HttpProxy, Ingress, Kind, Object, ObjectRef, Service, Typed, ingress::LoadBalancerAddress};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -36,7 +36,7 @@ pub(crate) enum Change {
 /// One request.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
-    pub key: ObjectKey,
+    pub key: ObjectRef,
     /// The object as we saw it last: a write succeeds only if it is still so.
     pub object: Object,
     pub change: Change,
@@ -78,8 +78,8 @@ pub(crate) struct Statuses {
     /// None until they are known.
     addresses: Option<Vec<LoadBalancerAddress>>,
     synced: bool,
-    entries: HashMap<ObjectKey, Entry>,
-    due: Due<ObjectKey>,
+    entries: HashMap<ObjectRef, Entry>,
+    due: Due<ObjectRef>,
 }
 
 impl Statuses {
@@ -92,7 +92,7 @@ impl Statuses {
     }
 
     /// An object as it is now.
-    pub fn observe(&mut self, key: &ObjectKey, object: Option<Object>, now: Instant) {
+    pub fn observe(&mut self, key: &ObjectRef, object: Option<Object>, now: Instant) {
         if matches!(&self.source, Addresses::Service(service) if service == key) {
             self.observe_service(object.as_ref(), now);
         }
@@ -118,17 +118,15 @@ impl Statuses {
     }
 
     fn observe_service(&mut self, service: Option<&Object>, now: Instant) {
-        let addresses = match service {
-            Some(Object::Service(service)) => address::of(service),
-            _ => Vec::new(),
-        };
+        let service = service.and_then(Object::get::<Service>);
+        let addresses = service.map(|service| address::of(service)).unwrap_or_default();
         if self.addresses.as_ref() != Some(&addresses) {
             self.addresses = Some(addresses);
             self.review_all(now);
         }
     }
 
-    fn forget(&mut self, key: &ObjectKey) {
+    fn forget(&mut self, key: &ObjectRef) {
         self.due.remove(key);
         match self.entries.get_mut(key) {
             Some(entry) if entry.in_flight || entry.said.is_some() => entry.renew(),
@@ -137,7 +135,7 @@ impl Statuses {
     }
 
     /// All verdicts about an object; nothing if it is not ours.
-    pub fn claim(&mut self, key: &ObjectKey, said: Said, now: Instant) {
+    pub fn claim(&mut self, key: &ObjectRef, said: Said, now: Instant) {
         if !has_status(key.kind) {
             return;
         }
@@ -151,7 +149,7 @@ impl Statuses {
     }
 
     /// Whether proxies have all of an object.
-    pub fn program(&mut self, key: &ObjectKey, programmed: Programmed, now: Instant) {
+    pub fn program(&mut self, key: &ObjectRef, programmed: Programmed, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.programmed = entry.programmed.or(programmed);
             self.review(key, now);
@@ -167,7 +165,7 @@ impl Statuses {
     }
 
     /// What tells an object from others of its name, where that is known.
-    pub fn uid(&self, key: &ObjectKey) -> Option<String> {
+    pub fn uid(&self, key: &ObjectRef) -> Option<String> {
         let object = self.entries.get(key)?.object.as_ref()?;
         Some(object.meta().uid.to_string())
     }
@@ -232,10 +230,10 @@ impl Statuses {
 
     /// Takes what was found when a write was refused. Whether the object is ours was decided on what the watch had
     /// brought: if more than the status is new, the watch will bring that too, and the decision with it.
-    fn learn(&mut self, key: &ObjectKey, current: Option<Object>, now: Instant) {
+    fn learn(&mut self, key: &ObjectRef, current: Option<Object>, now: Instant) {
         let known = self.entries.get(key).and_then(|entry| entry.object.as_ref());
         match (known, current) {
-            (Some(known), Some(current)) if asks_the_same(known, &current) => self.observe(key, Some(current), now),
+            (Some(known), Some(current)) if known.asks_the_same(&current) => self.observe(key, Some(current), now),
             (Some(known), Some(current)) if known.meta().resource_version > current.meta().resource_version => {}
             _ => self.forget(key),
         }
@@ -248,7 +246,7 @@ impl Statuses {
     }
 
     /// Queues the object if it does not say what it should.
-    fn review(&mut self, key: &ObjectKey, now: Instant) {
+    fn review(&mut self, key: &ObjectRef, now: Instant) {
         let differs = self.change(key).is_some();
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !differs {
@@ -263,20 +261,19 @@ impl Statuses {
     }
 
     /// What must be written to the object, and the object.
-    fn change(&self, key: &ObjectKey) -> Option<(Change, Object)> {
+    fn change(&self, key: &ObjectRef) -> Option<(Change, Object)> {
         let addresses = self.addresses.as_deref().filter(|_| self.synced)?;
         let entry = self.entries.get(key)?;
         let object = entry.object.as_ref()?;
-        let change = match object {
-            Object::Ingress(ingress) => ingress::change(ingress, entry.said.is_some(), addresses)?,
-            Object::HttpProxy(_, proxy) => {
-                let verdicts = entry.said.as_ref().map(|verdicts| verdicts.as_slice());
-                http_proxy::change(proxy, verdicts, addresses, entry.programmed.is_programmed.then_some(true))?
-            }
-            _ => return None,
+        let change = if let Some(ingress) = object.get::<Ingress>() {
+            ingress::change(ingress, entry.said.is_some(), addresses)?
+        } else {
+            let verdicts = entry.said.as_ref().map(|verdicts| verdicts.as_slice());
+            let proxy = object.get::<HttpProxy>()?;
+            http_proxy::change(proxy, verdicts, addresses, entry.programmed.is_programmed.then_some(true))?
         };
         // Said already, and the API server made of it what the object says: another's word stands.
-        let settled = entry.last.as_ref().is_some_and(|(last, then)| *last == change && says_the_same(then, object));
+        let settled = entry.last.as_ref().is_some_and(|(last, then)| *last == change && then.says_the_same(object));
         (!settled).then(|| (change, object.clone()))
     }
 }
@@ -297,25 +294,7 @@ impl Entry {
 
 /// Whether objects of the kind have a status of ours.
 pub(crate) fn has_status(kind: Kind) -> bool {
-    matches!(kind, Kind::Ingress | Kind::HttpProxy(_))
-}
-
-/// Whether two states of an object differ in their status at most.
-fn asks_the_same(one: &Object, other: &Object) -> bool {
-    match (one, other) {
-        (Object::Ingress(one), Object::Ingress(other)) => one.meta == other.meta && one.spec == other.spec,
-        (Object::HttpProxy(_, one), Object::HttpProxy(_, other)) => one.meta == other.meta && one.spec == other.spec,
-        _ => false,
-    }
-}
-
-/// Whether two states of an object have the same status.
-fn says_the_same(one: &Object, other: &Object) -> bool {
-    match (one, other) {
-        (Object::Ingress(one), Object::Ingress(other)) => one.status == other.status,
-        (Object::HttpProxy(_, one), Object::HttpProxy(_, other)) => one.status == other.status,
-        _ => false,
-    }
+    Ingress::KINDS.contains(&kind) || HttpProxy::KINDS.contains(&kind)
 }
 
 #[cfg(test)]

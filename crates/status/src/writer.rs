@@ -14,8 +14,6 @@ use crate::{
     statuses::{Outcome, Statuses, Write},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use kinds::{Kind, ObjectKey};
-use model::ObjectRef;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -108,15 +106,12 @@ impl Writer {
             work.announcements.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
             work.statuses.observe(&key, object, now);
         }
-        for (object, verdicts) in waiting.verdicts {
-            let Some(key) = key(&object) else { continue };
+        for (key, verdicts) in waiting.verdicts {
             work.statuses.claim(&key, verdicts.clone(), now);
             work.announcements.translated(&key, verdicts, is_new, now);
         }
-        for (object, programmed) in waiting.programmed {
-            if let Some(key) = key(&object) {
-                work.statuses.program(&key, programmed, now);
-            }
+        for (key, programmed) in waiting.programmed {
+            work.statuses.program(&key, programmed, now);
         }
         for (key, verdicts) in waiting.problems {
             work.announcements.read(&key, verdicts, is_new, now);
@@ -204,16 +199,6 @@ async fn send_event(client: kube::Client, instance: String, it: Announcement, pe
     let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
     let (outcome, result) = sent.unwrap_or((Announced::Failed, "late"));
     Done::Event(it, outcome, result)
-}
-
-/// The key of an object that a verdict is about. A kind that two groups have is told apart by the group behind its name.
-fn key(object: &ObjectRef) -> Option<ObjectKey> {
-    let (name, group) = match object.kind.split_once('.') {
-        Some((name, group)) => (name, Some(group)),
-        None => (object.kind, None),
-    };
-    let kind = Kind::named(name).find(|kind| group.is_none_or(|group| kind.group() == group))?;
-    Some(ObjectKey { kind, namespace: object.namespace.clone(), name: object.name.clone() })
 }
 
 /// What was written, and what became of it.

@@ -119,10 +119,10 @@ impl Runner {
             pipeline.put(&object.key(), Some(object));
         }
         let mut output = pipeline.settle();
-        for id in pipeline.unsigned() {
-            let leaf = self.ca.leaf(&id.name).make();
+        for host in pipeline.unsigned() {
+            let leaf = self.ca.leaf(&host.to_string()).make();
             let pair = model::tls::KeyPair { chain: leaf.chain_pem().into(), key: leaf.key_pem().into() };
-            pipeline.sign(&id, pair);
+            pipeline.sign(&host, pair);
         }
         output.xds.upserts.extend(pipeline.settle().xds.upserts);
         let mut wrong = Vec::new();

@@ -5,7 +5,7 @@ use crate::{
     route::{RouteDraft, ip_filter, optional, rate_limit},
     subject, tcp, tls,
 };
-use kinds::{HttpProxy, Vendor, http_proxy::VirtualHost};
+use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
     route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
@@ -129,9 +129,9 @@ fn owned_host<'o>(
         let why = format!("namespace {namespace} is not one of the root namespaces");
         return Err(Rejection::new(Code::ProxyRootNamespace, "spec.virtualhost".into(), why));
     }
-    let (vendor, owner) = owner(work, name);
-    if let Some(owner) = owner.filter(|owner| (vendor, &owner.meta) != (work.vendor, &object.meta)) {
-        let why = format!("{name} belongs to {}, which is older", subject(vendor, &owner));
+    let (kind, owner) = owner(work, name);
+    if let Some(owner) = owner.filter(|owner| (kind, &owner.meta) != (work.kind, &object.meta)) {
+        let why = format!("{name} belongs to {}, which is older", subject(kind, &owner));
         return Err(Rejection::new(Code::ProxyDuplicateFqdn, field, why));
     }
     Ok((virtual_host, host))
@@ -143,12 +143,12 @@ fn may_have_roots<V>(work: &Work<'_, V>, object: &HttpProxy) -> bool {
 }
 
 /// The oldest root that may have the host.
-fn owner(work: &mut Work<'_, impl HttpProxyView>, name: &str) -> (Vendor, Option<Arc<HttpProxy>>) {
+fn owner(work: &mut Work<'_, impl HttpProxyView>, name: &str) -> (Kind, Option<Arc<HttpProxy>>) {
     let roots = work.view.roots(name).into_iter();
     let mine = roots.filter(|(_, root)| class::is_ours(root, work.settings) && may_have_roots(work, root));
     let oldest =
-        mine.min_by_key(|(vendor, root)| (age(root), root.meta.namespace.clone(), root.meta.name.clone(), *vendor));
-    oldest.map_or((work.vendor, None), |(vendor, root)| (vendor, Some(root)))
+        mine.min_by_key(|(kind, root)| (age(root), root.meta.namespace.clone(), root.meta.name.clone(), *kind));
+    oldest.map_or((work.kind, None), |(kind, root)| (kind, Some(root)))
 }
 
 fn age(object: &HttpProxy) -> i64 {

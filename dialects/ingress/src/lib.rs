@@ -64,7 +64,7 @@ pub fn translate(object: &Ingress, view: &mut impl IngressView, settings: &Setti
         return None;
     }
     let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
-    let subject = ObjectRef { kind: "Ingress", namespace, name };
+    let subject = ObjectRef { kind: kinds::kind::INGRESS, namespace, name };
     let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
     let foreign = foreign::look(&object.meta, &subject);

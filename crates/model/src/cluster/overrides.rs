@@ -98,7 +98,7 @@ impl ClusterOverrides {
             put("slow-start", format_args!("{}ns {aggression} {least_percent}", window.as_nanos()));
         }
         if let Some(Validation { ca, names }) = validation {
-            put("ca", format_args!("{ca}"));
+            put("ca", format_args!("{}/{}", ca.namespace, ca.name));
             names.iter().for_each(|name| put("subject", format_args!("{name}")));
         }
         out
@@ -115,7 +115,7 @@ impl fmt::Display for ClusterOverrides {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeaderValue, cluster::Aggression, route::Path};
+    use crate::{HeaderValue, ObjectRef, cluster::Aggression, route::Path};
     use std::time::Duration;
 
     fn http(statuses: Vec<(u16, u16)>) -> Probe {
@@ -134,7 +134,7 @@ mod tests {
 
     fn trusted(ca: &str, names: &[&str]) -> Validation {
         let names = names.iter().map(|&name| name.into()).collect();
-        Validation { ca: crate::SecretId::new("ns", ca), names }
+        Validation { ca: ObjectRef::new(kinds::kind::SECRET, "ns", ca), names }
     }
 
     fn slow(aggression: &str, least_percent: u32) -> SlowStart {

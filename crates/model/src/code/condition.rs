@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_lies_below_tcpproxy_is_an_error_of_it() {
-        let object = crate::ObjectRef::new("HTTPProxy", "a", "b");
+        let object = crate::ObjectRef::new(kinds::kind::SERVICE, "a", "b");
         let kind = |field: &str| Verdict::new(Code::ServiceNotFound, object.at(field), "").condition().kind;
         assert_eq!(kind("spec.tcpproxy.services[0].name"), "TCPProxyError");
         assert_eq!(kind("spec.routes[0].services[0].name"), "ServiceError");

@@ -8,7 +8,7 @@ use std::{
 
 use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
-    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, SecretId,
+    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, ObjectRef,
     cluster::{
         Aggression, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME,
         LoadBalancing, Probe, Protocol, SlowStart, Validation,
@@ -88,7 +88,7 @@ fn variant(dice: &mut Dice) -> ClusterOverrides {
             least_percent: dice.between(0, 100),
         }),
         validation: dice.maybe(|dice| Validation {
-            ca: SecretId::new(&dice.object_name(), &dice.object_name()),
+            ca: ObjectRef::new(kinds::kind::SECRET, dice.object_name(), dice.object_name()),
             names: dice.list(1, 8, server_name),
         }),
     }

@@ -67,7 +67,7 @@ fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
         policy: policy(dice),
         precedence,
         combined: None,
-        origin: ObjectRef::new("HTTPProxy", &namespace, &name).at(dice.text().as_str()),
+        origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, namespace, name).at(dice.text().as_str()),
     }
 }
 

@@ -15,7 +15,7 @@ use envoy::{
 };
 use envoy_api::Message;
 use model::{
-    ClusterId, Host, Listener, ListenerId, RouteTableId, SecretId, VirtualHost,
+    CertificateRef, ClusterId, Host, Listener, ListenerId, RouteTableId, VirtualHost,
     cluster::Discovery,
     listener::Security,
     tls::{Chain, KeyPair, TcpChain},
@@ -224,7 +224,7 @@ impl World {
         (table, arrangement)
     }
 
-    fn certificate(&mut self, dice: &mut Dice, id: &SecretId) {
+    fn certificate(&mut self, dice: &mut Dice, id: &CertificateRef) {
         let pair = dice.pick(&PAIRS);
         self.add(Kind::Secret, &name::secret(id), &secret::certificate(&name::secret(id), &pair), pair);
     }

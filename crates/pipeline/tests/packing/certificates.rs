@@ -2,7 +2,7 @@
 
 use super::requests::TURN;
 use super::world::{World, ingress_with, object, service, settings};
-use kinds::{Kind, Object, Vendor};
+use kinds::{Object, Secret, kind};
 use pipeline::Settings;
 use pipeline::settings::{Certificates, Packing};
 use serde_json::json;
@@ -17,10 +17,10 @@ const BUNDLES: usize = 200;
 
 fn secret(name: &str, entries: &[(&str, String)]) -> Object {
     let meta = json!({"namespace": "default", "name": name});
-    let empty = object(Kind::Secret, &json!({"metadata": meta, "type": "Opaque", "data": {}}));
-    let Object::Secret(empty) = empty else { panic!("a Secret") };
+    let empty = object(kind::SECRET, &json!({"metadata": meta, "type": "Opaque", "data": {}}));
+    let empty = empty.get::<Secret>().unwrap();
     let entries: Vec<_> = entries.iter().map(|(name, text)| ((*name).into(), text.as_bytes().into())).collect();
-    Object::Secret((*empty).clone().with(entries).into())
+    Object::new(kind::SECRET, Secret::clone(empty).with(entries))
 }
 
 /// Not only mutations: what certificates are allowed to be and Envoy does not serve.
@@ -79,12 +79,12 @@ async fn what_passes_our_checks_is_never_refused() {
         world.put([
             secret(&name, &[("ca.crt", bundle)]),
             object(
-                Kind::Service,
+                kind::SERVICE,
                 &json!({"metadata": {"namespace": "default", "name": name, "annotations": at},
                     "spec": {"ports": [{"port": 443}]}}),
             ),
             object(
-                Kind::HttpProxy(Vendor::Contour),
+                kind::CONTOUR_HTTP_PROXY,
                 &json!({"metadata": {"namespace": "default", "name": name}, "spec": {
                     "virtualhost": {"fqdn": format!("{name}.example.com")},
                     "routes": [{"services": [

@@ -57,7 +57,7 @@ impl Dice {
             policy: Policy::default(),
             precedence: Precedence::by_age(dialect_ingress::DIALECT, 0, "n".into(), "n".into(), number),
             combined: None,
-            origin: ObjectRef::new("Ingress", "n", "n").at(format!("spec.rules[{number}]").as_str()),
+            origin: ObjectRef::new(kinds::kind::INGRESS, "n", "n").at(format!("spec.rules[{number}]").as_str()),
         })
     }
 }

@@ -9,9 +9,9 @@ mod tests;
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use kinds::Kind;
+use kinds::kind;
 use model::listener::{AccessLog, AccessLogFormat};
-use model::{Code, SecretId};
+use model::{Code, ObjectRef};
 use pipeline::settings::Bind;
 use source::cluster::{Access, Options, Rate};
 use status::{Addresses, lease};
@@ -75,7 +75,7 @@ impl Plan {
         Ok(Self {
             access: access(args, &config),
             source: Options {
-                kinds: Kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect(),
+                kinds: kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect(),
                 namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },
@@ -173,7 +173,8 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
         settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);
     }
     if let (Some(namespace), Some(name)) = &config.fallback {
-        settings.http_proxy.fallback_certificate = Some(SecretId::new(namespace, name));
+        settings.http_proxy.fallback_certificate =
+            Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
     }
     settings.http = Bind { address: args.envoy_service_http_address, port: args.envoy_service_http_port };
     settings.https = Bind { address: args.envoy_service_https_address, port: args.envoy_service_https_port };

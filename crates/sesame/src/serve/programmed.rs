@@ -13,6 +13,7 @@ mod awaited;
 
 use std::sync::Arc;
 
+use kinds::{HttpProxy, Typed};
 use model::ObjectRef;
 use pipeline::ObjectResource;
 use replicas::{AckReports, Replicas};
@@ -22,8 +23,6 @@ use xds::{Fleet, Kind, Server, Snapshot};
 
 use awaited::{Awaited, Question};
 
-/// Objects whose status says whether proxies have them.
-const KIND: &str = "HTTPProxy";
 /// How many questions are asked before others may work.
 const SLICE: usize = 256;
 
@@ -57,7 +56,7 @@ impl Programmed {
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
         let ours: ObjectResources =
-            object_resources.iter().filter(|(object, _)| object.kind.starts_with(KIND)).cloned().collect();
+            object_resources.iter().filter(|(object, _)| HttpProxy::KINDS.contains(&object.kind)).cloned().collect();
         let pending = status::Programmed { batch: self.batch, is_programmed: false };
         let told = ours.iter().map(|(object, _)| (object.clone(), pending)).collect();
         if !ours.is_empty() {

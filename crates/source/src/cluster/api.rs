@@ -12,7 +12,7 @@ use crate::cluster::{
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt;
-use kinds::ObjectKey;
+use kinds::ObjectRef;
 use kube::client::Body;
 use std::{error::Error, time::Duration};
 use tokio::time::timeout;
@@ -92,7 +92,7 @@ impl Api {
     }
 
     /// One object.
-    pub async fn object(&self, key: &ObjectKey) -> Result<Bytes, Failure> {
+    pub async fn object(&self, key: &ObjectRef) -> Result<Bytes, Failure> {
         self.bytes(&object_url(key.kind, &key.namespace, &key.name), "application/json").await
     }
 

@@ -15,7 +15,7 @@ use crate::{
     fetch::{self, Limits, Outcome, Request, Requests, Schedule, Wants},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use kinds::{Decoded, Object, ObjectKey};
+use kinds::{Decoded, Object, ObjectRef};
 use model::Code;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -71,9 +71,9 @@ impl Fetched {
 /// Fetches what is wanted.
 pub struct Fetcher {
     api: Arc<Api>,
-    requests: Requests<ObjectKey>,
-    schedule: Schedule<ObjectKey>,
-    told: HashMap<ObjectKey, Told>,
+    requests: Requests<ObjectRef>,
+    schedule: Schedule<ObjectRef>,
+    told: HashMap<ObjectRef, Told>,
 }
 
 /// A fetcher and the way to ask it.
@@ -113,7 +113,7 @@ impl Fetcher {
         }
     }
 
-    fn take(&mut self, request: Request<ObjectKey>) {
+    fn take(&mut self, request: Request<ObjectRef>) {
         match request {
             Request::Want(key) => self.schedule.want(key, Instant::now()),
             Request::Refresh(key) => self.schedule.refresh(&key),
@@ -125,7 +125,7 @@ impl Fetcher {
     }
 
     /// Adds to an update what is to be told of an object that was fetched, or could not be.
-    fn fetched(&mut self, key: ObjectKey, fetched: Fetched, update: &mut Update) {
+    fn fetched(&mut self, key: ObjectRef, fetched: Fetched, update: &mut Update) {
         let outcome = fetched.outcome();
         // Whatever else came of it, somebody answered.
         if outcome != Outcome::Unreachable && self.api.connection.found() {
@@ -161,9 +161,9 @@ impl Fetcher {
     /// Adds an answer to an update. What was read before stays in force, unless it is gone; what was said is not said again.
     fn tell(
         &mut self,
-        key: ObjectKey,
+        key: ObjectRef,
         object: Option<Object>,
-        problems: impl FnOnce(&ObjectKey) -> Vec<Problem>,
+        problems: impl FnOnce(&ObjectRef) -> Vec<Problem>,
         update: &mut Update,
     ) {
         let problems = problems(&key);
@@ -182,12 +182,12 @@ impl Fetcher {
     }
 }
 
-fn unreadable(key: &ObjectKey, why: &str) -> Problem {
+fn unreadable(key: &ObjectRef, why: &str) -> Problem {
     Problem::new(Code::SecretNotReadable, format!("it cannot be read: {why}")).on(key.clone())
 }
 
 /// Asks for an object once.
-async fn fetch(api: Arc<Api>, key: ObjectKey) -> (ObjectKey, Fetched) {
+async fn fetch(api: Arc<Api>, key: ObjectRef) -> (ObjectRef, Fetched) {
     let limit = api.timing.fetch;
     let asked = timeout(limit, api.object(&key)).await;
     let failure = match asked {

@@ -1,6 +1,6 @@
 //! What one task follows: a kind, in one namespace or in all, whole or by name only; and the URLs for it.
 
-use kinds::Kind;
+use kinds::{Kind, kind};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// How many objects a page of a list holds.
@@ -49,10 +49,7 @@ impl Target {
     }
 
     fn new(kind: Kind, namespace: Option<Arc<str>>) -> Target {
-        let content = match kind {
-            Kind::Secret | Kind::ConfigMap => Content::Names,
-            _ => Content::Whole,
-        };
+        let content = if [kind::SECRET, kind::CONFIG_MAP].contains(&kind) { Content::Names } else { Content::Whole };
         Target { kind, namespace, content }
     }
 
@@ -64,7 +61,7 @@ impl Target {
     /// Whether we can do without the right to read it: it then counts as empty. What holds hosts, or decides about them,
     /// is not among these: a right that got lost must not take hosts away.
     pub fn is_optional(&self) -> bool {
-        matches!(self.kind, Kind::Namespace | Kind::IngressClass | Kind::ConfigMap)
+        [kind::NAMESPACE, kind::INGRESS_CLASS, kind::CONFIG_MAP].contains(&self.kind)
     }
 
     /// The path of the list of kinds in its group, and its name there.
@@ -100,13 +97,11 @@ impl Target {
 
     /// Leaves out, at the server, what can never matter.
     fn select(&self, query: &mut Query<'_>) {
-        match self.kind {
-            Kind::Secret => {
-                let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
-                query.add("fieldSelector", &others.join(","));
-            }
-            Kind::EndpointSlice => query.add("labelSelector", kinds::endpoint_slice::SERVICE_NAME),
-            _ => {}
+        if self.kind == kind::SECRET {
+            let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
+            query.add("fieldSelector", &others.join(","));
+        } else if self.kind == kind::ENDPOINT_SLICE {
+            query.add("labelSelector", kinds::endpoint_slice::SERVICE_NAME);
         }
     }
 
@@ -199,31 +194,30 @@ fn push_escaped(url: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinds::Vendor;
 
     #[test]
     fn urls_name_group_version_namespace_and_what_is_left_out() {
-        let delegations = Kind::TlsCertificateDelegation(Vendor::Contour);
+        let delegations = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
         assert_eq!(
             Target::new(delegations, None).list_url(true, Some("a=b")),
             "/apis/projectcontour.io/v1/tlscertificatedelegations?limit=500&continue=a%3Db"
         );
         assert_eq!(
-            Target::new(Kind::Service, Some("shop".into())).watch_url("17", Duration::from_secs(300)),
+            Target::new(kind::SERVICE, Some("shop".into())).watch_url("17", Duration::from_secs(300)),
             "/api/v1/namespaces/shop/services?watch=true&allowWatchBookmarks=true&resourceVersion=17&timeoutSeconds=300"
         );
         assert_eq!(
-            Target::new(Kind::EndpointSlice, None).list_url(false, None),
+            Target::new(kind::ENDPOINT_SLICE, None).list_url(false, None),
             "/apis/discovery.k8s.io/v1/endpointslices?labelSelector=kubernetes.io%2Fservice-name"
         );
-        let secrets = Target::new(Kind::Secret, None).list_url(false, None);
+        let secrets = Target::new(kind::SECRET, None).list_url(false, None);
         assert!(secrets.starts_with("/api/v1/secrets?fieldSelector=type%21%3Dhelm.sh%2Frelease.v1%2C"), "{secrets}");
-        assert_eq!(object_url(Kind::Secret, "shop", "../a?b"), "/api/v1/namespaces/shop/secrets/..%2Fa%3Fb");
+        assert_eq!(object_url(kind::SECRET, "shop", "../a?b"), "/api/v1/namespaces/shop/secrets/..%2Fa%3Fb");
     }
 
     #[test]
     fn namespaced_kinds_are_followed_in_each_namespace() {
-        let targets = Target::all(&[Kind::IngressClass, Kind::Ingress], &["a".into(), "b".into()]);
+        let targets = Target::all(&[kind::INGRESS_CLASS, kind::INGRESS], &["a".into(), "b".into()]);
         let shown: Vec<_> = targets.iter().map(ToString::to_string).collect();
         let ingresses = ["a", "b"].map(|name| format!("ingresses.networking.k8s.io in namespace {name}"));
         assert_eq!(shown, ["ingressclasses.networking.k8s.io", &ingresses[0], &ingresses[1]]);

@@ -12,7 +12,7 @@ use crate::{
     place::{FileVersion, Hide, Part, locate, locate_key},
     yaml::{self, YamlError},
 };
-use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectKey, Position, Secret, Value, decode};
+use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectRef, Position, Secret, Value, decode, kind};
 use model::Code;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +34,7 @@ pub(super) struct Reading {
     /// What the system says about the file, to tell without reading whether it is still the same.
     pub(super) signature: Option<Signature>,
     /// The objects.
-    pub(super) items: BTreeMap<ObjectKey, Item>,
+    pub(super) items: BTreeMap<ObjectRef, Item>,
     /// What is wrong.
     pub(super) problems: Vec<Problem>,
     /// What of the file's former objects stays.
@@ -58,7 +58,7 @@ pub(super) struct Item {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Keep {
     /// These are there, but cannot be read.
-    these: BTreeSet<ObjectKey>,
+    these: BTreeSet<ObjectRef>,
     /// Something is there of which not even the name can be read.
     all: bool,
     /// The first problem that is the reason.
@@ -67,7 +67,7 @@ pub(super) struct Keep {
 
 impl Keep {
     /// Whether an object stays in force.
-    pub(super) fn keeps(&self, key: &ObjectKey) -> bool {
+    pub(super) fn keeps(&self, key: &ObjectRef) -> bool {
         self.all || self.these.contains(key)
     }
 
@@ -188,7 +188,7 @@ impl Reading {
     }
 
     /// Notes that an object cannot be read, or something of which not even the name can.
-    fn broken(&mut self, problem: Problem, key: Option<ObjectKey>) {
+    fn broken(&mut self, problem: Problem, key: Option<ObjectRef>) {
         self.keep.because.get_or_insert(self.problems.len());
         match key {
             Some(key) => {
@@ -252,13 +252,13 @@ impl DocumentReader<'_> {
             let spot = self.spot((node.position, Part::Key));
             return self.reading.broken(Problem::new(Code::NoName, format!("`{missing}` is missing")).at(spot), None);
         };
-        let Some(kind) = Kind::of(&api_version, &name) else {
+        let Some(kind) = kind::of(&api_version, &name) else {
             return self.not_ours(node, &api_version, &name);
         };
-        self.hide = match (kind, self.mentions_secret) {
-            (Kind::Secret, _) => Hide::Everything,
-            (_, true) => Hide::FlowLines,
-            (_, false) => Hide::Nothing,
+        self.hide = match self.mentions_secret {
+            _ if kind == kind::SECRET => Hide::Everything,
+            true => Hide::FlowLines,
+            false => Hide::Nothing,
         };
         let place =
             Place { file: self.version.clone(), document: self.index, item, start: node.position, hide: self.hide };
@@ -282,8 +282,8 @@ impl DocumentReader<'_> {
         let (group, _) = api_version.rsplit_once('/').unwrap_or_default();
         // The same name in a stranger's group is a stranger's kind; these are the groups of our kinds, now or formerly.
         let is_near = |kind: &Kind| [kind.group(), "extensions", ""].contains(&group);
-        let versions: Vec<String> = Kind::named(name).filter(is_near).map(Kind::api_version).collect();
-        let (code, field, why) = match (versions.is_empty(), Kind::meant_by(name).filter(|meant| *meant != name)) {
+        let versions: Vec<String> = kind::named(name).filter(is_near).map(Kind::api_version).collect();
+        let (code, field, why) = match (versions.is_empty(), kind::meant_by(name).filter(|meant| *meant != name)) {
             (false, _) => {
                 let why = format!("{name} is read as {}, not as {api_version}", versions.join(" and "));
                 (Code::OtherVersion, "apiVersion", why)
@@ -312,7 +312,7 @@ impl DocumentReader<'_> {
         }
         if let Some(secret) = object.get::<Secret>() {
             match self.with_pem_files(secret) {
-                Ok(Some(secret)) => object = Object::Secret(Arc::new(secret)),
+                Ok(Some(secret)) => object = Object::new(key.kind, secret),
                 Ok(None) => {}
                 Err(why) => {
                     let field = format!("metadata.annotations[\"{PEM_FILES}\"]");

@@ -5,7 +5,7 @@
 
 use super::file::{Item, Keep, MOST_PROBLEMS, Reading, Signature};
 use crate::{Change, Origin, Place, Problem, Subject, Update};
-use kinds::ObjectKey;
+use kinds::ObjectRef;
 use model::Code;
 use std::{
     borrow::Borrow,
@@ -20,12 +20,12 @@ use std::{
 pub(super) struct Ledger {
     files: BTreeMap<Arc<Path>, Held>,
     /// The files that hold an object, in order; the first is in force.
-    holders: HashMap<ObjectKey, Vec<Arc<Path>>>,
-    said: HashMap<ObjectKey, Item>,
+    holders: HashMap<ObjectRef, Vec<Arc<Path>>>,
+    said: HashMap<ObjectRef, Item>,
     said_problems: BTreeMap<Arc<Path>, Vec<Problem>>,
     /// Problems of folders.
     folders: BTreeMap<Arc<Path>, Problem>,
-    touched_objects: BTreeSet<ObjectKey>,
+    touched_objects: BTreeSet<ObjectRef>,
     touched_paths: BTreeSet<Arc<Path>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Ledger {
 struct Held {
     /// What people call it.
     shown: Arc<Path>,
-    items: BTreeMap<ObjectKey, Item>,
+    items: BTreeMap<ObjectRef, Item>,
     problems: Vec<Problem>,
     signature: Option<Signature>,
     /// The hash of the text that was last read; none if it could not be.
@@ -155,14 +155,14 @@ impl Ledger {
         below(&self.files, path).next().is_some() || below(&self.folders, path).next().is_some()
     }
 
-    fn claim(&mut self, key: &ObjectKey, path: &Arc<Path>) {
+    fn claim(&mut self, key: &ObjectRef, path: &Arc<Path>) {
         let holders = self.holders.entry(key.clone()).or_default();
         if let Err(at) = holders.binary_search(path) {
             holders.insert(at, path.clone());
         }
     }
 
-    fn release(&mut self, key: &ObjectKey, path: &Path) {
+    fn release(&mut self, key: &ObjectRef, path: &Path) {
         if let Some(holders) = self.holders.get_mut(key) {
             // Whoever held it too may now be first.
             self.touched_paths.extend(holders.iter().cloned());
@@ -174,7 +174,7 @@ impl Ledger {
     }
 
     /// The file whose copy of an object counts.
-    fn in_force(&self, key: &ObjectKey) -> Option<&Arc<Path>> {
+    fn in_force(&self, key: &ObjectRef) -> Option<&Arc<Path>> {
         let holders = self.holders.get(key)?;
         holders.iter().find(|path| !self.is_leaving(path)).or(holders.first())
     }
@@ -234,7 +234,7 @@ impl Ledger {
     }
 
     /// What is to be said of an object that another file holds too, and first.
-    fn duplicate<'i>(&self, key: &ObjectKey, item: &'i Item, path: &Arc<Path>) -> Option<(Problem, &'i Place)> {
+    fn duplicate<'i>(&self, key: &ObjectRef, item: &'i Item, path: &Arc<Path>) -> Option<(Problem, &'i Place)> {
         let first = self.in_force(key).filter(|first| *first != path && !self.is_leaving(path))?;
         let held = self.files.get(first)?;
         let line = held.items.get(key)?.place.start().line;
@@ -254,8 +254,8 @@ pub(super) fn below<'m, K: Borrow<Path> + Ord, V>(
 
 /// Keeps in force what a file held and cannot be read now, and says so.
 fn keep_former(
-    old: &BTreeMap<ObjectKey, Item>,
-    items: &mut BTreeMap<ObjectKey, Item>,
+    old: &BTreeMap<ObjectRef, Item>,
+    items: &mut BTreeMap<ObjectRef, Item>,
     keep: &Keep,
     problems: &mut [Problem],
 ) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use kinds::kind;
 
 const TEXT: &str = r#"---
 kind: List
@@ -87,15 +88,15 @@ fn verdicts_find_their_place() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, TEXT).unwrap();
-    let object = kinds::decode_json(Kind::Ingress, br#"{"metadata": {"name": "web"}}"#).unwrap().object;
+    let object = kinds::decode_json(kind::INGRESS, br#"{"metadata": {"name": "web"}}"#).unwrap().object;
     let change = |object: Option<kinds::Object>| crate::Change {
-        key: ObjectKey::new(Kind::Ingress, "default", "web"),
+        key: ObjectRef::new(kind::INGRESS, "default", "web"),
         object,
         origin: Origin::File(place(&file)),
     };
     let mut origins = Origins::default();
     origins.apply(&Batch { changes: vec![change(Some(object))], ..Batch::default() });
-    let origin = model::ObjectRef::new("Ingress", "default", "web").at("spec.rules[1].host");
+    let origin = model::ObjectRef::new(kind::INGRESS, "default", "web").at("spec.rules[1].host");
     assert_eq!(origins.spot(&origin).unwrap().to_string(), "conf/a.yaml:14:13");
     origins.apply(&Batch { changes: vec![change(None)], ..Batch::default() });
     assert_eq!(origins.spot(&origin), None);

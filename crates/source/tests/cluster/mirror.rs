@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kinds::{Kind, Object, ObjectKey};
+use kinds::{Kind, Object, ObjectRef};
 use source::cluster::{Options, Timing};
 use source::fetch::Wants;
 use source::{Batch, Cluster, Feed, Problem, Subject, feed};
@@ -14,10 +14,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A listener of a source.
 pub struct Mirror {
-    pub objects: BTreeMap<ObjectKey, Object>,
+    pub objects: BTreeMap<ObjectRef, Object>,
     pub problems: BTreeMap<Subject, Vec<Problem>>,
     /// Keys of all changes in the order in which they were told.
-    pub told: Vec<ObjectKey>,
+    pub told: Vec<ObjectRef>,
     pub is_synced: bool,
     pub wants: Wants,
     feed: Feed,

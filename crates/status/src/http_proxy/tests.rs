@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::Addresses;
-use kinds::{Kind, Vendor};
+use kinds::kind;
 use model::ObjectRef;
 
 fn proxy(generation: i64, status: &Value) -> HttpProxy {
     let object = json!({ "metadata": { "name": "a", "namespace": "b", "generation": generation }, "status": status });
-    let decoded = kinds::decode_json(Kind::HttpProxy(Vendor::Contour), object.to_string().as_bytes()).unwrap();
+    let decoded = kinds::decode_json(kind::CONTOUR_HTTP_PROXY, object.to_string().as_bytes()).unwrap();
     HttpProxy::clone(decoded.object.get::<HttpProxy>().unwrap())
 }
 
 fn verdict(code: Code, field: &str, why: &str) -> Verdict {
-    Verdict::new(code, ObjectRef::new("HTTPProxy", "b", "a").at(field), why)
+    Verdict::new(code, ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "b", "a").at(field), why)
 }
 
 fn addresses(text: &str) -> Vec<LoadBalancerAddress> {

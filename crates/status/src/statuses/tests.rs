@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use kinds::kind;
 use serde_json::json;
 
 const ADDRESS: &str = "192.0.2.1";
@@ -51,14 +52,14 @@ impl World {
     }
 }
 
-fn key() -> ObjectKey {
-    ObjectKey::new(Kind::Ingress, "shop", "web")
+fn key() -> ObjectRef {
+    ObjectRef::new(kind::INGRESS, "shop", "web")
 }
 
 fn ingress(uid: &str, version: u64, says: &Value) -> Object {
     let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "resourceVersion": version.to_string() });
     let object = json!({ "metadata": metadata, "status": { "loadBalancer": { "ingress": says } } });
-    kinds::decode_json(Kind::Ingress, object.to_string().as_bytes()).unwrap().object
+    kinds::decode_json(kind::INGRESS, object.to_string().as_bytes()).unwrap().object
 }
 
 fn silent(uid: &str, version: u64) -> Object {
@@ -68,7 +69,7 @@ fn silent(uid: &str, version: u64) -> Object {
 fn envoy(says: &Value) -> Object {
     let metadata = json!({ "namespace": "sesame", "name": "envoy" });
     let object = json!({ "metadata": metadata, "status": { "loadBalancer": { "ingress": says } } });
-    kinds::decode_json(Kind::Service, object.to_string().as_bytes()).unwrap().object
+    kinds::decode_json(kind::SERVICE, object.to_string().as_bytes()).unwrap().object
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn a_quarrel_with_another_controller_is_slow() {
 }
 
 fn proxy(uid: &str, generation: i64, version: u64) -> Object {
-    let kind = Kind::HttpProxy(kinds::Vendor::Contour);
+    let kind = kind::CONTOUR_HTTP_PROXY;
     let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "generation": generation,
         "resourceVersion": version.to_string() });
     let object = json!({ "metadata": metadata, "spec": { "virtualhost": { "fqdn": "a.example" } } });
@@ -264,7 +265,7 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
 #[test]
 fn reports_that_wait_keep_the_later_word() {
     let reporter = crate::Reporter::default();
-    let object = model::ObjectRef::new("HTTPProxy", "shop", "web");
+    let object = model::ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "shop", "web");
     for (batch, is_programmed) in [(2, false), (1, true)] {
         let programmed = vec![(object.clone(), Programmed { batch, is_programmed })];
         reporter.report(crate::Report { programmed, ..crate::Report::default() });

@@ -94,7 +94,7 @@ fn nobody_waits_for_the_secret_of_a_route_that_is_left_out() {
     let mut world = World { is_pending: true, ..World::default() }
         .with("root", root(includes))
         .with("second", json!({ "routes": numbered(ROUTES * 3 / 5) }));
-    let first = reference(Vendor::Contour, "a", "first");
+    let first = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "first");
     world = world.with("first", late(ROUTES * 11 / 20));
     assert_eq!(world.translation("root").pending, [], "each has half of the routes");
     world = world.with("first", late(ROUTES * 9 / 20));

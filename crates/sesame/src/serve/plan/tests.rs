@@ -170,7 +170,7 @@ fn every_key_takes_effect() {
     assert_eq!((ingress.request_headers.set.len(), ingress.response_headers.remove.len()), (1, 1));
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
-    assert_eq!(fallback, Some(SecretId::new("a", "b")));
+    assert_eq!(fallback, Some(ObjectRef::new(kind::SECRET, "a", "b")));
     let narrow = plan(&["--watch-namespaces=projectsesame"], file);
     assert_eq!(narrow.warnings[0].0, Code::NamespaceNotWatched);
     assert!(plan(&[], "featureFlags: [useEndpointSlices]").warnings.is_empty());
@@ -299,7 +299,7 @@ fn the_defaults_are_contours() {
     assert_eq!(plan.pipeline, pipeline::Settings::default());
     assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
     assert!(plan.source.namespaces.is_empty());
-    assert!(!plan.source.kinds.contains(&Kind::ConfigMap) && plan.source.kinds.contains(&Kind::Secret));
+    assert!(!plan.source.kinds.contains(&kind::CONFIG_MAP) && plan.source.kinds.contains(&kind::SECRET));
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
 }
 

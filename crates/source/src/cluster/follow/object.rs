@@ -9,7 +9,7 @@ use crate::{
         wire::{Head, HeadMeta},
     },
 };
-use kinds::{DecodeError, Decoded, Kind, ObjectKey};
+use kinds::{DecodeError, Decoded, Kind, ObjectRef};
 use model::Code;
 use serde_json::value::RawValue;
 use tracing::warn;
@@ -89,12 +89,12 @@ impl Follower {
     }
 }
 
-fn key(kind: Kind, names: &Names) -> ObjectKey {
-    ObjectKey::new(kind, names.namespace.clone(), names.name.clone())
+fn key(kind: Kind, names: &Names) -> ObjectRef {
+    ObjectRef::new(kind, names.namespace.clone(), names.name.clone())
 }
 
 /// What is said of an object that cannot be decoded at all.
-pub fn undecodable(error: &DecodeError, key: ObjectKey) -> Problem {
+pub fn undecodable(error: &DecodeError, key: ObjectRef) -> Problem {
     let why = format!("{error}; what was read of it before stays in force");
     Problem::new(Code::NotDecodable, why).on(key).field(error.path())
 }

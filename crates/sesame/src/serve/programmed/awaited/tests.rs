@@ -3,7 +3,7 @@
 use super::*;
 
 fn object(name: &str) -> ObjectRef {
-    ObjectRef::new("HTTPProxy", "shop", name)
+    ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "shop", name)
 }
 
 fn own(name: &str, hash: u64) -> ObjectResource {
