@@ -255,11 +255,10 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.index::<RootsByFqdn>();
     #[cfg(test)]
     pipeline.input::<given::GivenTranslations>();
-    let translations = pipeline.derived(translations).each::<Ingresses>().each::<HttpProxies>();
+    let declared = pipeline.derived(translations).each::<Ingresses>().each::<HttpProxies>();
     #[cfg(test)]
-    translations.each::<given::GivenTranslations>();
-    #[cfg(not(test))]
-    drop(translations);
+    let declared = declared.each::<given::GivenTranslations>();
+    let _ = declared;
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
     pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
 }
