@@ -122,6 +122,13 @@ impl Host {
         }
     }
 
+    /// The wildcards that it lies below, at any depth; the nearest first.
+    pub fn wildcards_above(&self) -> Vec<Self> {
+        let (Host::Exact(name) | Host::Wildcard(name)) = self else { return Vec::new() };
+        let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
+        above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
+    }
+
     fn rank(&self) -> (u8, &str) {
         match self {
             Host::Exact(name) => (0, name.as_str()),

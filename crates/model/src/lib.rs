@@ -16,6 +16,7 @@ pub mod host;
 pub mod listener;
 pub mod regex;
 pub mod route;
+pub mod shared_routes;
 pub mod timeout;
 pub mod tls;
 pub mod translation;

@@ -1,15 +1,14 @@
-//! One route: which requests, what is done with them, on whose word; and the virtual host that it ends up in.
+//! One route: which requests, what is done with them, who wrote it; and the virtual host that it ends up in.
 //!
 //! A route stands alone: it does not know its neighbours, its virtual host or its place in the order. Those are found
-//! in assembly, from the matches themselves and from [`Rank`]: what was said over what is implied; then the stronger
-//! dialect; inside one the older object, then the one whose namespace and name come first, then the place inside the
-//! object. The order is total, so every replica and every rebuild agree.
+//! in assembly, from the matches themselves and from [`Precedence`].
 
 pub mod action;
 pub mod cookies;
 pub mod cors;
 pub mod path;
 pub mod policy;
+pub mod precedence;
 mod size;
 
 use crate::{HeaderName, Host, ListenerId, Origin, Regex, tls::Termination};
@@ -23,6 +22,7 @@ pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
+pub use precedence::{Dialect, OnEqual, Precedence, Share, TieBreak};
 
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,45 +47,18 @@ pub struct Route {
     pub action: Action,
     /// What is done besides.
     pub policy: Policy,
-    /// Who wins where two routes match alike.
-    pub rank: Rank,
+    /// Which of two routes that match the same requests is served.
+    pub precedence: Precedence,
     /// Who wrote it.
     pub origin: Origin,
+    /// The others who wrote it, where several routes were combined into this one.
+    pub combined: Option<Box<[Origin]>>,
 }
 
-/// The language an object is written in, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dialect {
-    /// Gateway API.
-    Gateway,
-    /// HTTPProxy.
-    HttpProxy,
-    /// Ingress.
-    Ingress,
-}
-
-/// The claim of one piece; the least one wins.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rank {
-    /// Whether it only stands in where nobody said anything, such as a default backend: what was said wins.
-    pub implied: bool,
-    /// The dialect.
-    pub dialect: Dialect,
-    /// When the object was made, in seconds since 1970.
-    pub created: i64,
-    /// The object's namespace.
-    pub namespace: Arc<str>,
-    /// The object's name.
-    pub name: Arc<str>,
-    /// Where the piece stands inside the object.
-    pub index: u32,
-}
-
-impl Rank {
-    /// Whether two pieces are of one object and what it includes.
-    pub fn is_same_object(&self, other: &Self) -> bool {
-        (self.dialect, self.created) == (other.dialect, other.created)
-            && (&self.namespace, &self.name) == (&other.namespace, &other.name)
+impl Route {
+    /// Everybody who wrote it.
+    pub fn origins(&self) -> impl Iterator<Item = &Origin> {
+        std::iter::once(&self.origin).chain(self.combined.iter().flatten())
     }
 }
 

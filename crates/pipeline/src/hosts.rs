@@ -3,15 +3,20 @@
 use crate::{
     on_demand::{self, BelowWildcardsByChain},
     settings::{Certificates, Settings},
-    translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
-    wildcard_certificate::WildcardCertificate,
+    shared_routes::SelectedRoutes,
+    translations::{Contribution, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
+    wildcard_certificate,
 };
-use assemble::{tls, virtual_host};
+use assemble::{
+    catch_all,
+    shared_routes::Selection,
+    tls,
+    virtual_host::{self, Contributions},
+};
 use engine::{Derived, Index, Reads, Table};
 use model::{
     CertificateRef, Host, ListenerId, ObjectRef, Route, RouteTableId,
     tls::{Chain, TcpProxy, Termination, TlsMode},
-    translation::RoutePiece,
 };
 use std::sync::Arc;
 
@@ -57,11 +62,14 @@ impl Table for CatchAll {
 
 impl Derived for CatchAll {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
-        let contributions = reads.parts::<TranslationsByHost>(&(ListenerId::http(), Host::Any));
-        let routes = contributions.into_iter().flat_map(|(_, pieces)| routes(pieces)).collect();
-        let mut assembled = virtual_host::assemble(&Host::Any, routes, &[]);
+        let mut contributions = Contributions::new(&Host::Any);
+        for (_, contribution) in reads.parts::<TranslationsByHost>(&(ListenerId::http(), Host::Any)) {
+            contribute(contribution, &mut contributions, reads);
+        }
+        let mut assembled = contributions.assemble();
         if reads.get::<PlaintextWildcards>(&()).is_some() {
-            assembled.lost.extend(virtual_host::too_many_deeper(&assembled.host.routes));
+            assembled.lost.extend(catch_all::too_long(&assembled.host.routes));
+            assembled.lost.sort();
         }
         Some(assembled)
     }
@@ -79,7 +87,7 @@ impl Table for CatchAllRoutes {
 
 impl Derived for CatchAllRoutes {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Vec<Arc<Route>>> {
-        Some(virtual_host::catch_all(&reads.get::<CatchAll>(&())?.host.routes))
+        Some(catch_all::repeated(&reads.get::<CatchAll>(&())?.host.routes))
     }
 }
 
@@ -103,27 +111,32 @@ impl Derived for VirtualHosts {
             Host::Wildcard(_) if *listener == ListenerId::http() => reads.get::<CatchAllRoutes>(&()),
             _ => None,
         };
-        let catch_all = catch_all.map_or(&[][..], |catch_all| catch_all.as_slice());
-        let wildcard = WildcardCertificate::for_host(key, reads);
-        let (mut served, mut refused) = (Vec::new(), Vec::new());
-        for (object, pieces) in reads.parts::<TranslationsByHost>(key) {
+        let mut contributions = Contributions::new(host);
+        contributions.catch_all(catch_all.map_or(&[][..], |catch_all| catch_all.as_slice()));
+        let wildcard = wildcard_certificate::for_host(key, reads);
+        for (object, contribution) in reads.parts::<TranslationsByHost>(key) {
             match &wildcard {
-                Some(wildcard) if !wildcard.is_usable_from(&object.namespace, reads) => {
-                    let routes: Vec<_> = routes(pieces).collect();
-                    refused.push(wildcard.refused(host, object, &routes));
+                Some(wildcard)
+                    if !wildcard_certificate::is_usable_from(wildcard, listener, &object.namespace, reads) =>
+                {
+                    let origins = contribution.routes.iter().map(|piece| &piece.route.origin);
+                    contributions.refuse(wildcard.refused(host, object, origins));
                 }
-                _ => served.extend(routes(pieces)),
+                _ => contribute(contribution, &mut contributions, reads),
             }
         }
-        let mut assembled = virtual_host::assemble(host, served, catch_all);
-        assembled.lost.extend(refused);
-        assembled.lost.sort();
-        Some(assembled)
+        Some(contributions.assemble())
     }
 }
 
-fn routes(pieces: &[RoutePiece]) -> impl Iterator<Item = Arc<Route>> {
-    pieces.iter().map(|piece| piece.route.clone())
+/// Adds what an object contributes to a host: its own routes, and those that it selects.
+fn contribute(contribution: Contribution<'_>, contributions: &mut Contributions<'_>, reads: &mut Reads<'_>) {
+    contributions.routes(contribution.routes.iter().map(|piece| piece.route.clone()));
+    for selection in contribution.selectors.iter().flat_map(Selection::of) {
+        if let Some(selected) = reads.get::<SelectedRoutes>(&selection) {
+            contributions.shared(&selected.routes);
+        }
+    }
 }
 
 /// The TLS hosts of all listeners. Hosts with on-demand certificates share a chain, whatever their certificates.
@@ -281,8 +294,8 @@ impl Index for TcpHostsByListener {
 }
 
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
-/// the wildcard above it, if that may be used for it: see [`WildcardCertificate`]. A host without either is not looked up at all, nor is one
-/// whose connections are passed on.
+/// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up
+/// at all, nor is one whose connections are passed on.
 pub struct RouteTableOf;
 
 impl Table for RouteTableOf {
@@ -300,9 +313,10 @@ impl Derived for RouteTableOf {
         if let Some(own) = reads.get::<TlsHosts>(key) {
             return Some(table(listener, Some(own.mode.http()?)));
         }
-        let wildcard = WildcardCertificate::for_host(key, reads)?;
-        let mut translations = reads.probe::<TranslationsByHost>(key);
-        let joins = translations.any(|translation| wildcard.is_usable_from(&translation.namespace, reads));
+        let wildcard = wildcard_certificate::for_host(key, reads)?;
+        let mut objects = reads.probe::<TranslationsByHost>(key);
+        let joins =
+            objects.any(|object| wildcard_certificate::is_usable_from(&wildcard, listener, &object.namespace, reads));
         joins.then(|| table(listener, Some(wildcard.termination)))
     }
 }

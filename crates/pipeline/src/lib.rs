@@ -2,7 +2,8 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
 //! one of them, in the order of the data: [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`], [`translations`],
-//! [`pending`], [`hosts`], [`on_demand`], [`packing`], [`redirects`], [`resources`], [`holders`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
+//! [`pending`], [`shared_routes`], [`hosts`], [`on_demand`], [`packing`], [`redirects`], [`resources`], [`holders`], [`listeners`],
+//! [`verdicts`], [`object_resources`], [`secret_refs`];
 //! [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -50,6 +51,7 @@ pub mod secret_refs;
 pub mod server_name;
 pub mod services;
 pub mod settings;
+pub mod shared_routes;
 pub mod spoil;
 pub mod translations;
 pub mod validity;

@@ -232,7 +232,8 @@ impl Derived for EncodedHosts {
 
 /// Whose routes a host has, those for deeper names among them.
 fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
-    let authors: BTreeSet<_> = host.routes.iter().chain(&host.catch_all).map(|route| &route.origin.object).collect();
+    let origins = host.routes.iter().chain(&host.catch_all).flat_map(|route| route.origins());
+    let authors: BTreeSet<_> = origins.map(|origin| &origin.object).collect();
     authors.into_iter().cloned().collect()
 }
 

@@ -10,7 +10,7 @@ use crate::{
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
     settings::Settings,
-    translations,
+    shared_routes, translations,
     validity::{self, Clock},
     verdicts::{self, Verdicts},
     withheld::{self, Quarantined},
@@ -70,6 +70,7 @@ impl Pipeline {
         secret_refs::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
+        shared_routes::declare(&mut declaration);
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         validity::declare(&mut declaration);
@@ -231,6 +232,11 @@ impl Pipeline {
     /// The engine, to look at: counters, rows, what each was computed from.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    #[cfg(test)]
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 
     /// Compares every table with a build from nothing.

@@ -1,5 +1,8 @@
 //! Translations: what each object of a dialect asks for.
 
+#[cfg(test)]
+pub(crate) mod given;
+
 use crate::{
     objects::{HttpProxies, IngressClasses, Ingresses, RootsByFqdn},
     pending,
@@ -11,6 +14,7 @@ use kinds::kind;
 use model::{
     ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     route::Action,
+    shared_routes::RouteSelector,
     translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
@@ -52,9 +56,9 @@ impl TranslationRow {
     /// A translation, with the clusters that it refers to.
     pub fn new(translation: Translation, secrets: Vec<ObjectRef>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
-        for piece in &translation.routes {
-            let Action::Forward(forward) = &piece.route.action else { continue };
-            let Origin { object, field } = &piece.route.origin;
+        for route in translation.all_routes() {
+            let Action::Forward(forward) = &route.action else { continue };
+            let Origin { object, field } = &route.origin;
             for cluster in forward.targets() {
                 backends.entry((object, cluster)).or_insert(field);
             }
@@ -102,6 +106,10 @@ impl Table for Translations {
 
 impl Derived for Translations {
     fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<TranslationRow> {
+        #[cfg(test)]
+        if let Some(given) = reads.get::<given::GivenTranslations>(key) {
+            return Some(TranslationRow::new(Translation::clone(given), Vec::new()));
+        }
         let (translation, secrets) = if key.kind == kind::INGRESS {
             let object = reads.get::<Ingresses>(key)?;
             let mut view = TableView::new(reads, self.fetched_secrets);
@@ -143,7 +151,7 @@ impl Index for ClustersInUse {
     const NAME: &'static str = "by cluster";
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
-        let forwards = translation.routes.iter().filter_map(|piece| match &piece.route.action {
+        let forwards = translation.all_routes().filter_map(|route| match &route.action {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::DirectResponse(_) => None,
         });
@@ -169,12 +177,22 @@ impl Index for TranslationsByHost {
     }
 }
 
-/// What a translation contributes to a virtual host: a change of any other host does not reach it.
-impl PartIndex for TranslationsByHost {
-    type Part<'v> = &'v [RoutePiece];
+/// What a translation contributes to one virtual host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contribution<'v> {
+    /// Its routes for the host.
+    pub routes: &'v [RoutePiece],
+    /// By what the host takes shared routes.
+    pub selectors: &'v [RouteSelector],
+}
 
-    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> &'v [RoutePiece] {
-        translation.routes_of(listener, host)
+/// A change of what a translation contributes to other hosts does not reach a virtual host.
+impl PartIndex for TranslationsByHost {
+    type Part<'v> = Contribution<'v>;
+
+    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> Contribution<'v> {
+        let (routes, selectors) = (translation.routes_of(listener, host), translation.selectors_of(listener, host));
+        Contribution { routes, selectors }
     }
 }
 
@@ -235,7 +253,12 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         fetched_secrets: settings.fetched_secrets,
     };
     pipeline.index::<RootsByFqdn>();
-    pipeline.derived(translations).each::<Ingresses>().each::<HttpProxies>();
+    #[cfg(test)]
+    pipeline.input::<given::GivenTranslations>();
+    let declared = pipeline.derived(translations).each::<Ingresses>().each::<HttpProxies>();
+    #[cfg(test)]
+    let declared = declared.each::<given::GivenTranslations>();
+    let _ = declared;
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
     pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
 }

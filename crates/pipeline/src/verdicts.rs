@@ -7,6 +7,7 @@ use crate::{
     redirects::RedirectScopes,
     resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
     services::{Clusters, KnownServices, WithoutEndpoints},
+    shared_routes::{SelectedRoutes, SharedRoutesLosers},
     translations::{ClustersInUse, SecretsAskedFor, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
     withheld::{Withheld, WithheldByObject, Withholdable},
@@ -73,6 +74,10 @@ impl Derived for Verdicts {
         }
         for key in reads.probe::<TlsLosers>(object) {
             let lost = reads.get::<TlsHosts>(key).map(|host| Verdict::about(object, &host.lost));
+            all.extend(lost.unwrap_or_default().iter().cloned());
+        }
+        for key in reads.probe::<SharedRoutesLosers>(object) {
+            let lost = reads.get::<SelectedRoutes>(key).map(|selected| Verdict::about(object, &selected.lost));
             all.extend(lost.unwrap_or_default().iter().cloned());
         }
         withheld::<EncodedHosts>(object, reads, &mut all);
@@ -212,6 +217,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<TranslationsBySubject>()
         .per::<RouteLosers>()
         .per::<TlsLosers>()
+        .per::<SharedRoutesLosers>()
         .per::<FaultyServices>()
         .per::<WithheldByObject<ClusterResources>>()
         .per::<WithheldByObject<EndpointResources>>()

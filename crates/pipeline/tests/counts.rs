@@ -250,3 +250,26 @@ fn a_child_among_a_thousand_of_a_root_costs_the_one_virtual_host_of_the_root() {
     assert_eq!(computed["virtual hosts"], 1, "{computed:?}");
     assert_eq!(bed.pipeline.self_check(), Ok(()));
 }
+
+/// The rows, and the records of what they read, that an object of so many hosts takes.
+fn size(hosts: usize, paths: usize) -> (usize, usize) {
+    let bed = Bed::of(Packing::Scoped, [wide(hosts, paths, None)]);
+    let counters = bed.pipeline.engine().counters();
+    (counters.iter().map(|table| table.rows).sum(), counters.iter().map(|table| table.reads).sum())
+}
+
+#[test]
+fn an_object_of_many_hosts_and_paths_costs_what_it_has_and_not_its_square() {
+    let ((few_rows, few_reads), (many_rows, many_reads)) = (size(100, 20), size(1_000, 20));
+    assert!(
+        many_rows <= 10 * few_rows && many_reads <= 10 * few_reads,
+        "{few_rows} {many_rows} {few_reads} {many_reads}"
+    );
+    // Paths are in their host's row alone.
+    let (longer_rows, longer_reads) = size(100, 90);
+    assert_eq!((longer_rows, longer_reads), (few_rows, few_reads));
+    // Each path is in one virtual host of each listener.
+    let bed = Bed::of(Packing::Scoped, [wide(300, 28, None)]);
+    let hosts = bed.pipeline.engine().rows::<pipeline::hosts::VirtualHosts>();
+    assert_eq!(hosts.map(|(_, host)| host.host.routes.len()).sum::<usize>(), 2 * 300 * 28);
+}

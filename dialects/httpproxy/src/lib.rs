@@ -24,12 +24,16 @@ pub mod tls;
 use kinds::{Fault, HttpProxy, Kind};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
-    route::HeaderDefaults,
+    route::{Dialect, HeaderDefaults, TieBreak},
     tls::TlsVersions,
     translation::{HostPolicy, Inclusion},
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
 use std::{collections::BTreeSet, sync::Arc};
+
+/// An HTTPProxy wins over an Ingress with a route for the same requests. Routes that are equally specific are tried in the order of
+/// their conditions, as Contour does.
+pub const DIALECT: Dialect = Dialect { rank: 20, tie_break: TieBreak::Conditions };
 
 /// What the operator of Sesame sets for all HTTPProxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

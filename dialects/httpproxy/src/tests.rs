@@ -158,7 +158,7 @@ fn of_two_routes_that_match_alike_the_parents_and_the_later_one_win() {
     spec["routes"] = json!([respond(201), respond(202)]);
     let mut world = World::default().with("root", spec).with("child", json!({ "routes": [respond(203)] }));
     let translation = world.translation("root");
-    let winner = translation.routes.iter().min_by_key(|piece| piece.route.rank.clone()).unwrap();
+    let winner = translation.routes.iter().min_by_key(|piece| piece.route.precedence.clone()).unwrap();
     assert!(matches!(&winner.route.action, Action::DirectResponse(respond) if respond.status == 202));
 }
 

@@ -17,11 +17,14 @@ use annotations::Annotations;
 use kinds::{Ingress, IngressClass};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
-    route::{Dialect, HeaderDefaults, Rank},
+    route::{Dialect, HeaderDefaults, Precedence, TieBreak},
     tls::TlsVersions,
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
+
+/// Every other dialect wins where it has a route for the same requests: an Ingress says least.
+pub const DIALECT: Dialect = Dialect { rank: 40, tie_break: TieBreak::Conditions };
 
 /// The controller name that makes an IngressClass ours.
 pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
@@ -100,15 +103,11 @@ impl Context<'_> {
         self.verdicts.push(Verdict::new(Code::IngressLimit, self.subject.at(from), why));
     }
 
-    fn rank(&self, index: usize, implied: bool) -> Rank {
-        Rank {
-            dialect: Dialect::Ingress,
-            implied,
-            created: self.object.meta.created.map_or(0, |time| time.as_second()),
-            namespace: self.object.meta.namespace.clone(),
-            name: self.object.meta.name.clone(),
-            index: u32::try_from(index).unwrap_or(u32::MAX),
-        }
+    fn precedence(&self, index: usize, implied: bool) -> Precedence {
+        let meta = &self.object.meta;
+        let created = meta.created.map_or(0, |time| time.as_second());
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        Precedence { implied, ..Precedence::by_age(DIALECT, created, meta.namespace.clone(), meta.name.clone(), index) }
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
             pieces.push(TlsPiece {
                 listener: ListenerId::https(),
                 mode: TlsMode::Http(Termination { certificate, lowest, highest }),
-                rank: context.rank(index, false),
+                precedence: context.precedence(index, false),
                 origin: context.subject.at(at),
                 host,
             });

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     route::{
-        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, Dialect, DirectResponse, Forward, Hash, HashOf,
+        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, DirectResponse, Forward, Hash, HashOf,
         HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
-        Mirror, PathMatch, Policy, QueryMatch, Rank, Redirect, RedirectPath, RetryPolicy, Scheme, Test, TextMatch,
-        WeightedCluster,
+        Mirror, PathMatch, Policy, Precedence, QueryMatch, Redirect, RedirectPath, RetryPolicy, Scheme, Test,
+        TextMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
@@ -57,21 +57,16 @@ pub fn long_host(dice: &mut Dice, host: Host, clusters: &[ClusterId]) -> Virtual
 
 fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
     let (namespace, name) = (dice.name(), dice.name());
-    let rank = Rank {
-        dialect: Dialect::HttpProxy,
-        implied: false,
-        created: 0,
-        namespace: namespace.as_str().into(),
-        name: name.as_str().into(),
-        index: 0,
-    };
+    let (ns, object) = (namespace.as_str().into(), name.as_str().into());
+    let precedence = Precedence::by_age(dialect_httpproxy::DIALECT, 0, ns, object, 0);
     Route {
         path: path_match(dice),
         conditions: Conditions { headers: dice.list(0, 2, header_match), query: dice.list(0, 2, query_match) }.sorted(),
         depth: dice.pick(&[Depth::OneLabel, Depth::AnyLabels]),
         action: action(dice, clusters),
         policy: policy(dice),
-        rank,
+        precedence,
+        combined: None,
         origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, namespace, name).at(dice.text().as_str()),
     }
 }
