@@ -36,6 +36,7 @@ bench-micro: rust ## what each station costs, alone: every benchmark in crates/*
 lint: rust ## formatting, clippy, and licences and sources of all dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask neutral
 	cargo xtask deny
 
 fmt: rust ## format the code

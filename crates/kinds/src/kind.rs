@@ -11,47 +11,47 @@ use object_ref::{ApiResource, Scope};
 
 pub use object_ref::Kind;
 
-/// The rows, handed to a macro: `type in module { CONSTANT = "group" ["versions"] "Kind" "plural" scope; }`. A type whose
-/// objects have a `status` field that we read says so.
+/// The rows, handed to a macro: `Type in module [marks] { CONSTANT = "group" ["versions"] "Kind" "plural" Scope; }`. The marks:
+/// `status`, if the type has a field of that name; [`fetched`](ApiResource::fetched); [`optional`](ApiResource::optional).
 macro_rules! table {
     ($callback:ident) => {
         $callback! {
-            Namespace in namespace {
+            Namespace in namespace [optional] {
                 /// A namespace: read for its labels.
                 NAMESPACE = "" ["v1"] "Namespace" "namespaces" Cluster;
             }
-            IngressClass in ingress_class {
+            IngressClass in ingress_class [optional] {
                 /// Which controller owns the Ingresses of a class.
                 INGRESS_CLASS = "networking.k8s.io" ["v1"] "IngressClass" "ingressclasses" Cluster;
             }
-            Ingress in ingress, status {
+            Ingress in ingress [status] {
                 /// Hosts and paths of HTTP.
                 INGRESS = "networking.k8s.io" ["v1"] "Ingress" "ingresses" Namespaced;
             }
-            Service in service, status {
+            Service in service [status] {
                 /// A name for a set of endpoints.
                 SERVICE = "" ["v1"] "Service" "services" Namespaced;
             }
-            EndpointSlice in endpoint_slice {
+            EndpointSlice in endpoint_slice [] {
                 /// Some of the endpoints of a Service.
                 ENDPOINT_SLICE = "discovery.k8s.io" ["v1"] "EndpointSlice" "endpointslices" Namespaced;
             }
-            Secret in secret {
+            Secret in secret [fetched] {
                 /// Certificates and keys.
                 SECRET = "" ["v1"] "Secret" "secrets" Namespaced;
             }
-            ConfigMap in config_map {
+            ConfigMap in config_map [fetched optional] {
                 /// Settings and CA bundles.
                 CONFIG_MAP = "" ["v1"] "ConfigMap" "configmaps" Namespaced;
             }
-            HttpProxy in http_proxy, status {
+            HttpProxy in http_proxy [status] {
                 /// Hosts, routes and policies of HTTP that several teams may share: as Contour has it.
                 CONTOUR_HTTP_PROXY = "projectcontour.io" ["v1"] "HTTPProxy" "httpproxies" Namespaced;
                 /// The same in Sesame's own group.
                 SESAME_HTTP_PROXY = "projectsesame.io" ["v1"] "HTTPProxy" "httpproxies" Namespaced,
                     shown as "HTTPProxy.projectsesame.io";
             }
-            TlsCertificateDelegation in tls_certificate_delegation {
+            TlsCertificateDelegation in tls_certificate_delegation [] {
                 /// Permission for other namespaces to use a Secret: as Contour has it.
                 CONTOUR_TLS_CERTIFICATE_DELEGATION =
                     "projectcontour.io" ["v1"] "TLSCertificateDelegation" "tlscertificatedelegations" Namespaced;
@@ -66,8 +66,14 @@ macro_rules! table {
 
 pub(crate) use table;
 
+macro_rules! marked {
+    ([] $row:expr) => { $row };
+    ([status $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row) };
+    ([$mark:ident $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row.$mark()) };
+}
+
 macro_rules! constants {
-    ($($type:ident in $module:ident $(, $status:ident)? {$(
+    ($($type:ident in $module:ident $marks:tt {$(
         $(#[$doc:meta])*
         $constant:ident = $group:literal [$($version:literal),+] $name:literal $plural:literal $scope:ident
             $(, shown as $label:literal)?;
@@ -75,8 +81,9 @@ macro_rules! constants {
         $($(
             $(#[$doc])*
             pub const $constant: Kind = {
-                static ROW: ApiResource =
-                    ApiResource::new($group, &[$($version),+], $name, $plural, Scope::$scope)$(.labelled($label))?;
+                static ROW: ApiResource = marked!($marks
+                    ApiResource::new($group, &[$($version),+], $name, $plural, Scope::$scope)$(.labelled($label))?
+                );
                 Kind::new(&ROW)
             };
         )+)*
@@ -90,8 +97,7 @@ table!(constants);
 
 /// The kind with this `apiVersion` and `kind`, if it is one of ours.
 pub fn of(api_version: &str, name: &str) -> Option<Kind> {
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    named(name).find(|kind| kind.group() == group && kind.versions().contains(&version))
+    named(name).find(|kind| kind.is_read_from(api_version))
 }
 
 /// The kind that was probably meant by a name that is none.

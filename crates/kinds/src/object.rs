@@ -77,7 +77,7 @@ pub trait TypeVisitor {
 }
 
 macro_rules! types {
-    ($($type:ident in $module:ident $(, $status:ident)? {$(
+    ($($type:ident in $module:ident $marks:tt {$(
         $(#[$doc:meta])*
         $constant:ident = $group:literal [$($version:literal),+] $name:literal $plural:literal $scope:ident
             $(, shown as $label:literal)?;
@@ -99,7 +99,7 @@ macro_rules! types {
             /// Whether another state of the object differs in its status at most.
             pub fn asks_the_same(&self, other: &Self) -> bool {
                 self.kind == other.kind && match (&self.body, &other.body) {
-                    $((Body::$type(one), Body::$type(other)) => asks_the_same!(one other $($status)?),)*
+                    $((Body::$type(one), Body::$type(other)) => asks_the_same!($marks one other),)*
                     _ => false,
                 }
             }
@@ -107,7 +107,7 @@ macro_rules! types {
             /// Whether another state of the object has the same status.
             pub fn says_the_same(&self, other: &Self) -> bool {
                 self.kind == other.kind && match (&self.body, &other.body) {
-                    $((Body::$type(_one), Body::$type(_other)) => says_the_same!(_one _other $($status)?),)*
+                    $((Body::$type(_one), Body::$type(_other)) => says_the_same!($marks _one _other),)*
                     _ => false,
                 }
             }
@@ -127,7 +127,7 @@ macro_rules! types {
                 }
 
                 fn without_status(object: Arc<Self>) -> Arc<Self> {
-                    without_status!(object $type $($status)?)
+                    without_status!($marks object $type)
                 }
 
                 fn of(body: &Body) -> Option<&Arc<Self>> {
@@ -160,31 +160,31 @@ macro_rules! types {
 }
 
 macro_rules! asks_the_same {
-    ($one:ident $other:ident status) => {
+    ([status $($rest:ident)*] $one:ident $other:ident) => {
         $one.meta == $other.meta && $one.spec == $other.spec
     };
-    ($one:ident $other:ident) => {
+    ([$($rest:ident)*] $one:ident $other:ident) => {
         $one == $other
     };
 }
 
 macro_rules! says_the_same {
-    ($one:ident $other:ident status) => {
+    ([status $($rest:ident)*] $one:ident $other:ident) => {
         $one.status == $other.status
     };
-    ($one:ident $other:ident) => {
+    ([$($rest:ident)*] $one:ident $other:ident) => {
         true
     };
 }
 
 macro_rules! without_status {
-    ($object:ident $type:ident status) => {{
+    ([status $($rest:ident)*] $object:ident $type:ident) => {{
         if $object.status == Default::default() {
             return $object;
         }
         Arc::new($type { meta: $object.meta.clone(), spec: $object.spec.clone(), status: Default::default() })
     }};
-    ($object:ident $type:ident) => {
+    ([$($rest:ident)*] $object:ident $type:ident) => {
         $object
     };
 }

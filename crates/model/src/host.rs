@@ -82,8 +82,7 @@ impl fmt::Display for Fqdn {
 pub enum Host {
     /// This name.
     Exact(Fqdn),
-    /// Names below this one. How many labels deep is a property of each route, not of the virtual host:
-    /// one for Ingress and HTTPProxy, any number for the Gateway API.
+    /// Names below this one. How many labels deep is a property of each route, not of the virtual host: dialects differ.
     Wildcard(Fqdn),
     /// Every name that no other host takes.
     Any,

@@ -27,10 +27,10 @@ pub use precedence::{Dialect, OnEqual, Precedence, Share, TieBreak};
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Depth {
-    /// `*.example.com` is `a.example.com` only: Ingress and HTTPProxy.
+    /// `*.example.com` is `a.example.com` only.
     #[default]
     OneLabel,
-    /// `*.example.com` is `a.b.example.com`, too: the Gateway API.
+    /// `*.example.com` is `a.b.example.com`, too.
     AnyLabels,
 }
 

@@ -15,6 +15,10 @@ pub struct ApiResource {
     label: &'static str,
     plural: &'static str,
     scope: Scope,
+    is_fetched: bool,
+    is_optional: bool,
+    /// A hash of the name: keys of tables are hashed all the time.
+    hash: u32,
 }
 
 /// Where objects of a kind are.
@@ -40,15 +44,37 @@ impl ApiResource {
         scope: Scope,
     ) -> Self {
         assert!(!versions.is_empty(), "a kind has a version");
-        Self { group, versions, name, label: name, plural, scope }
+        let hash = fnv1a(name.as_bytes());
+        Self { group, versions, name, label: name, plural, scope, is_fetched: false, is_optional: false, hash }
     }
 
-    /// The same, shown to people by another name than its own: `HTTPProxy.projectsesame.io`, where two groups have a kind
-    /// of one name.
+    /// The same, shown to people by another name than its own: `Name.group`, where two groups have a kind of one name.
     #[must_use]
     pub const fn labelled(self, label: &'static str) -> Self {
         Self { label, ..self }
     }
+
+    /// The same, fetched by name when something refers to an object. Of the others only names are read.
+    #[must_use]
+    pub const fn fetched(self) -> Self {
+        Self { is_fetched: true, ..self }
+    }
+
+    /// The same, taken for empty where Sesame has not the right to read it. What holds hosts, or decides about them, is not
+    /// optional: a right that got lost must not take hosts away.
+    #[must_use]
+    pub const fn optional(self) -> Self {
+        Self { is_optional: true, ..self }
+    }
+}
+
+const fn fnv1a(bytes: &[u8]) -> u32 {
+    let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    hash
 }
 
 /// A kind of object, in one API group. Ordered by name, then group.
@@ -76,7 +102,7 @@ impl Kind {
         self.0.versions
     }
 
-    /// The name as manifests have it: `TLSCertificateDelegation`.
+    /// The name as manifests have it: `EndpointSlice`.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -86,7 +112,7 @@ impl Kind {
         self.0.label
     }
 
-    /// The name in URLs: `ingresses`.
+    /// The name in URLs: `endpointslices`.
     pub const fn plural(self) -> &'static str {
         self.0.plural
     }
@@ -96,7 +122,23 @@ impl Kind {
         matches!(self.0.scope, Scope::Namespaced)
     }
 
-    /// Group and preferred version as `apiVersion` has them: `networking.k8s.io/v1`, `v1`.
+    /// Whether its objects are fetched by name when something refers to them.
+    pub const fn is_fetched(self) -> bool {
+        self.0.is_fetched
+    }
+
+    /// Whether it is taken for empty where Sesame has not the right to read it.
+    pub const fn is_optional(self) -> bool {
+        self.0.is_optional
+    }
+
+    /// Whether a document with this `apiVersion` and the kind's name is of it.
+    pub fn is_read_from(self, api_version: &str) -> bool {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        self.group() == group && self.versions().contains(&version)
+    }
+
+    /// Group and preferred version as `apiVersion` has them: `discovery.k8s.io/v1`, `v1`.
     pub fn api_version(self) -> String {
         match (self.group(), self.version()) {
             ("", version) => version.to_owned(),
@@ -132,7 +174,7 @@ impl PartialOrd for Kind {
 
 impl Hash for Kind {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.name.hash(state);
+        state.write_u32(self.0.hash);
     }
 }
 
@@ -165,5 +207,7 @@ mod tests {
         assert_eq!((one.to_string(), other.to_string()), ("Thing".into(), "Thing.b.io".into()));
         assert_eq!((one.version(), one.versions()), ("v1", &["v1", "v1alpha1"][..]));
         assert_eq!((one.api_version(), other.name()), ("a.io/v1".into(), "Thing"));
+        assert!(one.is_read_from("a.io/v1") && one.is_read_from("a.io/v1alpha1"));
+        assert!(!one.is_read_from("a.io/v2") && !one.is_read_from("b.io/v1") && !one.is_read_from("v1"));
     }
 }

@@ -1,12 +1,11 @@
 //! The objects, one table for each type of the [table of kinds](kinds::kind): where every change comes in.
 
-use engine::{Engine, Index, Input, Table};
+use engine::{Declared, Derived, Engine, Index, Input, Table};
 use kinds::{
-    EndpointSlice, HttpProxy, Ingress, IngressClass, Object, ObjectRef, Secret, Service, TlsCertificateDelegation,
-    Typed, kind,
+    EndpointSlice, Kind, Object, ObjectRef, Secret, Service, TlsCertificateDelegation, Typed, kind,
     object::{TypeVisitor, visit_type_of, visit_types},
 };
-use std::{marker::PhantomData, sync::Arc};
+use std::marker::PhantomData;
 
 /// The objects of a type, of every group it is read from.
 pub struct Objects<T>(PhantomData<T>);
@@ -19,18 +18,12 @@ impl<T: Typed> Table for Objects<T> {
 
 impl<T: Typed> Input for Objects<T> {}
 
-/// Ingresses.
-pub type Ingresses = Objects<Ingress>;
-/// IngressClasses.
-pub type IngressClasses = Objects<IngressClass>;
 /// Services.
 pub type Services = Objects<Service>;
 /// EndpointSlices.
 pub type EndpointSlices = Objects<EndpointSlice>;
 /// Secrets.
 pub type Secrets = Objects<Secret>;
-/// HTTPProxies.
-pub type HttpProxies = Objects<HttpProxy>;
 /// TLSCertificateDelegations.
 pub type Delegations = Objects<TlsCertificateDelegation>;
 
@@ -61,20 +54,6 @@ impl Index for DelegationsBySecret {
     }
 }
 
-/// Roots among HTTPProxies, by the fqdn that they ask for.
-pub struct RootsByFqdn;
-
-impl Index for RootsByFqdn {
-    type Of = HttpProxies;
-    type Key = Arc<str>;
-    const NAME: &'static str = "by fqdn";
-
-    fn keys(_: &ObjectRef, object: &HttpProxy) -> impl IntoIterator<Item = Arc<str>> {
-        let host = object.spec.virtual_host.ok().and_then(Option::as_ref);
-        host.and_then(|host| host.fqdn.ok()?.as_deref()).map(Arc::from)
-    }
-}
-
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     struct Declare<'p>(&'p mut engine::Pipeline);
@@ -89,9 +68,21 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<SlicesByService>().index::<DelegationsBySecret>();
 }
 
-/// Whether any dialect reads objects of the kind. What nobody reads need not be asked for.
-pub fn reads(kind: kinds::Kind) -> bool {
-    ![kind::NAMESPACE, kind::CONFIG_MAP].contains(&kind)
+/// Gives a table a row for each object of these kinds.
+pub fn follow<'p, D: Derived<Key = ObjectRef>>(table: Declared<'p, D>, kinds: &[Kind]) -> Declared<'p, D> {
+    struct Follow<'p, 'k, D>(Option<Declared<'p, D>>, &'k [Kind]);
+
+    impl<D: Derived<Key = ObjectRef>> TypeVisitor for Follow<'_, '_, D> {
+        fn visit<T: Typed>(&mut self) {
+            if T::KINDS.iter().any(|kind| self.1.contains(kind)) {
+                self.0 = self.0.take().map(Declared::each::<Objects<T>>);
+            }
+        }
+    }
+
+    let mut follow = Follow(Some(table), kinds);
+    visit_types(&mut follow);
+    follow.0.expect("the table is only ever taken to be put back")
 }
 
 /// Puts an object into the table of its type, without its status: what we write ourselves must not wake those who read it.

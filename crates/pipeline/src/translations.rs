@@ -3,14 +3,9 @@
 #[cfg(test)]
 pub(crate) mod given;
 
-use crate::{
-    objects::{HttpProxies, IngressClasses, Ingresses, RootsByFqdn},
-    pending,
-    settings::Settings,
-    view::TableView,
-};
+use crate::{dialects::Dialects, objects, pending, settings::Settings, view::TableView};
 use engine::{Derived, Index, PartIndex, Reads, Table};
-use kinds::kind;
+use kinds::Kind;
 use model::{
     ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     route::Action,
@@ -18,26 +13,6 @@ use model::{
     translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
-
-/// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
-pub struct DefaultClass;
-
-impl Table for DefaultClass {
-    type Key = ();
-    type Value = ObjectRef;
-    const NAME: &'static str = "default ingress class";
-}
-
-impl Derived for DefaultClass {
-    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<ObjectRef> {
-        let names = reads.scan::<IngressClasses>();
-        let classes = names.into_iter().filter_map(|name| {
-            let class = reads.get::<IngressClasses>(name)?;
-            class.is_default().then(|| (std::cmp::Reverse(class.meta.created), name))
-        });
-        classes.min().map(|(_, name)| name.clone())
-    }
-}
 
 /// A translation, and what had to be looked for to make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +68,7 @@ impl Deref for TranslationRow {
 
 /// A translation for each object of a dialect that is ours.
 pub struct Translations {
-    ingress: dialect_ingress::Settings,
-    http_proxy: dialect_httpproxy::Settings,
+    dialects: Dialects,
     fetched_secrets: bool,
 }
 
@@ -110,15 +84,9 @@ impl Derived for Translations {
         if let Some(given) = reads.get::<given::GivenTranslations>(key) {
             return Some(TranslationRow::new(Translation::clone(given), Vec::new()));
         }
-        let (translation, secrets) = if key.kind == kind::INGRESS {
-            let object = reads.get::<Ingresses>(key)?;
-            let mut view = TableView::new(reads, self.fetched_secrets);
-            (dialect_ingress::translate(object, &mut view, &self.ingress)?, view.into_secrets())
-        } else {
-            let object = reads.get::<HttpProxies>(key)?;
-            let mut view = TableView::new(reads, self.fetched_secrets);
-            (dialect_httpproxy::translate(key.kind, object, &mut view, &self.http_proxy)?, view.into_secrets())
-        };
+        let mut view = TableView::new(reads, self.fetched_secrets);
+        let translation = self.dialects.of(key.kind)?.translate(key, &mut view)?;
+        let secrets = view.into_secrets();
         if translation.pending.is_empty() {
             return Some(TranslationRow::new(translation, secrets));
         }
@@ -246,19 +214,15 @@ impl Index for TranslationsBySubject {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(DefaultClass).always(());
-    let translations = Translations {
-        ingress: settings.ingress.clone(),
-        http_proxy: settings.http_proxy.clone(),
-        fetched_secrets: settings.fetched_secrets,
-    };
-    pipeline.index::<RootsByFqdn>();
+    let dialects = Dialects::new(settings);
+    dialects.iter().for_each(|dialect| dialect.declare(pipeline));
+    let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
     #[cfg(test)]
     pipeline.input::<given::GivenTranslations>();
-    let declared = pipeline.derived(translations).each::<Ingresses>().each::<HttpProxies>();
+    let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
     #[cfg(test)]
-    let declared = declared.each::<given::GivenTranslations>();
-    let _ = declared;
+    let translations = translations.each::<given::GivenTranslations>();
+    objects::follow(translations, &kinds);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
     pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
 }

@@ -2,15 +2,12 @@
 
 use crate::{
     certificates::{self, CaBundles, Certificates},
-    objects::{HttpProxies, IngressClasses, RootsByFqdn},
+    objects::Objects,
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
-    translations::DefaultClass,
 };
-use dialect_httpproxy::HttpProxyView;
-use dialect_ingress::IngressView;
 use engine::Reads;
-use kinds::{HttpProxy, IngressClass, Kind, kind};
+use kinds::{Typed, kind};
 use model::{Code, ObjectRef};
 use resolve::{Certificate, Rejection, Service, View};
 use std::sync::Arc;
@@ -26,6 +23,16 @@ impl<'d, 'r> TableView<'d, 'r> {
     /// A view for one computation, and whether Secrets are [brought on reference](crate::Settings::fetched_secrets).
     pub fn new(reads: &'d mut Reads<'r>, fetched_secrets: bool) -> Self {
         Self { reads, fetched_secrets, secrets: Vec::new() }
+    }
+
+    /// An object.
+    pub fn get<T: Typed>(&mut self, object: &ObjectRef) -> Option<Arc<T>> {
+        self.reads.get::<Objects<T>>(object).cloned()
+    }
+
+    /// The tables, for what dialects look up by indexes of their own.
+    pub fn reads(&mut self) -> &mut Reads<'r> {
+        self.reads
     }
 
     /// The Secrets that were looked for, whether they were there or not; sorted, each once.
@@ -66,28 +73,5 @@ impl View for TableView<'_, '_> {
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         certificates::is_delegated(id, to, self.reads)
-    }
-}
-
-impl IngressView for TableView<'_, '_> {
-    fn class(&mut self, name: &str) -> Option<Arc<IngressClass>> {
-        self.reads.get::<IngressClasses>(&ObjectRef::new(kind::INGRESS_CLASS, "", name)).cloned()
-    }
-
-    fn default_class(&mut self) -> Option<Arc<IngressClass>> {
-        let name = self.reads.get::<DefaultClass>(&())?;
-        self.reads.get::<IngressClasses>(name).cloned()
-    }
-}
-
-impl HttpProxyView for TableView<'_, '_> {
-    fn proxy(&mut self, object: &ObjectRef) -> Option<Arc<HttpProxy>> {
-        self.reads.get::<HttpProxies>(object).cloned()
-    }
-
-    fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)> {
-        let keys: Vec<_> = self.reads.probe::<RootsByFqdn>(&fqdn.into()).collect();
-        let roots = keys.into_iter().filter_map(|key| Some((key.kind, self.reads.get::<HttpProxies>(key)?.clone())));
-        roots.collect()
     }
 }

@@ -16,6 +16,7 @@ pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
 pub use service::{PortRef, Service};
 
+use kinds::{Kind, kind};
 use model::{ClusterId, Code, FieldPath, ObjectRef, Verdict};
 use std::sync::Arc;
 
@@ -49,6 +50,15 @@ impl Rejection {
         Verdict::new(self.code, object.at(field), self.why.clone())
     }
 }
+
+/// The kinds that objects of every dialect refer to.
+pub const KINDS: &[Kind] = &[
+    kind::SERVICE,
+    kind::ENDPOINT_SLICE,
+    kind::SECRET,
+    kind::CONTOUR_TLS_CERTIFICATE_DELEGATION,
+    kind::SESAME_TLS_CERTIFICATE_DELEGATION,
+];
 
 /// Where a dialect looks things up.
 pub trait View {

@@ -113,7 +113,7 @@ fn body(write: &Write) -> Value {
 /// The status with the time in each condition that has none: its status is new.
 fn stamped(mut status: Value) -> Value {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    // Not by index, which would add the key to a status that has no conditions, and an Ingress may not have it.
+    // Not by index, which would add the key to a status that has no conditions, and not every kind may have it.
     for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
         if condition["lastTransitionTime"].is_null() {
             condition["lastTransitionTime"] = now.as_str().into();

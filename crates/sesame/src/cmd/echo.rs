@@ -104,7 +104,7 @@ pub async fn run(args: Args) -> Result<()> {
     }
     info!("stopping, after {} requests", running.requests());
     if !running.stop().await {
-        warn!("cut what was still under way after {} s", args.grace);
+        warn!("closed connections that were still open after {} s", args.grace);
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ pub async fn run(args: Args) -> Result<()> {
     }
     let stop = signals::stop()?;
     let opened = Folder::open(&args.folder, Limits::default());
-    let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
+    let folder = opened.coded(Code::FileNotReadable, || "failed to open the directory".to_owned())?;
     let server = Server::new(xds::Config {
         resolver: settings.resolver(),
         required_envoy: settings.required_envoy(),
@@ -182,7 +182,7 @@ fn is_free(flag: &str, bind: Bind) -> Result<()> {
 
 fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     let read = Folder::read(&args.folder, Limits::default());
-    let batch = read.coded(Code::FileNotReadable, || "the folder cannot be checked".to_owned())?;
+    let batch = read.coded(Code::FileNotReadable, || "failed to read the directory".to_owned())?;
     let begun = std::time::Instant::now();
     let mut origins = source::Origins::default();
     origins.apply(&batch);

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use kinds::kind;
 use model::ObjectRef;
 use pipeline::{FetchResult, Pipeline};
 use source::fetch::Wants;
@@ -78,7 +77,7 @@ impl Secrets {
         problems: &BTreeMap<Subject, Vec<Problem>>,
         pipeline: &mut Pipeline,
     ) -> bool {
-        if change.key.kind != kind::SECRET {
+        if !change.key.kind.is_fetched() {
             return true;
         }
         if !self.referred.contains(&change.key) {

@@ -12,7 +12,7 @@ use anyhow::Result;
 use kinds::kind;
 use model::listener::{AccessLog, AccessLogFormat};
 use model::{Code, ObjectRef};
-use pipeline::settings::Bind;
+use pipeline::{Dialects, settings::Bind};
 use source::cluster::{Access, Options, Rate};
 use status::{Addresses, lease};
 use xds::TlsFiles;
@@ -72,10 +72,12 @@ impl Plan {
             address: args.http_address.unwrap_or(config.metrics.address),
             port: args.http_port.unwrap_or(config.metrics.port),
         };
+        let (access, verbose) = (access(args, &config), config.debug);
+        let pipeline = pipeline(args, config);
         Ok(Self {
-            access: access(args, &config),
+            access,
             source: Options {
-                kinds: kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect(),
+                kinds: Dialects::new(&pipeline).kinds(),
                 namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },
@@ -91,8 +93,8 @@ impl Plan {
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
-            verbose: config.debug,
-            pipeline: pipeline(args, config),
+            verbose,
+            pipeline,
             warnings,
         })
     }

@@ -109,16 +109,21 @@ impl Api {
         self.bytes("/readyz", "*/*").await.is_ok()
     }
 
-    /// Whether the API server has the kind at all; it tells this even those who may not read it.
+    /// Whether the API server has the kind in any version; it tells this even those who may not read it.
     pub async fn has(&self, target: &Target) -> bool {
-        let (path, name) = target.discovery();
-        match self.bytes(&path, "application/json").await {
-            Ok(body) => match serde_json::from_slice::<Kinds<'_>>(&body) {
-                Ok(Kinds { resources }) => resources.iter().any(|kind| kind.name == name),
-                Err(_) => true,
-            },
-            Err(failure) => !matches!(failure, Failure::Missing(_)),
+        for path in target.discovery() {
+            let is_there = match self.bytes(&path, "application/json").await {
+                Ok(body) => match serde_json::from_slice::<Kinds<'_>>(&body) {
+                    Ok(Kinds { resources }) => resources.iter().any(|kind| kind.name == target.kind.plural()),
+                    Err(_) => true,
+                },
+                Err(failure) => !matches!(failure, Failure::Missing(_)),
+            };
+            if is_there {
+                return true;
+            }
         }
+        false
     }
 
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {

@@ -143,6 +143,11 @@ impl Follower {
                 debug!(target = %self.target, "the watch ended at once");
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
             }
+            Failure::Missing(_) if self.target.try_next_version() => {
+                debug!(target = %self.target, %failure, "trying another version");
+                *version = None;
+                return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
+            }
             Failure::Missing(why) | Failure::Forbidden(why) => {
                 *version = None;
                 debug!(target = %self.target, %failure, "is it there?");
@@ -173,7 +178,7 @@ impl Follower {
 
     /// The API server is in good order and says that the kind is not there, or not for us.
     async fn absent(&mut self, why: String, is_missing: bool) -> Result<Pause, Closed> {
-        let is_harmless = if is_missing { self.target.is_custom() } else { self.target.is_optional() };
+        let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };
         match self.presence {
             _ if !is_harmless => {
                 let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);

@@ -145,6 +145,47 @@ async fn lists_longer_than_a_page_are_read_whole() {
     assert_eq!(mirror.of(kind::SERVICE, &namespace).len(), 1100);
 }
 
+/// Of several versions that Sesame reads, an API server may serve any one, and another after an upgrade.
+#[tokio::test]
+async fn a_kind_is_read_in_the_version_that_is_served() {
+    static ROW: object_ref::ApiResource = object_ref::ApiResource::new(
+        "projectcontour.io",
+        &["v2", "v1", "v1alpha1"],
+        "TLSCertificateDelegation",
+        "tlscertificatedelegations",
+        object_ref::Scope::Namespaced,
+    );
+    let kind = kinds::Kind::new(&ROW);
+    let api = ApiServer::start().await.unwrap();
+    let namespace = api.namespace("versions").await.unwrap();
+    let schema = "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
+    let crd = |old: bool| {
+        let version = format!("  - {{name: v1alpha1, served: {old}, storage: false, {schema}}}\n");
+        CRD.replace("{name: v1, served: true,", &format!("{{name: v1, served: {},", !old)) + &version
+    };
+    api.apply(&crd(true)).await.unwrap();
+    let in_version = |version: &str| {
+        let kind = GroupVersionKind::gvk("projectcontour.io", version, "TLSCertificateDelegation");
+        Api::<DynamicObject>::namespaced_with(api.client().unwrap(), &namespace, &ApiResource::from_gvk(&kind))
+    };
+    let named = |version: &str, name: &str| {
+        let mut object = delegation(name, serde_json::json!({ "delegations": [] }));
+        object.types = object
+            .types
+            .map(|types| kube::core::TypeMeta { api_version: format!("projectcontour.io/{version}"), ..types });
+        object
+    };
+    in_version("v1alpha1").create(&PostParams::default(), &named("v1alpha1", "old")).await.unwrap();
+    let mut mirror = Mirror::start(api.client().unwrap(), Options { timing: hasty(), ..options(&[kind]) });
+    mirror.synced().await;
+    assert_eq!(mirror.of(kind, &namespace), ["old"].into());
+
+    api.apply(&crd(false)).await.unwrap();
+    in_version("v1").create(&PostParams::default(), &named("v1", "new")).await.unwrap();
+    mirror.until("the object of the new version", |mirror| mirror.of(kind, &namespace) == ["old", "new"].into()).await;
+    assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
+}
+
 #[tokio::test]
 async fn a_kind_may_come_later_and_one_object_that_cannot_be_read_hurts_only_itself() {
     let kind = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;

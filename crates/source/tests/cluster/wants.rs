@@ -96,6 +96,32 @@ async fn only_what_is_referred_to_is_read() {
     println!("asked about Secrets: {asked:?}");
 }
 
+/// Every kind that the table marks as fetched is read in the same way.
+#[tokio::test]
+async fn a_config_map_is_read_when_it_is_referred_to() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("maps").await.unwrap();
+    let maps = Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(api.client().unwrap(), &namespace);
+    for name in ["a", "b"] {
+        let map = serde_json::json!({ "metadata": { "name": name }, "data": { "ca.crt": "one" } });
+        maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
+    }
+    let mut mirror = Mirror::start(api.client().unwrap(), options(&[kind::CONFIG_MAP]));
+    mirror.synced().await;
+    assert_eq!(mirror.of(kind::CONFIG_MAP, &namespace), [].into());
+    let key = ObjectRef::new(kind::CONFIG_MAP, &*namespace, "a");
+    let held = |mirror: &Mirror| {
+        let map = mirror.objects.get(&key)?.get::<kinds::ConfigMap>()?;
+        Some(map.data.get("ca.crt").ok()??.to_string())
+    };
+    mirror.wants.want(key.clone());
+    mirror.until("the ConfigMap", |mirror| held(mirror).as_deref() == Some("one")).await;
+    let renewed = Patch::Merge(serde_json::json!({ "data": { "ca.crt": "two" } }));
+    maps.patch("a", &PatchParams::default(), &renewed).await.unwrap();
+    mirror.until("the change", |mirror| held(mirror).as_deref() == Some("two")).await;
+    assert_eq!(mirror.of(kind::CONFIG_MAP, &namespace), ["a"].into());
+}
+
 #[tokio::test]
 async fn a_refusal_is_an_answer_and_takes_nothing_away() {
     let stage = Arc::new(AtomicUsize::new(0));
