@@ -168,7 +168,7 @@ fn type_of(secret: &Secret) -> Option<&str> {
 /// The DNS names of a leaf, sorted, each once, so that a host is found among thousands. Its common name counts where it has no alternative names at all, as many clients take it.
 fn names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
     let mut names = written_names(leaf);
-    names.retain(|name| name.len() <= LONGEST_NAME);
+    names.retain(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
     names.sort_unstable();
     names.dedup();
     names.shrink_to_fit();
@@ -382,7 +382,7 @@ mod tests {
             secret("Opaque", &chain, &keys.serialize_pem()).unwrap()
         };
         let long = format!("{}example.com", "a.".repeat(500));
-        let names = ["z.example.com", "*.example.com", "b.example.com", "Z.example.com", &long, "*.a.example.com"];
+        let names = ["z.example.com", "*.example.com", "b.example.com", "Z.example.com", &long, "*.a.example.com", ""];
         let certificate = made(names.map(ToOwned::to_owned).into());
         let names: Vec<&str> = certificate.names.iter().map(|name| &**name).collect();
         assert_eq!(names, ["*.a.example.com", "*.example.com", "b.example.com", "z.example.com"]);
