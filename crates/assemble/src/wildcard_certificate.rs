@@ -6,9 +6,7 @@
 //! routes for one host.
 
 use crate::tls;
-use model::{
-    CertificateRef, Code, Fqdn, Host, ObjectRef, Origin, Verdict, tls::Termination,
-};
+use model::{CertificateRef, Code, Fqdn, Host, ObjectRef, Origin, Verdict, tls::Termination};
 
 /// The certificate of a wildcard above a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +113,8 @@ mod tests {
 
     #[test]
     fn who_may_not_use_it_is_told_at_its_own_route() {
-        let (host, object) = (Host::parse("a.example.com").unwrap(), ObjectRef::new(kinds::kind::SERVICE, "other", "b"));
+        let (host, object) =
+            (Host::parse("a.example.com").unwrap(), ObjectRef::new(kinds::kind::SERVICE, "other", "b"));
         let theirs = shown(CertificateRef::Secret(secret()));
         let certificate = WildcardCertificate::of(wildcard(), &theirs).unwrap();
         let included = ObjectRef::new(kinds::kind::SERVICE, "other", "a").at("spec.routes[0]");

@@ -175,7 +175,10 @@ fn size(hosts: usize, paths: usize) -> (usize, usize) {
 #[test]
 fn an_object_of_many_hosts_and_paths_costs_what_it_has_and_not_its_square() {
     let ((few_rows, few_reads), (many_rows, many_reads)) = (size(100, 20), size(1_000, 20));
-    assert!(many_rows <= 10 * few_rows && many_reads <= 10 * few_reads, "{few_rows} {many_rows} {few_reads} {many_reads}");
+    assert!(
+        many_rows <= 10 * few_rows && many_reads <= 10 * few_reads,
+        "{few_rows} {many_rows} {few_reads} {many_reads}"
+    );
     // Paths are in their host's row alone.
     let (longer_rows, longer_reads) = size(100, 90);
     assert_eq!((longer_rows, longer_reads), (few_rows, few_reads));

@@ -175,7 +175,7 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
 
 fn cluster(name: &str) -> WeightedCluster {
     let backend = model::EndpointsId { namespace: "ns".into(), service: name.into(), port: 80 };
-    WeightedCluster::new(model::ClusterId { backend, variant: None }, 1)
+    WeightedCluster::new(model::ClusterId { backend, overrides: None }, 1)
 }
 
 /// A route for a share of the requests, which a host has or shares.
@@ -231,7 +231,8 @@ impl Dice {
     }
 
     fn translation(&mut self, name: &str) -> Translation {
-        const NAMES: [&str; 6] = ["*", "*.example.com", "a.example.com", "b.example.com", "*.b.example.com", "x.b.example.com"];
+        const NAMES: [&str; 6] =
+            ["*", "*.example.com", "a.example.com", "b.example.com", "*.b.example.com", "x.b.example.com"];
         const LABELS: [&str; 4] = ["", "app=x", "app=y", "tier=y"];
         let (names, labelled) = (self.pick(&NAMES), self.pick(&LABELS));
         let mut translation = if self.roll(2) == 0 {
