@@ -3,7 +3,7 @@
 //! In: the routes, in any order. Out: the route that is served, and each route that lost with the reason. Which of several
 //! wins is [`Precedence`](model::route::Precedence)'s order. Routes of one dialect whose authors say so are combined with the one
 //! that wins: weighted clusters of one route, with the origins of all. They must agree in everything but their backends; a route
-//! that would lose what protects it loses instead. Nobody takes a share from another namespace unless both sides allow it.
+//! that would lose what protects it loses instead. A share of another namespace's requests needs the consent of both sides.
 
 use model::{
     Route,
@@ -108,7 +108,7 @@ fn without_clusters(forward: &Forward) -> Forward {
     Forward { clusters: Vec::new(), ..forward.clone() }
 }
 
-/// One route with the backends of all. Where nobody takes the rest, shares are relative to what was asked for.
+/// One route with the backends of all. If no route takes the rest, shares are relative to their sum.
 fn combined(base: &Route, members: &[(Arc<Route>, Share)], percent: u32) -> Route {
     let rests = members.iter().filter(|(_, share)| *share == Share::Rest).count() as u64;
     let left = u64::from(100_u32.saturating_sub(percent)) * WHOLE / 100;
@@ -151,7 +151,7 @@ mod tests {
 
     fn cluster(name: &str) -> ClusterId {
         let backend = EndpointsId { namespace: "ns".into(), service: name.into(), port: 80 };
-        ClusterId { backend, variant: None }
+        ClusterId { backend, overrides: None }
     }
 
     /// A route to backends of these weights, called after its object.

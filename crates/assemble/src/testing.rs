@@ -4,7 +4,7 @@
 
 use model::{
     HeaderName, ObjectRef, Regex, Route,
-    route::{Action, Depth, Dialect, DirectResponse, HeaderMatch, Path, PathMatch, Precedence, Test, TieBreak},
+    route::{Action, Depth, Dialect, DirectResponse, HeaderMatch, Path, PathMatch, Precedence, TieBreak, ValueMatch},
 };
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub fn with_header(route: &Arc<Route>, name: &str) -> Arc<Route> {
         route.conditions.headers.push(HeaderMatch {
             name,
             invert: false,
-            test: Test::Present,
+            value: ValueMatch::Present,
             missing_is_empty: false,
         });
         route.conditions = std::mem::take(&mut route.conditions).sorted();

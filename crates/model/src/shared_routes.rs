@@ -1,7 +1,7 @@
 //! Routes for hosts that their author does not name one by one: shared routes, and the selectors by which hosts take them.
 //!
 //! An object that owns a host says by labels which routes it takes, an object with routes says for which host names they are;
-//! both have to agree, and at least one has to say something. Nobody's routes get into a host whose owner did not ask for them.
+//! both have to agree, and at least one has to say something. No route gets into a host whose owner did not select it.
 
 use crate::{Host, ListenerId, Route};
 use std::sync::Arc;

@@ -34,25 +34,25 @@ pub struct TlsPiece {
     pub origin: Origin,
 }
 
-/// What a host says for all its routes.
+/// What holds for all routes of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPolicy {
-    /// Which clients may.
+    /// Which clients may send requests, by IP address.
     pub clients: Option<IpFilter>,
-    /// How many requests each proxy takes.
+    /// The local rate limit.
     pub limit: Option<Arc<LocalRateLimitPolicy>>,
-    /// Which other sites may use it.
+    /// The CORS policy.
     pub cors: Option<Arc<Cors>>,
 }
 
-/// Where a root has the routes of an object that it includes.
+/// The conditions under which a root includes an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inclusion {
     /// The object.
     pub object: ObjectRef,
-    /// The paths that it may have.
+    /// The paths of its routes.
     pub path: PathMatch,
-    /// What its requests must fulfil besides.
+    /// The conditions of its routes.
     pub conditions: Conditions,
 }
 
@@ -61,8 +61,7 @@ pub struct Inclusion {
 pub struct Translation {
     /// The object.
     pub subject: ObjectRef,
-    /// The hosts that it names, on each listener: requests for them go to no other host, also where none of its routes is
-    /// left.
+    /// The hosts that it names, on each listener: requests for them go to no other host, also if none of its routes is valid.
     pub hosts: Vec<(ListenerId, Host)>,
     /// Its routes, for these hosts; by listener and host (see [`Translation::sorted`]).
     pub routes: Vec<RoutePiece>,
@@ -74,11 +73,11 @@ pub struct Translation {
     pub selectors: Box<[RouteSelector]>,
     /// The other objects that it is made of: what a root includes.
     pub includes: Vec<ObjectRef>,
-    /// Where it has their routes: a place for each way to one of them; by object.
+    /// The conditions under which it includes them, one for each path of includes; by object.
     pub inclusions: Vec<Inclusion>,
-    /// What it says for all routes, its own and theirs.
+    /// What holds for all routes, its own and theirs.
     pub policy: HostPolicy,
-    /// Whether it is nothing by itself, and of use only as a object of another.
+    /// Whether it is only served when another object includes it.
     pub is_child: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
     pub pending: Vec<ObjectRef>,
@@ -137,7 +136,7 @@ impl Translation {
         of(&self.selectors, |selector| (&selector.listener, &selector.host).cmp(&(listener, host)))
     }
 
-    /// Where it has the routes of an object.
+    /// The conditions under which it includes an object.
     pub fn inclusions_of(&self, object: &ObjectRef) -> &[Inclusion] {
         of(&self.inclusions, |place| place.object.cmp(object))
     }

@@ -1,4 +1,6 @@
-//! Hosts: what all translations ask for together, and where each virtual host is looked up.
+//! Hosts: gathers what all translations contribute to virtual hosts and TLS hosts, and finds the route table of each host.
+//!
+//! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
     on_demand::{self, BelowWildcardsByChain},
@@ -50,8 +52,8 @@ impl Derived for PlaintextWildcards {
     }
 }
 
-/// The catch-all of the plaintext port: the routes for every host that nobody names. It is assembled once for all wildcard
-/// hosts that repeat its routes.
+/// The catch-all of the plaintext port: the routes for hosts that no object names. It is assembled once for all wildcard hosts that
+/// repeat its routes.
 pub struct CatchAll;
 
 impl Table for CatchAll {
@@ -265,7 +267,7 @@ impl Index for ChainsByListener {
     }
 }
 
-/// The TLS hosts whose connections are passed on.
+/// The TLS hosts whose connections are proxied as TCP.
 pub struct TcpHosts;
 
 impl Table for TcpHosts {
@@ -280,7 +282,7 @@ impl Derived for TcpHosts {
     }
 }
 
-/// Hosts whose connections are passed on, by their listener.
+/// Hosts whose connections are proxied as TCP, by their listener.
 pub struct TcpHostsByListener;
 
 impl Index for TcpHostsByListener {
@@ -295,13 +297,13 @@ impl Index for TcpHostsByListener {
 
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
 /// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up
-/// at all, nor is one whose connections are passed on.
+/// at all, nor is one whose connections are proxied as TCP.
 pub struct RouteTableOf;
 
 impl Table for RouteTableOf {
     type Key = HostKey;
     type Value = RouteTableId;
-    const NAME: &'static str = "places of hosts";
+    const NAME: &'static str = "route tables of hosts";
 }
 
 impl Derived for RouteTableOf {

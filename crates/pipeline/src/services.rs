@@ -68,7 +68,7 @@ impl Derived for EndpointSets {
         let service = reads.get::<KnownServices>(&name)?;
         let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
         let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
-        let health = id.variant.as_ref().and_then(|variant| variant.health_port);
+        let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
         Some(resolve::endpoints::endpoints(service, id.backend.port, health, slices.into_iter().map(|slice| &**slice)))
     }
 }

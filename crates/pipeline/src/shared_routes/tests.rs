@@ -175,7 +175,7 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
 
 fn cluster(name: &str) -> WeightedCluster {
     let backend = model::EndpointsId { namespace: "ns".into(), service: name.into(), port: 80 };
-    WeightedCluster::new(model::ClusterId { backend, variant: None }, 1)
+    WeightedCluster::new(model::ClusterId { backend, overrides: None }, 1)
 }
 
 /// A route for a share of the requests, which a host has or shares.

@@ -55,8 +55,8 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         slow_start: None,
         validation: None,
     };
-    let variant = dice.maybe(variant).unwrap_or_default();
-    plain.varied(&ClusterId { backend, variant: variant.shared() })
+    let overrides = dice.maybe(overrides).unwrap_or_default();
+    plain.varied(&ClusterId { backend, overrides: overrides.shared() })
 }
 
 fn protocol(dice: &mut Dice) -> Protocol {
@@ -69,7 +69,7 @@ fn server_name(dice: &mut Dice) -> Arc<str> {
         .into()
 }
 
-fn variant(dice: &mut Dice) -> ClusterOverrides {
+fn overrides(dice: &mut Dice) -> ClusterOverrides {
     ClusterOverrides {
         protocol: dice.maybe(protocol),
         server_name: dice.maybe(server_name),

@@ -6,7 +6,7 @@ use envoy::{listener, virtual_host};
 use envoy_api::Message;
 use envoy_api::envoy::config::route::v3::RouteConfiguration;
 use model::route::{
-    Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Precedence, Route, Test,
+    Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Precedence, Route, ValueMatch,
 };
 use model::{Host, ObjectRef, Regex, VirtualHost};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,7 +44,7 @@ impl Dice {
         };
         let header = HeaderMatch {
             name: model::HeaderName::parse("x-test").unwrap(),
-            test: Test::Present,
+            value: ValueMatch::Present,
             invert: self.below(2) == 0,
             missing_is_empty: false,
         };
