@@ -17,7 +17,7 @@ use super::fixture::Fixture;
 use super::outcome::{Change, Outcome, Sample};
 use super::{LATE, MOST_MEMORY};
 use crate::follower::{ROUTES, until};
-use crate::proxy::Wish;
+use crate::proxy::ExpectedAnswer;
 use crate::usage::Usage;
 use crate::world::{Backend, FIRST, FIRST_PATH, SECOND, host, name};
 
@@ -147,7 +147,7 @@ impl<'b, 'a> Others<'b, 'a> {
                 (fixture.world.endpoints_edit(number, host.backend), (Kind::Endpoints, host.endpoints.clone()))
             }
         };
-        let wish = Wish { number, path: host.path.clone(), backend: host.backend };
+        let expected = ExpectedAnswer { number, path: host.path.clone(), backend: host.backend };
         // Before the write: its change may be there before anybody here gets to look.
         let before = self.client.as_ref().and_then(|client| client.look(|state| version(state, &resource)));
         let start = Instant::now();
@@ -158,7 +158,7 @@ impl<'b, 'a> Others<'b, 'a> {
             let client = async { self.follow(&resource, before).await.map(|()| since(start)) };
             let served = async {
                 match &fixture.proxy {
-                    Some(proxy) => Ok(Some((proxy.until_served(&wish).await - start).as_secs_f64() * 1000.0)),
+                    Some(proxy) => Ok(Some((proxy.until_served(&expected).await - start).as_secs_f64() * 1000.0)),
                     None => Ok(None),
                 }
             };

@@ -12,7 +12,7 @@ use testbed::xds_client;
 use super::{Fixture, LIMIT, milliseconds};
 use crate::follower::ROUTES;
 use crate::progress::Progress;
-use crate::proxy::Wish;
+use crate::proxy::ExpectedAnswer;
 use crate::report::{Run, Step};
 use crate::usage::cpu;
 use crate::world::{FIRST, FIRST_PATH, Object, SECOND};
@@ -98,7 +98,7 @@ struct Seen {
 /// A change that is ready to be made.
 struct Change {
     write: Write,
-    wish: Wish,
+    expected: ExpectedAnswer,
 }
 
 enum Write {
@@ -119,18 +119,18 @@ impl Change {
                 for object in &objects {
                     fixture.writer.create(object).await?;
                 }
-                let wish = Wish { number, path: FIRST_PATH.to_owned(), backend: FIRST };
-                Change { write: Write::Create(ingress), wish }
+                let expected = ExpectedAnswer { number, path: FIRST_PATH.to_owned(), backend: FIRST };
+                Change { write: Write::Create(ingress), expected }
             }
             Kind::RouteEdit => {
                 let (number, path) = (spread(0), format!("/edit-{sample}"));
                 let write = Write::Edit(fixture.world.path_edit(number, &path));
-                Change { write, wish: Wish { number, path, backend: FIRST } }
+                Change { write, expected: ExpectedAnswer { number, path, backend: FIRST } }
             }
             Kind::Endpoints => {
                 let number = spread(1);
                 let write = Write::Edit(fixture.world.endpoints_edit(number, SECOND));
-                Change { write, wish: Wish { number, path: FIRST_PATH.to_owned(), backend: SECOND } }
+                Change { write, expected: ExpectedAnswer { number, path: FIRST_PATH.to_owned(), backend: SECOND } }
             }
         })
     }
@@ -152,7 +152,7 @@ impl Change {
                 None => Ok(None),
             }
         };
-        let served = async { Ok(fixture.proxy.until_served(&self.wish).await) };
+        let served = async { Ok(fixture.proxy.until_served(&self.expected).await) };
         let all = async { futures::try_join!(write, follow, served) };
         let (write, xds, served) = fixture.controller.brings("a change to be served", LIMIT, all).await?;
         let from_start = |at| milliseconds(start, at);

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{Fixture, LIMIT, milliseconds};
 use crate::progress::Progress;
-use crate::proxy::Wish;
+use crate::proxy::ExpectedAnswer;
 use crate::report::Run;
 use crate::usage::cpu;
 use crate::world::{FIRST, SECOND};
@@ -34,12 +34,12 @@ pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
     let written = Instant::now();
     drop(progress);
     let last_round = |n: usize| (writes - 1 - n) / size;
-    // Some of these hosts had their endpoints changed before; any backend will do, but the wish names one.
-    let wishes = (0..writes.min(size)).map(|number| {
+    // Some of these hosts had their endpoints changed before; any backend will do, but the expected names one.
+    let expected = (0..writes.min(size)).map(|number| {
         let backend = if fixture.has_second_backend(number) { SECOND } else { FIRST };
-        Wish { number, path: path(last_round(number)), backend }
+        ExpectedAnswer { number, path: path(last_round(number)), backend }
     });
-    let all = fixture.proxy.each(wishes.collect());
+    let all = fixture.proxy.each(expected.collect());
     let served =
         fixture.controller.brings("all writes to be served", LIMIT, all).await?.context("there were no writes")?;
     fixture.at_rest().await?;

@@ -1,8 +1,10 @@
 //! `make demo`: the folder `examples/demo` served by `sesame run` with a real Envoy and three echo backends.
 //!
-//! Sends a handful of requests, shows for each what answered and which object made it so, mends the one mistake in the
-//! folder, and shows when the change arrives. On a terminal it then stays up for requests of one's own. It uses loopback
-//! and ports that the system picks, so it runs anywhere and beside anything.
+//! Sends a handful of requests, shows for each which backend answered and which object the route came from, corrects the one
+//! mistake in the folder, and shows when the change arrives. On a terminal it then stays up for the user's own requests. It uses
+//! loopback and ports that the system picks, so it runs anywhere and beside anything.
+
+mod client;
 
 use std::fs;
 use std::io::IsTerminal;
@@ -13,11 +15,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use echo::Echo;
 use serde_json::Value;
-use testbed::{Client, eventually};
 use tokio::process::{Child, Command};
+use tokio::time::sleep;
 
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait before something is tried again.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// What is asked, and why.
 const REQUESTS: [(&str, &str, &str); 8] = [
@@ -46,7 +50,7 @@ async fn main() -> Result<()> {
     let log = folder.path().join("access.log");
     let [http, https, stats] = free_addresses()?;
     let mut sesame = start(&files, &log, [http, https, stats])?;
-    let ready = eventually("Envoy to be ready", PATIENCE, async || ready(stats).await);
+    let ready = eventually("Envoy to be ready", async || ready(stats).await);
     tokio::select! {
         ready = ready => ready?,
         ended = sesame.wait() => bail!("sesame run ended: {}", ended?),
@@ -68,9 +72,19 @@ async fn main() -> Result<()> {
 
 /// The program that was built beside this one.
 fn program() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let folder = own.parent().and_then(Path::parent).context("this program has no folder")?;
-    Ok(folder.join("sesame"))
+    Ok(std::env::current_exe()?.with_file_name("sesame"))
+}
+
+/// Tries until it works, or gives the last error when it has taken too long.
+async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        match attempt().await {
+            Ok(found) => return Ok(found),
+            Err(error) if begun.elapsed() > TIMEOUT => return Err(error.context(format!("waited in vain for {what}"))),
+            Err(_) => sleep(RETRY).await,
+        }
+    }
 }
 
 fn start(files: &Path, log: &Path, [http, https, stats]: [SocketAddr; 3]) -> Result<Child> {
@@ -109,8 +123,8 @@ fn free_addresses<const N: usize>() -> Result<[SocketAddr; N]> {
 }
 
 async fn ready(stats: SocketAddr) -> Result<()> {
-    let answer = Client::new(stats).get("/ready").await?;
-    if answer.status.as_u16() == 200 { Ok(()) } else { bail!("Envoy says {}", answer.text()) }
+    let status = client::get(stats, false, "localhost", "/ready").await?.status;
+    if status == 200 { Ok(()) } else { bail!("Envoy answers {status}") }
 }
 
 /// One request and what came of it.
@@ -121,22 +135,19 @@ struct Asked {
 }
 
 async fn ask(scheme: &str, host: &str, path: &str, http: SocketAddr, https: SocketAddr) -> Result<Asked> {
-    let client = match scheme {
-        "https" => Client::new(https).https().accept_any(),
-        _ => Client::new(http),
-    };
-    let answer = client.host(host).get(path).await?;
-    let answered = match (answer.backend(), answer.header("location")) {
+    let is_tls = scheme == "https";
+    let answer = client::get(if is_tls { https } else { http }, is_tls, host, path).await?;
+    let answered = match (answer.backend, answer.location) {
         (Some(backend), _) => format!("backend {backend}"),
         (None, Some(location)) => format!("go to {location}"),
         (None, None) => "Envoy itself".to_owned(),
     };
-    Ok(Asked { request: format!("{scheme}://{host}{path}"), status: answer.status.as_u16(), answered })
+    Ok(Asked { request: format!("{scheme}://{host}{path}"), status: answer.status, answered })
 }
 
 /// Which object each request was answered by, from the access log.
 async fn origins(log: &Path, count: usize) -> Result<Vec<String>> {
-    let lines = eventually("the access log", PATIENCE, async || {
+    let lines = eventually("the access log", async || {
         let text = fs::read_to_string(log)?;
         let lines: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         if lines.len() < count { bail!("{} of {count} lines are there", lines.len()) } else { Ok(lines) }
@@ -163,12 +174,10 @@ async fn mend(files: &Path, http: SocketAddr) -> Result<()> {
     println!("\n$ sed -i 's/8081/80/' examples/demo/mistake.yaml\n");
     let begun = Instant::now();
     fs::write(&file, text)?;
-    let client = Client::new(http).host("mistake.example.com");
     loop {
-        let status = client.get("/bad").await?.status.as_u16();
-        match status {
+        match client::get(http, false, "mistake.example.com", "/bad").await?.status {
             200 => break,
-            503 if begun.elapsed() < PATIENCE => {}
+            503 if begun.elapsed() < TIMEOUT => {}
             other => bail!("mistake.example.com/bad answers {other}"),
         }
     }
