@@ -29,7 +29,7 @@ const AT_ONCE: usize = 16;
 pub struct Proxy {
     /// Itself.
     pub envoy: Envoy,
-    place: Instance,
+    instance: Instance,
     world: World,
     unexpected: Mutex<BTreeMap<String, u64>>,
 }
@@ -64,8 +64,8 @@ enum Judged {
 
 impl Proxy {
     /// Asks this Envoy for the hosts of this world.
-    pub fn new(envoy: Envoy, place: &Instance, world: World) -> Proxy {
-        Proxy { envoy, place: place.clone(), world, unexpected: Mutex::default() }
+    pub fn new(envoy: Envoy, instance: &Instance, world: World) -> Proxy {
+        Proxy { envoy, instance: instance.clone(), world, unexpected: Mutex::default() }
     }
 
     /// Its process id.
@@ -82,8 +82,8 @@ impl Proxy {
     pub fn client(&self, number: usize) -> Client {
         let host = host(number);
         match self.world.is_secured(number) {
-            true => Client::new(self.place.https).host(host).https(),
-            false => Client::new(self.place.http).host(host),
+            true => Client::new(self.instance.https).host(host).https(),
+            false => Client::new(self.instance.http).host(host),
         }
     }
 

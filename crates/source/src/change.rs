@@ -2,7 +2,7 @@
 //!
 //! The folder and the API server both speak in these; whoever listens cannot tell them apart.
 
-use crate::{Place, Spot};
+use crate::{ObjectLocation, SourceLocation};
 use kinds::{Object, ObjectRef};
 use model::{Code, Severity};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
@@ -26,7 +26,7 @@ pub enum Origin {
     /// From an API server.
     Cluster,
     /// From a file.
-    File(Place),
+    File(ObjectLocation),
 }
 
 /// What a list of problems is about. A new list about the same subject replaces the old one.
@@ -65,13 +65,13 @@ pub struct Problem {
     /// The field inside the object; empty for the whole.
     pub field: Box<str>,
     /// The place in a file.
-    pub spot: Option<Spot>,
+    pub location: Option<SourceLocation>,
 }
 
 impl Problem {
     /// Something that is wrong.
     pub fn new(code: Code, message: impl Into<Box<str>>) -> Self {
-        Self { code, message: message.into(), object: None, field: Box::default(), spot: None }
+        Self { code, message: message.into(), object: None, field: Box::default(), location: None }
     }
 
     /// It is about this object.
@@ -88,8 +88,8 @@ impl Problem {
 
     /// It stands here.
     #[must_use]
-    pub fn at(self, spot: Spot) -> Self {
-        Self { spot: Some(spot), ..self }
+    pub fn at(self, location: SourceLocation) -> Self {
+        Self { location: Some(location), ..self }
     }
 
     /// How much it takes away.
@@ -101,8 +101,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.code)?;
-        if let Some(spot) = &self.spot {
-            write!(f, "{spot}: ")?;
+        if let Some(location) = &self.location {
+            write!(f, "{location}: ")?;
         }
         if let Some(object) = &self.object {
             write!(f, "{object}: ")?;

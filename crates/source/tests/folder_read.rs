@@ -86,7 +86,7 @@ fn a_broken_document_does_not_take_the_others_with_it() {
     let batch = read(folder.path());
     assert_eq!(keys(&batch), ["Service default/a", "Service default/b", "Service default/c"]);
     let [problem] = problems(&batch)[..] else { panic!("{:?}", batch.problems) };
-    assert_eq!((problem.code, problem.spot.as_ref().unwrap().position.line), (Code::NotYaml, 6));
+    assert_eq!((problem.code, problem.location.as_ref().unwrap().position.line), (Code::NotYaml, 6));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn strange_things_in_the_folder_are_reported_and_do_no_harm() {
         .values()
         .flatten()
         .map(|problem| {
-            let file = problem.spot.as_ref().unwrap().file.strip_prefix(path).unwrap().to_owned();
+            let file = problem.location.as_ref().unwrap().file.strip_prefix(path).unwrap().to_owned();
             (file.to_str().unwrap().to_owned(), problem.code)
         })
         .collect();

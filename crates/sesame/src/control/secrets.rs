@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use model::ObjectRef;
 use pipeline::{FetchResult, Pipeline};
-use source::fetch::Wants;
+use source::fetch::FetchHandle;
 use source::{Batch, Change, Feed, Problem, Subject};
 
 /// How often the first build waits for what the last answers led to: an object refers to a second Secret only if the first is
@@ -18,7 +18,7 @@ pub(super) const ROUNDS: u32 = 4;
 
 /// The Secrets that are referred to, and the way to have them brought.
 pub struct Secrets {
-    wants: Wants,
+    wants: FetchHandle,
     answers: Feed,
     referred: HashSet<ObjectRef>,
     /// Of those, the ones about which nothing is known yet.
@@ -30,7 +30,7 @@ pub struct Secrets {
 
 impl Secrets {
     /// Asks by `wants`, and is answered by `answers`.
-    pub fn new(wants: Wants, answers: Feed) -> Self {
+    pub fn new(wants: FetchHandle, answers: Feed) -> Self {
         let (referred, unanswered, awaited) = Default::default();
         Self { wants, answers, referred, unanswered, awaited, rounds: ROUNDS }
     }

@@ -12,7 +12,7 @@ use crate::{
         backoff::ApiConnection,
         follow::undecodable,
     },
-    fetch::{self, Limits, Outcome, Request, Requests, Schedule, Wants},
+    fetch::{self, FetchHandle, Limits, Outcome, Request, Requests, Schedule},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
 use kinds::{Decoded, Object, ObjectRef};
@@ -77,7 +77,7 @@ pub struct Fetcher {
 }
 
 /// A fetcher and the way to ask it.
-pub fn fetcher(api: Arc<Api>) -> (Wants, Fetcher) {
+pub fn fetcher(api: Arc<Api>) -> (FetchHandle, Fetcher) {
     let (wants, requests) = fetch::wants();
     let schedule = Schedule::new(limits(&api.timing));
     (wants, Fetcher { api, requests, schedule, told: HashMap::new() })

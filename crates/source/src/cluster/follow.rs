@@ -14,7 +14,7 @@ use crate::{
         known::Known,
         target::Target,
     },
-    fetch::Wants,
+    fetch::FetchHandle,
 };
 use model::Code;
 use std::{sync::Arc, time::Instant};
@@ -63,7 +63,7 @@ pub struct Follower {
     target: Target,
     api: Arc<Api>,
     feeder: Feeder,
-    wants: Wants,
+    wants: FetchHandle,
     known: Known,
     presence: Presence,
     backoff: Backoff,
@@ -79,7 +79,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: Wants) -> Self {
+    pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: FetchHandle) -> Self {
         let (backoff, absent_backoff) = (Backoff::after_failure(&api.timing), Backoff::after_absence(&api.timing));
         Self {
             target,

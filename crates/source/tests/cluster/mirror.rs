@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kinds::{Kind, Object, ObjectRef};
 use source::cluster::{Options, Timing};
-use source::fetch::Wants;
+use source::fetch::FetchHandle;
 use source::{Batch, Cluster, Feed, Problem, Subject, feed};
 use tokio::task::JoinHandle;
 
@@ -19,7 +19,7 @@ pub struct Mirror {
     /// Keys of all changes in the order in which they were told.
     pub told: Vec<ObjectRef>,
     pub is_synced: bool,
-    pub wants: Wants,
+    pub wants: FetchHandle,
     feed: Feed,
     answers: Feed,
     task: JoinHandle<source::Closed>,

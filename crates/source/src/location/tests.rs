@@ -22,21 +22,21 @@ items:
     tls:
 "#;
 
-fn place(file: &Path) -> Place {
+fn place(file: &Path) -> ObjectLocation {
     let version =
         FileVersion { path: file.into(), shown: Path::new("conf/a.yaml").into(), hash: xxh3_64(TEXT.as_bytes()) };
     let start = Position { line: 5, column: 3 };
-    Place { file: Arc::new(version), document: 0, item: Some(1), start, hide: Hide::Nothing }
+    ObjectLocation { file: Arc::new(version), document: 0, item: Some(1), start, redaction: Redaction::Nothing }
 }
 
 /// The place of a field and the part of the line that is meant.
-fn spot(field: &str) -> (String, String) {
+fn location(field: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, TEXT).unwrap();
-    let spot = place(&file).spot(field);
-    let Excerpt { line, start, end } = spot.excerpt.clone().unwrap();
-    (spot.to_string(), line[start..end].to_owned())
+    let location = place(&file).location(field);
+    let Excerpt { line, start, end } = location.excerpt.clone().unwrap();
+    (location.to_string(), line[start..end].to_owned())
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn fields_are_found() {
         ("", "5:3", "kind"),
         ("[[.]\"x", "5:3", "kind"),
     ] {
-        assert_eq!(spot(field), (format!("conf/a.yaml:{at}"), part.to_owned()), "{field}");
+        assert_eq!(location(field), (format!("conf/a.yaml:{at}"), part.to_owned()), "{field}");
     }
 }
 
@@ -66,11 +66,11 @@ fn a_file_that_has_changed_since_gives_the_line_of_the_object() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     let place = place(&file);
-    assert_eq!(place.spot("spec.rules").to_string(), "conf/a.yaml:5");
+    assert_eq!(place.location("spec.rules").to_string(), "conf/a.yaml:5");
     std::fs::write(&file, format!("# new\n{TEXT}")).unwrap();
-    assert_eq!(place.spot("spec.rules").to_string(), "conf/a.yaml:5");
+    assert_eq!(place.location("spec.rules").to_string(), "conf/a.yaml:5");
     std::fs::write(&file, TEXT).unwrap();
-    assert_eq!(place.spot("spec.rules").to_string(), "conf/a.yaml:10:5");
+    assert_eq!(place.location("spec.rules").to_string(), "conf/a.yaml:10:5");
 }
 
 #[test]
@@ -78,8 +78,11 @@ fn lines_of_secrets_and_endless_lines_are_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, TEXT).unwrap();
-    let secret = Place { hide: Hide::Everything, ..place(&file) };
-    assert_eq!((secret.spot("spec").to_string(), secret.spot("spec").excerpt), ("conf/a.yaml:9:3".into(), None));
+    let secret = ObjectLocation { redaction: Redaction::Everything, ..place(&file) };
+    assert_eq!(
+        (secret.location("spec").to_string(), secret.location("spec").excerpt),
+        ("conf/a.yaml:9:3".into(), None)
+    );
     assert_eq!(excerpt(&"x".repeat(5000), Position { line: 1, column: 3 }, Part::Value), None);
 }
 
@@ -97,7 +100,7 @@ fn verdicts_find_their_place() {
     let mut origins = Origins::default();
     origins.apply(&Batch { changes: vec![change(Some(object))], ..Batch::default() });
     let origin = model::ObjectRef::new(kind::INGRESS, "default", "web").at("spec.rules[1].host");
-    assert_eq!(origins.spot(&origin).unwrap().to_string(), "conf/a.yaml:14:13");
+    assert_eq!(origins.location(&origin).unwrap().to_string(), "conf/a.yaml:14:13");
     origins.apply(&Batch { changes: vec![change(None)], ..Batch::default() });
-    assert_eq!(origins.spot(&origin), None);
+    assert_eq!(origins.location(&origin), None);
 }

@@ -4,7 +4,7 @@
 //! what was said last. An object that stands in several files is held by the first in the order of paths.
 
 use super::file::{Item, Keep, MOST_PROBLEMS, Reading, Signature};
-use crate::{Change, Origin, Place, Problem, Subject, Update};
+use crate::{Change, ObjectLocation, Origin, Problem, Subject, Update};
 use kinds::ObjectRef;
 use model::Code;
 use std::{
@@ -17,7 +17,7 @@ use std::{
 
 /// The files, what they hold, and what has been said about it.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct FileIndex {
     files: BTreeMap<Arc<Path>, Held>,
     /// The files that hold an object, in order; the first is in force.
     holders: HashMap<ObjectRef, Vec<Arc<Path>>>,
@@ -43,7 +43,7 @@ struct Held {
     is_leaving: bool,
 }
 
-impl Ledger {
+impl FileIndex {
     /// How many files there are.
     pub(super) fn len(&self) -> usize {
         self.files.len()
@@ -211,7 +211,7 @@ impl Ledger {
             };
             if problems != before {
                 let shown =
-                    problems.iter().chain(&before).find_map(|problem| Some(problem.spot.as_ref()?.file.clone()));
+                    problems.iter().chain(&before).find_map(|problem| Some(problem.location.as_ref()?.file.clone()));
                 update.problems.insert(Subject::File(shown.unwrap_or(path)), problems);
             }
         }
@@ -226,15 +226,20 @@ impl Ledger {
             let duplicates = held.items.iter().filter_map(|(key, item)| self.duplicate(key, item, path));
             problems.extend(duplicates.take(MOST_PROBLEMS).enumerate().map(|(index, (problem, place))| {
                 // To show a line the file is read again, which is too much for a file of nothing but duplicates.
-                let spot = if index < 10 { place.spot("metadata.name") } else { place.start_spot() };
-                problem.at(spot)
+                let location = if index < 10 { place.location("metadata.name") } else { place.start_location() };
+                problem.at(location)
             }));
         }
         problems
     }
 
     /// What is to be said of an object that another file holds too, and first.
-    fn duplicate<'i>(&self, key: &ObjectRef, item: &'i Item, path: &Arc<Path>) -> Option<(Problem, &'i Place)> {
+    fn duplicate<'i>(
+        &self,
+        key: &ObjectRef,
+        item: &'i Item,
+        path: &Arc<Path>,
+    ) -> Option<(Problem, &'i ObjectLocation)> {
         let first = self.in_force(key).filter(|first| *first != path && !self.is_leaving(path))?;
         let held = self.files.get(first)?;
         let line = held.items.get(key)?.place.start().line;

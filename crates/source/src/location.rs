@@ -1,6 +1,6 @@
 //! Where in a file an object and its fields stand.
 //!
-//! An object keeps its [`Place`]: the file, the hash of its content, the document. The line and column of a field are
+//! An object keeps its [`ObjectLocation`]: the file, the hash of its content, the document. The line and column of a field are
 //! found when somebody asks, by reading the file again: errors are few and objects are many. If the file has changed
 //! since, only the object's first line is named, which is as much as is still known.
 
@@ -22,7 +22,7 @@ const LONGEST_LINE: usize = 4096;
 
 /// A place in a file, with the line to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct SourceLocation {
     /// The file, by the path that people know it by.
     pub file: Arc<Path>,
     /// The line and column; the line alone if the column is zero, neither if both are.
@@ -42,7 +42,7 @@ pub struct Excerpt {
     pub end: usize,
 }
 
-impl fmt::Display for Spot {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Position { line, column } = self.position;
         match (line, column) {
@@ -53,7 +53,7 @@ impl fmt::Display for Spot {
     }
 }
 
-impl Spot {
+impl SourceLocation {
     /// A file as a whole.
     pub fn file(file: Arc<Path>) -> Self {
         Self { file, position: Position::default(), excerpt: None }
@@ -61,27 +61,27 @@ impl Spot {
 
     /// A point in a text that is no secret.
     pub fn at(file: Arc<Path>, text: &str, position: Position) -> Self {
-        Self::in_text(file, text, position, Part::Point, Hide::Nothing)
+        Self::in_text(file, text, position, Part::Point, Redaction::Nothing)
     }
 
     /// A field of a text that is no secret (`a.b[0]`), or the nearest thing around it that is there.
     pub fn of_value(file: Arc<Path>, text: &str, root: &Node<'_>, field: &str) -> Self {
         let (position, part) = locate(root, field);
-        Self::in_text(file, text, position, part, Hide::Nothing)
+        Self::in_text(file, text, position, part, Redaction::Nothing)
     }
 
     /// The key of such a field: for fields that should not be there.
     pub fn of_key(file: Arc<Path>, text: &str, root: &Node<'_>, field: &str) -> Self {
         let (position, part) = locate_key(root, field);
-        Self::in_text(file, text, position, part, Hide::Nothing)
+        Self::in_text(file, text, position, part, Redaction::Nothing)
     }
 
     /// A place in a text that is at hand.
-    pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, hide: Hide) -> Self {
-        let excerpt = match hide {
-            Hide::Nothing => excerpt(text, position, part),
-            Hide::FlowLines => excerpt(text, position, part).filter(|excerpt| !excerpt.line.contains('{')),
-            Hide::Everything => None,
+    pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, redaction: Redaction) -> Self {
+        let excerpt = match redaction {
+            Redaction::Nothing => excerpt(text, position, part),
+            Redaction::FlowLines => excerpt(text, position, part).filter(|excerpt| !excerpt.line.contains('{')),
+            Redaction::Everything => None,
         };
         Self { file, position, excerpt }
     }
@@ -89,7 +89,7 @@ impl Spot {
 
 /// Which lines are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hide {
+pub(crate) enum Redaction {
     /// Each may be shown.
     Nothing,
     /// Those that may hold more than the object in question: there is a Secret in the same document.
@@ -161,7 +161,7 @@ pub(crate) struct FileVersion {
 
 /// Where in a file an object stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ObjectLocation {
     pub(crate) file: Arc<FileVersion>,
     /// The document in the file.
     pub(crate) document: u32,
@@ -170,10 +170,10 @@ pub struct Place {
     /// Where the object begins.
     pub(crate) start: Position,
     /// Which of its lines are not shown.
-    pub(crate) hide: Hide,
+    pub(crate) redaction: Redaction,
 }
 
-impl Place {
+impl ObjectLocation {
     /// The file, by the path that people know it by.
     pub fn file(&self) -> &Arc<Path> {
         &self.file.shown
@@ -185,16 +185,19 @@ impl Place {
     }
 
     /// Where a field stands (`spec.rules[0].host`), or the nearest thing around it that is there. Reads the file.
-    pub fn spot(&self, field: &str) -> Spot {
-        self.find(field).unwrap_or_else(|| self.start_spot())
+    pub fn location(&self, field: &str) -> SourceLocation {
+        self.find(field).unwrap_or_else(|| self.start_location())
     }
 
     /// The line on which the object begins, without looking at it.
-    pub(crate) fn start_spot(&self) -> Spot {
-        Spot { position: Position { column: 0, ..self.start }, ..Spot::file(self.file.shown.clone()) }
+    pub(crate) fn start_location(&self) -> SourceLocation {
+        SourceLocation {
+            position: Position { column: 0, ..self.start },
+            ..SourceLocation::file(self.file.shown.clone())
+        }
     }
 
-    fn find(&self, field: &str) -> Option<Spot> {
+    fn find(&self, field: &str) -> Option<SourceLocation> {
         let bytes = std::fs::read(&self.file.path).ok()?;
         if xxh3_64(&bytes) != self.file.hash {
             return None;
@@ -211,7 +214,7 @@ impl Place {
             },
         };
         let (position, part) = locate(object, field);
-        Some(Spot::in_text(self.file.shown.clone(), text, position, part, self.hide))
+        Some(SourceLocation::in_text(self.file.shown.clone(), text, position, part, self.redaction))
     }
 }
 
@@ -285,7 +288,7 @@ fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
 /// The places of all objects that came from files: for those who show verdicts to people.
 #[derive(Debug, Default)]
 pub struct Origins {
-    places: HashMap<ObjectRef, Place>,
+    places: HashMap<ObjectRef, ObjectLocation>,
 }
 
 impl Origins {
@@ -304,8 +307,8 @@ impl Origins {
     }
 
     /// Where something stands that a verdict is about, if it came from a file. Reads the file.
-    pub fn spot(&self, origin: &model::Origin) -> Option<Spot> {
-        Some(self.places.get(&origin.object)?.spot(origin.field.as_str()))
+    pub fn location(&self, origin: &model::Origin) -> Option<SourceLocation> {
+        Some(self.places.get(&origin.object)?.location(origin.field.as_str()))
     }
 }
 
