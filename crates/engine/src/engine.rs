@@ -2,7 +2,9 @@
 //!
 //! A *batch* begins with the first change of an input and ends when nothing waits. Work always goes on in the first table
 //! that has any, so a row is computed once per batch and never sees an earlier table half done; an input that changes in
-//! the middle of a batch joins it. No threads, no timers, no locks: one task owns the engine and decides when it runs.
+//! the middle of a batch joins it. No threads, no timers: one task owns the engine and decides when it runs.
+//!
+//! Large rows: see [`crate::offload`]. They are no part of a batch, which ends without them.
 //!
 //! Slices: [`Engine::run`] stops when its budget is used up. Between slices the owner may set inputs, bring the lane up to
 //! date with [`Engine::drain_lane`] and publish its changes; removals are told at the end of the batch only, because a key
@@ -13,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use crate::changes::Changes;
 use crate::counters::{Batch, TableCounters};
-use crate::erased::{AnyTable, Later, Places, Step, around, store, store_mut};
+use crate::erased::{AnyTable, Later, Mode, Places, Step, around, store, store_mut};
 use crate::node::ROWS;
+use crate::offload::{Finished, Job, Lent, Offload, Replaced};
 use crate::oracle::{self, Divergence};
 use crate::panicked::Held;
 use crate::reads::{Read, Reader, Reads};
@@ -27,6 +30,17 @@ pub struct Engine {
     places: Places,
     batch: Batch,
     last_batch: Batch,
+    offloading: bool,
+    lent: Owner,
+}
+
+/// Ends the waiting of jobs with the engine.
+struct Owner(Arc<Lent>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Whether anything waits after a slice.
@@ -41,7 +55,8 @@ pub enum Progress {
 
 impl Engine {
     pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, places: Places) -> Self {
-        Self { tables, places, batch: Batch::default(), last_batch: Batch::default() }
+        let (batch, last_batch, lent) = (Batch::default(), Batch::default(), Lent::new(places.clone()));
+        Self { tables, places, batch, last_batch, offloading: false, lent: Owner(Arc::new(lent)) }
     }
 
     /// Sets a row of an input table; says whether that changed anything.
@@ -62,35 +77,39 @@ impl Engine {
         changed
     }
 
-    /// Works until nothing waits or `budget` is used up, at least one row. A row is never interrupted.
+    /// Works until nothing waits or `budget` is used up, at least one row. A row is never interrupted; while offloading is
+    /// on, large ones are left to [jobs](Self::next_job), and are not waited for.
     pub fn run(&mut self, budget: Duration) -> Progress {
-        self.work(Instant::now().checked_add(budget), false)
+        self.work(Instant::now().checked_add(budget), if self.offloading { Mode::Offload } else { Mode::Inline })
     }
 
-    /// Works until nothing waits.
+    /// Works until nothing waits, and nothing is left to jobs.
     pub fn settle(&mut self) {
-        let _ = self.work(None, false);
+        for table in &mut self.tables {
+            table.recall();
+        }
+        let _ = self.work(None, Mode::Inline);
     }
 
     /// Brings the tables of the lane up to date, in the middle of a batch or not, within `budget`. Removes nothing.
     pub fn drain_lane(&mut self, budget: Duration) -> Progress {
-        self.work(Instant::now().checked_add(budget), true)
+        self.work(Instant::now().checked_add(budget), Mode::Drain)
     }
 
-    fn work(&mut self, deadline: Option<Instant>, draining: bool) -> Progress {
+    fn work(&mut self, deadline: Option<Instant>, mode: Mode) -> Progress {
         let started = Instant::now();
         let mut worked = false;
         'work: for at in 0..self.tables.len() {
             let (earlier, table, mut later) = around(&mut self.tables, at);
-            if draining && !table.is_lane() {
+            if mode == Mode::Drain && !table.is_lane() {
                 continue;
             }
             // Work in one table makes work in later ones only, so one pass does it all.
             loop {
-                match table.step(earlier, &mut later, &self.places, draining) {
+                match table.step(earlier, &mut later, &self.places, mode) {
                     Step::Nothing => break,
                     Step::Computed => self.batch.computed += 1,
-                    Step::Removed => {}
+                    Step::Offloaded | Step::Removed => {}
                 }
                 worked = true;
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -107,8 +126,51 @@ impl Engine {
             self.last_batch = std::mem::take(&mut self.batch);
             tracing::debug!(batch = ?self.last_batch, "settled");
         }
-        let done = settled || draining && !self.tables.iter().any(|table| table.is_lane() && table.is_dirty());
+        let drained = || !self.tables.iter().any(|table| table.is_lane() && table.is_dirty());
+        let done = settled || mode == Mode::Drain && drained();
         if done { Progress::Settled } else { Progress::More }
+    }
+
+    /// Whether large rows are left to [jobs](Self::next_job) from now on.
+    pub fn set_offloading(&mut self, on: bool) {
+        self.offloading = on;
+    }
+
+    /// The computation of a large row that waits for a thread, of the first table that has any.
+    pub fn next_job(&mut self) -> Option<Job> {
+        let lent = Arc::clone(&self.lent.0);
+        self.tables.iter_mut().find_map(|table| table.next_job(&lent))
+    }
+
+    /// Takes what came of a job: its row is put in place, and its readers wait to be computed.
+    pub fn finish(&mut self, finished: Finished) -> Replaced {
+        let Finished { at, slot, result } = finished;
+        let (earlier, table, mut later) = around(&mut self.tables, usize::from(at));
+        self.batch.computed += 1;
+        table.finish(slot, result, earlier, &mut later, &self.places)
+    }
+
+    /// Lets jobs read the tables. Until they are [taken back](Self::take_back) the engine must not be used.
+    pub fn lend(&mut self) {
+        self.lent.0.lend(std::mem::take(&mut self.tables));
+    }
+
+    /// Ends that. Waits for one read at most.
+    pub fn take_back(&mut self) {
+        if let Some(tables) = self.lent.0.take_back() {
+            self.tables = tables;
+        }
+    }
+
+    /// Whether a row is computed on another thread, or waits for that: its value is about what it was computed from before.
+    pub fn is_offloaded<T: Table>(&self, key: &T::Key) -> bool {
+        let rows = &self.store::<T>().rows;
+        rows.find(key).is_some_and(|slot| rows.get(slot).offload != Offload::None)
+    }
+
+    /// How many rows are computed on other threads, or wait for that.
+    pub fn offloaded(&self) -> usize {
+        self.tables.iter().map(|table| table.offloaded()).sum()
     }
 
     /// Nothing waits.

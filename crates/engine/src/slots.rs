@@ -111,6 +111,16 @@ impl<K: crate::Key, P: Default> Slots<K, P> {
         &entry_of(&self.entries, slot).1
     }
 
+    /// How many slots there are, in use or not.
+    pub(crate) fn slots(&self) -> u32 {
+        u32::try_from(self.entries.len()).expect("a table has fewer than 2^32 rows")
+    }
+
+    /// The payload of a slot, if it is in use.
+    pub(crate) fn occupied(&self, slot: u32) -> Option<&P> {
+        self.entries.get(slot as usize)?.as_ref().map(|(_, payload)| payload)
+    }
+
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut P {
         &mut self.entries[slot as usize].as_mut().expect("a slot that is spoken of is in use").1
     }
