@@ -30,8 +30,23 @@ pub struct Engine {
     places: Places,
     batch: Batch,
     last_batch: Batch,
-    offloading: bool,
+    offloading: Offloading,
+    /// How many rows were left to jobs, and how many jobs are done.
+    queued: u64,
+    jobs: u64,
     lent: Owner,
+}
+
+/// Which rows are computed by [jobs](Engine::next_job).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offloading {
+    /// None.
+    #[default]
+    Off,
+    /// Those that their tables call [large](crate::Derived::is_large).
+    Large,
+    /// All that are not in the lane: for tests.
+    All,
 }
 
 /// Ends the waiting of jobs with the engine.
@@ -56,7 +71,16 @@ pub enum Progress {
 impl Engine {
     pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, places: Places) -> Self {
         let (batch, last_batch, lent) = (Batch::default(), Batch::default(), Lent::new(places.clone()));
-        Self { tables, places, batch, last_batch, offloading: false, lent: Owner(Arc::new(lent)) }
+        Self {
+            tables,
+            places,
+            batch,
+            last_batch,
+            offloading: Offloading::Off,
+            queued: 0,
+            jobs: 0,
+            lent: Owner(Arc::new(lent)),
+        }
     }
 
     /// Sets a row of an input table; says whether that changed anything.
@@ -80,14 +104,17 @@ impl Engine {
     /// Works until nothing waits or `budget` is used up, at least one row. A row is never interrupted; while offloading is
     /// on, large ones are left to [jobs](Self::next_job), and are not waited for.
     pub fn run(&mut self, budget: Duration) -> Progress {
-        self.work(Instant::now().checked_add(budget), if self.offloading { Mode::Offload } else { Mode::Inline })
+        let mode = match self.offloading {
+            Offloading::Off => Mode::Inline,
+            Offloading::Large => Mode::Offload { number: self.queued, all: false },
+            Offloading::All => Mode::Offload { number: self.queued, all: true },
+        };
+        self.work(Instant::now().checked_add(budget), mode)
     }
 
     /// Works until nothing waits, and nothing is left to jobs.
     pub fn settle(&mut self) {
-        for table in &mut self.tables {
-            table.recall();
-        }
+        self.recall();
         let _ = self.work(None, Mode::Inline);
     }
 
@@ -96,7 +123,7 @@ impl Engine {
         self.work(Instant::now().checked_add(budget), Mode::Drain)
     }
 
-    fn work(&mut self, deadline: Option<Instant>, mode: Mode) -> Progress {
+    fn work(&mut self, deadline: Option<Instant>, mut mode: Mode) -> Progress {
         let started = Instant::now();
         let mut worked = false;
         'work: for at in 0..self.tables.len() {
@@ -109,7 +136,11 @@ impl Engine {
                 match table.step(earlier, &mut later, &self.places, mode) {
                     Step::Nothing => break,
                     Step::Computed => self.batch.computed += 1,
-                    Step::Offloaded | Step::Removed => {}
+                    Step::Offloaded => {
+                        self.queued += 1;
+                        mode = Mode::Offload { number: self.queued, all: self.offloading == Offloading::All };
+                    }
+                    Step::Removed => {}
                 }
                 worked = true;
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -131,15 +162,17 @@ impl Engine {
         if done { Progress::Settled } else { Progress::More }
     }
 
-    /// Whether large rows are left to [jobs](Self::next_job) from now on.
-    pub fn set_offloading(&mut self, on: bool) {
-        self.offloading = on;
+    /// Which rows are left to [jobs](Self::next_job) from now on.
+    pub fn set_offloading(&mut self, offloading: Offloading) {
+        self.offloading = offloading;
     }
 
-    /// The computation of a large row that waits for a thread, of the first table that has any.
+    /// The computation of the large row that has waited for a thread for longest. A row that is large again and again comes
+    /// after all others that wait meanwhile.
     pub fn next_job(&mut self) -> Option<Job> {
-        let lent = Arc::clone(&self.lent.0);
-        self.tables.iter_mut().find_map(|table| table.next_job(&lent))
+        let (_, at) =
+            self.tables.iter().enumerate().filter_map(|(at, table)| Some((table.first_queued()?, at))).min()?;
+        self.tables[at].next_job(&self.lent.0)
     }
 
     /// Takes what came of a job: its row is put in place, and its readers wait to be computed.
@@ -147,7 +180,20 @@ impl Engine {
         let Finished { at, slot, result } = finished;
         let (earlier, table, mut later) = around(&mut self.tables, usize::from(at));
         self.batch.computed += 1;
+        self.jobs += 1;
         table.finish(slot, result, earlier, &mut later, &self.places)
+    }
+
+    /// Rows that are left to jobs wait to be computed like any other: what the jobs make of them is not wanted any more.
+    pub fn recall(&mut self) {
+        for table in &mut self.tables {
+            table.recall();
+        }
+    }
+
+    /// How many jobs were finished.
+    pub fn jobs(&self) -> u64 {
+        self.jobs
     }
 
     /// Lets jobs read the tables. Until they are [taken back](Self::take_back) the engine must not be used.
@@ -166,6 +212,11 @@ impl Engine {
     pub fn is_offloaded<T: Table>(&self, key: &T::Key) -> bool {
         let rows = &self.store::<T>().rows;
         rows.find(key).is_some_and(|slot| rows.get(slot).offload != Offload::None)
+    }
+
+    /// How many rows of a table are computed on other threads, or wait for that.
+    pub fn offloaded_of<T: Table>(&self) -> usize {
+        self.store::<T>().offloaded()
     }
 
     /// How many rows are computed on other threads, or wait for that.

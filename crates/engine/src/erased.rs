@@ -36,7 +36,9 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn drop_reader(&mut self, node: Node, reader: Node);
     /// Computes, offloads or removes the next row that waits.
     fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step;
-    /// The computation of the next row that waits for a thread.
+    /// The number of the row that has waited for a thread for longest.
+    fn first_queued(&self) -> Option<u64>;
+    /// The computation of that row.
     fn next_job(&mut self, lent: &Arc<Lent>) -> Option<Job>;
     /// Puts the result of a job in place; gives back what was there before.
     fn finish(
@@ -68,8 +70,8 @@ pub(crate) trait AnyTable: Any + Send + Sync {
 pub(crate) enum Mode {
     /// Every row is computed.
     Inline,
-    /// Large rows wait for another thread.
-    Offload,
+    /// Large rows, or all of them, wait for another thread; the next one gets this number.
+    Offload { number: u64, all: bool },
     /// Only the lane is brought up to date: every row is computed, and nothing is removed.
     Drain,
 }

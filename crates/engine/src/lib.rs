@@ -164,7 +164,7 @@ mod table;
 
 pub use changes::Changes;
 pub use counters::{Batch, TableCounters};
-pub use engine::{Engine, Progress};
+pub use engine::{Engine, Offloading, Progress};
 pub use offload::{Finished, Job, Replaced};
 pub use oracle::Divergence;
 pub use panicked::Held;

@@ -10,6 +10,7 @@
 //! computation that was begun. When nothing changes any more, every row is what it would be without offloading.
 
 use std::any::{Any, TypeId};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -71,14 +72,13 @@ impl Lent {
         self.changed.notify_all();
     }
 
-    /// Reads as soon as the tables are lent.
-    ///
-    /// # Panics
-    /// When the engine is gone: whoever reads on its behalf has no reason to go on.
+    /// Reads as soon as the tables are lent. When the engine is gone the computation is unwound: nobody waits for it.
     fn read<R>(&self, read: impl FnOnce(&Tables) -> R) -> R {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            assert!(!self.closed.load(Ordering::SeqCst), "the engine is gone");
+            if self.closed.load(Ordering::SeqCst) {
+                resume_unwind(Box::new("the engine is gone"));
+            }
             if let Some(tables) = tables.as_deref()
                 && !self.wanted.load(Ordering::SeqCst)
             {

@@ -40,7 +40,14 @@ pub(crate) struct Row<V> {
 
 impl<V> Default for Row<V> {
     fn default() -> Self {
-        Self { value: None, reads: Box::default(), readers: Readers::None, claims: 0, dirty: false, offload: Offload::None }
+        Self {
+            value: None,
+            reads: Box::default(),
+            readers: Readers::None,
+            claims: 0,
+            dirty: false,
+            offload: Offload::None,
+        }
     }
 }
 
@@ -58,8 +65,8 @@ pub(crate) struct Store<T: Table> {
     /// Rows to compute, first come, first served. In key order it would read nicer in a log, but sorting all rows of a
     /// large table takes longer than a slice, and nothing that leaves the engine depends on it.
     dirty: VecDeque<u32>,
-    /// Rows that wait for a job, and some that did.
-    queued: VecDeque<u32>,
+    /// Rows that wait for a job, in order, each with its number among those of all tables.
+    queued: VecDeque<(u64, u32)>,
     /// Rows that lost their last claim.
     leaving: BTreeSet<u32>,
     pub(crate) holds: HashMap<u32, PanickedRow<T::Value>>,
@@ -216,7 +223,9 @@ impl<T: Table> Store<T> {
     fn free(&mut self, slot: u32) {
         let row = self.rows.get(slot);
         let is_idle = !row.dirty && matches!(row.offload, Offload::None);
-        if row.value.is_none() && row.claims == 0 && is_idle && row.readers.is_empty() {
+        let is_gone = row.value.is_none() && row.claims == 0 && row.readers.is_empty();
+        // One that is about to go has what it read still recorded.
+        if is_gone && is_idle && !self.leaving.contains(&slot) {
             debug_assert!(row.reads.is_empty(), "a row without a claim has read nothing");
             self.rows.remove(slot);
         }
@@ -282,6 +291,10 @@ impl<T: Table> AnyTable for Store<T> {
 
     fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step {
         self.next(earlier, later, places, mode)
+    }
+
+    fn first_queued(&self) -> Option<u64> {
+        self.queued.front().map(|(number, _)| *number)
     }
 
     fn next_job(&mut self, lent: &Arc<Lent>) -> Option<Job> {

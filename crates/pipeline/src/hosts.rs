@@ -1,6 +1,7 @@
 //! Hosts: what all translations ask for together, and where each virtual host is looked up.
 
 use crate::{
+    large,
     settings::{Certificates, Settings},
     translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate::WildcardCertificate,
@@ -64,6 +65,10 @@ impl Derived for CatchAll {
         }
         Some(assembled)
     }
+
+    fn is_large(&self, (): &(), reads: &mut Reads<'_>) -> bool {
+        has_many_routes(&(ListenerId::http(), Host::Any), reads)
+    }
 }
 
 /// What wildcard hosts of the plaintext port repeat of the catch-all. A table of its own, so that no edit of a catch-all that
@@ -118,6 +123,19 @@ impl Derived for VirtualHosts {
         assembled.lost.sort();
         Some(assembled)
     }
+
+    fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
+        has_many_routes(key, reads)
+    }
+}
+
+/// Whether a host has so many routes that it takes long to assemble them.
+fn has_many_routes(key: &HostKey, reads: &mut Reads<'_>) -> bool {
+    let mut count = 0;
+    reads.probe::<TranslationsByHost>(key).any(|name| {
+        count += reads.get::<Translations>(name).map_or(0, |found| found.routes_of(&key.0, &key.1).len());
+        count > large::ROUTES
+    })
 }
 
 /// The routes of these translations for a host.

@@ -34,6 +34,7 @@
 
 pub mod certificates;
 pub mod hosts;
+pub mod large;
 pub mod listeners;
 pub mod object_resources;
 pub mod objects;

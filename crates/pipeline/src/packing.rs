@@ -9,6 +9,7 @@
 
 use crate::{
     hosts::{Chains, RouteTableOf, TlsHosts, VirtualHosts},
+    large,
     resources::Resource,
     settings::Settings,
     spoil,
@@ -228,6 +229,10 @@ impl Derived for EncodedHosts {
             }
         })
     }
+
+    fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
+        reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
+    }
 }
 
 /// Whose routes a host has, those for deeper names among them.
@@ -340,6 +345,11 @@ impl Derived for ScopeResources {
         let resource = Resource { refs, ..Resource::of(scope_name(key), body) };
         let stand_in = || scoped::refused(table, &host.host);
         Some(resource.or_stand_in(Kind::ScopedRoute, authors(host), Some(&stand_in), reads))
+    }
+
+    fn is_large(&self, key: &ScopeKey, reads: &mut Reads<'_>) -> bool {
+        let own = reads.probe::<HostsByScope>(key).next().filter(|_| key.1 != Host::Any);
+        own.and_then(|own| reads.get::<VirtualHosts>(own)).is_some_and(|host| large::is_large(&host.host))
     }
 }
 

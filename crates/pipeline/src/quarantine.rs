@@ -249,6 +249,15 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
 
 /// Whether what is held is what is made now.
 fn in_force(engine: &Engine, target: &Target) -> bool {
+    // What is still computed on another thread does not know yet that it is withheld.
+    let is_computing = match target {
+        Target { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
+        Target { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
+        _ => false,
+    };
+    if is_computing {
+        return true;
+    }
     if target.host.is_some() {
         return !engine.probe::<WithheldRows<EncodedHosts>>(target).is_empty();
     }

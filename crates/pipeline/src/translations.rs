@@ -1,6 +1,7 @@
 //! Translations: what each object of a dialect asks for.
 
 use crate::{
+    large,
     objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
     pending,
     settings::Settings,
@@ -125,6 +126,22 @@ impl Derived for Translations {
         match computed {
             Some(computed) => Arc::new(pending::kept(good, computed)),
             None => Arc::clone(good),
+        }
+    }
+
+    fn is_large(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> bool {
+        match key.kind {
+            Kind::Ingress => {
+                let object = reads.get::<Ingresses>(&Named::from(key));
+                object.is_some_and(|object| dialect_ingress::budget::exceeds(object, large::ROUTES))
+            }
+            Kind::HttpProxy(vendor) => {
+                let Some(object) = reads.get::<HttpProxies>(key) else { return false };
+                let is_root = !matches!(object.spec.virtual_host.get(), Ok(None));
+                let mut view = TableView::new(reads, self.fetched_secrets);
+                is_root && dialect_httpproxy::budget::exceeds(vendor, object, &mut view, large::ROUTES)
+            }
+            _ => false,
         }
     }
 

@@ -5,6 +5,7 @@
 //! Nothing is published before every source has said everything it knows, and every Secret that is referred to then has been
 //! looked for: a proxy never sees half a world. From then on nothing is waited for: an object that refers to a Secret that has
 //! not been read yet keeps what it had ([`pipeline::pending`]). What proxies refuse comes back as a change like any other.
+//! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]).
 
 mod secrets;
 mod signing;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use engine::{Divergence, Progress};
+use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, ObjectKey};
 use model::{ObjectRef, Verdict};
@@ -22,6 +23,7 @@ use replicas::{Outcomes, Replicas, Shared};
 use source::outage::{News as Told, Outage};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
 use tracing::{debug, error, info, warn};
 use xds::{Fleet, PublishError, ResourceOutcome, Server};
 
@@ -62,6 +64,8 @@ enum Input {
     Others,
     /// A certificate begins or ceases to be valid.
     Time,
+    /// A large row was computed.
+    Job(Result<Finished, JoinError>),
 }
 
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
@@ -119,6 +123,8 @@ pub struct Control {
     excess: Option<PublishError>,
     /// While nothing is left to be withheld: every batch finds that again.
     stuck: Outage,
+    /// Computes a large row.
+    job: Option<JoinHandle<Finished>>,
 }
 
 impl Control {
@@ -142,6 +148,7 @@ impl Control {
             is_complete: false,
             excess: None,
             stuck: Outage::default(),
+            job: None,
         }
     }
 
@@ -175,7 +182,11 @@ impl Control {
                 Input::ResourceOutcome(outcome) => self.pipeline.on_outcome(&outcome),
                 Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
                 Input::Time => {}
+                Input::Job(result) => self.finish_job(result),
             }
+            // Those who have nothing wait for everything, and a check compares what is finished.
+            let offloads = self.is_complete && !self.checks;
+            self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
             let took = begun.elapsed();
             debug!(?took, published, "batch done");
@@ -198,14 +209,34 @@ impl Control {
             if self.is_complete {
                 output = Output::default();
             }
+            if self.job.is_none() {
+                self.job = self.pipeline.next_job().map(|job| tokio::task::spawn_blocking(move || job.run()));
+            }
         }
         Ok(())
     }
 
+    /// What comes next. While it is waited for, large rows are computed.
     async fn next(&mut self, feed: &mut Feed) -> Option<Input> {
+        if self.job.is_none() {
+            return self.wait(feed).await;
+        }
+        self.pipeline.lend();
+        let input = self.wait(feed).await;
+        self.pipeline.take_back();
+        input
+    }
+
+    async fn wait(&mut self, feed: &mut Feed) -> Option<Input> {
         let answers = async {
             match &mut self.secrets {
                 Some(secrets) => secrets.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let job = async {
+            match &mut self.job {
+                Some(job) => job.await,
                 None => std::future::pending().await,
             }
         };
@@ -226,6 +257,22 @@ impl Control {
             outcome = self.outcomes.next() => Some(Input::ResourceOutcome(outcome)),
             // The sender lives as long as our handle does.
             _ = self.others.changed() => Some(Input::Others),
+            result = job => Some(Input::Job(result)),
+        }
+    }
+
+    /// Takes a large row that was computed. What it was before is freed elsewhere: that takes its time, too.
+    fn finish_job(&mut self, result: Result<Finished, JoinError>) {
+        self.job = None;
+        match result {
+            Ok(finished) => {
+                let replaced = self.pipeline.finish_job(finished);
+                tokio::task::spawn_blocking(move || drop(replaced));
+            }
+            Err(error) => {
+                error!(%error, "a background computation was lost; its row is computed again");
+                self.pipeline.recall_jobs();
+            }
         }
     }
 
@@ -239,16 +286,6 @@ impl Control {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
-                eprintln!(
-                    "SLICE {:?}",
-                    self.pipeline
-                        .engine()
-                        .counters()
-                        .iter()
-                        .map(|t| (t.name, t.computed))
-                        .filter(|t| t.1 > 0)
-                        .collect::<Vec<_>>()
-                );
                 slices += 1;
                 if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
                     self.take(batch, brought);

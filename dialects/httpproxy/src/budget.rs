@@ -12,10 +12,10 @@
 //! A root within its limits is translated as it is written. In one that is not, the root's own routes come first, and each
 //! of its includes gets an equal share of the rest: whoever owns one child cannot take the routes of the others away.
 
-use crate::route::RouteDraft;
-use kinds::HttpProxy;
+use crate::{HttpProxyView, route::RouteDraft};
+use kinds::{HttpProxy, Vendor};
 use model::route::{Action, PathMatch};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The most includes that are looked at for one root.
 pub const INCLUDES: usize = 10_000;
@@ -160,6 +160,33 @@ impl Budget {
             (self.branch, self.passed) = (self.share, None);
         }
     }
+}
+
+/// Whether a root and what it includes have more than so many routes, conditions and includes. Looks at no more than that.
+pub fn exceeds(vendor: Vendor, root: &HttpProxy, view: &mut impl HttpProxyView, limit: usize) -> bool {
+    let mut count = 0;
+    let mut stack: Vec<Arc<HttpProxy>> = Vec::new();
+    let mut next = Some(root);
+    let mut current;
+    while let Some(object) = next {
+        for (_, route) in object.spec.routes.good() {
+            count += 1 + route.conditions.len();
+            if count > limit {
+                return true;
+            }
+        }
+        for (_, include) in object.spec.includes.good() {
+            count += 1;
+            if count > limit {
+                return true;
+            }
+            let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+            stack.extend(view.proxy(vendor, namespace.unwrap_or(&object.meta.namespace), &include.name));
+        }
+        current = stack.pop();
+        next = current.as_deref();
+    }
+    false
 }
 
 /// How long the entries of an object are: what it takes to read each once more.

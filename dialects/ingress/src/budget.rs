@@ -5,6 +5,7 @@
 //! translation of one object is never interrupted. What lies within them is served, in the order in which it is written;
 //! on a host of which paths are left out, what no other path takes answers 503.
 
+use kinds::Ingress;
 use model::Host;
 use std::{collections::BTreeSet, fmt};
 
@@ -14,6 +15,17 @@ pub const HOSTS: usize = 10_000;
 pub const PATHS: usize = 10_000;
 /// The most bytes of text that come of paths, with the headers that are set on the way to their backends.
 pub const BYTES: usize = 16 << 20;
+
+/// Whether an Ingress has more than so many paths and TLS hosts.
+pub fn exceeds(object: &Ingress, limit: usize) -> bool {
+    let paths = object.spec.rules.good().map(|(_, rule)| 1 + rule.http.paths.len());
+    let tls = object.spec.tls.good().map(|(_, tls)| tls.hosts.len());
+    let mut count = 0;
+    paths.chain(tls).any(|more| {
+        count += more;
+        count > limit
+    })
+}
 
 /// A limit that was passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

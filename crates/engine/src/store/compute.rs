@@ -94,7 +94,11 @@ impl<T: Table> Store<T> {
         if row.claims == 0 && !draining {
             self.forget(slot, earlier, later);
             Step::Removed
-        } else if mode == Mode::Offload && self.offload(slot, earlier, places) {
+        } else if let Mode::Offload { number, all } = mode
+            && (all || self.is_large(slot, earlier, places))
+            && !self.lane
+        {
+            self.queue(slot, number);
             Step::Offloaded
         } else {
             self.compute(slot, earlier, later, places);
@@ -102,16 +106,13 @@ impl<T: Table> Store<T> {
         }
     }
 
-    /// Leaves a row to another thread, if it is large; says whether it is.
-    fn offload(&mut self, slot: u32, earlier: &Tables, places: &Places) -> bool {
-        let Some(rule) = self.rule.as_ref().filter(|_| !self.lane) else { return false };
-        let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: false });
+    /// Whether a row takes long to compute.
+    fn is_large(&self, slot: u32, earlier: &Tables, places: &Places) -> bool {
+        let Some(rule) = &self.rule else { return false };
+        let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
         let is_large = rule.is_large(self.rows.key(slot), &mut reads);
         if let Some(trouble) = reads.finish().misuse {
             panic!("{trouble}");
-        }
-        if is_large {
-            self.queue(slot);
         }
         is_large
     }

@@ -22,11 +22,11 @@ struct Outcome<V> {
 
 impl<T: Table> Store<T> {
     /// A large row waits for a job. One that a cancelled job still computes waits for the end of that first.
-    pub(super) fn queue(&mut self, slot: u32) {
+    pub(super) fn queue(&mut self, slot: u32, number: u64) {
         let row = self.rows.get_mut(slot);
         if row.offload == Offload::None {
             row.offload = Offload::Queued;
-            self.queued.push_back(slot);
+            self.queued.push_back((number, slot));
             self.counters.offloaded += 1;
         }
     }
@@ -36,7 +36,7 @@ impl<T: Table> Store<T> {
         match self.rows.get(slot).offload {
             Offload::None | Offload::Cancelled => {}
             Offload::Queued => {
-                self.queued.retain(|&queued| queued != slot);
+                self.queued.retain(|(_, queued)| *queued != slot);
                 self.set_idle(slot);
             }
             Offload::Running | Offload::Outdated => self.rows.get_mut(slot).offload = Offload::Cancelled,
@@ -50,7 +50,7 @@ impl<T: Table> Store<T> {
 
     /// The computation of the row that has waited longest.
     pub(super) fn job(&mut self, lent: &Arc<Lent>) -> Option<Job> {
-        let slot = self.queued.pop_front()?;
+        let (_, slot) = self.queued.pop_front()?;
         let rule = self.rule.clone().expect("only rows of derived tables are offloaded");
         self.rows.get_mut(slot).offload = Offload::Running;
         let (key, old, good) = (self.rows.key(slot).clone(), self.rows.get(slot).value.clone(), self.good(slot));
@@ -105,7 +105,7 @@ impl<T: Table> Store<T> {
         if self.counters.offloaded == 0 {
             return;
         }
-        for slot in std::mem::take(&mut self.queued) {
+        for (_, slot) in std::mem::take(&mut self.queued) {
             self.set_idle(slot);
             self.mark(slot);
         }

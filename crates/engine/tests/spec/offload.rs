@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Engine, Finished, Progress};
+use engine::{Engine, Finished, Offloading, Progress};
 
 use crate::toy::{self, Directory, Hosts, Object, Objects, Pages, Services, Units, plain};
 
@@ -14,7 +14,7 @@ fn offloading() -> Engine {
     }
     engine.settle();
     engine.changes::<Pages>();
-    engine.set_offloading(true);
+    engine.set_offloading(Offloading::Large);
     engine
 }
 
@@ -131,6 +131,26 @@ fn a_chain_of_large_rows_is_computed_one_after_the_other() {
     assert_eq!(engine.get::<Hosts>(&6).unwrap().backends, [(6, Some(80))]);
     assert_eq!(**engine.get::<Directory>(&()).unwrap(), [1, 3, 5, 6]);
     assert_eq!(engine.counters_of::<Hosts>().jobs, 1);
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn who_edits_without_end_does_not_hold_up_other_large_rows() {
+    let mut engine = offloading();
+    engine.set::<Objects>(&3, Object { age: 1, ..plain(3) });
+    let _ = engine.run(Duration::MAX);
+    let mut finished = run_job(&mut engine);
+    engine.set::<Objects>(&6, plain(6));
+    // 3 is edited while each job runs, so it is never up to date; 6 and its host get their turn.
+    for age in 2..8 {
+        engine.set::<Objects>(&3, Object { age, ..plain(3) });
+        let _ = engine.run(Duration::MAX);
+        drop(engine.finish(finished));
+        let _ = engine.run(Duration::MAX);
+        finished = run_job(&mut engine);
+    }
+    drop(engine.finish(finished));
+    assert!(engine.get::<Hosts>(&6).is_some());
     assert_eq!(engine.self_check(), Ok(()));
 }
 
