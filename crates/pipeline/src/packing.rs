@@ -205,11 +205,7 @@ impl Table for EncodedHosts {
 
 impl Derived for EncodedHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
-        let place = reads.get::<RouteTableOf>(key)?;
-        let arrangement = **reads.get::<Arrangements>(place)?;
-        if arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_)) {
-            return None;
-        }
+        let place = shares_resource(key, reads)?;
         let host = &reads.get::<VirtualHosts>(key)?.host;
         let bytes = spoil::host(packing::encode(place, host), self.0.as_deref());
         let hash = xds::content_version(&bytes);
@@ -231,8 +227,17 @@ impl Derived for EncodedHosts {
     }
 
     fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
-        reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
+        shares_resource(key, reads).is_some()
+            && reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
     }
+}
+
+/// The table of a host that shares a resource with others.
+fn shares_resource<'r>(key: &HostKey, reads: &mut Reads<'r>) -> Option<&'r RouteTableId> {
+    let place = reads.get::<RouteTableOf>(key)?;
+    let arrangement = **reads.get::<Arrangements>(place)?;
+    let is_alone = arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_));
+    (!is_alone).then_some(&**place)
 }
 
 /// Whose routes a host has, those for deeper names among them.

@@ -183,13 +183,7 @@ impl Index for ClustersInUse {
     const NAME: &'static str = "by cluster";
 
     fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
-        let forwards = translation.routes.iter().filter_map(|piece| match &piece.route.action {
-            Action::Forward(forward) => Some(forward),
-            Action::Redirect(_) | Action::DirectResponse(_) => None,
-        });
-        let streams = translation.tls.iter().filter_map(|piece| piece.mode.tcp());
-        let streams = streams.flat_map(|proxy| proxy.clusters.iter().map(|(cluster, _)| cluster.clone()));
-        forwards.flat_map(|forward| forward.targets().cloned()).chain(streams).collect::<Vec<_>>()
+        translation.backends.iter().map(|(_, cluster)| cluster.clone())
     }
 }
 
