@@ -7,6 +7,7 @@
 //! not been read yet keeps what it had ([`pipeline::pending`]). What proxies refuse comes back as a change like any other.
 //! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]).
 
+mod background;
 mod secrets;
 mod signing;
 
@@ -23,10 +24,10 @@ use replicas::{Outcomes, Replicas, Shared};
 use source::outage::{News as Told, Outage};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
 use tracing::{debug, error, info, warn};
 use xds::{Fleet, PublishError, ResourceOutcome, Server};
 
+use background::Background;
 pub use secrets::Secrets;
 use signing::Signer;
 
@@ -64,8 +65,8 @@ enum Input {
     Others,
     /// A certificate begins or ceases to be valid.
     Time,
-    /// A large row was computed.
-    Job(Result<Finished, JoinError>),
+    /// A large row was computed, or its computation was lost.
+    Finished(Option<Finished>),
 }
 
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
@@ -123,8 +124,8 @@ pub struct Control {
     excess: Option<PublishError>,
     /// While nothing is left to be withheld: every batch finds that again.
     stuck: Outage,
-    /// Computes a large row.
-    job: Option<JoinHandle<Finished>>,
+    /// Computes large rows.
+    background: Background,
 }
 
 impl Control {
@@ -148,7 +149,7 @@ impl Control {
             is_complete: false,
             excess: None,
             stuck: Outage::default(),
-            job: None,
+            background: Background::default(),
         }
     }
 
@@ -177,16 +178,16 @@ impl Control {
         while let Some(input) = self.next(&mut feed).await {
             let begun = Instant::now();
             let mut brought = Brought::default();
+            // Those who have nothing wait for everything, and a check compares what is finished.
+            let offloads = self.is_complete && !self.checks;
+            self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
             match input {
                 Input::Batch(batch) => self.take(batch, &mut brought),
                 Input::ResourceOutcome(outcome) => self.pipeline.on_outcome(&outcome),
                 Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
                 Input::Time => {}
-                Input::Job(result) => self.finish_job(result),
+                Input::Finished(finished) => self.finish(finished),
             }
-            // Those who have nothing wait for everything, and a check compares what is finished.
-            let offloads = self.is_complete && !self.checks;
-            self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
             let took = begun.elapsed();
             debug!(?took, published, "batch done");
@@ -209,8 +210,10 @@ impl Control {
             if self.is_complete {
                 output = Output::default();
             }
-            if self.job.is_none() {
-                self.job = self.pipeline.next_job().map(|job| tokio::task::spawn_blocking(move || job.run()));
+            if !self.background.is_busy()
+                && let Some(job) = self.pipeline.next_job()
+            {
+                self.background.compute(job);
             }
         }
         Ok(())
@@ -218,7 +221,7 @@ impl Control {
 
     /// What comes next. While it is waited for, large rows are computed.
     async fn next(&mut self, feed: &mut Feed) -> Option<Input> {
-        if self.job.is_none() {
+        if !self.background.is_busy() {
             return self.wait(feed).await;
         }
         self.pipeline.lend();
@@ -231,12 +234,6 @@ impl Control {
         let answers = async {
             match &mut self.secrets {
                 Some(secrets) => secrets.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        let job = async {
-            match &mut self.job {
-                Some(job) => job.await,
                 None => std::future::pending().await,
             }
         };
@@ -257,21 +254,21 @@ impl Control {
             outcome = self.outcomes.next() => Some(Input::ResourceOutcome(outcome)),
             // The sender lives as long as our handle does.
             _ = self.others.changed() => Some(Input::Others),
-            result = job => Some(Input::Job(result)),
+            finished = self.background.finished() => Some(Input::Finished(finished)),
         }
     }
 
     /// Takes a large row that was computed. What it was before is freed elsewhere: that takes its time, too.
-    fn finish_job(&mut self, result: Result<Finished, JoinError>) {
-        self.job = None;
-        match result {
-            Ok(finished) => {
+    fn finish(&mut self, finished: Option<Finished>) {
+        match finished {
+            Some(finished) => {
                 let replaced = self.pipeline.finish_job(finished);
-                tokio::task::spawn_blocking(move || drop(replaced));
+                self.background.free(replaced);
             }
-            Err(error) => {
-                error!(%error, "a background computation was lost; its row is computed again");
+            None => {
+                error!("the computation of a large object was lost; the control loop computes it now");
                 self.pipeline.recall_jobs();
+                self.pipeline.set_offloading(Offloading::Off);
             }
         }
     }
