@@ -23,9 +23,9 @@ pub const INCLUDES: usize = 10_000;
 pub const ROUTES: usize = 10_000;
 /// The most conditions about headers and query parameters, those that includes hand down counted for each child and route.
 pub const CONDITIONS: usize = 50_000;
-/// The most bytes of text in routes, with what they inherit from includes and from the host: 400 for each of so many routes. They
+/// The most bytes of text in routes, with what they inherit from includes and from the host: 800 for each of so many routes. They
 /// are in memory up to ten times while they are translated, encoded and sent.
-pub const BYTES: usize = 4 << 20;
+pub const BYTES: usize = 8 << 20;
 /// The most bytes of objects that are read again, because several includes name them; as they are printed for debugging,
 /// which is about 1 kB for a plain route.
 pub const READ_AGAIN: usize = 32 << 20;

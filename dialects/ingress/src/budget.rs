@@ -13,7 +13,7 @@ pub const HOSTS: usize = 10_000;
 /// The most paths of all rules together.
 pub const PATHS: usize = 10_000;
 /// The most bytes of text that come of paths, with the headers that are set on the way to their backends.
-pub const BYTES: usize = 4 << 20;
+pub const BYTES: usize = 8 << 20;
 
 /// Whether an Ingress has more than so many paths and TLS hosts.
 pub fn exceeds(object: &Ingress, limit: usize) -> bool {
