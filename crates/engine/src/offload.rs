@@ -89,13 +89,16 @@ impl Lent {
     }
 }
 
+/// Computes a row from lent tables; what comes of it is for the table that it came from.
+pub(crate) type Work = dyn FnOnce(&Lent) -> Box<dyn Any + Send> + Send;
+
 /// The computation of a large row, to be run on any thread.
 pub struct Job {
     pub(crate) at: u16,
     pub(crate) slot: u32,
     pub(crate) table: &'static str,
     pub(crate) lent: Arc<Lent>,
-    pub(crate) work: Box<dyn FnOnce(&Lent) -> Box<dyn Any + Send> + Send>,
+    pub(crate) work: Box<Work>,
 }
 
 impl Job {

@@ -208,8 +208,8 @@ impl<'a> Reads<'a> {
             Some(&(at, part)) => {
                 let (is_before, is_open) = match &self.source {
                     Source::Tables(tables) => {
-                        let found = tables.get(usize::from(at));
-                        let is_open = |table: &Box<dyn AnyTable>| table.is_lane() || table.is_input();
+                        let found = tables.get(usize::from(at)).map(|table| &**table);
+                        let is_open = |table: &dyn AnyTable| table.is_lane() || table.is_input();
                         (found.is_some(), !self.reader.lane || found.is_some_and(is_open))
                     }
                     // Rows of the lane are computed by the owner of the tables.

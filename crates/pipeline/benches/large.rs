@@ -3,6 +3,7 @@
 //! The objects are those of the attacks of `make bench HOSTILE=1`. Each is edited as the control loop would: everything at
 //! once on its own thread, and with large rows on another. Everybody else waits for the longest stretch. Times are CPU times
 //! of their thread, which hold on a busy machine too. Each row is measured in a process of its own, so that memory is its own.
+//! `EDITS=5` makes other than 20 edits.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
@@ -17,8 +18,6 @@ use xds::{Batch, Fleet, Server};
 /// That of the product.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-const EDITS: usize = 20;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -125,7 +124,8 @@ fn measure(attack: &str, offloads: bool) {
     own.edit(edit(0));
     (own.busy, own.other_thread) = Default::default();
     own.stretches.clear();
-    for round in 1..=EDITS {
+    let edits: usize = std::env::var("EDITS").map_or(20, |edits| edits.parse().unwrap());
+    for round in 1..=edits {
         own.edit(edit(round));
     }
     own.stretches.sort();
@@ -133,10 +133,10 @@ fn measure(attack: &str, offloads: bool) {
     println!(
         "| {attack} | {} | {} | {} | {} | {} | {} MiB | {} MiB |",
         if offloads { "other thread" } else { "inline" },
-        milliseconds(own.busy / EDITS as u32),
+        milliseconds(own.busy / edits as u32),
         milliseconds(own.stretches[own.stretches.len() - 1]),
         milliseconds(own.stretches[own.stretches.len() / 2]),
-        milliseconds(own.other_thread / EDITS as u32),
+        milliseconds(own.other_thread / edits as u32),
         before >> 20,
         memory("VmHWM:") >> 20,
     );
