@@ -32,9 +32,9 @@ impl<T: Table> Pending<T> {
         Self(HashMap::new())
     }
 
-    pub(crate) fn note(&mut self, key: &T::Key, before: Option<Arc<T::Value>>) {
+    pub(crate) fn note(&mut self, key: &T::Key, before: &Option<Arc<T::Value>>) {
         if !self.0.contains_key(key) {
-            self.0.insert(key.clone(), before);
+            self.0.insert(key.clone(), before.clone());
         }
     }
 

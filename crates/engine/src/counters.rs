@@ -22,6 +22,10 @@ pub struct TableCounters {
     pub pending: usize,
     /// How often a row ceased to be pending.
     pub resolved: u64,
+    /// Rows that are computed on another thread, or wait for that.
+    pub offloaded: usize,
+    /// How often a computation on another thread was finished.
+    pub jobs: u64,
     /// How often a row was computed (or, in an input table, set).
     pub computed: u64,
     /// How often the result was equal to what was there, and nothing further happened.

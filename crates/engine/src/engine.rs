@@ -2,7 +2,9 @@
 //!
 //! A *batch* begins with the first change of an input and ends when nothing waits. Work always goes on in the first table
 //! that has any, so a row is computed once per batch and never sees an earlier table half done; an input that changes in
-//! the middle of a batch joins it. No threads, no timers, no locks: one task owns the engine and decides when it runs.
+//! the middle of a batch joins it. No threads, no timers: one task owns the engine and decides when it runs.
+//!
+//! Large rows: see [`crate::offload`]. They are no part of a batch, which ends without them.
 //!
 //! Slices: [`Engine::run`] stops when its budget is used up. Between slices the owner may set inputs, bring the lane up to
 //! date with [`Engine::drain_lane`] and publish its changes; removals are told at the end of the batch only, because a key
@@ -14,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use crate::changes::Changes;
 use crate::counters::{Batch, TableCounters};
-use crate::erased::{AnyTable, Later, Places, Step, around, store, store_mut};
+use crate::erased::{AnyTable, Later, Mode, Places, Step, around, store, store_mut};
 use crate::node::ROWS;
+use crate::offload::{Finished, Job, Lent, Offload, Replaced};
 use crate::oracle::{self, Divergence};
 use crate::panicked::Held;
 use crate::reads::{Read, Reader, Reads};
@@ -30,6 +33,32 @@ pub struct Engine {
     last_batch: Batch,
     /// See [`Engine::outside_reads`].
     outside_reads: AtomicU64,
+    offloading: Offloading,
+    /// How many rows were left to jobs, and how many jobs are done.
+    queued: u64,
+    jobs: u64,
+    lent: Owner,
+}
+
+/// Which rows are computed by [jobs](Engine::next_job).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offloading {
+    /// None.
+    #[default]
+    Off,
+    /// Those that their tables call [large](crate::Derived::is_large).
+    Large,
+    /// All that are not in the lane: for tests.
+    All,
+}
+
+/// Ends the waiting of jobs with the engine.
+struct Owner(Arc<Lent>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Whether anything waits after a slice.
@@ -44,8 +73,19 @@ pub enum Progress {
 
 impl Engine {
     pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, places: Places) -> Self {
-        let (batch, last_batch, outside_reads) = Default::default();
-        Self { tables, places, batch, last_batch, outside_reads }
+        let (batch, last_batch, outside_reads, lent) =
+            (Batch::default(), Batch::default(), AtomicU64::default(), Lent::new(places.clone()));
+        Self {
+            tables,
+            places,
+            batch,
+            last_batch,
+            outside_reads,
+            offloading: Offloading::Off,
+            queued: 0,
+            jobs: 0,
+            lent: Owner(Arc::new(lent)),
+        }
     }
 
     /// Sets a row of an input table; says whether that changed anything.
@@ -66,34 +106,45 @@ impl Engine {
         changed
     }
 
-    /// Works until nothing waits or `budget` is used up, at least one row. A row is never interrupted.
+    /// Works until nothing waits or `budget` is used up, at least one row. A row is never interrupted; while offloading is
+    /// on, large ones are left to [jobs](Self::next_job), and are not waited for.
     pub fn run(&mut self, budget: Duration) -> Progress {
-        self.work(Instant::now().checked_add(budget), false)
+        let mode = match self.offloading {
+            Offloading::Off => Mode::Inline,
+            Offloading::Large => Mode::Offload { number: self.queued, all: false },
+            Offloading::All => Mode::Offload { number: self.queued, all: true },
+        };
+        self.work(Instant::now().checked_add(budget), mode)
     }
 
-    /// Works until nothing waits.
+    /// Works until nothing waits, and nothing is left to jobs.
     pub fn settle(&mut self) {
-        let _ = self.work(None, false);
+        self.recall();
+        let _ = self.work(None, Mode::Inline);
     }
 
     /// Brings the tables of the lane up to date, in the middle of a batch or not, within `budget`. Removes nothing.
     pub fn drain_lane(&mut self, budget: Duration) -> Progress {
-        self.work(Instant::now().checked_add(budget), true)
+        self.work(Instant::now().checked_add(budget), Mode::Drain)
     }
 
-    fn work(&mut self, deadline: Option<Instant>, draining: bool) -> Progress {
+    fn work(&mut self, deadline: Option<Instant>, mut mode: Mode) -> Progress {
         let started = Instant::now();
         let mut worked = false;
         'work: for at in 0..self.tables.len() {
             let (earlier, table, mut later) = around(&mut self.tables, at);
-            if draining && !table.is_lane() {
+            if mode == Mode::Drain && !table.is_lane() {
                 continue;
             }
             // Work in one table makes work in later ones only, so one pass does it all.
             loop {
-                match table.step(earlier, &mut later, &self.places, draining) {
+                match table.step(earlier, &mut later, &self.places, mode) {
                     Step::Nothing => break,
                     Step::Computed => self.batch.computed += 1,
+                    Step::Offloaded => {
+                        self.queued += 1;
+                        mode = Mode::Offload { number: self.queued, all: self.offloading == Offloading::All };
+                    }
                     Step::Removed => {}
                 }
                 worked = true;
@@ -111,8 +162,71 @@ impl Engine {
             self.last_batch = std::mem::take(&mut self.batch);
             tracing::debug!(batch = ?self.last_batch, "settled");
         }
-        let done = settled || draining && !self.tables.iter().any(|table| table.is_lane() && table.is_dirty());
+        let drained = || !self.tables.iter().any(|table| table.is_lane() && table.is_dirty());
+        let done = settled || mode == Mode::Drain && drained();
         if done { Progress::Settled } else { Progress::More }
+    }
+
+    /// Which rows are left to [jobs](Self::next_job) from now on.
+    pub fn set_offloading(&mut self, offloading: Offloading) {
+        self.offloading = offloading;
+    }
+
+    /// The computation of the large row that has waited for a thread for longest. A row that is large again and again comes
+    /// after all others that wait meanwhile.
+    pub fn next_job(&mut self) -> Option<Job> {
+        let (_, at) =
+            self.tables.iter().enumerate().filter_map(|(at, table)| Some((table.first_queued()?, at))).min()?;
+        self.tables[at].next_job(&self.lent.0)
+    }
+
+    /// Takes what came of a job: its row is put in place, and its readers wait to be computed.
+    pub fn finish(&mut self, finished: Finished) -> Replaced {
+        let Finished { at, slot, result } = finished;
+        let (earlier, table, mut later) = around(&mut self.tables, usize::from(at));
+        self.batch.computed += 1;
+        self.jobs += 1;
+        table.finish(slot, result, earlier, &mut later, &self.places)
+    }
+
+    /// Rows that are left to jobs wait to be computed like any other: what the jobs make of them is not wanted any more.
+    pub fn recall(&mut self) {
+        for table in &mut self.tables {
+            table.recall();
+        }
+    }
+
+    /// How many jobs were finished.
+    pub fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    /// Lets jobs read the tables. Until they are [taken back](Self::take_back) the engine must not be used.
+    pub fn lend(&mut self) {
+        self.lent.0.lend(std::mem::take(&mut self.tables));
+    }
+
+    /// Ends that. Waits for one read at most.
+    pub fn take_back(&mut self) {
+        if let Some(tables) = self.lent.0.take_back() {
+            self.tables = tables;
+        }
+    }
+
+    /// Whether a row is computed on another thread, or waits for that: its value is about what it was computed from before.
+    pub fn is_offloaded<T: Table>(&self, key: &T::Key) -> bool {
+        let rows = &self.store::<T>().rows;
+        rows.find(key).is_some_and(|slot| rows.get(slot).offload != Offload::None)
+    }
+
+    /// How many rows of a table are computed on other threads, or wait for that.
+    pub fn offloaded_of<T: Table>(&self) -> usize {
+        self.store::<T>().offloaded()
+    }
+
+    /// How many rows are computed on other threads, or wait for that.
+    pub fn offloaded(&self) -> usize {
+        self.tables.iter().map(|table| table.offloaded()).sum()
     }
 
     /// Nothing waits.

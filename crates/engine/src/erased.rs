@@ -4,11 +4,13 @@
 //! [`store`], to come back from a place to the typed table that was declared there; users never see it.
 
 use std::any::{Any, TypeId};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
 use crate::counters::TableCounters;
 use crate::node::Node;
+use crate::offload::{Job, Lent, Replaced};
 use crate::oracle::Divergence;
 use crate::panicked::Held;
 use crate::store::Store;
@@ -32,8 +34,25 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn mark(&mut self, slot: u32);
     fn add_reader(&mut self, node: Node, reader: Node);
     fn drop_reader(&mut self, node: Node, reader: Node);
-    /// Computes or removes the next row that waits; in a draining of the lane nothing is removed.
-    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, draining: bool) -> Step;
+    /// Computes, offloads or removes the next row that waits.
+    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step;
+    /// The number of the row that has waited for a thread for longest.
+    fn first_queued(&self) -> Option<u64>;
+    /// The computation of that row.
+    fn next_job(&mut self, lent: &Arc<Lent>) -> Option<Job>;
+    /// Puts the result of a job in place; gives back what was there before.
+    fn finish(
+        &mut self,
+        slot: u32,
+        result: Box<dyn Any + Send>,
+        earlier: &mut Tables,
+        later: &mut Later<'_>,
+        places: &Places,
+    ) -> Replaced;
+    /// Rows that are on another thread, or wait for one, are computed here after all.
+    fn recall(&mut self);
+    /// How many rows are on other threads, or wait for one.
+    fn offloaded(&self) -> usize;
 
     /// The keys that the table has whatever its inputs are get their claim.
     fn claim_roots(&mut self);
@@ -46,11 +65,24 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn held(&self) -> Vec<Held>;
 }
 
+/// How a step works.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Every row is computed.
+    Inline,
+    /// Large rows, or all of them, wait for another thread; the next one gets this number.
+    Offload { number: u64, all: bool },
+    /// Only the lane is brought up to date: every row is computed, and nothing is removed.
+    Drain,
+}
+
 /// What a step did.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// One row was computed.
     Computed,
+    /// One row waits for another thread from now on.
+    Offloaded,
     /// One row was removed.
     Removed,
     /// There is nothing to do.

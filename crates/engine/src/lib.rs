@@ -107,8 +107,7 @@
 //! # The task that owns it
 //!
 //! One task owns the [`Engine`]: it sets inputs, lets it [run](Engine::run) in slices, takes [`Changes`]. There are no
-//! threads, timers or locks inside. Computations are pure and `Sync`, so that a first load may run them side by side one
-//! day.
+//! threads or timers inside. Computations are pure and `Sync`; those of large rows may run on other threads.
 //!
 //! ```
 //! # use engine::{Engine, Progress};
@@ -138,15 +137,23 @@
 //! last good value in the same way, or takes what the computation gave; nobody waits. The answer is a change of an input
 //! like any other, and ends it. What is kept depends on history, so a build from nothing is handed the last good values.
 //!
+//! # When a row takes long
+//!
+//! A row is never interrupted, but a large one can be computed on another thread, while everybody else moves on: see
+//! [`Derived::is_large`] and [`Job`].
+//!
 //! Reading order: `table` (what users implement), `pipeline` (how it is declared), `reads`, `store` and `store/compute`
-//! (one table), `index`, `engine` (batches and slices), `changes`, `oracle`, then `node` and `slots` (the books).
+//! (one table), `index`, `engine` (batches and slices), `offload` and `store/jobs` (large rows), `changes`, `oracle`, then
+//! `node`, `slots` and `arena` (the books).
 
+mod arena;
 mod changes;
 mod counters;
 mod engine;
 mod erased;
 mod index;
 mod node;
+mod offload;
 mod oracle;
 mod panicked;
 mod pipeline;
@@ -157,7 +164,8 @@ mod table;
 
 pub use changes::Changes;
 pub use counters::{Batch, TableCounters};
-pub use engine::{Engine, Progress};
+pub use engine::{Engine, Offloading, Progress};
+pub use offload::{Finished, Job, Replaced};
 pub use oracle::Divergence;
 pub use panicked::Held;
 pub use pipeline::{Declared, Pipeline};

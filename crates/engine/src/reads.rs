@@ -4,20 +4,22 @@
 //! membership of one index key, the parts that its members have for it, the membership of a whole table. What a computation did not ask cannot wake it. There is
 //! no way to walk over the values of a table: read who is there, then get each by key.
 //!
-//! During a computation the tables are borrowed shared, so that several can run side by side one day.
+//! A computation reads the tables themselves, which are borrowed shared meanwhile, or on another thread fetches what it reads
+//! ([`crate::offload`]).
 
 use std::any::TypeId;
 use std::sync::Arc;
 
-use crate::erased::{Places, Tables, store};
+use crate::erased::{AnyTable, Places, Tables, store};
 use crate::node::{ABSENT, CONTENTS, MEMBERS, Node, ROWS};
+use crate::offload::{Borrowed, scan};
 use crate::store::{Row, Store};
 use crate::table::{Index, PartIndex, Table};
 
 /// Read access to the tables before the one that is computed. References live as long as the tables are borrowed, not
 /// only as long as the `Reads`, so values may be kept while reading on.
 pub struct Reads<'a> {
-    tables: &'a Tables,
+    source: Source<'a>,
     places: &'a Places,
     reader: Reader,
     record: Vec<Node>,
@@ -27,12 +29,46 @@ pub struct Reads<'a> {
     pending: bool,
 }
 
+/// Where values come from.
+enum Source<'a> {
+    /// The tables before the reader's own.
+    Tables(&'a Tables),
+    /// Another thread, which lends the tables; those before this one may be read.
+    Lent(Borrowed<'a>, u16),
+}
+
 /// On whose behalf is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader {
     pub(crate) name: &'static str,
     pub(crate) lane: bool,
 }
+
+/// The keys of an index, wherever they come from.
+enum Members<A, B> {
+    Stored(A),
+    Fetched(B),
+}
+
+impl<T, A: Iterator<Item = T>, B: Iterator<Item = T>> Iterator for Members<A, B> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        match self {
+            Members::Stored(keys) => keys.next(),
+            Members::Fetched(keys) => keys.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Members::Stored(keys) => keys.size_hint(),
+            Members::Fetched(keys) => keys.size_hint(),
+        }
+    }
+}
+
+impl<T, A: ExactSizeIterator<Item = T>, B: ExactSizeIterator<Item = T>> ExactSizeIterator for Members<A, B> {}
 
 /// What a computation read.
 pub(crate) struct Record {
@@ -55,7 +91,17 @@ pub struct Read {
 
 impl<'a> Reads<'a> {
     pub(crate) fn new(tables: &'a Tables, places: &'a Places, reader: Reader) -> Self {
-        Self { tables, places, reader, record: Vec::new(), list: None, misuse: None, pending: false }
+        Self::from(Source::Tables(tables), places, reader)
+    }
+
+    /// Read access for a row of table number `at` on another thread.
+    pub(crate) fn lent(borrowed: Borrowed<'a>, at: u16, reader: Reader) -> Self {
+        let places = &borrowed.lent.places;
+        Self::from(Source::Lent(borrowed, at), places, reader)
+    }
+
+    fn from(source: Source<'a>, places: &'a Places, reader: Reader) -> Self {
+        Self { source, places, reader, record: Vec::new(), list: None, misuse: None, pending: false }
     }
 
     /// The same, and what is read is written down for people.
@@ -65,14 +111,27 @@ impl<'a> Reads<'a> {
 
     /// The row `key` of table `T`.
     pub fn get<T: Table>(&mut self, key: &T::Key) -> Option<&'a Arc<T::Value>> {
-        self.row::<T>(key)?.1.value.as_ref()
+        let (at, _) = self.open::<T, T>();
+        match &mut self.source {
+            Source::Tables(tables) => {
+                let tables = *tables;
+                self.row::<T>(tables, at, key)?.1.value.as_ref()
+            }
+            Source::Lent(borrowed, _) => borrowed.row::<T>(at, key).value.as_ref(),
+        }
     }
 
     /// Why the row `key` of table `T` is held, if its last computation panicked: for verdicts. Depends on that row.
     pub fn held<T: Table>(&mut self, key: &T::Key) -> Option<&'a str> {
-        let (slot, _) = self.row::<T>(key)?;
         let (at, _) = self.open::<T, T>();
-        store::<T>(&*self.tables[usize::from(at)]).holds.get(&slot)?.message()
+        match &mut self.source {
+            Source::Tables(tables) => {
+                let tables = *tables;
+                let (slot, _) = self.row::<T>(tables, at, key)?;
+                store::<T>(&*tables[usize::from(at)]).holds.get(&slot)?.message()
+            }
+            Source::Lent(borrowed, _) => borrowed.row::<T>(at, key).held.as_deref(),
+        }
     }
 
     /// Says that the value of this computation depends on something that is not known yet: the row keeps its last good
@@ -85,9 +144,12 @@ impl<'a> Reads<'a> {
         self.pending
     }
 
-    fn row<T: Table>(&mut self, key: &T::Key) -> Option<(u32, &'a Row<T::Value>)> {
-        let (table, _) = self.open::<T, T>();
-        let rows = &store::<T>(&*self.tables[usize::from(table)]).rows;
+    pub(crate) fn misuse(&self) -> Option<String> {
+        self.misuse.clone()
+    }
+
+    fn row<T: Table>(&mut self, tables: &'a Tables, table: u16, key: &T::Key) -> Option<(u32, &'a Row<T::Value>)> {
+        let rows = &store::<T>(&*tables[usize::from(table)]).rows;
         let found = rows.find(key).map(|slot| (slot, rows.get(slot)));
         self.record.push(match found {
             Some((slot, row)) if row.value.is_some() => Node { table, part: ROWS, slot },
@@ -102,15 +164,27 @@ impl<'a> Reads<'a> {
         &mut self,
         key: &I::Key,
     ) -> impl ExactSizeIterator<Item = &'a <I::Of as Table>::Key> + use<'a, I> {
-        let (store, members) = self.members::<I>(key, 0);
-        members.iter().map(|&slot| store.rows.key(slot))
+        let (table, part) = self.open::<I::Of, I>();
+        let tables = match &mut self.source {
+            Source::Tables(tables) => *tables,
+            Source::Lent(borrowed, _) => return Members::Fetched(borrowed.probe::<I>(table, part, key).members.iter()),
+        };
+        let (store, members) = self.members::<I>(tables, (table, part), key, 0);
+        Members::Stored(members.iter().map(|&slot| store.rows.key(slot)))
     }
 
     /// The parts that rows have for the index key `key`, with the keys of these rows, in order. Depends on which rows they
     /// are and on these parts, not on what the rows hold besides.
     pub fn parts<I: PartIndex>(&mut self, key: &I::Key) -> Vec<(&'a <I::Of as Table>::Key, I::Part<'a>)> {
-        let (_, part) = self.open::<I::Of, I>();
-        let (store, members) = self.members::<I>(key, CONTENTS);
+        let (table, part) = self.open::<I::Of, I>();
+        let tables = match &mut self.source {
+            Source::Tables(tables) => *tables,
+            Source::Lent(borrowed, _) => {
+                let members = &borrowed.parts::<I>(table, part, key).members;
+                return members.iter().map(|(member, value)| (member, I::part(key, value))).collect();
+            }
+        };
+        let (store, members) = self.members::<I>(tables, (table, part), key, CONTENTS);
         if !store.index::<I>(part).has_parts() {
             self.refuse(format!("{} reads parts of {}, which are not declared", self.reader.name, I::Of::NAME));
         }
@@ -119,9 +193,14 @@ impl<'a> Reads<'a> {
     }
 
     /// The rows that have an index key; `contents` marks the record of a reader of their parts.
-    fn members<I: Index>(&mut self, key: &I::Key, contents: u16) -> (&'a Store<I::Of>, &'a [u32]) {
-        let (table, part) = self.open::<I::Of, I>();
-        let store = store::<I::Of>(&*self.tables[usize::from(table)]);
+    fn members<I: Index>(
+        &mut self,
+        tables: &'a Tables,
+        (table, part): (u16, u16),
+        key: &I::Key,
+        contents: u16,
+    ) -> (&'a Store<I::Of>, &'a [u32]) {
+        let store = store::<I::Of>(&*tables[usize::from(table)]);
         let (node, members) = match store.index::<I>(part).members(key) {
             Ok((slot, members)) => (Node { table, part: part | contents, slot }, members),
             Err(slot) => (Node { table, part: part | ABSENT, slot }, &[][..]),
@@ -135,10 +214,13 @@ impl<'a> Reads<'a> {
     /// reader, and each scan costs the whole table. For small tables only (classes, listeners); else use an index.
     pub fn scan<T: Table>(&mut self) -> Vec<&'a T::Key> {
         let (table, _) = self.open::<T, T>();
+        let tables = match &mut self.source {
+            Source::Tables(tables) => *tables,
+            Source::Lent(borrowed, _) => return borrowed.scan::<T>(table).members.iter().collect(),
+        };
         self.record.push(Node { table, part: MEMBERS, slot: 0 });
         self.list(|| Read { table: T::NAME, index: None, key: None });
-        let rows = store::<T>(&*self.tables[usize::from(table)]).rows.sorted();
-        rows.into_iter().filter(|(_, row)| row.value.is_some()).map(|(key, _)| key).collect()
+        scan::<T>(&*tables[usize::from(table)]).collect()
     }
 
     fn list(&mut self, read: impl FnOnce() -> Read) {
@@ -155,13 +237,24 @@ impl<'a> Reads<'a> {
         let (reader, table) = (self.reader.name, T::NAME);
         let trouble = match self.places.get(&TypeId::of::<W>()) {
             None => format!("{reader} reads {}, which is not declared", std::any::type_name::<W>()),
-            Some(&(at, part)) => match self.tables.get(usize::from(at)) {
-                None => format!("{reader} reads {table}, which is not declared before it"),
-                Some(it) if self.reader.lane && !it.is_lane() && !it.is_input() => {
-                    format!("{reader} is in the lane and reads {table}, which is neither in it nor an input")
+            Some(&(at, part)) => {
+                let (is_before, is_open) = match &self.source {
+                    Source::Tables(tables) => {
+                        let found = tables.get(usize::from(at)).map(|table| &**table);
+                        let is_open = |table: &dyn AnyTable| table.is_lane() || table.is_input();
+                        (found.is_some(), !self.reader.lane || found.is_some_and(is_open))
+                    }
+                    // Rows of the lane are computed by the owner of the tables.
+                    Source::Lent(_, own) => (at < *own, true),
+                };
+                match (is_before, is_open) {
+                    (false, _) => format!("{reader} reads {table}, which is not declared before it"),
+                    (_, false) => {
+                        format!("{reader} is in the lane and reads {table}, which is neither in it nor an input")
+                    }
+                    _ => return (at, part),
                 }
-                Some(_) => return (at, part),
-            },
+            }
         };
         self.refuse(trouble)
     }
@@ -185,6 +278,11 @@ impl<'a> Reads<'a> {
 }
 
 impl Record {
+    /// What a job read, by where it stands now.
+    pub(crate) fn of(nodes: Vec<Node>, misuse: Option<String>, pending: bool) -> Self {
+        Self { nodes, misuse, pending }
+    }
+
     /// Replaces the records of `reader`: what it read before against what it read now. Only the difference is touched.
     pub(crate) fn wire(mut self, reader: Node, old: &[Node], earlier: &mut Tables) -> Option<Box<[Node]>> {
         self.nodes.sort_unstable();

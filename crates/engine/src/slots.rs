@@ -5,11 +5,13 @@
 //! stands once, beside its payload; the hash table holds slot numbers only.
 //!
 //! Most questions of a computation find nothing: is this withheld, has that host another owner. Whoever asked is remembered
-//! by a trace of the key, half of its hash, instead of a slot: a fifth of the memory. Two keys with the same trace wake each
-//! other's readers in vain, and nothing else.
+//! by a trace of the key, half of its hash, instead of a slot: a tenth of the memory. Nearly every such key has one reader, so
+//! those stand in a table of their own without a list of readers. Two keys with the same trace wake each other's readers in
+//! vain, and nothing else.
 
 use std::hash::BuildHasher;
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::node::{Node, Readers};
@@ -19,8 +21,9 @@ pub(crate) struct Slots<K, P> {
     by_key: HashTable<u32>,
     entries: Vec<Option<(K, P)>>,
     free: Vec<u32>,
-    /// Who asked for keys in vain, by their traces.
-    absent: HashMap<u32, Readers>,
+    /// Who asked for keys in vain, by their traces: one reader, or several.
+    missed_by_one: HashTable<(u32, Node)>,
+    missed_by_many: HashMap<u32, Readers>,
     hasher: DefaultHashBuilder,
 }
 
@@ -30,7 +33,8 @@ impl<K: crate::Key, P: Default> Slots<K, P> {
             by_key: HashTable::new(),
             entries: Vec::new(),
             free: Vec::new(),
-            absent: HashMap::new(),
+            missed_by_one: HashTable::new(),
+            missed_by_many: HashMap::new(),
             hasher: DefaultHashBuilder::default(),
         }
     }
@@ -42,7 +46,7 @@ impl<K: crate::Key, P: Default> Slots<K, P> {
 
     /// How many keys are known, be it that they were asked for in vain.
     pub(crate) fn len(&self) -> usize {
-        self.by_key.len() + self.absent.len()
+        self.by_key.len() + self.missed_by_one.len() + self.missed_by_many.len()
     }
 
     /// What stands for a key that is not there.
@@ -52,19 +56,37 @@ impl<K: crate::Key, P: Default> Slots<K, P> {
 
     /// Who asked for a key in vain.
     pub(crate) fn missed(&self, key: &K) -> impl Iterator<Item = Node> + '_ {
-        self.absent.get(&self.trace(key)).into_iter().flat_map(Readers::iter)
+        let trace = self.trace(key);
+        let one = self.missed_by_one.find(spread(trace), |(known, _)| *known == trace).map(|(_, reader)| *reader);
+        let many = self.missed_by_many.get(&trace).into_iter().flat_map(Readers::iter);
+        one.into_iter().chain(many)
     }
 
     pub(crate) fn add_missed(&mut self, trace: u32, reader: Node) {
-        self.absent.entry(trace).or_default().insert(reader);
+        if let Some(readers) = self.missed_by_many.get_mut(&trace) {
+            readers.insert(reader);
+            return;
+        }
+        match self.missed_by_one.entry(spread(trace), |(known, _)| *known == trace, |(known, _)| spread(*known)) {
+            Entry::Vacant(vacant) => _ = vacant.insert((trace, reader)),
+            Entry::Occupied(occupied) if occupied.get().1 == reader => {}
+            Entry::Occupied(occupied) => {
+                let ((_, first), _) = occupied.remove();
+                let readers = self.missed_by_many.entry(trace).or_default();
+                readers.insert(first);
+                readers.insert(reader);
+            }
+        }
     }
 
     pub(crate) fn drop_missed(&mut self, trace: u32, reader: Node) {
-        if let Some(readers) = self.absent.get_mut(&trace) {
+        if let Some(readers) = self.missed_by_many.get_mut(&trace) {
             readers.remove(reader);
             if readers.is_empty() {
-                self.absent.remove(&trace);
+                self.missed_by_many.remove(&trace);
             }
+        } else if let Ok(found) = self.missed_by_one.find_entry(spread(trace), |known| *known == (trace, reader)) {
+            found.remove();
         }
     }
 
@@ -111,6 +133,16 @@ impl<K: crate::Key, P: Default> Slots<K, P> {
         &entry_of(&self.entries, slot).1
     }
 
+    /// How many slots there are, in use or not.
+    pub(crate) fn slots(&self) -> u32 {
+        u32::try_from(self.entries.len()).expect("a table has fewer than 2^32 rows")
+    }
+
+    /// The payload of a slot, if it is in use.
+    pub(crate) fn occupied(&self, slot: u32) -> Option<&P> {
+        self.entries.get(slot as usize)?.as_ref().map(|(_, payload)| payload)
+    }
+
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut P {
         &mut self.entries[slot as usize].as_mut().expect("a slot that is spoken of is in use").1
     }
@@ -121,6 +153,11 @@ impl<K: crate::Key, P: Default> Slots<K, P> {
         all.sort_unstable_by_key(|&(key, _)| key);
         all
     }
+}
+
+/// The hash of a trace, which is half a hash: the table looks at its upper bits, too.
+fn spread(trace: u32) -> u64 {
+    u64::from(trace) << 32 | u64::from(trace)
 }
 
 fn entry_of<K, P>(entries: &[Option<(K, P)>], slot: u32) -> &(K, P) {

@@ -7,6 +7,7 @@
 //! input, claims, and telling those behind are here.
 
 mod compute;
+mod jobs;
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
@@ -16,9 +17,10 @@ use hashbrown::HashMap;
 
 use crate::changes::{Changes, Pending};
 use crate::counters::TableCounters;
-use crate::erased::{AnyTable, Claimer, Later, Places, Step, Tables};
+use crate::erased::{AnyTable, Claimer, Later, Mode, Places, Step, Tables};
 use crate::index::{Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
+use crate::offload::{Job, Lent, Offload, Replaced};
 use crate::oracle::Divergence;
 use crate::panicked::{Cause, Held, PanickedRow};
 use crate::slots::Slots;
@@ -33,11 +35,19 @@ pub(crate) struct Row<V> {
     /// How many declarations give the table this key.
     claims: u32,
     dirty: bool,
+    pub(crate) offload: Offload,
 }
 
 impl<V> Default for Row<V> {
     fn default() -> Self {
-        Self { value: None, reads: Box::default(), readers: Readers::None, claims: 0, dirty: false }
+        Self {
+            value: None,
+            reads: Box::default(),
+            readers: Readers::None,
+            claims: 0,
+            dirty: false,
+            offload: Offload::None,
+        }
     }
 }
 
@@ -55,6 +65,8 @@ pub(crate) struct Store<T: Table> {
     /// Rows to compute, first come, first served. In key order it would read nicer in a log, but sorting all rows of a
     /// large table takes longer than a slice, and nothing that leaves the engine depends on it.
     dirty: VecDeque<u32>,
+    /// Rows that wait for a job, in order, each with its number among those of all tables.
+    queued: VecDeque<(u64, u32)>,
     /// Rows that lost their last claim.
     leaving: BTreeSet<u32>,
     pub(crate) holds: HashMap<u32, PanickedRow<T::Value>>,
@@ -88,6 +100,7 @@ impl<T: Table> Store<T> {
             followers: Vec::new(),
             scanners: Readers::None,
             dirty: VecDeque::new(),
+            queued: VecDeque::new(),
             leaving: BTreeSet::new(),
             holds: HashMap::new(),
             given: HashMap::new(),
@@ -158,7 +171,7 @@ impl<T: Table> Store<T> {
             self.counters.unchanged += 1;
             return false;
         }
-        self.replace(slot, value, later);
+        drop(self.replace(slot, value, later));
         self.free(slot);
         true
     }
@@ -181,8 +194,8 @@ impl<T: Table> Store<T> {
         }
     }
 
-    /// Puts a value in place that differs from the old one, and tells all who depend on it.
-    fn replace(&mut self, slot: u32, new: Option<Arc<T::Value>>, later: &mut Later<'_>) {
+    /// Puts a value in place that differs from the old one, and tells all who depend on it. Gives the old one back.
+    fn replace(&mut self, slot: u32, new: Option<Arc<T::Value>>, later: &mut Later<'_>) -> Option<Arc<T::Value>> {
         let old = std::mem::replace(&mut self.rows.get_mut(slot).value, new.clone());
         for index in &mut self.indexes {
             index.update(&self.rows, slot, old.as_deref(), new.as_deref(), later);
@@ -194,9 +207,10 @@ impl<T: Table> Store<T> {
             self.counters.rows = self.counters.rows + usize::from(new.is_some()) - usize::from(old.is_some());
         }
         if let Some(pending) = &mut self.pending {
-            pending.note(key, old);
+            pending.note(key, &old);
         }
         self.tell(slot, later);
+        old
     }
 
     /// Tells all who read a row, or asked for it when it was not there.
@@ -208,7 +222,10 @@ impl<T: Table> Store<T> {
     /// Takes the slot back when nothing speaks of it.
     fn free(&mut self, slot: u32) {
         let row = self.rows.get(slot);
-        if row.value.is_none() && row.claims == 0 && !row.dirty && row.readers.is_empty() {
+        let is_idle = !row.dirty && matches!(row.offload, Offload::None);
+        let is_gone = row.value.is_none() && row.claims == 0 && row.readers.is_empty();
+        // One that is about to go has what it read still recorded.
+        if is_gone && is_idle && !self.leaving.contains(&slot) {
             debug_assert!(row.reads.is_empty(), "a row without a claim has read nothing");
             self.rows.remove(slot);
         }
@@ -240,9 +257,14 @@ impl<T: Table> AnyTable for Store<T> {
 
     fn mark(&mut self, slot: u32) {
         let row = self.rows.get_mut(slot);
-        if !row.dirty {
-            row.dirty = true;
-            self.dirty.push_back(slot);
+        match row.offload {
+            Offload::None | Offload::Cancelled if row.dirty => {}
+            Offload::None | Offload::Cancelled => {
+                row.dirty = true;
+                self.dirty.push_back(slot);
+            }
+            Offload::Running => row.offload = Offload::Outdated,
+            Offload::Queued | Offload::Outdated => {}
         }
     }
 
@@ -267,8 +289,35 @@ impl<T: Table> AnyTable for Store<T> {
         }
     }
 
-    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, draining: bool) -> Step {
-        self.next(earlier, later, places, draining)
+    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step {
+        self.next(earlier, later, places, mode)
+    }
+
+    fn first_queued(&self) -> Option<u64> {
+        self.queued.front().map(|(number, _)| *number)
+    }
+
+    fn next_job(&mut self, lent: &Arc<Lent>) -> Option<Job> {
+        self.job(lent)
+    }
+
+    fn finish(
+        &mut self,
+        slot: u32,
+        result: Box<dyn Any + Send>,
+        earlier: &mut Tables,
+        later: &mut Later<'_>,
+        places: &Places,
+    ) -> Replaced {
+        self.take_result(slot, result, earlier, later, places)
+    }
+
+    fn recall(&mut self) {
+        self.recall_rows();
+    }
+
+    fn offloaded(&self) -> usize {
+        self.counters.offloaded
     }
 
     fn claim_roots(&mut self) {

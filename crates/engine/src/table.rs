@@ -48,6 +48,13 @@ pub trait Derived: Table {
         Arc::clone(good)
     }
 
+    /// Whether the row takes long to compute: a millisecond is long. Such rows are computed on another thread while the
+    /// engine [offloads](crate::Engine::set_offloading). Must be quick itself; what it reads is not recorded. Not asked of
+    /// tables in the lane.
+    fn is_large(&self, _key: &Self::Key, _reads: &mut Reads<'_>) -> bool {
+        false
+    }
+
     /// What the row is when `compute` panicked with `message` and there is no last good value to keep.
     fn on_panic(&self, _key: &Self::Key, _message: &str) -> Option<Self::Value> {
         None

@@ -25,6 +25,9 @@ pub trait Dialect: Send + Sync {
 
     /// What an object of its kinds asks for; nothing if the object is not there or is not ours.
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation>;
+
+    /// Whether an object asks for more than so many routes: translating it takes long.
+    fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool;
 }
 
 /// All dialects.

@@ -3,6 +3,7 @@
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
+    large,
     on_demand::{self, BelowWildcardsByChain},
     settings::{Certificates, Settings},
     shared_routes::SelectedRoutes,
@@ -75,6 +76,10 @@ impl Derived for CatchAll {
         }
         Some(assembled)
     }
+
+    fn is_large(&self, (): &(), reads: &mut Reads<'_>) -> bool {
+        has_many_routes(&(ListenerId::http(), Host::Any), reads)
+    }
 }
 
 /// What wildcard hosts of the plaintext port repeat of the catch-all. A table of its own, so that no edit of a catch-all that
@@ -129,6 +134,19 @@ impl Derived for VirtualHosts {
         }
         Some(contributions.assemble())
     }
+
+    fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
+        has_many_routes(key, reads)
+    }
+}
+
+/// Whether a host has so many routes that it takes long to assemble them.
+fn has_many_routes(key: &HostKey, reads: &mut Reads<'_>) -> bool {
+    let mut count = 0;
+    reads.parts::<TranslationsByHost>(key).into_iter().any(|(_, contribution)| {
+        count += contribution.routes.len();
+        count > large::ROUTES
+    })
 }
 
 /// Adds what an object contributes to a host: its own routes, and those that it selects.

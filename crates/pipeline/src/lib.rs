@@ -37,6 +37,7 @@ pub mod certificates;
 pub mod dialects;
 pub mod holders;
 pub mod hosts;
+pub mod large;
 pub mod listeners;
 pub mod object_resources;
 pub mod objects;

@@ -9,6 +9,7 @@
 
 use crate::{
     hosts::{Chains, RouteTableOf, TlsHosts, VirtualHosts},
+    large,
     resources::Resource,
     settings::Settings,
     spoil,
@@ -204,11 +205,7 @@ impl Table for EncodedHosts {
 
 impl Derived for EncodedHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
-        let place = reads.get::<RouteTableOf>(key)?;
-        let arrangement = **reads.get::<Arrangements>(place)?;
-        if arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_)) {
-            return None;
-        }
+        let place = shares_resource(key, reads)?;
         let host = &reads.get::<VirtualHosts>(key)?.host;
         let bytes = spoil::host(packing::encode(place, host), self.0.as_deref());
         let hash = xds::content_version(&bytes);
@@ -228,6 +225,19 @@ impl Derived for EncodedHosts {
             }
         })
     }
+
+    fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
+        shares_resource(key, reads).is_some()
+            && reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
+    }
+}
+
+/// The table of a host that shares a resource with others.
+fn shares_resource<'r>(key: &HostKey, reads: &mut Reads<'r>) -> Option<&'r RouteTableId> {
+    let place = reads.get::<RouteTableOf>(key)?;
+    let arrangement = **reads.get::<Arrangements>(place)?;
+    let is_alone = arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_));
+    (!is_alone).then_some(&**place)
 }
 
 /// Whose routes a host has, those for deeper names among them.
@@ -341,6 +351,11 @@ impl Derived for ScopeResources {
         let resource = Resource { refs, ..Resource::of(scope_name(key), body) };
         let stand_in = || scoped::refused(table, &host.host);
         Some(resource.or_stand_in(Kind::ScopedRoute, authors(host), Some(&stand_in), reads))
+    }
+
+    fn is_large(&self, key: &ScopeKey, reads: &mut Reads<'_>) -> bool {
+        let own = reads.probe::<HostsByScope>(key).next().filter(|_| key.1 != Host::Any);
+        own.and_then(|own| reads.get::<VirtualHosts>(own)).is_some_and(|host| large::is_large(&host.host))
     }
 }
 

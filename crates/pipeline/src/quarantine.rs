@@ -16,7 +16,7 @@ pub use active::declare;
 
 use crate::{
     oversize::{self, Part},
-    packing::{EncodedHosts, HostBytes},
+    packing::{EncodedHosts, HostBytes, ScopeResources},
     translations::HostKey,
     withheld::{self, Quarantined, Target, WithheldVersions, WithholdReason},
 };
@@ -146,6 +146,9 @@ impl Quarantine {
     pub fn tidy(&mut self, engine: &mut Engine) -> bool {
         let mut targets = std::mem::take(&mut self.unchecked);
         targets.extend(engine.changes::<ActiveTargets>().gone);
+        let (computing, targets): (BTreeSet<_>, BTreeSet<_>) =
+            targets.into_iter().partition(|target| is_computing(engine, target));
+        self.unchecked = computing;
         let mut any = false;
         for target in targets.iter().filter(|target| engine.get::<ActiveTargets>(target).is_none()).collect::<Vec<_>>()
         {
@@ -270,6 +273,15 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
         _ => None,
     });
     names.collect()
+}
+
+/// Whether a row that may be withheld is still computed on another thread, and does not know of it yet.
+fn is_computing(engine: &Engine, target: &Target) -> bool {
+    match target {
+        Target { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
+        Target { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
+        _ => false,
+    }
 }
 
 fn key<V>((target, _): (&Target, V)) -> Target {

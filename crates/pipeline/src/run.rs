@@ -2,7 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
-    holders, hosts, listeners,
+    holders, hosts, large, listeners,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing,
     quarantine::{self, Quarantine},
@@ -15,7 +15,7 @@ use crate::{
     verdicts::{self, Verdicts},
     withheld::{self, Quarantined},
 };
-use engine::{Divergence, Engine, Progress};
+use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
 use model::{CertificateRef, Host, ObjectRef, Verdict, tls::KeyPair};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -169,14 +169,45 @@ impl Pipeline {
         }
     }
 
-    /// Whether what there is to say about an object depends on a Secret that has not been read yet.
+    /// Whether what there is to say about an object depends on a Secret that has not been read yet, or is still computed on
+    /// another thread.
     pub fn is_pending(&self, key: &ObjectRef) -> bool {
-        self.engine.is_pending::<Verdicts>(key)
+        self.engine.is_pending::<Verdicts>(key) || large::is_computing(&self.engine, key)
+    }
+
+    /// Which rows [`Self::step`] leaves to [jobs](Self::next_job) from now on.
+    pub fn set_offloading(&mut self, offloading: Offloading) {
+        self.engine.set_offloading(offloading);
+    }
+
+    /// The computation of a large row, for another thread. It makes progress only while the tables are [lent](Self::lend).
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.engine.next_job()
+    }
+
+    /// Takes what came of a job. What it replaces is best dropped on another thread, too.
+    pub fn finish_job(&mut self, finished: Finished) -> Replaced {
+        self.engine.finish(finished)
+    }
+
+    /// Gives up on all jobs: their rows are computed by [`Self::step`].
+    pub fn recall_jobs(&mut self) {
+        self.engine.recall();
+    }
+
+    /// Lets jobs read. Until the tables are [taken back](Self::take_back) nothing else must be done with the pipeline.
+    pub fn lend(&mut self) {
+        self.engine.lend();
+    }
+
+    /// Ends that, at once.
+    pub fn take_back(&mut self) {
+        self.engine.take_back();
     }
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
     pub fn resolved(&self) -> u64 {
-        self.engine.counters_of::<Verdicts>().resolved
+        self.engine.counters_of::<Verdicts>().resolved + self.engine.jobs()
     }
 
     /// Works until nothing waits.
@@ -190,7 +221,7 @@ impl Pipeline {
     /// Everything that has come out since the last time, once nothing waits.
     pub fn finish(&mut self, output: &mut Output) {
         if self.quarantine.tidy(&mut self.engine) {
-            self.engine.settle();
+            while self.engine.run(SLICE) == Progress::More {}
         }
         output.withheld = self.quarantine.news().or(output.withheld.take());
         output.probes.extend(self.quarantine.probes());

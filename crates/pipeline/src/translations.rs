@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(crate) mod given;
 
-use crate::{dialects::Dialects, objects, pending, settings::Settings, view::TableView};
+use crate::{dialects::Dialects, large, objects, pending, settings::Settings, view::TableView};
 use engine::{Derived, Index, PartIndex, Reads, Table};
 use kinds::Kind;
 use model::{
@@ -100,6 +100,11 @@ impl Derived for Translations {
             Some(computed) => Arc::new(pending::kept(good, computed)),
             None => Arc::clone(good),
         }
+    }
+
+    fn is_large(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> bool {
+        let mut view = TableView::new(reads, self.fetched_secrets);
+        self.dialects.of(key.kind).is_some_and(|dialect| dialect.exceeds(key, large::ROUTES, &mut view))
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use engine::Progress;
+use engine::{Finished, Offloading, Progress};
 use kinds::{Object, ObjectRef};
 use pipeline::{
     Output, Pipeline, Quarantined, Settings,
@@ -11,7 +11,10 @@ use pipeline::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::LazyLock,
+};
 use testbed::{cases::object, certs::Ca};
 use xds::{Kind, Name, Outcome, ResourceOutcome};
 
@@ -36,6 +39,10 @@ enum Edit {
     /// One slice of work.
     Step,
     Settle,
+    /// A row is computed on another thread.
+    Job,
+    /// The result is put in place.
+    Finish,
     Check,
     /// Proxies refuse one of the resources that they were told of.
     Refuse(u16),
@@ -192,6 +199,8 @@ fn edit() -> impl Strategy<Value = Edit> {
         20 => change.prop_map(|(object, put)| if put { Edit::Put(object) } else { Edit::Remove(object) }),
         4 => Just(Edit::Step),
         3 => Just(Edit::Settle),
+        4 => Just(Edit::Job),
+        4 => Just(Edit::Finish),
         1 => Just(Edit::Check),
         4 => any::<u16>().prop_map(Edit::Refuse),
         1 => any::<bool>().prop_map(Edit::Share),
@@ -272,8 +281,19 @@ fn told(mut output: Output, known: &mut KnownServices, withheld: &mut Vec<Quaran
     known.on_outcome(output);
 }
 
-fn run(settings: &Settings, script: Vec<Edit>) {
+/// Computes a row as another thread would.
+fn job(pipeline: &mut Pipeline) -> Option<Finished> {
+    let job = pipeline.next_job()?;
+    pipeline.lend();
+    let finished = job.run();
+    pipeline.take_back();
+    Some(finished)
+}
+
+fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
     let mut pipeline = Pipeline::new(settings);
+    pipeline.set_offloading(offloading);
+    let mut finished: VecDeque<Finished> = VecDeque::new();
     let mut objects: BTreeMap<ObjectRef, Object> = BTreeMap::new();
     let mut known = KnownServices::default();
     let (mut withheld, mut others): (Vec<Quarantined>, Vec<Quarantined>) = Default::default();
@@ -300,7 +320,15 @@ fn run(settings: &Settings, script: Vec<Edit>) {
                 told(pipeline.settle(), &mut known, &mut withheld);
                 known.assert_whole();
             }
+            Edit::Job => finished.extend(job(&mut pipeline)),
+            Edit::Finish => {
+                if let Some(finished) = finished.pop_front() {
+                    drop(pipeline.finish_job(finished));
+                }
+            }
             Edit::Check => {
+                // A job has a place in the books until it is done.
+                finished.drain(..).for_each(|finished| drop(pipeline.finish_job(finished)));
                 pipeline.self_check().unwrap();
                 told(pipeline.settle(), &mut known, &mut withheld);
             }
@@ -315,6 +343,18 @@ fn run(settings: &Settings, script: Vec<Edit>) {
             }
         }
     }
+    // Jobs alone bring everything up to date.
+    finished.into_iter().for_each(|finished| drop(pipeline.finish_job(finished)));
+    loop {
+        let mut output = Output::default();
+        while pipeline.step(&mut output) == Progress::More {}
+        pipeline.finish(&mut output);
+        told(output, &mut known, &mut withheld);
+        let Some(finished) = job(&mut pipeline) else { break };
+        drop(pipeline.finish_job(finished));
+    }
+    assert_eq!(pipeline.engine().offloaded(), 0);
+    known.assert_whole();
     // What waits for others to be tried is taken, at last.
     loop {
         let output = pipeline.settle();
@@ -338,11 +378,12 @@ proptest! {
         script in vec(edit(), 1..60),
         scoped in any::<bool>(),
         on_demand in any::<bool>(),
+        offloads in any::<bool>(),
     ) {
         let packing = if scoped { Packing::Scoped } else { Packing::Plain };
         let certificates = if on_demand { Certificates::OnDemand } else { Certificates::PerChain };
         let mut settings = Settings { packing, certificates, ..Settings::default() };
         settings.resolve.external_names = true;
-        run(&settings, script);
+        run(&settings, script, if offloads { Offloading::All } else { Offloading::Off });
     }
 }

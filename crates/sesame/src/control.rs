@@ -5,7 +5,9 @@
 //! Nothing is published before every source has said everything it knows, and every Secret that is referred to then has been
 //! looked for: a proxy never sees half a world. From then on nothing is waited for: an object that refers to a Secret that has
 //! not been read yet keeps what it had ([`pipeline::pending`]). What proxies refuse comes back as a change like any other.
+//! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]).
 
+mod background;
 mod secrets;
 mod signing;
 
@@ -13,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use engine::{Divergence, Progress};
+use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
 use model::{ObjectRef, Verdict};
@@ -25,6 +27,7 @@ use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
 use xds::{Fleet, PublishError, ResourceOutcome, Server};
 
+use background::Background;
 pub use secrets::Secrets;
 use signing::Signer;
 
@@ -62,6 +65,8 @@ enum Input {
     Others,
     /// A certificate begins or ceases to be valid.
     Time,
+    /// A large row was computed, or its computation was lost.
+    Finished(Option<Finished>),
 }
 
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
@@ -119,6 +124,8 @@ pub struct Control {
     excess: Option<PublishError>,
     /// While nothing is left to be withheld: every batch finds that again.
     stuck: Outage,
+    /// Computes large rows.
+    background: Background,
 }
 
 impl Control {
@@ -142,6 +149,7 @@ impl Control {
             is_complete: false,
             excess: None,
             stuck: Outage::default(),
+            background: Background::default(),
         }
     }
 
@@ -170,11 +178,15 @@ impl Control {
         while let Some(input) = self.next(&mut feed).await {
             let begun = Instant::now();
             let mut brought = Brought::default();
+            // Those who have nothing wait for everything, and a check compares what is finished.
+            let offloads = self.is_complete && !self.checks;
+            self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
             match input {
                 Input::Batch(batch) => self.take(batch, &mut brought),
                 Input::ResourceOutcome(outcome) => self.pipeline.on_outcome(&outcome),
                 Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
                 Input::Time => {}
+                Input::Finished(finished) => self.finish(finished),
             }
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
             let took = begun.elapsed();
@@ -198,11 +210,27 @@ impl Control {
             if self.is_complete {
                 output = Output::default();
             }
+            if !self.background.is_busy()
+                && let Some(job) = self.pipeline.next_job()
+            {
+                self.background.compute(job);
+            }
         }
         Ok(())
     }
 
+    /// What comes next. While it is waited for, large rows are computed.
     async fn next(&mut self, feed: &mut Feed) -> Option<Input> {
+        if !self.background.is_busy() {
+            return self.wait(feed).await;
+        }
+        self.pipeline.lend();
+        let input = self.wait(feed).await;
+        self.pipeline.take_back();
+        input
+    }
+
+    async fn wait(&mut self, feed: &mut Feed) -> Option<Input> {
         let answers = async {
             match &mut self.secrets {
                 Some(secrets) => secrets.next().await,
@@ -226,6 +254,22 @@ impl Control {
             outcome = self.outcomes.next() => Some(Input::ResourceOutcome(outcome)),
             // The sender lives as long as our handle does.
             _ = self.others.changed() => Some(Input::Others),
+            finished = self.background.finished() => Some(Input::Finished(finished)),
+        }
+    }
+
+    /// Takes a large row that was computed. What it was before is freed elsewhere: that takes its time, too.
+    fn finish(&mut self, finished: Option<Finished>) {
+        match finished {
+            Some(finished) => {
+                let replaced = self.pipeline.finish_job(finished);
+                self.background.free(replaced);
+            }
+            None => {
+                error!("the computation of a large object was lost; the control loop computes it now");
+                self.pipeline.recall_jobs();
+                self.pipeline.set_offloading(Offloading::Off);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! In: the resources that changed and the names that went. Out: a [`Snapshot`] in which two things always hold:
 //!
-//! - A cluster that something still points at is there. A removal that comes too early waits for the last referrer to
-//!   go, so that no client is ever asked to break what it uses.
+//! - A cluster that something still points at is there, and so are the endpoints that a cluster uses. A removal that comes
+//!   too early waits for the last referrer to go, so that no client is ever asked to break what it uses.
 //! - The version of an endpoint set covers the clusters that use it. Envoy warms a changed cluster until its endpoints
 //!   are sent again, so they must look changed, to any client, on any replica, after any cut.
 
@@ -36,6 +36,8 @@ pub(crate) struct Writer {
     referrers: HashMap<Name, usize>,
     /// Clusters that were removed while something pointed at them.
     lingering: HashSet<Name>,
+    /// Endpoint sets that were removed while a cluster used them.
+    lingering_endpoints: HashSet<Name>,
     /// The clusters that use each endpoint set, with their versions, by name. Most have one.
     users: HashMap<Name, Vec<(Name, u64)>>,
 }
@@ -45,16 +47,22 @@ impl Writer {
     pub fn apply(&mut self, changes: Changes) -> Arc<Snapshot> {
         let mut endpoints = BTreeSet::new();
         for (kind, name) in changes.removes {
-            if kind != Kind::Cluster {
-                self.remove(kind, &name, &mut endpoints);
-            } else if self.snapshot.get(kind, &name).is_some() {
-                self.lingering.insert(name);
+            match kind {
+                Kind::Cluster if self.snapshot.get(kind, &name).is_some() => _ = self.lingering.insert(name),
+                Kind::Cluster => {}
+                Kind::Endpoints if self.users.contains_key(&name) => _ = self.lingering_endpoints.insert(name),
+                _ => self.remove(kind, &name, &mut endpoints),
             }
         }
         for resource in changes.upserts {
             self.upsert(resource, &mut endpoints);
         }
         self.remove_clusters(&mut endpoints);
+        let unused = self.lingering_endpoints.iter().filter(|name| !self.users.contains_key(*name)).cloned();
+        for name in unused.collect::<Vec<_>>() {
+            self.lingering_endpoints.remove(&name);
+            self.remove(Kind::Endpoints, &name, &mut endpoints);
+        }
         for name in endpoints {
             self.reversion(&name);
         }
@@ -68,8 +76,10 @@ impl Writer {
             Kind::Endpoints => self.endpoints_version(&resource.name, &resource.body),
             _ => content_version(&resource.body),
         };
-        if kind == Kind::Cluster {
-            self.lingering.remove(&resource.name);
+        match kind {
+            Kind::Cluster => _ = self.lingering.remove(&resource.name),
+            Kind::Endpoints => _ = self.lingering_endpoints.remove(&resource.name),
+            _ => {}
         }
         let entry = Arc::new(Entry::new(resource, version));
         self.count(kind, &entry, endpoints);

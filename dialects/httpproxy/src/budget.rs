@@ -12,10 +12,10 @@
 //! A root within its limits is translated as it is written. In one that is not, the root's own routes come first, and each
 //! of its includes gets an equal share of the rest: whoever owns one child cannot take the routes of the others away.
 
-use crate::route::RouteDraft;
-use kinds::HttpProxy;
+use crate::{HttpProxyView, route::RouteDraft};
+use kinds::{HttpProxy, Kind, ObjectRef};
 use model::route::{Action, PathMatch};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The most includes that are looked at for one root.
 pub const INCLUDES: usize = 10_000;
@@ -23,8 +23,9 @@ pub const INCLUDES: usize = 10_000;
 pub const ROUTES: usize = 10_000;
 /// The most conditions about headers and query parameters, those that includes hand down counted for each child and route.
 pub const CONDITIONS: usize = 50_000;
-/// The most bytes of text in routes, with what they inherit from includes and from the host.
-pub const BYTES: usize = 16 << 20;
+/// The most bytes of text in routes, with what they inherit from includes and from the host: 800 for each of so many routes. They
+/// are in memory up to ten times while they are translated, encoded and sent.
+pub const BYTES: usize = 8 << 20;
 /// The most bytes of objects that are read again, because several includes name them; as they are printed for debugging,
 /// which is about 1 kB for a plain route.
 pub const READ_AGAIN: usize = 32 << 20;
@@ -160,6 +161,34 @@ impl Budget {
             (self.branch, self.passed) = (self.share, None);
         }
     }
+}
+
+/// Whether a root and what it includes have more than so many routes, conditions and includes. Looks at no more than that.
+pub fn exceeds(kind: Kind, root: &HttpProxy, view: &mut impl HttpProxyView, limit: usize) -> bool {
+    let mut count = 0;
+    let mut stack: Vec<Arc<HttpProxy>> = Vec::new();
+    let mut next = Some(root);
+    let mut current;
+    while let Some(object) = next {
+        for (_, route) in object.spec.routes.good() {
+            count += 1 + route.conditions.len();
+            if count > limit {
+                return true;
+            }
+        }
+        for (_, include) in object.spec.includes.good() {
+            count += 1;
+            if count > limit {
+                return true;
+            }
+            let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+            let namespace = namespace.unwrap_or(&object.meta.namespace);
+            stack.extend(view.proxy(&ObjectRef::new(kind, namespace, &*include.name)));
+        }
+        current = stack.pop();
+        next = current.as_deref();
+    }
+    false
 }
 
 /// How long the entries of an object are: what it takes to read each once more.

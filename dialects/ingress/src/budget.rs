@@ -1,10 +1,10 @@
 //! How much one Ingress may hold.
 //!
 //! In a cluster an object has at most 1.5 MB, which is some 15,000 paths written as tersely as possible; a file has no
-//! such limit. The limits lie far above what people have in one object, and keep it from taking longer than a moment: the
-//! translation of one object is never interrupted. What lies within them is served, in the order in which it is written;
+//! such limit. The limits lie far above what people have in one object, and bound what it takes in time and memory. What lies within them is served, in the order in which it is written;
 //! on a host of which paths are left out, what no other path takes answers 503.
 
+use kinds::Ingress;
 use model::Host;
 use std::{collections::BTreeSet, fmt};
 
@@ -13,7 +13,18 @@ pub const HOSTS: usize = 10_000;
 /// The most paths of all rules together.
 pub const PATHS: usize = 10_000;
 /// The most bytes of text that come of paths, with the headers that are set on the way to their backends.
-pub const BYTES: usize = 16 << 20;
+pub const BYTES: usize = 8 << 20;
+
+/// Whether an Ingress has more than so many paths and TLS hosts.
+pub fn exceeds(object: &Ingress, limit: usize) -> bool {
+    let paths = object.spec.rules.good().map(|(_, rule)| 1 + rule.http.paths.len());
+    let tls = object.spec.tls.good().map(|(_, tls)| tls.hosts.len());
+    let mut count = 0;
+    paths.chain(tls).any(|more| {
+        count += more;
+        count > limit
+    })
+}
 
 /// A limit that was passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

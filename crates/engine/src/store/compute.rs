@@ -4,14 +4,15 @@
 //! tries again; the value stays the last good one, or becomes what the table says of a failed row. A computation that is
 //! pending leaves the last good value in place in the same way.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::Store;
-use crate::erased::{Later, Places, Step, Tables};
+use crate::erased::{Later, Mode, Places, Step, Tables};
 use crate::node::{Node, ROWS};
 use crate::panicked::{Cause, PanickedRow, message_of};
-use crate::reads::{Read, Reader, Reads};
+use crate::reads::{Read, Reader, Reads, Record};
 use crate::table::{Derived, Table};
 
 /// What a row keeps while it is pending.
@@ -23,11 +24,21 @@ pub(super) struct Rule<T: Table> {
     compute: fn(&T, &T::Key, &mut Reads<'_>) -> Option<T::Value>,
     on_panic: fn(&T, &T::Key, &str) -> Option<T::Value>,
     while_pending: Keep<T, <T as Table>::Value>,
+    is_large: fn(&T, &T::Key, &mut Reads<'_>) -> bool,
 }
+
+/// What a computation gave, or what it panicked with.
+pub(super) type Evaluated<V> = Result<Option<Arc<V>>, Box<dyn Any + Send>>;
 
 impl<T: Derived> Rule<T> {
     pub(super) fn new(table: T) -> Self {
-        Self { table: Arc::new(table), compute: T::compute, on_panic: T::on_panic, while_pending: T::while_pending }
+        Self {
+            table: Arc::new(table),
+            compute: T::compute,
+            on_panic: T::on_panic,
+            while_pending: T::while_pending,
+            is_large: T::is_large,
+        }
     }
 }
 
@@ -37,15 +48,40 @@ impl<T: Table> Clone for Rule<T> {
     }
 }
 
+impl<T: Table> Rule<T> {
+    /// The value of a row, or the panic that its computation ended with. An `old` value that is equal is kept.
+    pub(super) fn evaluate(
+        &self,
+        key: &T::Key,
+        old: Option<&Arc<T::Value>>,
+        good: impl FnOnce() -> Option<Arc<T::Value>>,
+        reads: &mut Reads<'_>,
+    ) -> Evaluated<T::Value> {
+        catch_unwind(AssertUnwindSafe(|| {
+            let computed = (self.compute)(&self.table, key, reads);
+            if reads.pending()
+                && let Some(good) = good()
+            {
+                let kept = (self.while_pending)(&self.table, &good, computed);
+                return Some(old.filter(|old| kept == **old).cloned().unwrap_or(kept));
+            }
+            match (computed, old) {
+                (Some(new), Some(old)) if new == **old => Some(Arc::clone(old)),
+                (new, _) => new.map(Arc::new),
+            }
+        }))
+    }
+
+    fn is_large(&self, key: &T::Key, reads: &mut Reads<'_>) -> bool {
+        // Whoever cannot even tell is computed here, where a panic has its place.
+        catch_unwind(AssertUnwindSafe(|| (self.is_large)(&self.table, key, reads))).unwrap_or_default()
+    }
+}
+
 impl<T: Table> Store<T> {
-    /// Computes the next row that waits; when there is none, and not `draining`, removes one that left.
-    pub(super) fn next(
-        &mut self,
-        earlier: &mut Tables,
-        later: &mut Later<'_>,
-        places: &Places,
-        draining: bool,
-    ) -> Step {
+    /// Computes or offloads the next row that waits; when there is none, and not draining, removes one that left.
+    pub(super) fn next(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step {
+        let draining = mode == Mode::Drain;
         let next = match self.dirty.pop_front() {
             Some(slot) => Some(slot),
             None if draining => None,
@@ -58,30 +94,46 @@ impl<T: Table> Store<T> {
         if row.claims == 0 && !draining {
             self.forget(slot, earlier, later);
             Step::Removed
+        } else if let Mode::Offload { number, all } = mode
+            && (all || self.is_large(slot, earlier, places))
+            && !self.lane
+        {
+            self.queue(slot, number);
+            Step::Offloaded
         } else {
             self.compute(slot, earlier, later, places);
             Step::Computed
         }
     }
 
+    /// Whether a row takes long to compute.
+    fn is_large(&self, slot: u32, earlier: &Tables, places: &Places) -> bool {
+        let Some(rule) = &self.rule else { return false };
+        let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
+        let is_large = rule.is_large(self.rows.key(slot), &mut reads);
+        if let Some(trouble) = reads.finish().misuse {
+            panic!("{trouble}");
+        }
+        is_large
+    }
+
     fn compute(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>, places: &Places) {
         let rule = self.rule.as_ref().expect("only rows of derived tables are claimed");
-        let (key, old) = (self.rows.key(slot), &self.rows.get(slot).value);
+        let (key, old) = (self.rows.key(slot), self.rows.get(slot).value.as_ref());
         let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            let computed = (rule.compute)(&rule.table, key, &mut reads);
-            if reads.pending()
-                && let Some(good) = self.good(slot)
-            {
-                let kept = (rule.while_pending)(&rule.table, &good, computed);
-                return Some(old.as_ref().filter(|old| kept == **old).cloned().unwrap_or(kept));
-            }
-            match (computed, old) {
-                (Some(new), Some(old)) if new == **old => Some(Arc::clone(old)),
-                (new, _) => new.map(Arc::new),
-            }
-        }));
-        let record = reads.finish();
+        let result = rule.evaluate(key, old, || self.good(slot), &mut reads);
+        drop(self.put(slot, result, reads.finish(), earlier, later));
+    }
+
+    /// Puts what a computation gave into its row, with what it read; gives back what was there before.
+    pub(super) fn put(
+        &mut self,
+        slot: u32,
+        result: Evaluated<T::Value>,
+        record: Record,
+        earlier: &mut Tables,
+        later: &mut Later<'_>,
+    ) -> Option<Arc<T::Value>> {
         if let Some(trouble) = record.misuse {
             panic!("{trouble}");
         }
@@ -114,12 +166,14 @@ impl<T: Table> Store<T> {
             (old, new) => old.is_none() && new.is_none(),
         };
         if !same {
-            self.replace(slot, new, later);
-        } else if other_hold {
+            return self.replace(slot, new, later);
+        }
+        if other_hold {
             self.tell(slot, later);
         } else {
             self.counters.unchanged += 1;
         }
+        None
     }
 
     /// What a row is computed from, by computing it once more: the books have only places.
@@ -132,7 +186,7 @@ impl<T: Table> Store<T> {
     }
 
     /// The last good value of a row: what is there before its next computation is done, unless a hold put it there.
-    fn good(&self, slot: u32) -> Option<Arc<T::Value>> {
+    pub(super) fn good(&self, slot: u32) -> Option<Arc<T::Value>> {
         match self.holds.get(&slot) {
             Some(hold) => hold.good.clone(),
             None => self.rows.get(slot).value.clone().or_else(|| self.given.get(self.rows.key(slot)).cloned()),
@@ -152,6 +206,7 @@ impl<T: Table> Store<T> {
     /// Removes a row that the table no longer has, with all that was recorded for it.
     fn forget(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>) {
         self.leaving.remove(&slot);
+        self.cancel(slot);
         let was_held = self.set_hold(slot, None);
         let reads = std::mem::take(&mut self.rows.get_mut(slot).reads);
         self.counters.reads -= reads.len();
@@ -159,7 +214,7 @@ impl<T: Table> Store<T> {
             earlier[usize::from(node.table)].drop_reader(node, Node { table: self.at, part: ROWS, slot });
         }
         if self.rows.get(slot).value.is_some() {
-            self.replace(slot, None, later);
+            drop(self.replace(slot, None, later));
         } else if was_held {
             self.tell(slot, later);
         }

@@ -1,10 +1,10 @@
 //! Any script of edits, in any slices, ends in the tables of a build from nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use engine::{Derived, Engine, Pipeline, Reads, Table};
+use engine::{Derived, Engine, Finished, Offloading, Pipeline, Reads, Table};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -25,6 +25,12 @@ enum Op {
     DrainLane,
     TakeChanges,
     Settle,
+    /// Large rows are computed by jobs from now on, or no longer.
+    Offload(Offloading),
+    /// A job is run.
+    Job,
+    /// What came of the first or the last job is put in place.
+    Finish(bool),
     Check,
 }
 
@@ -44,6 +50,9 @@ fn op() -> impl Strategy<Value = Op> {
         4 => Just(Op::DrainLane),
         4 => Just(Op::TakeChanges),
         3 => Just(Op::Settle),
+        3 => prop_oneof![Just(Offloading::Off), Just(Offloading::Large), Just(Offloading::All)].prop_map(Op::Offload),
+        6 => Just(Op::Job),
+        6 => any::<bool>().prop_map(Op::Finish),
         1 => Just(Op::Check),
     ]
 }
@@ -57,6 +66,7 @@ struct World {
     settings: Option<u8>,
     sets: BTreeMap<u32, Vec<u8>>,
     pages: BTreeMap<u32, String>,
+    finished: VecDeque<Finished>,
 }
 
 /// Puts changes on top of what is known; each must be news.
@@ -93,6 +103,7 @@ impl World {
             settings: None,
             sets: BTreeMap::new(),
             pages: BTreeMap::new(),
+            finished: VecDeque::new(),
         }
     }
 
@@ -135,7 +146,23 @@ impl World {
             }
             Op::TakeChanges => self.take_changes(),
             Op::Settle => engine.settle(),
-            Op::Check => assert_eq!(engine.self_check(), Ok(())),
+            Op::Offload(which) => engine.set_offloading(which),
+            Op::Job => {
+                if let Some(job) = engine.next_job() {
+                    engine.lend();
+                    self.finished.push_back(job.run());
+                    engine.take_back();
+                }
+            }
+            Op::Finish(first) => {
+                let finished = if first { self.finished.pop_front() } else { self.finished.pop_back() };
+                finished.into_iter().for_each(|finished| drop(engine.finish(finished)));
+            }
+            Op::Check => {
+                // A job has a place in the books until it is done.
+                self.finished.drain(..).for_each(|finished| drop(engine.finish(finished)));
+                assert_eq!(engine.self_check(), Ok(()));
+            }
         }
     }
 
@@ -154,6 +181,11 @@ impl World {
 
     fn check_end(&mut self) {
         self.engine.settle();
+        for finished in std::mem::take(&mut self.finished) {
+            drop(self.engine.finish(finished));
+        }
+        self.engine.settle();
+        assert_eq!(self.engine.offloaded(), 0);
         self.take_changes();
         assert!(self.engine.rows::<EndpointSets>().map(|(key, set)| (*key, set.to_vec())).eq(self.sets.clone()));
         assert!(self.engine.rows::<Pages>().map(|(key, page)| (*key, page.to_string())).eq(self.pages.clone()));
@@ -195,6 +227,33 @@ proptest! {
         for op in script {
             world.apply(op);
         }
+        world.check_end();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Without a settling that recalls them: jobs alone bring large rows to where a build from nothing has them.
+    #[test]
+    fn jobs_end_as_a_build_from_nothing(script in vec(op(), 1..80), all in any::<bool>()) {
+        let mut world = World::new();
+        for op in script {
+            world.apply(op);
+        }
+        world.engine.set_offloading(if all { Offloading::All } else { Offloading::Large });
+        for finished in std::mem::take(&mut world.finished) {
+            drop(world.engine.finish(finished));
+        }
+        loop {
+            let _ = world.engine.run(Duration::MAX);
+            let Some(job) = world.engine.next_job() else { break };
+            world.engine.lend();
+            let finished = job.run();
+            world.engine.take_back();
+            drop(world.engine.finish(finished));
+        }
+        prop_assert_eq!((world.engine.is_settled(), world.engine.offloaded()), (true, 0));
         world.check_end();
     }
 }

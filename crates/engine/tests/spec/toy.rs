@@ -10,7 +10,8 @@
 //!
 //! Beside these: a crowd for each host (how many units, whatever is in them), the callers of each service (which units, and
 //! their parts for it), a note for each object (is its unit held?), and a directory of all hosts.
-//! A service on port 13 makes its units panic, three units on one host that host.
+//! A service on port 13 makes its units panic, three units on one host that host. Every third unit and every other host is
+//! large, and so is the directory of more than three hosts.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Once};
@@ -122,6 +123,10 @@ impl Derived for Units {
         Arc::new(Unit { backends, ..Unit::clone(good) })
     }
 
+    fn is_large(&self, key: &u32, _: &mut Reads<'_>) -> bool {
+        key.is_multiple_of(3)
+    }
+
     fn on_panic(&self, key: &u32, message: &str) -> Option<Unit> {
         // Half of them say what to serve instead.
         key.is_multiple_of(2).then(|| Unit {
@@ -170,6 +175,10 @@ impl Derived for Hosts {
         let (winner, unit) = units.first()?;
         let losers = units[1..].iter().map(|(id, _)| *id).collect();
         Some(Host { winner: *winner, losers, backends: unit.backends.clone(), complaints })
+    }
+
+    fn is_large(&self, key: &u32, reads: &mut Reads<'_>) -> bool {
+        key.is_multiple_of(2) && reads.probe::<ByHost>(key).len() > 0
     }
 }
 
@@ -223,6 +232,10 @@ table!(Directory, "directory", () => Vec<u32>);
 impl Derived for Directory {
     fn compute(&self, _: &(), reads: &mut Reads<'_>) -> Option<Vec<u32>> {
         Some(reads.scan::<Hosts>().into_iter().copied().collect())
+    }
+
+    fn is_large(&self, (): &(), reads: &mut Reads<'_>) -> bool {
+        reads.scan::<Hosts>().len() > 3
     }
 }
 

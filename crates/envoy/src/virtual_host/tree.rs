@@ -15,9 +15,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::route::filters;
+use crate::{route::filters, splice};
+use bytes::BytesMut;
 use envoy_api::{
-    any,
+    Message, any,
     envoy::{
         config::route::v3::{Route, RouteList, VirtualHost, route_match::PathSpecifier},
         r#type::matcher::v3::HttpRequestHeaderMatchInput,
@@ -40,14 +41,30 @@ pub const LONGEST_LIST: usize = 32;
 /// How many copies of a route a tree may have, on average.
 const COPIES: usize = 6;
 
-/// Puts a tree in the place of a list where it pays.
+/// Puts a tree in the place of a list where it pays. The routes are encoded once, however many lists they stand in, and one
+/// after the other, so that a long list is not in memory in both forms.
 pub fn shape(host: &mut VirtualHost) {
     if host.routes.len() > LONGEST_LIST
-        && let Some(matcher) = matcher(&host.routes, COPIES)
+        && let Some(lists) = Lists::of(&host.routes, COPIES)
     {
-        host.matcher = Some(matcher);
-        host.routes.clear();
+        let encoded: Vec<Vec<u8>> =
+            std::mem::take(&mut host.routes).into_iter().map(|route| route.encode_to_vec()).collect();
+        host.matcher = Some(lists.matcher(&encoded));
     }
+}
+
+/// The tree of these routes, unless it would hold more copies of each than this, on average, or no path at all: Envoy takes
+/// no empty tree.
+pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
+    let encoded: Vec<Vec<u8>> = routes.iter().map(Message::encode_to_vec).collect();
+    Some(Lists::of(routes, copies)?.matcher(&encoded))
+}
+
+/// Which routes stand in which list, by their places among all.
+struct Lists {
+    by_path: BTreeMap<String, Vec<usize>>,
+    /// For requests without any of these paths.
+    any: Vec<usize>,
 }
 
 /// Where routes stand in the list, by what they say about the path.
@@ -58,50 +75,56 @@ struct ByPath<'r> {
     any: Vec<usize>,
 }
 
-/// The tree of these routes, unless it would hold more copies of each than this, on average, or no path at all: Envoy takes
-/// no empty tree.
-pub fn matcher(routes: &[Route], copies: usize) -> Option<Matcher> {
-    let mut by_path = ByPath::default();
-    for (at, route) in routes.iter().enumerate() {
-        match route.r#match.as_ref().and_then(|found| found.path_specifier.as_ref()) {
-            Some(PathSpecifier::Path(path)) => by_path.exact.entry(path).or_default().push(at),
-            Some(PathSpecifier::Prefix(path) | PathSpecifier::PathSeparatedPrefix(path)) => {
-                by_path.prefix.entry(path).or_default().push(at);
+impl Lists {
+    fn of(routes: &[Route], copies: usize) -> Option<Self> {
+        let mut by_path = ByPath::default();
+        for (at, route) in routes.iter().enumerate() {
+            match route.r#match.as_ref().and_then(|found| found.path_specifier.as_ref()) {
+                Some(PathSpecifier::Path(path)) => by_path.exact.entry(path).or_default().push(at),
+                Some(PathSpecifier::Prefix(path) | PathSpecifier::PathSeparatedPrefix(path)) => {
+                    by_path.prefix.entry(path).or_default().push(at);
+                }
+                _ => by_path.any.push(at),
             }
-            _ => by_path.any.push(at),
         }
-    }
-    if by_path.exact.is_empty() && by_path.prefix.is_empty() {
-        return None;
-    }
-    let mut left = routes.len().saturating_mul(copies);
-    let mut counting = HashSet::new();
-    let mut map = BTreeMap::new();
-    // In order, a path follows everything that it begins with: the last prefixes that still fit are all there are.
-    let mut above: Vec<&str> = Vec::new();
-    for path in by_path.paths() {
-        while above.last().is_some_and(|last| !path.starts_with(last)) {
-            above.pop();
-        }
-        if by_path.prefix.contains_key(path) {
-            above.push(path);
-        }
-        let list = by_path.list(path, &above);
-        left = left.checked_sub(list.len())?;
-        let counts = |at: &&usize| routes.get(**at).is_some_and(filters::counts);
-        if !list.iter().filter(counts).all(|at| counting.insert(*at)) {
+        if by_path.exact.is_empty() && by_path.prefix.is_empty() {
             return None;
         }
-        map.insert(path.to_owned(), on_match(routes, &list));
+        let mut left = routes.len().saturating_mul(copies);
+        let mut counting = HashSet::new();
+        let mut lists = BTreeMap::new();
+        // In order, a path follows everything that it begins with: the last prefixes that still fit are all there are.
+        let mut above: Vec<&str> = Vec::new();
+        for path in by_path.paths() {
+            while above.last().is_some_and(|last| !path.starts_with(last)) {
+                above.pop();
+            }
+            if by_path.prefix.contains_key(path) {
+                above.push(path);
+            }
+            let list = by_path.list(path, &above);
+            left = left.checked_sub(list.len())?;
+            let counts = |at: &&usize| routes.get(**at).is_some_and(filters::counts);
+            if !list.iter().filter(counts).all(|at| counting.insert(*at)) {
+                return None;
+            }
+            lists.insert(path.to_owned(), list);
+        }
+        Some(Self { by_path: lists, any: by_path.any })
     }
-    let path = HttpRequestHeaderMatchInput { header_name: ":path".to_owned() };
-    Some(Matcher {
-        matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
-            input: Some(extension("path", any(&path))),
-            tree_type: Some(TreeType::PrefixMatchMap(MatchMap { map })),
-        })),
-        on_no_match: (!by_path.any.is_empty()).then(|| Box::new(on_match(routes, &by_path.any))),
-    })
+
+    /// The tree, from all routes as they are encoded.
+    fn matcher(self, routes: &[Vec<u8>]) -> Matcher {
+        let path = HttpRequestHeaderMatchInput { header_name: ":path".to_owned() };
+        let map = self.by_path.into_iter().map(|(path, list)| (path, on_match(routes, &list))).collect();
+        Matcher {
+            matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
+                input: Some(extension("path", any(&path))),
+                tree_type: Some(TreeType::PrefixMatchMap(MatchMap { map })),
+            })),
+            on_no_match: (!self.any.is_empty()).then(|| Box::new(on_match(routes, &self.any))),
+        }
+    }
 }
 
 impl<'r> ByPath<'r> {
@@ -124,9 +147,14 @@ impl<'r> ByPath<'r> {
     }
 }
 
-fn on_match(routes: &[Route], list: &[usize]) -> OnMatch {
-    let list = RouteList { routes: list.iter().filter_map(|&at| routes.get(at).cloned()).collect() };
-    OnMatch { on_match: Some(on_match::OnMatch::Action(extension("routes", any(&list)))), ..Default::default() }
+/// Leads to a list: a `RouteList`, whose only field repeats the routes.
+fn on_match(routes: &[Vec<u8>], list: &[usize]) -> OnMatch {
+    const ROUTES: u32 = 1;
+    let routes = || list.iter().filter_map(|&at| routes.get(at));
+    let mut value = BytesMut::with_capacity(routes().map(|route| route.len() + 8).sum());
+    routes().for_each(|route| splice::append(&mut value, ROUTES, route));
+    let list = envoy_api::Any { value: value.freeze(), ..any(&RouteList::default()) };
+    OnMatch { on_match: Some(on_match::OnMatch::Action(extension("routes", list))), ..Default::default() }
 }
 
 fn extension(name: &str, config: envoy_api::Any) -> TypedExtensionConfig {
@@ -140,7 +168,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
     use super::*;
-    use envoy_api::Message;
     use envoy_api::envoy::{config::route::v3::RouteMatch, r#type::matcher::v3::RegexMatcher};
     use proptest::prelude::*;
     use std::time::{Duration, Instant};

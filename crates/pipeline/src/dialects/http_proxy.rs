@@ -2,7 +2,7 @@
 
 use super::Dialect;
 use crate::{objects::Objects, view::TableView};
-use dialect_httpproxy::{HttpProxyView, Settings, translate};
+use dialect_httpproxy::{HttpProxyView, Settings, budget, translate};
 use engine::Index;
 use kinds::{HttpProxy, Kind, Typed};
 use model::{ObjectRef, Translation};
@@ -23,6 +23,12 @@ impl Dialect for HttpProxyDialect {
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
         let proxy = view.get::<HttpProxy>(object)?;
         translate(object.kind, &proxy, view, &self.0)
+    }
+
+    fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool {
+        let Some(proxy) = view.get::<HttpProxy>(object) else { return false };
+        let is_root = !matches!(proxy.spec.virtual_host.get(), Ok(None));
+        is_root && budget::exceeds(object.kind, &proxy, view, routes)
     }
 }
 

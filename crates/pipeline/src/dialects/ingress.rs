@@ -2,7 +2,7 @@
 
 use super::Dialect;
 use crate::{objects::Objects, view::TableView};
-use dialect_ingress::{IngressView, Settings, translate};
+use dialect_ingress::{IngressView, Settings, budget, translate};
 use engine::{Derived, Reads, Table};
 use kinds::{Ingress, IngressClass, Kind, Typed, kind};
 use model::{ObjectRef, Translation};
@@ -27,6 +27,10 @@ impl Dialect for IngressDialect {
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
         let ingress = view.get::<Ingress>(object)?;
         translate(&ingress, view, &self.0)
+    }
+
+    fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool {
+        view.get::<Ingress>(object).is_some_and(|ingress| budget::exceeds(&ingress, routes))
     }
 }
 

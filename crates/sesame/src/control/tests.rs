@@ -23,6 +23,8 @@ struct Heard {
     is_complete: bool,
     is_blocked: bool,
     slices: u64,
+    /// How many rows were computed on another thread.
+    jobs: u64,
     verdicts: BTreeMap<String, usize>,
     objects: BTreeSet<String>,
 }
@@ -59,7 +61,8 @@ impl Bed {
             let objects = news.objects.iter().map(|(key, _)| key.name.to_string()).collect();
             let (published, is_complete, is_blocked) = (news.published, news.is_complete, news.blocked.is_some());
             let (slices, verdicts) = (news.pipeline.engine().last_batch().slices, verdicts.collect());
-            let _ = tell.send(Heard { published, is_complete, is_blocked, slices, verdicts, objects });
+            let jobs = news.pipeline.engine().jobs();
+            let _ = tell.send(Heard { published, is_complete, is_blocked, slices, jobs, verdicts, objects });
         }));
         Bed { objects, answers, requests, heard, task }
     }
@@ -268,12 +271,31 @@ async fn who_edits_without_end_does_not_hold_up_others() {
             tokio::task::yield_now().await;
         }
     });
-    bed.until(|heard| heard.objects.contains("busy")).await;
+    bed.until(|heard| heard.jobs > 0).await;
     bed.put([proxy("b", "mine", None, &[route("/")])]).await;
     let heard = bed.until(|heard| heard.objects.contains("mine")).await;
     assert!(heard.slices < 100, "it was worked on for {} slices", heard.slices);
     assert!(heard.published && heard.verdicts.keys().any(|object| object.ends_with("b/mine")), "{:?}", heard.verdicts);
     busy.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_object_is_computed_on_another_thread_and_told_of_when_that_is_done() {
+    let mut bed = Bed::completed(Bed::with(xds::Config::default(), false)).await;
+    let large = |edit: usize| {
+        let routes: Vec<_> = (0..pipeline::large::ROUTES + 1).map(|n| route(&format!("/{n}-{edit}"))).collect();
+        proxy("a", "large", None, &routes)
+    };
+    bed.put([service("a"), large(0)]).await;
+    let heard = bed.until(|heard| heard.objects.contains("large")).await;
+    assert_eq!(heard.jobs, 3, "the translation, the virtual host and the scope");
+    assert!(heard.published);
+    // Somebody else's edit in the same batch does not wait for it.
+    bed.put([large(1), proxy("b", "mine", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| !heard.objects.is_empty()).await;
+    assert_eq!((heard.published, heard.objects), (true, ["mine".to_owned()].into()));
+    let heard = bed.until(|heard| !heard.objects.is_empty()).await;
+    assert_eq!((heard.published, heard.objects, heard.jobs), (true, ["large".to_owned()].into(), 6));
 }
 
 #[tokio::test]

@@ -72,6 +72,25 @@ fn a_cluster_in_use_stays_until_nothing_points_at_it() {
 }
 
 #[test]
+fn endpoints_stay_as_long_as_the_cluster_that_uses_them() {
+    let mut writer = writer();
+    let route = |body: &str| plain(Kind::Route, "r", body);
+    let endpoints = |body: &str| plain(Kind::Endpoints, "a", body);
+    writer.apply(upsert(vec![cluster("a", "1"), endpoints("e"), route("1").refers_to(Kind::Cluster, "a")]));
+    // The route is late; nothing of what it uses may go before it.
+    let removes = vec![(Kind::Endpoints, "a".into()), (Kind::Cluster, "a".into())];
+    let snapshot = writer.apply(Changes { upserts: vec![], removes });
+    assert!(snapshot.get(Kind::Cluster, "a").is_some() && snapshot.get(Kind::Endpoints, "a").is_some());
+    let snapshot = writer.apply(upsert(vec![route("2")]));
+    assert!(snapshot.get(Kind::Cluster, "a").is_none() && snapshot.get(Kind::Endpoints, "a").is_none());
+    // Those that come back stay.
+    writer.apply(upsert(vec![cluster("a", "1"), endpoints("e"), route("1").refers_to(Kind::Cluster, "a")]));
+    writer.apply(remove(Kind::Endpoints, "a"));
+    writer.apply(upsert(vec![endpoints("f")]));
+    assert!(writer.apply(upsert(vec![route("3")])).get(Kind::Endpoints, "a").is_some());
+}
+
+#[test]
 fn a_cluster_that_comes_back_is_no_longer_leaving() {
     let mut writer = writer();
     let route = |body: &str| plain(Kind::Route, "r", body);

@@ -1,0 +1,200 @@
+//! Large rows are computed on other threads, and everybody else moves on.
+
+use std::time::Duration;
+
+use engine::{Engine, Finished, Offloading, Progress};
+
+use crate::toy::{self, Directory, Hosts, Object, Objects, Pages, Services, Units, plain};
+
+/// An engine whose units 3, 6, 9 … and hosts 2, 4, 6 … are large.
+fn offloading() -> Engine {
+    let mut engine = toy::engine();
+    for id in [1, 3] {
+        engine.set::<Objects>(&id, plain(id));
+    }
+    engine.settle();
+    engine.changes::<Pages>();
+    engine.set_offloading(Offloading::Large);
+    engine
+}
+
+fn run_job(engine: &mut Engine) -> Finished {
+    let job = engine.next_job().expect("a large row waits");
+    engine.lend();
+    let finished = job.run();
+    engine.take_back();
+    finished
+}
+
+fn ages(engine: &Engine) -> Vec<(u32, u8)> {
+    engine.rows::<Units>().map(|(key, unit)| (*key, unit.age)).collect()
+}
+
+#[test]
+fn nobody_waits_for_a_large_row() {
+    let mut engine = offloading();
+    engine.set::<Objects>(&3, Object { age: 7, ..plain(3) });
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+    assert!(engine.is_offloaded::<Units>(&3) && !engine.is_offloaded::<Units>(&1));
+    let finished = run_job(&mut engine);
+
+    // Somebody else's edit, from the input to the output.
+    engine.set::<Objects>(&1, Object { age: 8, service: None, ..plain(1) });
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+    assert_eq!(engine.changes::<Pages>().set.len(), 1);
+    assert_eq!(ages(&engine), [(1, 8), (3, 0)], "the large row has what it had");
+
+    drop(engine.finish(finished));
+    assert_eq!(ages(&engine), [(1, 8), (3, 7)]);
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+    assert_eq!(engine.counters_of::<Units>().jobs, 1);
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn who_edits_without_end_sees_every_computation_that_was_begun() {
+    let mut engine = offloading();
+    engine.set::<Objects>(&3, Object { age: 1, ..plain(3) });
+    for age in 2..10 {
+        assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+        let finished = run_job(&mut engine);
+        engine.set::<Objects>(&3, Object { age, ..plain(3) });
+        assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+        assert!(engine.next_job().is_none(), "a row has one job at a time");
+        drop(engine.finish(finished));
+        assert_eq!(ages(&engine)[1], (3, age - 1));
+    }
+    assert_eq!(engine.self_check(), Ok(()));
+    assert_eq!(ages(&engine)[1], (3, 9));
+}
+
+#[test]
+fn a_first_computation_notices_what_changed_meanwhile() {
+    let mut engine = offloading();
+    // Nothing is recorded of it yet, so nothing can tell it.
+    engine.set::<Objects>(&6, Object { hosts: vec![5], service: Some(9), ..plain(6) });
+    let _ = engine.run(Duration::MAX);
+    let finished = run_job(&mut engine);
+    engine.set::<Services>(&9, 80u16);
+    let _ = engine.run(Duration::MAX);
+    drop(engine.finish(finished));
+    assert_eq!(engine.get::<Units>(&6).unwrap().backends, [(9, None)]);
+    let _ = engine.run(Duration::MAX);
+    let finished = run_job(&mut engine);
+    drop(engine.finish(finished));
+    assert_eq!(engine.get::<Units>(&6).unwrap().backends, [(9, Some(80))]);
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn what_goes_while_it_is_computed_stays_away_and_what_comes_back_begins_anew() {
+    let mut engine = offloading();
+    for comes_back in [false, true] {
+        engine.set::<Objects>(&3, Object { age: 1, ..plain(3) });
+        let _ = engine.run(Duration::MAX);
+        let finished = run_job(&mut engine);
+        engine.remove::<Objects>(&3);
+        let _ = engine.run(Duration::MAX);
+        assert!(engine.get::<Units>(&3).is_none());
+        if comes_back {
+            engine.set::<Objects>(&3, Object { age: 2, ..plain(3) });
+            let _ = engine.run(Duration::MAX);
+            assert!(engine.next_job().is_none(), "it waits for the end of the first one");
+        }
+        drop(engine.finish(finished));
+        assert!(engine.get::<Units>(&3).is_none(), "what was made of the one that went is nothing to the next");
+        let _ = engine.run(Duration::MAX);
+        assert_eq!(engine.is_offloaded::<Units>(&3), comes_back);
+    }
+    let finished = run_job(&mut engine);
+    drop(engine.finish(finished));
+    assert_eq!(engine.get::<Units>(&3).unwrap().age, 2);
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn a_chain_of_large_rows_is_computed_one_after_the_other() {
+    let mut engine = offloading();
+    engine.set::<Objects>(&5, plain(5));
+    engine.set::<Objects>(&6, plain(6));
+    engine.set::<Services>(&6, 80u16);
+    for table in ["units", "hosts", "directory"] {
+        let _ = engine.run(Duration::MAX);
+        let job = engine.next_job().expect("a large row waits");
+        assert_eq!(job.table(), table);
+        engine.lend();
+        let finished = job.run();
+        engine.take_back();
+        drop(engine.finish(finished));
+    }
+    let _ = engine.run(Duration::MAX);
+    assert_eq!(engine.get::<Hosts>(&6).unwrap().backends, [(6, Some(80))]);
+    assert_eq!(**engine.get::<Directory>(&()).unwrap(), [1, 3, 5, 6]);
+    assert_eq!(engine.counters_of::<Hosts>().jobs, 1);
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn who_edits_without_end_does_not_hold_up_other_large_rows() {
+    let mut engine = offloading();
+    engine.set::<Objects>(&3, Object { age: 1, ..plain(3) });
+    let _ = engine.run(Duration::MAX);
+    let mut finished = run_job(&mut engine);
+    engine.set::<Objects>(&6, plain(6));
+    // 3 is edited while each job runs, so it is never up to date; 6 and its host get their turn.
+    for age in 2..8 {
+        engine.set::<Objects>(&3, Object { age, ..plain(3) });
+        let _ = engine.run(Duration::MAX);
+        drop(engine.finish(finished));
+        let _ = engine.run(Duration::MAX);
+        finished = run_job(&mut engine);
+    }
+    drop(engine.finish(finished));
+    assert!(engine.get::<Hosts>(&6).is_some());
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn a_panic_in_a_job_costs_its_row_only() {
+    let mut engine = offloading();
+    engine.set::<Services>(&3, 13u16);
+    let _ = engine.run(Duration::MAX);
+    let finished = run_job(&mut engine);
+    drop(engine.finish(finished));
+    assert_eq!(engine.held().len(), 1);
+    assert_eq!(engine.get::<Units>(&3).unwrap().backends, [(3, None)], "the last good value");
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn a_job_reads_while_the_owner_rests_and_ends_with_the_engine() {
+    let mut engine = offloading();
+    let includes = (100..400).collect::<Vec<u32>>();
+    for &id in &includes {
+        engine.set::<Objects>(&id, Object { root: false, ..plain(id) });
+    }
+    engine.set::<Objects>(&3, Object { includes: includes.clone(), ..plain(3) });
+    let _ = engine.run(Duration::MAX);
+    let job = engine.next_job().unwrap();
+    let thread = std::thread::spawn(move || job.run());
+    // The owner lends its tables and takes them back all the time, and edits meanwhile.
+    let mut edits = 0;
+    while !thread.is_finished() {
+        engine.lend();
+        std::thread::yield_now();
+        engine.take_back();
+        engine.set::<Services>(&(100 + edits % 300), 80u16);
+        edits += 1;
+        let _ = engine.run(Duration::MAX);
+    }
+    drop(engine.finish(thread.join().unwrap()));
+    assert_eq!(engine.get::<Units>(&3).unwrap().backends.len(), 301);
+    assert_eq!(engine.self_check(), Ok(()));
+
+    engine.set::<Objects>(&3, plain(3));
+    let _ = engine.run(Duration::MAX);
+    let job = engine.next_job().unwrap();
+    let thread = std::thread::spawn(move || drop(job.run()));
+    drop(engine);
+    thread.join().unwrap();
+}

@@ -1,0 +1,42 @@
+//! Which rows are large: they are computed on another thread while everybody else moves on ([`engine::Job`]).
+//!
+//! What an object unfolds into is bounded, but at the bounds translating, assembling and encoding it takes far longer than
+//! anybody else should wait. Below this size each of these takes about as long as a handful of ordinary edits.
+
+use crate::{
+    hosts::{RouteTableOf, VirtualHosts},
+    packing::{EncodedHosts, ScopeResources},
+    translations::{Translations, TranslationsBySubject},
+};
+use engine::Engine;
+use model::{ObjectRef, VirtualHost};
+
+/// From how many routes on a row is large.
+pub const ROUTES: usize = 500;
+
+/// Whether a virtual host is large.
+pub fn is_large(host: &VirtualHost) -> bool {
+    host.routes.len() + host.catch_all.len() > ROUTES
+}
+
+/// Whether any row that an object is made into is computed on another thread: then what the tables say of the object may be
+/// about what it was before.
+pub fn is_computing(engine: &Engine, key: &ObjectRef) -> bool {
+    if engine.offloaded() == 0 {
+        return false;
+    }
+    let translations = engine.probe::<TranslationsBySubject>(key);
+    engine.is_offloaded::<Translations>(key)
+        || translations.into_iter().any(|name| is_translation_computing(engine, name))
+}
+
+fn is_translation_computing(engine: &Engine, name: &ObjectRef) -> bool {
+    let hosts = engine.get::<Translations>(name).map(|translation| translation.hosts.as_slice()).unwrap_or_default();
+    engine.is_offloaded::<Translations>(name)
+        || hosts.iter().any(|host| {
+            let scope = engine.get::<RouteTableOf>(host).map(|table| ((**table).clone(), host.1.clone()));
+            engine.is_offloaded::<VirtualHosts>(host)
+                || engine.is_offloaded::<EncodedHosts>(host)
+                || scope.is_some_and(|scope| engine.is_offloaded::<ScopeResources>(&scope))
+        })
+}
