@@ -1,7 +1,7 @@
 //! An object of any kind, its key (the key of every table of objects), and how each kind is read.
 
 use crate::{
-    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, Secret, Service,
+    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, Secret, Service, Status,
     TlsCertificateDelegation, Vendor,
     decode::{Tree, TreeError},
     meta::DEFAULT_NAMESPACE,
@@ -60,6 +60,26 @@ impl Object {
             Object::ConfigMap(object) => &object.meta,
             Object::HttpProxy(_, object) => &object.meta,
             Object::TlsCertificateDelegation(_, object) => &object.meta,
+        }
+    }
+
+    /// Its status, if its kind has one that we write.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Object::Ingress(object) => Some(&object.status),
+            Object::HttpProxy(_, object) => Some(&object.status),
+            _ => None,
+        }
+    }
+
+    /// Whether it differs from another state of the same object in its status at most, or in its version.
+    pub fn equals_but_status(&self, other: &Object) -> bool {
+        match (self, other) {
+            (Object::Ingress(one), Object::Ingress(other)) => one.meta == other.meta && one.spec == other.spec,
+            (Object::HttpProxy(_, one), Object::HttpProxy(_, other)) => {
+                one.meta == other.meta && one.spec == other.spec
+            }
+            _ => false,
         }
     }
 

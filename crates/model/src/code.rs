@@ -15,10 +15,6 @@
 //! | 7xxx | what objects do to each other: conflicts, shadowing |
 //! | 8xxx | the proxies: what Envoy cannot take or refused |
 
-mod condition;
-
-pub use condition::Condition;
-
 use std::fmt;
 
 /// How much a verdict takes away from the person who reads it.

@@ -6,7 +6,7 @@
 //! it. Every piece carries its [`Origin`], all the way to the Envoy resource.
 //!
 //! Reading order: [`origin`] (who wrote it, what became of it), [`host`], [`route`], [`cluster`],
-//! [`endpoints`], [`tls`], [`listener`].
+//! [`endpoints`], [`tls`], [`listener`], [`status`].
 
 pub mod cluster;
 pub mod code;
@@ -17,6 +17,7 @@ pub mod listener;
 pub mod origin;
 pub mod regex;
 pub mod route;
+pub mod status;
 pub mod timeout;
 pub mod tls;
 pub mod translation;

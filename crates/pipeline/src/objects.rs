@@ -136,7 +136,7 @@ pub fn set(engine: &mut Engine, key: &ObjectKey, object: Object) {
 
 /// The object without what was said about it: what we write ourselves must not wake the roots that include it.
 fn without_status(object: Arc<HttpProxy>) -> Arc<HttpProxy> {
-    if object.status == Default::default() {
+    if object.status.is_empty() {
         return object;
     }
     Arc::new(HttpProxy { meta: object.meta.clone(), spec: object.spec.clone(), status: Default::default() })

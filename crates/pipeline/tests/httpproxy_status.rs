@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use kinds::{HttpProxy, Kind, Object, ObjectKey, Vendor};
-use model::{ObjectRef, SecretId};
+use kinds::{Kind, Object, ObjectKey, Vendor};
+use model::{ObjectRef, SecretId, status::StatusInput};
 use pipeline::{Pipeline, Settings};
 use serde_json::{Value, json};
 use testbed::{cases::object, certs::Ca};
@@ -61,11 +61,12 @@ fn status_beside(others: &[(&str, Value)], spec: &Value, settings: &Settings) ->
     let text = json!({ "metadata": meta, "spec": spec }).to_string();
     let kind = Kind::HttpProxy(Vendor::Contour);
     let it = kinds::decode_json(kind, text.as_bytes()).unwrap().object;
-    pipeline.put(&ObjectKey::new(kind, "a", "it"), Some(it.clone()));
+    pipeline.put(&ObjectKey::new(kind, "a", "it"), Some(it));
     let subject = ObjectRef::new("HTTPProxy", "a", "it");
     let verdicts = pipeline.settle().verdicts.into_iter().find(|(object, _)| *object == subject);
     let verdicts = verdicts.and_then(|(_, said)| said).unwrap();
-    status::http_proxy::status(it.get::<HttpProxy>().unwrap(), &verdicts, &[], None)
+    let facts = pipeline::status_of(kind).unwrap().facts;
+    status::render::status(&facts(&StatusInput { verdicts: &verdicts, ..StatusInput::default() }), 1)
 }
 
 /// A root with these fields in `virtualhost` and a route.

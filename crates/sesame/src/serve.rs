@@ -24,6 +24,7 @@ use std::sync::Arc;
 use admin::{BuildInfo, LogFilter, Readiness, Views};
 use anyhow::{Context, Result};
 use futures::FutureExt;
+use kinds::Kind;
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
@@ -76,7 +77,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let settings = pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() };
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas.clone())
         .fetching(Secrets::new(wants, answered))
-        .telling(status::report::wants)
+        .telling(|kind| kind == Kind::Service || pipeline::status_of(kind).is_some())
         .checking(plan.self_check);
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();

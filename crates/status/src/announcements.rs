@@ -7,7 +7,7 @@
 use crate::{
     event::{Announced, Announcement},
     rate_limiter::{Due, pause},
-    report::Said,
+    report::Verdicts,
 };
 use kinds::ObjectKey;
 use model::Verdict;
@@ -29,7 +29,7 @@ const REFUSED: (Duration, Duration) = (Duration::from_secs(30), FORGOTTEN);
 
 #[derive(Debug, Default)]
 struct Entry {
-    translation: Said,
+    translation: Verdicts,
     reading: Vec<Verdict>,
     uid: Option<String>,
     told: BTreeMap<Verdict, Told>,
@@ -55,7 +55,7 @@ pub(crate) struct Announcements {
 
 impl Announcements {
     /// All verdicts of translation about an object; `is_new` if they are no part of what everybody learns at a start.
-    pub fn translated(&mut self, key: &ObjectKey, verdicts: Said, is_new: bool, now: Instant) {
+    pub fn translated(&mut self, key: &ObjectKey, verdicts: Verdicts, is_new: bool, now: Instant) {
         let verdicts = verdicts.filter(|verdicts| !verdicts.is_empty());
         if verdicts.is_none() && !self.entries.contains_key(key) {
             return;
@@ -199,7 +199,7 @@ mod tests {
         Verdict::new(code, ObjectRef::new("Service", "shop", "web").at(""), message)
     }
 
-    fn said(messages: &[&str]) -> Said {
+    fn said(messages: &[&str]) -> Verdicts {
         Some(Arc::new(messages.iter().map(|message| verdict(Code::NoEndpoints, message)).collect()))
     }
 

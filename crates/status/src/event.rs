@@ -3,10 +3,7 @@
 //! Its name is made from the object's uid and the verdict, so that the same thing is said once, by whichever replica and
 //! however often it starts. What comes back after it was mended is counted on the event that is there.
 
-use crate::{
-    patch::{collection, is_away, words},
-    text::cut,
-};
+use crate::patch::{collection, is_away, words};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -18,7 +15,7 @@ use k8s_openapi::{
 use kinds::ObjectKey;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{PartialObjectMeta, params::GetParams};
-use model::{Severity, Verdict};
+use model::{Severity, Verdict, status::cut};
 use serde_json::json;
 use tracing::{debug, warn};
 use xxhash_rust::xxh3::Xxh3;

@@ -10,11 +10,11 @@ use crate::{
     lease::{Leadership, Permit},
     patch,
     rate_limiter::RateLimiter,
-    report::{Reporter, Waiting},
+    report::{self, Reporter, Waiting},
     statuses::{Outcome, Statuses, Write},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use kinds::{Kind, ObjectKey};
+use kinds::ObjectKey;
 use model::ObjectRef;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -69,7 +69,7 @@ impl Writer {
         let mut leader = self.leadership.watch();
         let now = Instant::now();
         let mut work = Work {
-            statuses: Statuses::new(self.settings.addresses.clone()),
+            statuses: Statuses::new(&self.settings),
             announcements: Announcements::default(),
             synced: false,
             write_pace: RateLimiter::new(self.settings.writes, now),
@@ -112,6 +112,11 @@ impl Writer {
             let Some(key) = key(&object) else { continue };
             work.statuses.claim(&key, verdicts.clone(), now);
             work.announcements.translated(&key, verdicts, is_new, now);
+        }
+        for (object, facts) in waiting.facts {
+            if let Some(key) = key(&object) {
+                work.statuses.translate(&key, facts, now);
+            }
         }
         for (object, programmed) in waiting.programmed {
             if let Some(key) = key(&object) {
@@ -206,13 +211,9 @@ async fn send_event(client: kube::Client, instance: String, it: Announcement, pe
     Done::Event(it, outcome, result)
 }
 
-/// The key of an object that a verdict is about. A kind that two groups have is told apart by the group behind its name.
+/// The key of an object that a verdict is about.
 fn key(object: &ObjectRef) -> Option<ObjectKey> {
-    let (name, group) = match object.kind.split_once('.') {
-        Some((name, group)) => (name, Some(group)),
-        None => (object.kind, None),
-    };
-    let kind = Kind::named(name).find(|kind| group.is_none_or(|group| kind.group() == group))?;
+    let kind = report::kind(object)?;
     Some(ObjectKey { kind, namespace: object.namespace.clone(), name: object.name.clone() })
 }
 

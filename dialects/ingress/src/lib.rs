@@ -5,12 +5,13 @@
 //! never was; a broken Secret takes the TLS of its hosts and nothing else. Each is told with a code and its field.
 //!
 //! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`] (paths and
-//! what is behind them), [`budget`] (how many of them), [`tls`].
+//! what is behind them), [`budget`] (how many of them), [`tls`], [`status`].
 
 pub mod annotations;
 pub mod budget;
 pub mod class;
 pub mod rules;
+pub mod status;
 pub mod tls;
 
 use annotations::Annotations;

@@ -87,7 +87,7 @@ impl Plan {
             lease: if args.disable_leader_election { None } else { Some(lease(args, &replica, env("POD_IP"))?) },
             status: status::Settings {
                 manager: manager(&args.namespace),
-                ..status::Settings::new(&replica, addresses)
+                ..status::Settings::new(&replica, addresses, pipeline::status_of)
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
