@@ -148,7 +148,7 @@ pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp
         reporting_controller: Some(CONTROLLER.to_owned()),
         reporting_instance: Some(cut(instance, 128).into_owned()),
         action: Some(ACTION.to_owned()),
-        reason: Some(verdict.code.to_string()),
+        reason: Some(verdict.code.reason().to_owned()),
         type_: Some(type_.to_owned()),
         note: Some(note(verdict, it.more)),
         regarding: Some(ObjectReference {
@@ -217,7 +217,7 @@ mod tests {
             "SES3002: spec.rules[0].http.paths[1].backend.service.port: Service shop/cart has no port 8081; \
          use a port number or name from the Service's spec.ports"
         );
-        assert_eq!((event.reason.as_deref(), event.type_.as_deref()), (Some("SES3002"), Some("Warning")));
+        assert_eq!((event.reason.as_deref(), event.type_.as_deref()), (Some("ServicePortNotFound"), Some("Warning")));
         let regarding = event.regarding.unwrap();
         assert_eq!(regarding.uid.as_deref(), Some("u"));
         assert_eq!(regarding.api_version.as_deref(), Some("networking.k8s.io/v1"));
