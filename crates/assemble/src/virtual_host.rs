@@ -72,7 +72,7 @@ pub fn too_many_deeper(catch_all: &[Arc<Route>]) -> Vec<Verdict> {
     }
     let count = catch_all.len();
     let why =
-        format!("the routes without a host are {count} together, and wildcard hosts repeat {MOST_DEEPER} at most");
+        format!("there are {count} routes without a host; wildcard hosts can repeat at most {MOST_DEEPER} of them");
     let objects: BTreeSet<_> = catch_all.iter().map(|route| &route.origin.object).collect();
     objects.into_iter().map(|object| Verdict::new(Code::CatchAllTooLong, object.at(""), why.clone())).collect()
 }
@@ -84,7 +84,7 @@ fn verdict(host: &Host, winner: &Route, loser: &Route) -> Option<Verdict> {
         return None;
     }
     let code = if winner.rank.is_same_object(&loser.rank) { Code::RouteShadowed } else { Code::RouteConflict };
-    let why = format!("host {host}, path {}{}: {} is served", loser.path, loser.conditions, winner.origin);
+    let why = format!("host {host}, path {}{} is already served by {}", loser.path, loser.conditions, winner.origin);
     Some(Verdict::new(code, loser.origin.clone(), why))
 }
 

@@ -184,7 +184,7 @@ codes! {
     5038 ProxyRedirect Error "requestRedirectPolicy is invalid" "correct the named field; path and prefix are mutually exclusive";
     5039 ProxyDirectResponse Error "directResponsePolicy is invalid" "use a status from 200 to 599 and a body of at most 4096 bytes";
     5040 ProxyPrefixMissing Error "pathRewritePolicy requires a prefix condition" "use a prefix condition, or remove pathRewritePolicy";
-    5041 ProxyPrefixDuplicate Error "a prefix is replaced twice" "remove one of the two entries";
+    5041 ProxyPrefixDuplicate Error "a prefix is replaced more than once" "remove one of the two entries";
     5042 ProxyPrefixAmbiguous Error "two entries replace any prefix" "give one of them a prefix";
     5043 ProxyPrefixReplacement Error "the replacement is not a valid path" "use a path that begins with `/`";
     5044 ProxyLimit Error "rateLimitPolicy is invalid" "correct the named field";

@@ -22,19 +22,19 @@ pub enum HeaderError {
     #[error("the header name is empty")]
     Empty,
     /// A character that no header may have.
-    #[error("`{0}` has a character that a header cannot carry")]
+    #[error("`{0}` contains a character that is not allowed in a header")]
     Character(Box<str>),
     /// Past [`LONGEST`].
-    #[error("it is {0} bytes long; {LONGEST} is the limit")]
+    #[error("it has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
     /// It says where a message ends, or what becomes of its connection: whoever changes it changes others' messages.
-    #[error("the header {0} belongs to the connection; it cannot be set or removed")]
+    #[error("the header {0} is managed by the proxy; it cannot be set or removed")]
     Framing(Box<str>),
     /// Requests find their host by it.
-    #[error("the header {0} belongs to Sesame; it cannot be set or removed")]
+    #[error("the header {0} is reserved for Sesame; it cannot be set or removed")]
     Reserved(Box<str>),
     /// It is part of the request line, or of HTTP/2's form of it.
-    #[error("`{0}` is a pseudo header; it cannot be set or removed")]
+    #[error("the pseudo-header `{0}` cannot be set or removed")]
     Pseudo(Box<str>),
     /// There are other ways to say what a backend sees as the host.
     #[error("the header Host cannot be changed here")]

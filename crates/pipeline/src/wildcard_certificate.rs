@@ -61,7 +61,7 @@ impl<'r> WildcardCertificate<'r> {
         let Self { wildcard: (_, wildcard), certificate, .. } = self;
         let namespace = &object.namespace;
         let theirs = if self.is_self_signed() {
-            format!("that of {wildcard} was signed for another namespace than {namespace}")
+            format!("the certificate of {wildcard} was signed for a namespace other than {namespace}")
         } else {
             format!("Secret {certificate} of {wildcard} is not delegated to namespace {namespace}")
         };

@@ -13,13 +13,13 @@ pub const ACME: &str = "/.well-known/acme-challenge/";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// Paths begin at the root.
-    #[error("`{0}` does not begin with `/`")]
+    #[error("`{0}` must begin with `/`")]
     NotAbsolute(Box<str>),
     /// A character that no request path has.
-    #[error("`{0}` has a character that a path cannot have: a space, a control character, `?` or `#`")]
+    #[error("`{0}` contains a space, a control character, `?` or `#`")]
     Character(Box<str>),
     /// Past [`LONGEST`].
-    #[error("the path is {0} bytes long; {LONGEST} is the limit")]
+    #[error("the path has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
 }
 

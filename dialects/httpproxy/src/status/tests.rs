@@ -32,14 +32,14 @@ fn what_is_valid_says_so_and_where_it_is_served() {
 #[test]
 fn errors_and_warnings_are_told_by_type_and_reason() {
     let verdicts = [
-        verdict(Code::ServiceNotFound, "spec.routes[0].services[0].name", "there is no Service b/x"),
-        verdict(Code::ServiceNotFound, "spec.routes[1].services[0].name", "there is no Service b/y"),
+        verdict(Code::ServiceNotFound, "spec.routes[0].services[0].name", "Service b/x does not exist"),
+        verdict(Code::ServiceNotFound, "spec.routes[1].services[0].name", "Service b/y does not exist"),
         verdict(Code::ProxyIgnored, "spec.routes[0].loadBalancerPolicy.strategy", "no strategy"),
         verdict(Code::ProxyTimeout, "spec.routes[2].timeoutPolicy.response", "no duration"),
     ];
     let facts = of(&verdicts);
     assert_eq!(text(&facts, "currentStatus"), Some("invalid"));
-    let first = "SES3001: spec.routes[0].services[0].name: there is no Service b/x (and 2 more, see errors)";
+    let first = "SES3001: spec.routes[0].services[0].name: Service b/x does not exist (and 2 more, see errors)";
     assert_eq!(text(&facts, "description"), Some(first));
     let valid = &facts.object.conditions[0];
     assert_eq!((valid.status, valid.reason, &*valid.message), (Truth::False, "ErrorPresent", first));
@@ -49,8 +49,8 @@ fn errors_and_warnings_are_told_by_type_and_reason() {
         finding(
             "ServiceError",
             "ServiceUnresolvedReference",
-            "SES3001: spec.routes[0].services[0].name: there is no Service b/x; \
-             SES3001: spec.routes[1].services[0].name: there is no Service b/y",
+            "SES3001: spec.routes[0].services[0].name: Service b/x does not exist; \
+             SES3001: spec.routes[1].services[0].name: Service b/y does not exist",
         ),
     ];
     assert_eq!(valid.findings[0], ("errors", errors));
@@ -60,7 +60,7 @@ fn errors_and_warnings_are_told_by_type_and_reason() {
 
 #[test]
 fn an_orphan_says_that_it_is_one() {
-    let facts = of(&[verdict(Code::ProxyOrphaned, "spec", "no root includes it")]);
+    let facts = of(&[verdict(Code::ProxyOrphaned, "spec", "no root HTTPProxy includes it")]);
     assert_eq!(text(&facts, "currentStatus"), Some("orphaned"));
     assert_eq!(facts.object.conditions[0].findings[0].1[0].kind, "Orphaned");
 }
