@@ -1,4 +1,4 @@
-//! The follower's side: a stream to the holder, opened again whenever it is lost.
+//! The follower's side: a stream to the leader, opened again whenever it is lost.
 
 use crate::{
     Inner,
@@ -30,30 +30,28 @@ pub(crate) async fn follow(inner: &Inner, address: &str) {
     loop {
         match xds::peer::connect(address, inner.tls.as_ref()).await {
             Ok(peer) => {
-                info!(address, "connected to the replica that holds the lease");
+                info!(address, "connected to the leader");
                 inner.linked.store(true, Ordering::Relaxed);
-                // Only a holder that could say all it has to say is worth hurrying back to.
+                // Reconnect quickly only to a leader that has sent its whole state.
                 if converse(inner, peer).await {
                     wait = WAIT.0;
                 }
-                info!(address, again_in = ?wait, "lost the replica that holds the lease; going on alone");
+                info!(address, again_in = ?wait, "lost connection to the leader; deciding without the other replicas");
                 inner.unlink();
             }
             Err(error) if wait == WAIT.0 => {
-                warn!(
-                    address,
-                    error = &error as &dyn std::error::Error,
-                    "no stream to the replica that holds the lease"
-                );
+                warn!(address, error = &error as &dyn std::error::Error, "failed to connect to the leader; retrying");
             }
-            Err(error) => debug!(address, error = &error as &dyn std::error::Error, "still no stream"),
+            Err(error) => {
+                debug!(address, error = &error as &dyn std::error::Error, "still no connection to the leader")
+            }
         }
         sleep(wait).await;
         wait = (wait * 2).min(WAIT.1);
     }
 }
 
-/// Talks until the stream ends; says whether the holder had said everything that was so at its beginning.
+/// Exchanges messages until the stream ends; returns whether the leader has sent its whole state.
 async fn converse(inner: &Inner, peer: Peer) -> bool {
     let Peer { address, mut receiver, sender } = peer;
     let (asks, asked) = mpsc::unbounded_channel();
@@ -65,7 +63,7 @@ async fn converse(inner: &Inner, peer: Peer) -> bool {
                     synced |= down.synced;
                     on_outcome(inner, down, &asks);
                 }
-                Err(error) => return warn!(%address, %error, "a replica is not understood"),
+                Err(error) => return warn!(%address, %error, "cannot decode a message of another replica"),
             }
         }
     };

@@ -24,7 +24,7 @@ const CASE: Duration = Duration::from_millis(500);
 pub(crate) async fn attend(inner: Arc<Inner>, peer: Peer) {
     let id = inner.id();
     let Peer { address, receiver, sender } = peer;
-    info!(%address, "a replica has connected");
+    info!(%address, "replica connected");
     inner.update(|withheld| _ = withheld.followers.insert(id, Shared::default()));
     let asks = inner.asked.lock().join(id);
     let (decided, outcomes) = mpsc::channel(64);
@@ -35,7 +35,7 @@ pub(crate) async fn attend(inner: Arc<Inner>, peer: Peer) {
     }
     inner.asked.lock().leave(id);
     inner.update(|withheld| _ = withheld.followers.remove(&id));
-    info!(%address, "a replica has gone");
+    info!(%address, "replica disconnected");
 }
 
 /// Done when another holds the lease.
@@ -56,7 +56,7 @@ async fn listen(
     while let Some(message) = receiver.next().await {
         match serde_json::from_slice::<Up>(&message) {
             Ok(up) => on_outcome(inner, id, up, &decided),
-            Err(error) => return warn!(%address, %error, "a replica is not understood"),
+            Err(error) => return warn!(%address, %error, "cannot decode a message of another replica"),
         }
     }
 }

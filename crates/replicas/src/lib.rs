@@ -122,7 +122,7 @@ impl Replicas {
         self.0.place.send_if_modified(|now| {
             let differs = *now != place;
             if differs {
-                info!(?place, "place among the replicas");
+                info!(role = ?place, "role among the replicas changed");
                 *now = place;
             }
             differs

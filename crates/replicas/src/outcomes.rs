@@ -103,6 +103,6 @@ async fn confirm(inner: &Inner, fleet: Fleet, outcome: ResourceOutcome) -> Resou
     if stands {
         return outcome;
     }
-    warn!(kind = %outcome.kind, name = %outcome.name, "refused here, but taken by proxies of other replicas");
+    warn!(kind = %outcome.kind, name = %outcome.name, "rejected by proxies of this replica, but accepted by proxies of other replicas");
     ResourceOutcome { outcome: Outcome::Taken, ..outcome }
 }

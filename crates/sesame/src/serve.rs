@@ -56,10 +56,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let security = security(&plan)?;
     let listeners = Listeners::bind(&plan).await?;
     let client = plan.access.connect().await;
-    let (client, connection) =
-        client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
+    let (client, connection) = client.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
-    let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
+    let election = election.coded(Code::CommandLine, || "the leader election settings are not valid".to_owned())?;
     let election = election.map(|election| election.reporting(connection.clone()));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
@@ -100,12 +99,12 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
 
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
-    let xds_address = listeners.xds.local_addr().context("cannot tell the address of the xDS server")?;
+    let xds_address = listeners.xds.local_addr().context("cannot determine the address of the xDS server")?;
     let (xds, pages) = listeners.pages(health, metrics, debug);
     for (listener, router) in pages {
         let served = admin::serve(listener, router, stop.clone().cancelled_owned());
         tasks.spawn_ending("pages for operators", async {
-            served.await.context("pages for operators cannot be served")
+            served.await.context("cannot serve health, metrics and debug pages")
         });
     }
     tasks.spawn("reports of refusals", {
@@ -125,7 +124,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     });
     tasks.spawn("the control loop", async move {
         let ended = control.run(feed, move |report| batch_reporter.report(report)).await;
-        ended.coded(Code::StateDiverged, || "a table is not what a build from nothing would make it".to_owned())
+        ended.coded(Code::StateDiverged, || "an incremental table differs from a full rebuild".to_owned())
     });
     tasks.spawn("the source", async move {
         let _nobody_listens = cluster.run(objects, answers).await;
@@ -153,7 +152,9 @@ async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
 
 fn security(plan: &Plan) -> Result<Security> {
     let Some(files) = plan.security.clone() else {
-        warn!("--insecure: whoever reaches the xDS server gets the keys of every host; this is for development only");
+        warn!(
+            "--insecure: every client that reaches the xDS server gets the private keys of all hosts; use it for development only"
+        );
         return Ok(Security::Insecure);
     };
     let loaded = Tls::load(files);

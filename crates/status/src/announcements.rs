@@ -1,8 +1,8 @@
-//! Which verdicts have not been told as events yet.
+//! The verdicts that have no event yet.
 //!
 //! In: all verdicts about each object, from translation and from reading. Out: one [`Announcement`] at a time for an
-//! object. A verdict that stands is told again when the API server has forgotten its event, which is after an hour; one
-//! of many verdicts about one object is as good as a hundred, so only the first few are told.
+//! object. The event of a verdict that still holds is written again when the API server has deleted it, which is after an
+//! hour. Only the first few verdicts about an object have events.
 
 use crate::{
     event::{Announced, Announcement},
@@ -17,14 +17,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many verdicts about one object are told.
+/// How many verdicts about one object have events.
 const TOLD: usize = 10;
 /// A little longer than API servers keep events.
 const FORGOTTEN: Duration = Duration::from_secs(61 * 60);
 /// How long to wait after a request that failed, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(300));
-/// How long to wait after a request that was refused, at first and at most. An API server that is starting refuses what it
-/// will allow; after that only somebody who changes rights helps.
+/// How long to wait after a request that was denied, at first and at most. An API server that is starting denies what it
+/// will allow; after that only a change of RBAC rules helps.
 const REFUSED: (Duration, Duration) = (Duration::from_secs(30), FORGOTTEN);
 
 #[derive(Debug, Default)]

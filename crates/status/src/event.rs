@@ -1,7 +1,8 @@
 //! One event about one verdict: what `kubectl describe` shows below the object.
 //!
-//! Its name is made from the object's uid and the verdict, so that the same thing is said once, by whichever replica and
-//! however often it starts. What comes back after it was mended is counted on the event that is there.
+//! Its name is made from the object's uid and the verdict, so that there is one event for it, whichever replica writes it and
+//! however often it restarts. A problem that returns after it was fixed is counted on the event that exists. The reason is the
+//! name of the code in CamelCase; the code begins the note.
 
 use crate::patch::{collection, is_away, words};
 use jiff::Timestamp;
@@ -20,52 +21,52 @@ use serde_json::json;
 use tracing::{debug, warn};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Who says it.
+/// The reporting controller.
 pub const CONTROLLER: &str = "projectsesame.io/sesame";
-/// What was being done.
+/// The action of the event.
 const ACTION: &str = "Translate";
-/// How long a note may be; the API server refuses longer ones.
+/// The longest note that the API server accepts.
 const NOTE: usize = 1024;
 
-/// What is to be said.
+/// An event to write.
 #[derive(Clone, Debug)]
 pub(crate) struct Announcement {
     pub key: ObjectKey,
-    /// What tells the object from others of its name; it is asked for where it is not known.
+    /// The object's uid; the API server is asked where it is not known.
     pub uid: Option<String>,
     pub verdict: Verdict,
-    /// How many more there are that are not said, because the object has too many.
+    /// How many more verdicts about the object have no event, because there are too many.
     pub more: usize,
-    /// Whether this has just come up, not only to us.
+    /// Whether the verdict is new, and not only known since a restart.
     pub is_new: bool,
 }
 
-/// What became of it.
+/// The result of writing an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
-    /// It is said about the object with this uid.
+    /// Written, about the object with this uid.
     Said(String),
     /// There is no such object.
     Gone,
-    /// The API server does not take it: for lack of a right, or because of what it is. Again would be refused again.
+    /// The API server denies it, for lack of a right or because it is not valid: another try would be denied as well.
     Refused,
-    /// It failed, and may fail again.
+    /// It failed, and is tried again.
     Failed,
 }
 
-/// Says it.
+/// Writes it.
 pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcement) -> (Announced, &'static str) {
     match try_send(client, instance, it).await {
         Ok(outcome) => outcome,
         Err(error) if is_refusal(&error) => {
-            warn!(object = %it.key, error = %words(&error), "the API server refused the event");
+            warn!(object = %it.key, error = %words(&error), "the API server denied the event");
             (Announced::Refused, "refused")
         }
         Err(error) => {
             match is_away(&error) {
-                true => debug!(object = %it.key, %error, "the event could not be written"),
+                true => debug!(object = %it.key, %error, "failed to write event"),
                 false => {
-                    warn!(object = %it.key, error = %words(&error), "the event could not be written; it is tried again")
+                    warn!(object = %it.key, error = %words(&error), "failed to write event; retrying")
                 }
             }
             (Announced::Failed, "failed")
@@ -73,10 +74,10 @@ pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcemen
     }
 }
 
-/// Whether the request is at fault, not the moment: the same again would be answered the same.
+/// Whether the request itself is at fault: the same request would be denied again.
 fn is_refusal(error: &kube::Error) -> bool {
-    const OF_THE_MOMENT: [u16; 4] = [401, 408, 409, 429];
-    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !OF_THE_MOMENT.contains(&status.code))
+    const TRANSIENT: [u16; 4] = [401, 408, 409, 429];
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !TRANSIENT.contains(&status.code))
 }
 
 async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> kube::Result<(Announced, &'static str)> {
@@ -96,7 +97,7 @@ async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> k
             "counted"
         }
         Err(kube::Error::Api(status)) if status.is_already_exists() => "known",
-        // The namespace is going, and the object with it.
+        // The namespace is being deleted, and the object with it.
         Err(kube::Error::Api(status))
             if status.is_not_found() || status.is_forbidden() && is_ending(&status.message) =>
         {
@@ -120,7 +121,7 @@ async fn uid(client: &kube::Client, key: &ObjectKey) -> kube::Result<Option<Stri
     }
 }
 
-/// Counts once more what was said before.
+/// Increments the count of an event that exists.
 async fn count(events: &Api<Event>, name: &str) -> kube::Result<()> {
     let known = events.get(name).await?;
     let count = known.series.map_or(2, |series| series.count.saturating_add(1));
@@ -164,7 +165,7 @@ pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp
     }
 }
 
-/// The code, the field, what is wrong there and what to do; the last of it stays where it is too long.
+/// The code, the field, the message and what to do; a long message is cut, what to do is kept.
 fn note(verdict: &Verdict, more: usize) -> String {
     let field = match verdict.origin.field.as_str() {
         "" => String::new(),
@@ -177,7 +178,7 @@ fn note(verdict: &Verdict, more: usize) -> String {
     cut(&format!("{head}{}{tail}", cut(&verdict.message, room)), NOTE).into_owned()
 }
 
-/// The same for the same thing, on every replica and after every start.
+/// The name of the event: the same for the same verdict, on every replica and after every restart.
 fn name(object: &str, uid: &str, verdict: &Verdict) -> String {
     let mut hash = Xxh3::new();
     for part in [uid, &verdict.code.to_string(), verdict.origin.field.as_str(), &verdict.message] {

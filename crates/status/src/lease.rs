@@ -1,13 +1,13 @@
-//! Who writes: of all replicas the one that holds a Lease of the API server.
+//! Leader election: the replica that holds a Lease of the API server writes status and events.
 //!
-//! In: the [`Settings`], under Contour's names. Out: a [`Leadership`], which everybody who writes asks for a
-//! [`Permit`] before each request. All replicas serve proxies; only writing depends on the lease, so a lost lease, or
-//! an API server that cannot be reached, stops nothing else.
+//! In: the [`Settings`], under Contour's names. Out: a [`Leadership`], which every writer asks for a [`Permit`] before each
+//! request. All replicas serve proxies; only writing depends on the lease, so a lost lease, or an API server that cannot be
+//! reached, stops nothing else.
 //!
 //! There are never two writers. A holder counts from the moment it *sent* its last renewal that succeeded, and stops
 //! [`renew_deadline`](Settings::renew_deadline) later, in the middle of a request if need be. The others count from the
 //! moment they *saw* that renewal, and wait [`lease_duration`](Settings::lease_duration), which is longer. No clock is
-//! compared with another machine's. A holder that goes hands the lease back once its last request is answered.
+//! compared with another machine's. A holder that shuts down releases the lease once its last request is answered.
 
 mod election;
 mod leadership;
@@ -28,16 +28,16 @@ pub struct Settings {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who we are: no two processes may ever say the same, see [`unique`].
+    /// The identity of this process: no two processes may ever have the same, see [`unique`].
     pub identity: String,
-    /// Where the other replicas reach us while we hold the lease, as `host:port`; it stands in the lease, as the annotation
-    /// [`ADDRESS`].
+    /// The address at which the other replicas reach this one while it holds the lease, as `host:port`; written to the lease
+    /// as the annotation [`ADDRESS`].
     pub address: Option<String>,
-    /// How long others wait for a holder that says nothing.
+    /// How long others wait for a holder that does not renew.
     pub lease_duration: Duration,
-    /// How long a holder that cannot renew goes on.
+    /// How long a holder that cannot renew continues to write.
     pub renew_deadline: Duration,
-    /// How often a holder renews, and how often the others look.
+    /// How often a holder renews, and how often the others try to acquire.
     pub retry_period: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Settings {
         }
     }
 
-    /// Whether the times go together.
+    /// Checks that the durations are consistent.
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.retry_period.is_zero() {
             return Err(SettingsError::NoRetry);
@@ -71,7 +71,7 @@ impl Settings {
     }
 }
 
-/// Times that do not go together.
+/// Durations that are not consistent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Nothing between two tries.

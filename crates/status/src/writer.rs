@@ -1,7 +1,7 @@
-//! The task that writes: takes reports, asks for leave, and keeps a few requests under way.
+//! The task that writes: takes reports, asks for permits, and keeps a few requests in flight.
 //!
-//! In: reports, and whether this replica is the leader. Out: requests to the API server, at a rate_limiter of their own. A
-//! follower keeps the same books and writes nothing, so a new leader begins at once, with what differs only.
+//! In: reports, and whether this replica is the leader. Out: requests to the API server, with rate limits of their own. A
+//! follower keeps the same state and writes nothing, so a new leader begins at once, and only with what differs.
 
 use crate::{
     Settings,
@@ -24,7 +24,7 @@ use prometheus_client::{
 use std::{pin::pin, time::Instant};
 use tokio::time::{sleep_until, timeout_at};
 
-/// How many requests of each sort are under way at once.
+/// How many requests of each sort are in flight at once.
 const WRITES: usize = 8;
 const EVENTS: usize = 2;
 
@@ -63,7 +63,7 @@ impl Writer {
         self.metrics.register(registry);
     }
 
-    /// Works until `shutdown`; requests that are under way are waited for.
+    /// Works until `shutdown`; waits for requests in flight.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut leader = self.leadership.watch();
@@ -132,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// Starts what may be started; says when there may be more.
+    /// Starts the requests that are due; returns when the next may be.
     fn begin(&self, work: &mut Work) -> Option<Instant> {
         if !work.synced || !self.leadership.is_leader() {
             return None;
@@ -217,7 +217,7 @@ fn key(object: &ObjectRef) -> Option<ObjectKey> {
     Some(ObjectKey { kind, namespace: object.namespace.clone(), name: object.name.clone() })
 }
 
-/// What was written, and what became of it.
+/// A request and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
     kind: &'static str,

@@ -59,7 +59,9 @@ fn external_name(object: &kinds::Service, settings: &Settings) -> Result<Arc<str
         return if is_reachable(address) {
             Ok(name.into())
         } else {
-            Err(refused(format!("{name} is a loopback, link-local, unspecified, multicast, broadcast or metadata address")))
+            Err(refused(format!(
+                "{name} is a loopback, link-local, unspecified, multicast, broadcast or metadata address"
+            )))
         };
     }
     if Fqdn::parse(&name).is_err() || is_number(&name) {

@@ -50,5 +50,5 @@ impl Listeners {
 
 async fn bind(flags: &str, address: SocketAddr) -> Result<TcpListener> {
     let bound = TcpListener::bind(address).await;
-    bound.coded(Code::AddressInUse, || format!("{address} ({flags}) cannot be listened on"))
+    bound.coded(Code::AddressInUse, || format!("cannot listen on {address} ({flags})"))
 }

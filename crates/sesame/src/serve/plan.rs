@@ -145,7 +145,9 @@ fn lease(args: &Args, replica: &str, pod: Option<String>) -> Result<lease::Setti
         retry_period: args.leader_election_retry_period,
         ..lease::Settings::new(namespace, replica)
     };
-    settings.check().coded(Code::CommandLine, || "the times of --leader-election-… do not go together".to_owned())?;
+    settings
+        .check()
+        .coded(Code::CommandLine, || "the durations of --leader-election-* are not consistent".to_owned())?;
     Ok(settings)
 }
 

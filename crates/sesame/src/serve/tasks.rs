@@ -64,7 +64,7 @@ impl Tasks {
         match tokio::time::timeout(GRACE, rest).await {
             Ok(ended) => outcome.and(ended),
             Err(_) => {
-                warn!("not everything has ended in {} s", GRACE.as_secs());
+                warn!("some tasks have not ended after {} s", GRACE.as_secs());
                 outcome
             }
         }

@@ -1,4 +1,4 @@
-//! The task that claims the lease, renews it and hands it back.
+//! The task that acquires the lease, renews it and releases it.
 
 use super::{Leadership, Settings, SettingsError, Sight};
 use crate::patch::words;
@@ -22,10 +22,10 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-/// How long the lease may take to be handed back; the others would take it after its duration anyway.
-const HAND_BACK: Duration = Duration::from_secs(5);
+/// How long releasing the lease may take; the others acquire it after its duration anyway.
+const RELEASE: Duration = Duration::from_secs(5);
 
-/// The annotation of the lease that says where its holder is reached by the other replicas.
+/// The annotation of the lease with the address at which the other replicas reach its holder.
 pub const ADDRESS: &str = "projectsesame.io/replica-address";
 
 /// Who holds the lease, as far as we know.
@@ -49,14 +49,14 @@ pub struct Election {
     sight: Option<Sight>,
     holder: watch::Sender<Holder>,
     connection: Connection,
-    /// The API server answers, and refuses us the lease.
+    /// The API server answers and denies the lease.
     refusal: Outage,
 }
 
-/// How we stand after a look at the lease.
+/// The state of the lease after a try.
 enum Standing {
     Held,
-    /// Another's, which is at this address.
+    /// Held by another replica, at this address.
     Anothers(Option<String>),
 }
 
@@ -70,12 +70,12 @@ impl Election {
         Ok(Self { api, settings, leadership, sight: None, holder, connection, refusal })
     }
 
-    /// The same; whether the API server can be reached is told there, with what others find.
+    /// The same; failures to reach the API server are reported there, together with those of others.
     pub fn reporting(self, connection: Connection) -> Self {
         Self { connection, ..self }
     }
 
-    /// What those who write ask.
+    /// What writers ask for a permit.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
     }
@@ -89,7 +89,7 @@ impl Election {
         self.holder.send_if_modified(|known| std::mem::replace(known, holder.clone()) != holder);
     }
 
-    /// Claims and renews until `shutdown`, then hands the lease back. It never gives up before.
+    /// Acquires and renews until `shutdown`, then releases the lease. It never gives up before.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         loop {
@@ -102,7 +102,7 @@ impl Election {
                 () = turn => self.expire(),
             }
         }
-        self.hand_back().await;
+        self.release().await;
     }
 
     /// Tries once; says when to try again.
@@ -135,10 +135,12 @@ impl Election {
         }
     }
 
-    /// Tells of a look that came to nothing, when it begins, when it lasts and when it is over.
+    /// Logs failed tries: the first, one a minute while they last, and when they are over.
     fn note<T>(&mut self, looked: &Result<kube::Result<T>, Elapsed>) {
-        let lease = &*self.settings.name;
-        let Ok(looked) = looked else { return self.connection.failed("no answer about the leader lease") };
+        let lease = format!("{}/{}", self.settings.namespace, self.settings.name);
+        let Ok(looked) = looked else {
+            return self.connection.failed(&format!("timed out acquiring or renewing leader lease {lease}"));
+        };
         if !self.connection.note(looked) {
             return;
         }
@@ -147,16 +149,20 @@ impl Election {
             Some(_) => self.refusal.failed(now),
             None => self.refusal.worked(now),
         };
-        let error = error.map(words).unwrap_or_default();
+        let (error, server) = (error.map(words).unwrap_or_default(), self.connection.address());
         match news {
-            Some(News::Begun) => warn!(error, lease, "the leader lease could not be had or kept; it is tried again"),
-            Some(News::Lasting(time)) => warn!(error, lease, ?time, "the leader lease still cannot be had or kept"),
-            Some(News::Over(time)) => info!(lease, ?time, "the leader lease can be had again"),
+            Some(News::Begun) => {
+                warn!("Failed to acquire or renew leader lease {lease} at {server}: {error}; retrying");
+            }
+            Some(News::Lasting(time)) => {
+                warn!("Still failing to acquire or renew leader lease {lease} at {server} after {time:.0?}: {error}");
+            }
+            Some(News::Over(time)) => info!("Leader lease {lease} is available again after {time:.0?}"),
             None => {}
         }
     }
 
-    /// Ceases to be the leader when the time is over.
+    /// Stops being the leader when the lease has run out.
     fn expire(&self) {
         if self.leadership.until().is_some_and(|until| until <= Instant::now()) {
             self.leadership.lose();
@@ -164,8 +170,8 @@ impl Election {
         }
     }
 
-    /// Looks at the lease, and claims or renews it where that is ours to do; says when the request was sent that
-    /// others count from.
+    /// Reads the lease, and acquires or renews it if it is free or ours; returns when the request was sent that others count
+    /// from.
     async fn look(&mut self) -> kube::Result<(Standing, Instant)> {
         loop {
             let seen = self.api.get_opt(&self.settings.name).await?;
@@ -188,14 +194,14 @@ impl Election {
             match wrote {
                 Ok(_) => return Ok((Standing::Held, sent)),
                 Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => {
-                    debug!("the leader lease was written by another at the same time");
+                    debug!("leader lease was updated by another replica at the same time; retrying");
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// The lease as it is when we hold it from now on.
+    /// The lease with this replica as its holder from now on.
     fn claimed(&self, lease: Option<Lease>) -> Lease {
         let new = || Lease {
             metadata: ObjectMeta { name: Some(self.settings.name.clone()), ..ObjectMeta::default() },
@@ -221,11 +227,11 @@ impl Election {
         lease
     }
 
-    /// Stops writing, and lets another begin at once.
-    async fn hand_back(self) {
+    /// Stops writing and releases the lease, so that another replica can acquire it at once.
+    async fn release(self) {
         let until = self.leadership.until();
         self.leadership.lose();
-        let release = async {
+        let released = async {
             // Requests end by themselves before the lease does.
             timeout_at(until.unwrap_or_else(Instant::now).into(), self.leadership.idle()).await.ok()?;
             let mut lease = self.api.get_opt(&self.settings.name).await.ok()??;
@@ -238,8 +244,8 @@ impl Election {
             }
             Some(())
         };
-        if timeout(HAND_BACK.max(self.settings.retry_period), release).await != Ok(Some(())) {
-            debug!("the leader lease was not handed back; it ends by itself");
+        if timeout(RELEASE.max(self.settings.retry_period), released).await != Ok(Some(())) {
+            debug!("leader lease was not released; it expires by itself");
         }
     }
 }
