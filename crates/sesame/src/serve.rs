@@ -1,5 +1,4 @@
-//! `sesame serve`, wired: a Kubernetes API server in, an xDS server for fleets of Envoy out, and what became of every
-//! object written on the object.
+//! `sesame serve`: watches a Kubernetes API server, serves xDS to fleets of Envoy, and writes status and events.
 //!
 //! ```text
 //! source::Cluster ──objects, answers──→ Control ──resources──→ xds::Server ⇄ Envoys
@@ -7,8 +6,8 @@
 //!                                          └──→ admin (health, metrics, debug pages)
 //! ```
 //!
-//! Every part is a task of its own under one roof ([`tasks`]): one that fails ends the program, which a supervisor starts
-//! anew, and proxies meanwhile serve on with what they have. An API server that is away is no failure.
+//! Every part is a supervised task ([`tasks`]): if one fails the process exits and is restarted, and proxies meanwhile keep
+//! their configuration. An API server that cannot be reached is no failure.
 
 pub mod config;
 mod listen;
@@ -52,7 +51,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     for (code, warning) in &plan.warnings {
         warn!("{code}: {warning} ({})", code.help());
     }
-    // What cannot be had is said at once, before anything is asked of the API server.
+    // Certificates and addresses first: an error in them is reported before the API server is contacted.
     let security = security(&plan)?;
     let listeners = Listeners::bind(&plan).await?;
     let client = plan.access.connect().await;
@@ -103,17 +102,17 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (xds, pages) = listeners.pages(health, metrics, debug);
     for (listener, router) in pages {
         let served = admin::serve(listener, router, stop.clone().cancelled_owned());
-        tasks.spawn_ending("pages for operators", async {
+        tasks.spawn_ending("health, metrics and debug pages", async {
             served.await.context("cannot serve health, metrics and debug pages")
         });
     }
-    tasks.spawn("reports of refusals", {
+    tasks.spawn("log of rejected resources", {
         let events = server.events();
         async move { report::refusals(events).await }
     });
-    tasks.spawn_ending("the talk between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
+    tasks.spawn_ending("exchange between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
     if let Some(election) = election {
-        tasks.spawn("the place among replicas", place(election.holder(), replicas.clone()).map(Ok));
+        tasks.spawn("role among replicas", place(election.holder(), replicas.clone()).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
     tasks.spawn("programmed status", programmed_status.run(replicas.clone(), leadership, reporter).map(Ok));
@@ -135,7 +134,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     tasks.run(stop_signal).await
 }
 
-/// Takes the place among the replicas that the lease says, whenever it says another.
+/// Follows the holder of the lease, and takes the role among the replicas that follows from it.
 async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
     loop {
         let place = match &*holder.borrow_and_update() {

@@ -30,7 +30,7 @@ const NOTE: usize = 1024;
 
 /// An event to write.
 #[derive(Clone, Debug)]
-pub(crate) struct Announcement {
+pub(crate) struct PendingEvent {
     pub key: ObjectKey,
     /// The object's uid; the API server is asked where it is not known.
     pub uid: Option<String>,
@@ -43,24 +43,24 @@ pub(crate) struct Announcement {
 
 /// The result of writing an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Announced {
+pub(crate) enum EventOutcome {
     /// Written, about the object with this uid.
-    Said(String),
+    Written(String),
     /// There is no such object.
     Gone,
     /// The API server denies it, for lack of a right or because it is not valid: another try would be denied as well.
-    Refused,
+    Denied,
     /// It failed, and is tried again.
     Failed,
 }
 
 /// Writes it.
-pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcement) -> (Announced, &'static str) {
+pub(crate) async fn send(client: &kube::Client, instance: &str, it: &PendingEvent) -> (EventOutcome, &'static str) {
     match try_send(client, instance, it).await {
         Ok(outcome) => outcome,
         Err(error) if is_refusal(&error) => {
             warn!(object = %it.key, error = %words(&error), "the API server denied the event");
-            (Announced::Refused, "refused")
+            (EventOutcome::Denied, "refused")
         }
         Err(error) => {
             match is_away(&error) {
@@ -69,7 +69,7 @@ pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcemen
                     warn!(object = %it.key, error = %words(&error), "failed to write event; retrying")
                 }
             }
-            (Announced::Failed, "failed")
+            (EventOutcome::Failed, "failed")
         }
     }
 }
@@ -80,12 +80,16 @@ fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !TRANSIENT.contains(&status.code))
 }
 
-async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> kube::Result<(Announced, &'static str)> {
+async fn try_send(
+    client: &kube::Client,
+    instance: &str,
+    it: &PendingEvent,
+) -> kube::Result<(EventOutcome, &'static str)> {
     let uid = match &it.uid {
         Some(uid) => uid.clone(),
         None => match uid(client, &it.key).await? {
             Some(uid) => uid,
-            None => return Ok((Announced::Gone, "gone")),
+            None => return Ok((EventOutcome::Gone, "gone")),
         },
     };
     let event = event(it, &uid, instance, Timestamp::now());
@@ -101,11 +105,11 @@ async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> k
         Err(kube::Error::Api(status))
             if status.is_not_found() || status.is_forbidden() && is_ending(&status.message) =>
         {
-            return Ok((Announced::Gone, "gone"));
+            return Ok((EventOutcome::Gone, "gone"));
         }
         Err(error) => return Err(error),
     };
-    Ok((Announced::Said(uid), result))
+    Ok((EventOutcome::Written(uid), result))
 }
 
 fn is_ending(message: &str) -> bool {
@@ -131,8 +135,8 @@ async fn count(events: &Api<Event>, name: &str) -> kube::Result<()> {
 }
 
 /// The event.
-pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp) -> Event {
-    let Announcement { key, verdict, .. } = it;
+pub(crate) fn event(it: &PendingEvent, uid: &str, instance: &str, now: Timestamp) -> Event {
+    let PendingEvent { key, verdict, .. } = it;
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let type_ = match verdict.severity() {
         Severity::Error | Severity::Warning => "Warning",
@@ -198,21 +202,21 @@ mod tests {
     use kinds::Kind;
     use model::{Code, ObjectRef};
 
-    fn announcement(message: &str) -> Announcement {
+    fn pending_event(message: &str) -> PendingEvent {
         let key = ObjectKey::new(Kind::Ingress, "shop", "web");
         let field = "spec.rules[0].http.paths[1].backend.service.port";
         let verdict =
             Verdict::new(Code::ServicePortNotFound, ObjectRef::new("Ingress", "shop", "web").at(field), message);
-        Announcement { key, uid: None, verdict, more: 0, is_new: true }
+        PendingEvent { key, uid: None, verdict, more: 0, is_new: true }
     }
 
-    fn made(it: &Announcement, uid: &str) -> Event {
+    fn made(it: &PendingEvent, uid: &str) -> Event {
         event(it, uid, "sesame-0", Timestamp::UNIX_EPOCH)
     }
 
     #[test]
     fn an_event_says_what_is_wrong_where_and_what_to_do() {
-        let event = made(&announcement("Service shop/cart has no port 8081"), "u");
+        let event = made(&pending_event("Service shop/cart has no port 8081"), "u");
         assert_eq!(
             event.note.unwrap(),
             "SES3002: spec.rules[0].http.paths[1].backend.service.port: Service shop/cart has no port 8081; \
@@ -226,11 +230,11 @@ mod tests {
 
     #[test]
     fn the_same_thing_has_the_same_name() {
-        let name = |message: &str, uid: &str| made(&announcement(message), uid).metadata.name.unwrap();
+        let name = |message: &str, uid: &str| made(&pending_event(message), uid).metadata.name.unwrap();
         assert_eq!(name("a", "u"), name("a", "u"));
         assert_ne!(name("a", "u"), name("b", "u"));
         assert_ne!(name("a", "u"), name("a", "v"));
-        let mut long = announcement("a");
+        let mut long = pending_event("a");
         long.key.name = format!("{}-{}", "x".repeat(235), "y".repeat(17)).into();
         let name = made(&long, "u").metadata.name.unwrap();
         assert!(name.len() <= 253 && !name.contains("-."), "{name}");
@@ -238,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_long_message_leaves_room_for_what_to_do() {
-        let mut it = announcement(&"é".repeat(2_000));
+        let mut it = pending_event(&"é".repeat(2_000));
         it.more = 5;
         let note = made(&it, "u").note.unwrap();
         assert!(

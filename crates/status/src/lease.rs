@@ -95,25 +95,25 @@ pub enum SettingsError {
     },
 }
 
-/// A name that no other process has, made from one that people know: a pod that starts anew is another holder, and
-/// waits until the lease of the one before is over.
+/// A unique identity that begins with the name of the replica: a restarted pod is another holder, and waits until the lease
+/// of the one before has expired.
 pub fn unique(replica: &str) -> String {
     format!("{replica}_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// The lease as it was last seen, and since when it has been so.
+/// The lease as last read, and since when it has been unchanged.
 #[derive(Clone, Debug)]
-struct Sight {
+struct Observation {
     spec: LeaseSpec,
     since: Instant,
 }
 
-impl Sight {
-    /// What is seen now, after what was seen before.
-    fn next(before: Option<Sight>, spec: LeaseSpec, now: Instant) -> Sight {
+impl Observation {
+    /// The next observation; the time stays if nothing has changed.
+    fn next(before: Option<Observation>, spec: LeaseSpec, now: Instant) -> Observation {
         match before {
             Some(before) if before.spec == spec => before,
-            _ => Sight { spec, since: now },
+            _ => Observation { spec, since: now },
         }
     }
 
@@ -121,7 +121,7 @@ impl Sight {
         self.spec.holder_identity.as_deref() == Some(identity)
     }
 
-    /// When the lease may be taken from its holder: at once if there is none.
+    /// When the lease may be acquired: at once if it has no holder.
     fn free_at(&self) -> Instant {
         let held = self.spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty());
         let seconds = self.spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -146,11 +146,11 @@ mod tests {
     fn a_lease_is_free_its_duration_after_we_saw_it_change() {
         let begin = Instant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
-        let sight = Sight::next(None, lease("a", 1), begin);
-        assert_eq!(sight.free_at(), after(15));
-        let same = Sight::next(Some(sight.clone()), lease("a", 1), after(9));
+        let observation = Observation::next(None, lease("a", 1), begin);
+        assert_eq!(observation.free_at(), after(15));
+        let same = Observation::next(Some(observation.clone()), lease("a", 1), after(9));
         assert_eq!(same.free_at(), after(15), "seeing the same again is no news");
-        let renewed = Sight::next(Some(sight), lease("a", 2), after(9));
+        let renewed = Observation::next(Some(observation), lease("a", 2), after(9));
         assert_eq!(renewed.free_at(), after(24));
         assert!(renewed.is_held_by("a") && !renewed.is_held_by("b"));
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_lease_without_a_holder_is_free() {
         let begin = Instant::now();
-        assert_eq!(Sight::next(None, lease("", 1), begin).free_at(), begin);
-        assert_eq!(Sight::next(None, LeaseSpec::default(), begin).free_at(), begin);
+        assert_eq!(Observation::next(None, lease("", 1), begin).free_at(), begin);
+        assert_eq!(Observation::next(None, LeaseSpec::default(), begin).free_at(), begin);
     }
 }

@@ -22,13 +22,13 @@
 //! ```
 //!
 //! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`render`] (facts as JSON), `change` (what
-//! must be written), `statuses` (the objects whose status is out of date), `announcements` (the verdicts that have no event
+//! must be written), `statuses` (the objects whose status is out of date), `event_queue` (the verdicts that have no event
 //! yet), `writer` (the task), `patch` and `event` (one request each).
 
 pub mod address;
-mod announcements;
 mod change;
 mod event;
+mod event_queue;
 pub mod lease;
 mod patch;
 pub mod rate_limiter;

@@ -113,7 +113,7 @@ impl Statuses {
             if known.uid != new.uid {
                 entry.renew();
             } else if known.resource_version > new.resource_version {
-                // The answer to a write of ours was faster than the watch.
+                // The response to our own write arrived before the watch event.
                 return;
             }
         }
@@ -171,7 +171,7 @@ impl Statuses {
         }
     }
 
-    /// Everything is known.
+    /// Every source has listed all its objects.
     pub fn synced(&mut self, now: Instant) {
         if !std::mem::replace(&mut self.synced, true) {
             self.addresses.get_or_insert_default();
@@ -179,7 +179,7 @@ impl Statuses {
         }
     }
 
-    /// What tells an object from others of its name, where that is known.
+    /// The uid of an object, where it is known.
     pub fn uid(&self, key: &ObjectKey) -> Option<String> {
         let object = self.entries.get(key)?.object.as_ref()?;
         Some(object.meta().uid.to_string())
@@ -190,12 +190,12 @@ impl Statuses {
         self.due.len()
     }
 
-    /// When there may be something to write.
+    /// When the next write is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.due.next()
     }
 
-    /// The next request; it must be answered by [`Self::done`].
+    /// The next request; [`Self::done`] must be called with its outcome.
     pub fn next(&mut self, now: Instant) -> Option<Write> {
         while let Some(key) = self.due.pop(now) {
             let Some((change, object)) = self.change(&key) else { continue };
@@ -214,7 +214,7 @@ impl Statuses {
         entry.in_flight = false;
         let is_same = entry.object.as_ref().is_some_and(|known| known.meta().uid == object.meta().uid);
         if !is_same {
-            // Another object has the name by now, or none.
+            // The object is gone, or another has its name by now.
             if entry.object.is_none() && !entry.is_reported() {
                 self.entries.remove(&key);
             } else {
@@ -243,8 +243,8 @@ impl Statuses {
         lag
     }
 
-    /// Takes what was found when a write was refused. Whether the object is ours was decided on what the watch had
-    /// brought: if more than the status is new, the watch will bring that too, and the decision with it.
+    /// Takes the object as it was read after a conflict. Verdicts are about what the watch has delivered: if more than the
+    /// status has changed, the watch will deliver that too, and new verdicts with it.
     fn learn(&mut self, key: &ObjectKey, current: Option<Object>, now: Instant) {
         let known = self.entries.get(key).and_then(|entry| entry.object.as_ref());
         match (known, current) {

@@ -5,8 +5,8 @@
 
 use crate::{
     Settings,
-    announcements::Announcements,
-    event::{self, Announced, Announcement},
+    event::{self, EventOutcome, PendingEvent},
+    event_queue::EventQueue,
     lease::{Leadership, Permit},
     patch,
     rate_limiter::RateLimiter,
@@ -39,12 +39,12 @@ pub struct Writer {
 
 enum Done {
     Write(Write, Outcome, &'static str),
-    Event(Announcement, Announced, &'static str),
+    Event(PendingEvent, EventOutcome, &'static str),
 }
 
 struct Work {
     statuses: Statuses,
-    announcements: Announcements,
+    event_queue: EventQueue,
     synced: bool,
     write_pace: RateLimiter,
     event_pace: RateLimiter,
@@ -70,7 +70,7 @@ impl Writer {
         let now = Instant::now();
         let mut work = Work {
             statuses: Statuses::new(&self.settings),
-            announcements: Announcements::default(),
+            event_queue: EventQueue::default(),
             synced: false,
             write_pace: RateLimiter::new(self.settings.writes, now),
             event_pace: RateLimiter::new(self.settings.events, now),
@@ -105,13 +105,13 @@ impl Writer {
         let now = Instant::now();
         let is_new = work.synced && self.leadership.is_leader();
         for (key, object) in waiting.objects {
-            work.announcements.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
+            work.event_queue.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
             work.statuses.observe(&key, object, now);
         }
         for (object, verdicts) in waiting.verdicts {
             let Some(key) = key(&object) else { continue };
             work.statuses.claim(&key, verdicts.clone(), now);
-            work.announcements.translated(&key, verdicts, is_new, now);
+            work.event_queue.translated(&key, verdicts, is_new, now);
         }
         for (object, facts) in waiting.facts {
             if let Some(key) = key(&object) {
@@ -124,7 +124,7 @@ impl Writer {
             }
         }
         for (key, verdicts) in waiting.problems {
-            work.announcements.read(&key, verdicts, is_new, now);
+            work.event_queue.read(&key, verdicts, is_new, now);
         }
         if waiting.synced {
             work.synced = true;
@@ -158,7 +158,7 @@ impl Writer {
             work.requests.push(Box::pin(send_write(self.client.clone(), self.settings.manager.clone(), write, permit)));
         }
         while work.events < EVENTS
-            && let Some(next) = work.announcements.next_at()
+            && let Some(next) = work.event_queue.next_at()
         {
             let ready = next.max(work.event_pace.ready_at(now));
             if ready > now {
@@ -166,9 +166,9 @@ impl Writer {
                 break;
             }
             let statuses = &work.statuses;
-            let Some(it) = work.announcements.next(now, |key| statuses.uid(key)) else { continue };
+            let Some(it) = work.event_queue.next(now, |key| statuses.uid(key)) else { continue };
             let Some(permit) = self.leadership.permit() else {
-                work.announcements.done(&it, Announced::Failed, now);
+                work.event_queue.done(&it, EventOutcome::Failed, now);
                 break;
             };
             work.event_pace.spend();
@@ -193,7 +193,7 @@ impl Writer {
                 work.events -= 1;
                 let kind = it.key.kind.name();
                 self.metrics.events.get_or_create(&Request { kind, result }).inc();
-                work.announcements.done(&it, outcome, now);
+                work.event_queue.done(&it, outcome, now);
             }
         }
     }
@@ -205,9 +205,9 @@ async fn send_write(client: kube::Client, manager: String, write: Write, permit:
     Done::Write(write, outcome, result)
 }
 
-async fn send_event(client: kube::Client, instance: String, it: Announcement, permit: Permit) -> Done {
+async fn send_event(client: kube::Client, instance: String, it: PendingEvent, permit: Permit) -> Done {
     let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
-    let (outcome, result) = sent.unwrap_or((Announced::Failed, "late"));
+    let (outcome, result) = sent.unwrap_or((EventOutcome::Failed, "late"));
     Done::Event(it, outcome, result)
 }
 

@@ -1,6 +1,6 @@
 //! The task that acquires the lease, renews it and releases it.
 
-use super::{Leadership, Settings, SettingsError, Sight};
+use super::{Leadership, Observation, Settings, SettingsError};
 use crate::patch::words;
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -46,7 +46,7 @@ pub struct Election {
     api: Api<Lease>,
     settings: Settings,
     leadership: Leadership,
-    sight: Option<Sight>,
+    observation: Option<Observation>,
     holder: watch::Sender<Holder>,
     connection: Connection,
     /// The API server answers and denies the lease.
@@ -54,10 +54,10 @@ pub struct Election {
 }
 
 /// The state of the lease after a try.
-enum Standing {
+enum LeaseState {
     Held,
     /// Held by another replica, at this address.
-    Anothers(Option<String>),
+    HeldByOther(Option<String>),
 }
 
 impl Election {
@@ -67,7 +67,7 @@ impl Election {
         let api = Api::namespaced(client, &settings.namespace);
         let (leadership, holder) = (Leadership::contested(), watch::Sender::default());
         let (connection, refusal) = Default::default();
-        Ok(Self { api, settings, leadership, sight: None, holder, connection, refusal })
+        Ok(Self { api, settings, leadership, observation: None, holder, connection, refusal })
     }
 
     /// The same; failures to reach the API server are reported there, together with those of others.
@@ -85,7 +85,7 @@ impl Election {
         self.holder.subscribe()
     }
 
-    fn say(&self, holder: Holder) {
+    fn publish(&self, holder: Holder) {
         self.holder.send_if_modified(|known| std::mem::replace(known, holder.clone()) != holder);
     }
 
@@ -111,40 +111,40 @@ impl Election {
         let held_until = self.leadership.until();
         // A request that hangs must not keep us from noticing that the lease is over.
         let limit = held_until.unwrap_or(begun + self.settings.renew_deadline);
-        let looked = timeout_at(limit.into(), self.look()).await;
-        self.note(&looked);
+        let result = timeout_at(limit.into(), self.acquire_or_renew()).await;
+        self.note(&result);
         let mut is_known = true;
-        match looked {
-            Ok(Ok((Standing::Held, sent))) => {
+        match result {
+            Ok(Ok((LeaseState::Held, sent))) => {
                 self.leadership.hold(sent + self.settings.renew_deadline);
-                self.say(Holder::Ourselves);
+                self.publish(Holder::Ourselves);
             }
-            Ok(Ok((Standing::Anothers(address), _))) => {
+            Ok(Ok((LeaseState::HeldByOther(address), _))) => {
                 self.leadership.lose();
-                self.say(Holder::Another(address));
+                self.publish(Holder::Another(address));
             }
             Ok(Err(_)) | Err(_) => is_known = false,
         }
         let next = Instant::now() + self.settings.retry_period;
-        match (self.leadership.until(), &self.sight) {
+        match (self.leadership.until(), &self.observation) {
             (Some(until), _) => next.min(until),
-            (None, Some(sight)) if is_known => {
-                next.min(sight.free_at().max(Instant::now() + self.settings.retry_period / 10))
+            (None, Some(observation)) if is_known => {
+                next.min(observation.free_at().max(Instant::now() + self.settings.retry_period / 10))
             }
             (None, _) => next,
         }
     }
 
     /// Logs failed tries: the first, one a minute while they last, and when they are over.
-    fn note<T>(&mut self, looked: &Result<kube::Result<T>, Elapsed>) {
+    fn note<T>(&mut self, result: &Result<kube::Result<T>, Elapsed>) {
         let lease = format!("{}/{}", self.settings.namespace, self.settings.name);
-        let Ok(looked) = looked else {
+        let Ok(result) = result else {
             return self.connection.failed(&format!("timed out acquiring or renewing leader lease {lease}"));
         };
-        if !self.connection.note(looked) {
+        if !self.connection.note(result) {
             return;
         }
-        let (now, error) = (Instant::now(), looked.as_ref().err());
+        let (now, error) = (Instant::now(), result.as_ref().err());
         let news = match error {
             Some(_) => self.refusal.failed(now),
             None => self.refusal.worked(now),
@@ -166,33 +166,34 @@ impl Election {
     fn expire(&self) {
         if self.leadership.until().is_some_and(|until| until <= Instant::now()) {
             self.leadership.lose();
-            self.say(Holder::Unknown);
+            self.publish(Holder::Unknown);
         }
     }
 
     /// Reads the lease, and acquires or renews it if it is free or ours; returns when the request was sent that others count
     /// from.
-    async fn look(&mut self) -> kube::Result<(Standing, Instant)> {
+    async fn acquire_or_renew(&mut self) -> kube::Result<(LeaseState, Instant)> {
         loop {
             let seen = self.api.get_opt(&self.settings.name).await?;
             let sent = Instant::now();
             let wrote = match seen {
-                None => self.api.create(&PostParams::default(), &self.claimed(None)).await,
+                None => self.api.create(&PostParams::default(), &self.renewed(None)).await,
                 Some(lease) => {
-                    let sight = Sight::next(self.sight.take(), lease.spec.clone().unwrap_or_default(), sent);
-                    let ours = sight.is_held_by(&self.settings.identity);
-                    let free = sight.free_at() <= sent;
-                    self.sight = Some(sight);
+                    let observation =
+                        Observation::next(self.observation.take(), lease.spec.clone().unwrap_or_default(), sent);
+                    let ours = observation.is_held_by(&self.settings.identity);
+                    let free = observation.free_at() <= sent;
+                    self.observation = Some(observation);
                     if !ours && !free {
                         let annotations = lease.metadata.annotations.as_ref();
                         let address = annotations.and_then(|annotations| annotations.get(ADDRESS)).cloned();
-                        return Ok((Standing::Anothers(address), sent));
+                        return Ok((LeaseState::HeldByOther(address), sent));
                     }
-                    self.api.replace(&self.settings.name, &PostParams::default(), &self.claimed(Some(lease))).await
+                    self.api.replace(&self.settings.name, &PostParams::default(), &self.renewed(Some(lease))).await
                 }
             };
             match wrote {
-                Ok(_) => return Ok((Standing::Held, sent)),
+                Ok(_) => return Ok((LeaseState::Held, sent)),
                 Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => {
                     debug!("leader lease was updated by another replica at the same time; retrying");
                 }
@@ -202,7 +203,7 @@ impl Election {
     }
 
     /// The lease with this replica as its holder from now on.
-    fn claimed(&self, lease: Option<Lease>) -> Lease {
+    fn renewed(&self, lease: Option<Lease>) -> Lease {
         let new = || Lease {
             metadata: ObjectMeta { name: Some(self.settings.name.clone()), ..ObjectMeta::default() },
             spec: None,
