@@ -8,7 +8,6 @@ help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 17
 
 demo: rust ## a folder of YAML served by a local Envoy: requests, what made each answer, an edit arriving
-	@cargo xtask parts demo
 	@tools/demo
 
 test: rust ## all tests, against the real parts; ends with one line of counts
@@ -36,6 +35,7 @@ bench-micro: rust ## what each station costs, alone: every benchmark in crates/*
 lint: rust ## formatting, clippy, and licences and sources of all dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask neutral
 	cargo xtask deny
 
 fmt: rust ## format the code

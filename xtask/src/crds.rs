@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn every_field_is_one_that_we_read() {
         for (crd, kind) in [
-            (http_proxy::crd("projectsesame.io"), kinds::Kind::HttpProxy(kinds::Vendor::Sesame)),
-            (delegation::crd("projectsesame.io"), kinds::Kind::TlsCertificateDelegation(kinds::Vendor::Sesame)),
+            (http_proxy::crd("projectsesame.io"), kinds::kind::SESAME_HTTP_PROXY),
+            (delegation::crd("projectsesame.io"), kinds::kind::SESAME_TLS_CERTIFICATE_DELEGATION),
         ] {
             let mut object = json!({ "metadata": { "name": "all" } });
             object["spec"] = filled(&version(&crd)["schema"]["openAPIV3Schema"]["properties"]["spec"]);

@@ -7,6 +7,7 @@ mod bring;
 mod crds;
 mod deny;
 mod docs;
+mod neutral;
 mod test;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ cargo xtask parts [NAME…]      bring parts, or groups of parts, into the cache
 cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the whole workspace if no argument is given), count
 cargo xtask crds [--check]     write deploy/crds from its description, or say whether it is as that says
 cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny
+cargo xtask neutral            say where neutral crates name a dialect's kind
 cargo xtask docs               write the pages that come from the program itself: docs/errors.md, docs/configuration.md";
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn run(words: &[String]) -> Result<ExitCode> {
             bring::bring(&["cargo-deny".to_owned()])?;
             deny::run().map(|()| ExitCode::SUCCESS)
         }
+        Some(("neutral", [])) => neutral::run().map(|()| ExitCode::SUCCESS),
         Some(("docs", [])) => docs::write().map(|()| ExitCode::SUCCESS),
         Some(("help" | "--help" | "-h", _)) => {
             println!("{USAGE}");

@@ -115,7 +115,7 @@ async fn metrics_of_every_part_stand_on_one_page() {
         engine.set::<Words>(&key, word.to_owned());
     }
     engine.settle();
-    let subject = ObjectRef::new("Ingress", "shop", "web");
+    let subject = ObjectRef::new(kinds::kind::INGRESS, "shop", "web");
     let verdict = Verdict::new(Code::ServiceNotFound, subject.at("spec"), "no such Service");
     note(&mut recorder, &engine, &[(subject.clone(), Some(Arc::new(vec![verdict.clone(), verdict])))]);
     engine.set::<Words>(&1, "six".to_owned());
@@ -166,7 +166,7 @@ async fn verdicts_can_be_looked_for_and_are_cut_off() {
     let (mut recorder, board) = admin::board();
     let router = debug_of(board, Server::new(xds::Config::default()), None);
     let of = |namespace: &str, code: Code| {
-        let subject = ObjectRef::new("Ingress", namespace, "web");
+        let subject = ObjectRef::new(kinds::kind::INGRESS, namespace, "web");
         let verdict = Verdict::new(code, subject.at("spec.rules[0]"), "as the test says");
         (subject, Some(Arc::new(vec![verdict])))
     };
@@ -201,7 +201,7 @@ async fn world() -> (Server, std::net::SocketAddr) {
     };
     let secret = Secret { name: "shop/cert".into(), r#type: Some(secret::Type::TlsCertificate(certificate)) };
     let route = RouteConfiguration { name: "http".into(), ..RouteConfiguration::default() };
-    let origin = Arc::new(ObjectRef::new("Secret", "shop", "cert"));
+    let origin = Arc::new(ObjectRef::new(kinds::kind::SECRET, "shop", "cert"));
     let upserts = vec![
         Resource::new(Kind::Secret, "shop/cert", secret.encode_to_vec()).from_origin(origin),
         Resource::new(Kind::Route, "http", route.encode_to_vec()),

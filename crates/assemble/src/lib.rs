@@ -1,8 +1,21 @@
-//! What all objects ask for together: who wins, and in which order a proxy must try.
+//! What all objects ask for together: who wins, and in which order a proxy tries routes.
 //!
-//! In: the pieces of translations of all dialects that meet in one place. Out: the virtual host, the TLS host or the chain that
-//! stands there, and a verdict for each piece that lost. Every order here is total, so replicas and rebuilds agree byte
+//! In: what translations of all dialects contribute to one target. Out: the virtual host, the TLS host or the filter chain of
+//! that target, and a verdict for each contribution that lost. Every order here is total, so replicas and rebuilds agree byte
 //! for byte.
+//!
+//! Three questions, in this order: how specific is a match ([`order`]), what does the dialect say between equals
+//! ([`model::route::Precedence`]), and does what is left [combine](combine) or lose. Then what crosses the border of a host: the
+//! routes of the [catch-all](catch_all) in wildcard hosts, the [certificate of a wildcard](wildcard_certificate) for hosts below
+//! it, and routes that are [shared](shared_routes) by many hosts.
 
+pub mod catch_all;
+pub mod combine;
+pub mod order;
+pub mod shared_routes;
 pub mod tls;
 pub mod virtual_host;
+pub mod wildcard_certificate;
+
+#[cfg(test)]
+mod testing;

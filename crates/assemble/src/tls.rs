@@ -1,7 +1,10 @@
-//! TLS hosts: which certificate and settings a host has when several objects say so, and which hosts share a chain.
+//! TLS hosts: which certificate and settings a host has where several objects ask for TLS, and which hosts share a chain.
+//!
+//! In: what objects ask for one host of a TLS listener. Out: what is done with its connections, and a verdict for each object
+//! that asked for something else.
 
 use model::{
-    Code, Host, SecretId, Verdict,
+    CertificateRef, Code, Host, Verdict,
     tls::{Chain, Termination, TlsMode},
     translation::TlsPiece,
 };
@@ -11,15 +14,15 @@ use model::{
 pub struct Assembled {
     /// What is done with its connections.
     pub mode: TlsMode,
-    /// The certificate that it shows, where it shows one.
-    pub certificate: Option<SecretId>,
-    /// A verdict for each piece that asked for something else; sorted.
+    /// The certificate that it shows, if it shows one.
+    pub certificate: Option<CertificateRef>,
+    /// A verdict for each object that asked for something else; sorted.
     pub lost: Vec<Verdict>,
 }
 
-/// What is done for the host: what the piece with the least rank says. Those that ask for the same agree, and are not told.
+/// What the object that takes precedence asks for. Those that ask for the same agree, and are not told.
 pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
-    pieces.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| a.origin.cmp(&b.origin)));
+    pieces.sort_by(|a, b| a.precedence.cmp(&b.precedence).then_with(|| a.origin.cmp(&b.origin)));
     let (winner, others) = pieces.split_first()?;
     let lost = others.iter().filter(|piece| piece.mode != winner.mode).map(|loser| {
         let why = format!("host {host} already has the certificate and TLS settings of {}", winner.origin);
@@ -36,9 +39,9 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     Some(Assembled { mode, certificate, lost })
 }
 
-/// The chain of hosts that have a termination in common.
-pub fn chain(termination: &Termination, mut hosts: Vec<Host>) -> Chain {
+/// The chain of hosts that have a termination in common; it may take every name that no chain lists, too.
+pub fn chain(termination: &Termination, mut hosts: Vec<Host>, takes_unlisted: bool) -> Chain {
     hosts.sort();
     hosts.dedup();
-    Chain { termination: termination.clone(), hosts }
+    Chain { termination: termination.clone(), hosts, takes_unlisted }
 }

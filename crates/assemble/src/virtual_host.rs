@@ -1,24 +1,11 @@
-//! One virtual host: every dialect's routes for one host of one listener, in the order a proxy must try them.
+//! One virtual host: every dialect's routes for one host of one listener, in the order in which a proxy tries them.
 //!
-//! In: the contributions to this host. Out: a [`VirtualHost`], and a verdict for each contribution that lost. Routes
-//! that match differently merge, whoever wrote them; of those that match alike, the one with the least rank is served.
-//!
-//! The most specific is tried first: exact paths, then patterns, then prefixes; the longer one first; a prefix by path
-//! element before the same text as a plain prefix. That is the order the Kubernetes API documents for Ingress (the
-//! longest match wins, exact before prefix), and Contour's. Of routes with one path, that with more conditions comes
-//! first. Routes that match alike are ordered by rank.
-//!
-//! One thing is stronger than a pattern: the path of an ACME challenge. Without it a pattern that sends every client
-//! to HTTPS would keep the certificate from ever being renewed.
+//! In: what objects contribute to this host. Out: a [`VirtualHost`], and a verdict for each contribution that lost. Routes
+//! that match different requests merge, whoever wrote them; those that match the same requests are [combined or lose](combine).
 
-use model::{
-    Code, Host, Route, Verdict, VirtualHost,
-    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Policy},
-};
-use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
-
-/// The most routes of the catch-all that are repeated in each wildcard host.
-pub const MOST_DEEPER: usize = 100;
+use crate::{combine, order};
+use model::{Code, Host, Route, Verdict, VirtualHost};
+use std::{cmp::Ordering, collections::HashSet, sync::Arc};
 
 /// A virtual host, and who lost on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,209 +16,193 @@ pub struct Assembled {
     pub lost: Vec<Verdict>,
 }
 
-/// Assembles a host. `catch_all` are the routes for names that lie deeper than one label below a wildcard: see [`catch_all`].
-pub fn assemble(host: &Host, mut routes: Vec<Arc<Route>>, catch_all: &[Arc<Route>]) -> Assembled {
-    routes.sort_by(|a, b| compare(a, b));
-    let mut lost = Vec::new();
-    let mut kept: Vec<Arc<Route>> = Vec::with_capacity(routes.len());
-    for route in routes {
-        match kept.last() {
-            Some(winner) if by_match(winner, &route).is_eq() => lost.extend(verdict(host, winner, &route)),
-            _ => kept.push(route),
+/// What is contributed to a host, as it is gathered.
+pub struct Contributions<'a> {
+    host: &'a Host,
+    routes: Vec<Arc<Route>>,
+    shared: HashSet<*const Route>,
+    catch_all: &'a [Arc<Route>],
+    lost: Vec<Verdict>,
+}
+
+impl<'a> Contributions<'a> {
+    /// None yet.
+    pub fn new(host: &'a Host) -> Self {
+        Self { host, routes: Vec::new(), shared: HashSet::new(), catch_all: &[], lost: Vec::new() }
+    }
+
+    /// Routes for the host.
+    pub fn routes(&mut self, routes: impl IntoIterator<Item = Arc<Route>>) -> &mut Self {
+        self.routes.extend(routes);
+        self
+    }
+
+    /// Routes that the host shares with others. It may take one by several selectors.
+    pub fn shared(&mut self, routes: &[Arc<Route>]) -> &mut Self {
+        let Self { routes: all, shared, .. } = self;
+        all.extend(routes.iter().filter(|route| shared.insert(Arc::as_ptr(route))).cloned());
+        self
+    }
+
+    /// An object whose routes are not served here, and why.
+    pub fn refuse(&mut self, verdict: Verdict) -> &mut Self {
+        self.lost.push(verdict);
+        self
+    }
+
+    /// The routes for names that lie deeper than one label below a wildcard: see [`crate::catch_all`].
+    pub fn catch_all(&mut self, routes: &'a [Arc<Route>]) -> &mut Self {
+        self.catch_all = routes;
+        self
+    }
+
+    /// The virtual host.
+    pub fn assemble(self) -> Assembled {
+        let Self { host, routes, catch_all, mut lost, .. } = self;
+        let mut kept = Vec::with_capacity(routes.len());
+        for equal in groups(routes, order::by_match) {
+            kept.push(combine::resolve(equal, |winner, loser, reason| {
+                lost.extend(verdict(host, winner, loser, reason));
+            }));
         }
+        kept.sort_by(|a, b| order::compare(a, b));
+        lost.sort();
+        // At most one object owns a host as a whole, so all routes that have the limit of the host have the same one.
+        let limit = kept.iter().find_map(|route| route.policy.host_rate_limit.clone());
+        let catch_all = if matches!(host, Host::Wildcard(_)) { catch_all.to_vec() } else { Vec::new() };
+        Assembled { host: VirtualHost { host: host.clone(), routes: kept, catch_all, limit }, lost }
     }
-    lost.sort();
-    // One object at most owns a host as a whole, so all routes that know of a limit know of the same.
-    let limit = kept.iter().find_map(|route| route.policy.host_rate_limit.clone());
-    let catch_all = if matches!(host, Host::Wildcard(_)) { catch_all.to_vec() } else { Vec::new() };
-    Assembled { host: VirtualHost { host: host.clone(), routes: kept, catch_all, limit }, lost }
 }
 
-/// The routes of the catch-all, as every wildcard host repeats them for names that lie deeper than one label below it. More
-/// than [`MOST_DEEPER`] are not repeated: such names answer 503. A part of the routes would not do, since requests for the
-/// others would get a less specific one.
-pub fn catch_all(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
-    let Some(first) = catch_all.first().filter(|_| catch_all.len() > MOST_DEEPER) else { return catch_all.to_vec() };
-    let code = Code::CatchAllTooLong;
-    let body = format!("{code}: {}\n", code.title()).into();
-    vec![Arc::new(Route {
-        path: PathMatch::Prefix(Path::root()),
-        conditions: Conditions::default(),
-        depth: Depth::AnyLabels,
-        action: Action::DirectResponse(DirectResponse { status: 503, body }),
-        policy: Policy::default(),
-        rank: first.rank.clone(),
-        origin: first.origin.object.at(""),
-    })]
+/// The routes in groups that compare equal.
+fn groups(
+    mut routes: Vec<Arc<Route>>,
+    compare: impl Fn(&Route, &Route) -> Ordering,
+) -> impl Iterator<Item = Vec<Arc<Route>>> {
+    routes.sort_by(|a, b| compare(a, b));
+    let mut routes = routes.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let mut group = vec![routes.next()?];
+        while let Some(next) = routes.next_if(|next| compare(&group[0], next).is_eq()) {
+            group.push(next);
+        }
+        Some(group)
+    })
 }
 
-/// A verdict for each object that has routes of the catch-all, if there are more of them than wildcard hosts repeat.
-pub fn too_many_deeper(catch_all: &[Arc<Route>]) -> Vec<Verdict> {
-    if catch_all.len() <= MOST_DEEPER {
-        return Vec::new();
-    }
-    let count = catch_all.len();
-    let why =
-        format!("there are {count} routes without a host; wildcard hosts can repeat at most {MOST_DEEPER} of them");
-    let objects: BTreeSet<_> = catch_all.iter().map(|route| &route.origin.object).collect();
-    objects.into_iter().map(|object| Verdict::new(Code::CatchAllTooLong, object.at(""), why.clone())).collect()
-}
-
-/// Nobody asked for what is only implied, so nobody is told when it gives way. Where both were written in one object, or in
-/// what it includes, nobody else has a part in it: that is worth knowing, and no error.
-fn verdict(host: &Host, winner: &Route, loser: &Route) -> Option<Verdict> {
-    if loser.rank.implied {
+/// Nobody wrote what is only implied, so nobody is told when it is not served. Where both were written in one object, or in
+/// what it includes, nobody else is affected: that is worth knowing, and no error.
+fn verdict(host: &Host, winner: &Route, loser: &Route, reason: combine::Reason) -> Option<Verdict> {
+    if loser.precedence.implied {
         return None;
     }
-    let code = if winner.rank.is_same_object(&loser.rank) { Code::RouteShadowed } else { Code::RouteConflict };
-    let why = format!("host {host}, path {}{} is already served by {}", loser.path, loser.conditions, winner.origin);
-    Some(Verdict::new(code, loser.origin.clone(), why))
-}
-
-/// How two routes of one virtual host stand to each other.
-fn compare(a: &Route, b: &Route) -> Ordering {
-    by_match(a, b).then_with(|| a.rank.cmp(&b.rank))
-}
-
-/// The same without the ranks: equal means that the two take exactly the same requests.
-fn by_match(a: &Route, b: &Route) -> Ordering {
-    class(&a.path)
-        .cmp(&class(&b.path))
-        .then_with(|| b.path.text().len().cmp(&a.path.text().len()))
-        .then_with(|| b.path.text().cmp(a.path.text()))
-        .then_with(|| a.path.cmp(&b.path))
-        .then_with(|| has_method(b).cmp(&has_method(a)))
-        .then_with(|| b.conditions.headers.len().cmp(&a.conditions.headers.len()))
-        .then_with(|| b.conditions.query.len().cmp(&a.conditions.query.len()))
-        .then_with(|| a.conditions.cmp(&b.conditions))
-        .then_with(|| a.depth.cmp(&b.depth))
-}
-
-fn has_method(route: &Route) -> bool {
-    route.conditions.headers.iter().any(|header| header.name.as_str() == ":method")
-}
-
-fn class(path: &PathMatch) -> u8 {
-    match path {
-        PathMatch::Exact(_) => 0,
-        PathMatch::Below(_) | PathMatch::Prefix(_) if path.is_acme() => 1,
-        PathMatch::Regex(_) => 2,
-        PathMatch::Below(_) | PathMatch::Prefix(_) => 3,
-    }
+    let is_same_object = winner.precedence.is_same_object(&loser.precedence);
+    let code = if is_same_object { Code::RouteShadowed } else { Code::RouteConflict };
+    let Route { path, conditions, origin, .. } = loser;
+    let why = format!("host {host}, path {path}{conditions} is already served by {}{}", winner.origin, reason.text());
+    Some(Verdict::new(code, origin.clone(), why))
 }
 
 #[cfg(test)]
 mod tests {
-    //! The order of routes and who wins, with routes as small as they can be.
+    //! Who wins and who is told.
 
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use model::{
-        ObjectRef, Regex,
-        route::{Dialect, Rank},
-    };
-
-    fn path(text: &str) -> PathMatch {
-        let path = |text: &str| Path::parse(text).unwrap();
-        match text.split_once(' ').unwrap() {
-            ("=", rest) => PathMatch::Exact(path(rest)),
-            ("~", rest) => PathMatch::Regex(Regex::parse(rest).unwrap()),
-            ("/", rest) => PathMatch::below(&path(rest)),
-            (_, rest) => PathMatch::Prefix(path(rest)),
-        }
-    }
-
-    fn route(name: &str, created: i64, text: &str) -> Arc<Route> {
-        Arc::new(Route {
-            path: path(text),
-            conditions: Default::default(),
-            depth: Depth::OneLabel,
-            action: Action::DirectResponse(DirectResponse::unavailable()),
-            policy: Default::default(),
-            rank: Rank {
-                dialect: Dialect::Ingress,
-                implied: name.starts_with("implied"),
-                created,
-                namespace: "ns".into(),
-                name: name.into(),
-                index: 0,
-            },
-            origin: ObjectRef::new("Ingress", "ns", name).at("spec"),
-        })
-    }
+    use crate::testing::{AGE, changed, route, with_header};
+    use model::ObjectRef;
 
     fn host() -> Host {
         Host::parse("a.example.com").unwrap()
     }
 
-    #[test]
-    fn the_specific_is_tried_first() {
-        let routes = ["/ /", "/ /a", "p /a", "= /a", "/ /a/b", "~ /a/[0-9]+", "= /a/b", "~ /x.*"];
-        let assembled = assemble(&host(), routes.iter().map(|text| route("x", 0, text)).collect(), &[]);
-        let order: Vec<_> = assembled.host.routes.iter().map(|route| route.path.to_string()).collect();
-        assert_eq!(order, ["= /a/b", "= /a", "~ /a/[0-9]+", "~ /x.*", "/a/b/…", "/a/…", "/a…", "/…"]);
-        assert!(assembled.lost.is_empty());
+    fn assemble(host: &Host, routes: Vec<Arc<Route>>) -> Assembled {
+        let mut contributions = Contributions::new(host);
+        contributions.routes(routes);
+        contributions.assemble()
+    }
+
+    fn told(lost: &[Verdict]) -> Vec<(&str, Code)> {
+        lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect()
     }
 
     #[test]
     fn the_older_wins_and_the_loser_is_told() {
         let routes = vec![route("young", 2, "= /a"), route("old", 1, "= /a"), route("b", 2, "= /a")];
-        let assembled = assemble(&host(), routes.clone(), &[]);
+        let assembled = assemble(&host(), routes.clone());
         assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "old");
-        let told: Vec<_> = assembled.lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect();
-        assert_eq!(told, [("b", Code::RouteConflict), ("young", Code::RouteConflict)]);
+        assert_eq!(told(&assembled.lost), [("b", Code::RouteConflict), ("young", Code::RouteConflict)]);
         let mut other_order = routes;
         other_order.reverse();
-        assert_eq!(assemble(&host(), other_order, &[]), assembled);
+        assert_eq!(assemble(&host(), other_order), assembled);
+    }
+
+    #[test]
+    fn the_stronger_dialect_wins_be_it_younger() {
+        let strong = changed(&route("strong", 9, "= /a"), |route| route.precedence.dialect = AGE);
+        let assembled = assemble(&host(), vec![route("old", 1, "= /a"), route("other", 2, "= /b"), strong]);
+        let served: Vec<_> = assembled.host.routes.iter().map(|route| &*route.origin.object.name).collect();
+        assert_eq!(served, ["other", "strong"], "what matches other requests is merged");
+        assert_eq!(told(&assembled.lost), [("old", Code::RouteConflict)]);
+    }
+
+    #[test]
+    fn a_higher_priority_wins_over_age_and_dialect() {
+        let strong = changed(&route("strong", 1, "= /a"), |route| route.precedence.dialect = AGE);
+        let high = changed(&route("high", 9, "= /a"), |route| route.precedence.priority = 1);
+        let assembled = assemble(&host(), vec![strong, high]);
+        assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "high");
+        assert_eq!(told(&assembled.lost), [("strong", Code::RouteConflict)]);
+    }
+
+    #[test]
+    fn equal_matches_are_found_though_age_comes_first() {
+        // In the order of this dialect the two equal ones are not next to each other.
+        let routes = [("a", 1, "x-a"), ("b", 2, "x-b"), ("c", 3, "x-a")]
+            .map(|(name, created, header)| with_header(&route(name, created, "/ /"), header));
+        let routes = routes.map(|route| changed(&route, |route| route.precedence.dialect = AGE));
+        let assembled = assemble(&host(), routes.to_vec());
+        assert_eq!(told(&assembled.lost), [("c", Code::RouteConflict)]);
+        assert_eq!(assembled.host.routes.len(), 2);
     }
 
     #[test]
     fn who_lost_is_told_by_object() {
         let paths = ["= /a", "= /b", "/ /c"];
         let routes = paths.iter().flat_map(|path| ["x", "y", "z"].map(|name| route(name, 1, path)));
-        let lost = assemble(&host(), routes.collect(), &[]).lost;
+        let lost = assemble(&host(), routes.collect()).lost;
         assert!(lost.len() == 6 && lost.is_sorted());
-        let object = ObjectRef::new("Ingress", "ns", "y");
+        let object = ObjectRef::new(kinds::kind::SERVICE, "ns", "y");
         let own = Verdict::about(&object, &lost);
         assert!(own.len() == 3 && own.iter().all(|verdict| verdict.origin.object == object));
-        assert_eq!(Verdict::about(&ObjectRef::new("Ingress", "ns", "x"), &lost), []);
+        assert_eq!(Verdict::about(&ObjectRef::new(kinds::kind::SERVICE, "ns", "x"), &lost), []);
     }
 
     #[test]
     fn what_one_object_says_twice_is_a_warning() {
         let routes = vec![route("a", 1, "= /a"), route("a", 1, "= /a"), route("b", 2, "= /a")];
-        let lost = assemble(&host(), routes, &[]).lost;
-        let told: Vec<_> = lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect();
-        assert_eq!(told, [("a", Code::RouteShadowed), ("b", Code::RouteConflict)]);
+        let lost = assemble(&host(), routes).lost;
+        assert_eq!(told(&lost), [("a", Code::RouteShadowed), ("b", Code::RouteConflict)]);
     }
 
     #[test]
-    fn what_is_implied_gives_way_in_silence() {
-        let assembled = assemble(&host(), vec![route("implied", 1, "p /"), route("said", 2, "p /")], &[]);
-        assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "said");
+    fn what_is_implied_is_replaced_without_a_verdict() {
+        let assembled = assemble(&host(), vec![route("implied", 1, "p /"), route("written", 2, "p /")]);
+        assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "written");
         assert!(assembled.lost.is_empty());
     }
 
     #[test]
-    fn names_deeper_than_a_wildcard_belong_to_everyone() {
+    fn names_deeper_than_a_wildcard_get_the_catch_all() {
         let catch_all = [route("catch_all", 1, "p /")];
         let wildcard = Host::parse("*.example.com").unwrap();
-        assert_eq!(assemble(&wildcard, Vec::new(), &catch_all).host.catch_all, catch_all);
-        assert!(assemble(&host(), Vec::new(), &catch_all).host.catch_all.is_empty());
-    }
-
-    #[test]
-    fn a_long_catch_all_is_not_repeated_and_its_objects_are_told_once() {
-        let many: Vec<_> = (0..=MOST_DEEPER).map(|at| route(["a", "b"][at % 2], 1, &format!("= /{at}"))).collect();
-        let (fits, all) = (&many[1..], &many[..]);
-        assert_eq!(catch_all(fits), fits);
-        assert!(too_many_deeper(fits).is_empty());
-        let instead = catch_all(all);
-        let [only] = &instead[..] else { panic!("{} routes", instead.len()) };
-        assert_eq!((only.path.to_string().as_str(), only.conditions.to_string().as_str()), ("/…", ""));
-        assert!(matches!(&only.action, Action::DirectResponse(DirectResponse { status: 503, .. })));
-        let told = too_many_deeper(all);
-        assert_eq!(told.iter().map(|verdict| &*verdict.origin.object.name).collect::<Vec<_>>(), ["a", "b"]);
+        let assemble = |host| {
+            let mut contributions = Contributions::new(host);
+            contributions.catch_all(&catch_all);
+            contributions.assemble().host.catch_all
+        };
+        assert_eq!(assemble(&wildcard), catch_all);
+        assert!(assemble(&host()).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! An API server with all objects of a world in it.
 //!
 //! In: a [`World`]. Out: a running [`ApiServer`] that has them. Writing 150,000 objects takes minutes, so what etcd holds
-//! in the end is kept in the cache, and every contender of every run starts from a copy of it.
+//! in the end is kept in the cache, and every implementation of every run starts from a copy of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn place(world: World) -> Result<PathBuf> {
 
 async fn make(world: World, kept: &Path) -> Result<()> {
     let api = ApiServer::start().await?;
-    // Contour does not start without its CRDs; all contenders get them.
+    // Contour does not start without its CRDs; all implementations get them.
     api.install([parts::folder("contour-crds")?]).await?;
     let writer = Writer::new(api.client()?);
     for namespace in world.namespaces() {

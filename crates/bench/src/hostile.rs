@@ -1,14 +1,14 @@
 //! `make bench HOSTILE=1`: one tenant attacks while others edit routes and move endpoints.
 //!
 //! In: a built `sesame`, which attacks, how large. Out: an [`Outcome`] for each attack: what the others' changes took without it
-//! and during it, and the controller's memory. Each attack has a bed of its own, so that none sees what another left, and
+//! and during it, and the controller's memory. Each attack has a fixture of its own, so that none sees what another left, and
 //! limits in time and memory, so that a controller which it stalls ends the row and not the benchmark.
 
 mod attack;
-mod bed;
+mod attacker;
 mod clients;
 mod endpoints;
-mod ground;
+mod fixture;
 mod objects;
 mod others;
 mod outcome;
@@ -23,8 +23,8 @@ use anyhow::Result;
 
 use crate::usage::{Usage, reset_peak};
 pub use attack::Attack;
-use bed::Bed;
-use ground::Ground;
+use attacker::Attacker;
+use fixture::Fixture;
 use others::{Others, Until};
 pub use outcome::{Change, Fleet, Outcome, Times};
 
@@ -80,9 +80,9 @@ pub async fn fleet(options: &Options) -> Result<Option<Fleet>> {
 
 async fn row(attack: Attack, options: &Options, outcome: &mut Outcome) -> Result<()> {
     let sesame = attack.sesame(options);
-    let bed = Bed::start(attack, &sesame, options).await?;
-    let mut others = Others::new(&bed).await?;
-    let pid = bed.controller.pid();
+    let fixture = Fixture::start(attack, &sesame, options).await?;
+    let mut others = Others::new(&fixture).await?;
+    let pid = fixture.controller.pid();
 
     outcome.connected.before = Some(others.newcomer().await?);
     let calm = Until { samples: options.samples, window: options.window, attack: None };
@@ -90,13 +90,13 @@ async fn row(attack: Attack, options: &Options, outcome: &mut Outcome) -> Result
     let before = Usage::of(pid)?;
     reset_peak(pid)?;
 
-    let ground = Ground::new(&bed, options);
-    let held = tokio::time::timeout(PREPARATION, attack.prepare(&ground)).await??;
+    let attacker = Attacker::new(&fixture, options);
+    let held = tokio::time::timeout(PREPARATION, attack.prepare(&attacker)).await??;
     let strike = tokio::spawn({
-        let ground = ground.clone();
-        async move { attack.strike(&ground).await }
+        let attacker = attacker.clone();
+        async move { attack.strike(&attacker).await }
     });
-    let attacked = Until { samples: options.samples, window: options.window, attack: Some(ground.clone()) };
+    let attacked = Until { samples: options.samples, window: options.window, attack: Some(attacker.clone()) };
     let ended = others.change(&attacked, LONGEST, |change, sample| outcome.during(change, sample)).await;
     if ended.is_ok() {
         outcome.connected.during = others.newcomer().await.ok();
@@ -112,10 +112,10 @@ async fn row(attack: Attack, options: &Options, outcome: &mut Outcome) -> Result
     if let Ok(after) = Usage::of(pid) {
         outcome.memory(before, after);
     }
-    for note in ground.notes().into_iter().chain(others.notes()).chain(bed.notes()) {
+    for note in attacker.notes().into_iter().chain(others.notes()).chain(fixture.notes()) {
         outcome.note(note);
     }
     drop(others);
     ended?;
-    bed.controller.stop().await
+    fixture.controller.stop().await
 }

@@ -4,10 +4,10 @@
 //! `tools/sandbox`, with a real API server, a real Envoy and real backends; `docs/benchmarks.md` says how to run it
 //! and what the rows mean.
 
-mod contender;
 mod fill;
 mod follower;
 mod hostile;
+mod implementation;
 mod machine;
 mod measure;
 mod progress;
@@ -25,8 +25,8 @@ use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use testbed::Backend;
 
-use contender::{Contender, Contour, Sesame};
 use hostile::Attack;
+use implementation::{Contour, Implementation, Sesame};
 use measure::Options;
 use report::Report;
 use world::{FIRST, SECOND, Wording, World};
@@ -170,10 +170,10 @@ async fn attack_all(args: &Args, sesame: PathBuf, report: &mut Report) -> Result
 
 async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<()> {
     let sesame = Sesame { program, arguments: args.serve.clone() };
-    let mut contenders: Vec<&dyn Contender> = vec![&sesame];
+    let mut implementations: Vec<&dyn Implementation> = vec![&sesame];
     let contour = Contour { as_shipped: args.as_shipped };
     if args.peers {
-        contenders.push(&contour);
+        implementations.push(&contour);
     }
     let options = Options {
         samples: args.samples,
@@ -192,9 +192,9 @@ async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<(
     let worlds =
         wordings.into_iter().flat_map(|(sizes, wording)| sizes.iter().map(move |&size| World { size, wording }));
     for world in worlds {
-        for contender in &contenders {
+        for implementation in &implementations {
             let api = fill::filled(world).await?;
-            report.runs.push(measure::measure(*contender, world, &api, &options).await);
+            report.runs.push(measure::measure(*implementation, world, &api, &options).await);
             // What is there is kept, whatever becomes of the runs that follow.
             report.write(&args.out)?;
         }

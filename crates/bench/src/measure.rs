@@ -1,6 +1,6 @@
-//! The rows: what is done to one contender in one world, in order, and what is written down.
+//! The rows: what is done to one implementation in one world, in order, and what is written down.
 //!
-//! In: a [`Contender`], a [`World`], [`Options`]. Out: a [`Run`] with every row that could be had. Each step starts when
+//! In: a [`Implementation`], a [`World`], [`Options`]. Out: a [`Run`] with every row that could be had. Each step starts when
 //! controller and Envoy rest, and ends with a look at what both have used.
 
 mod change;
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use testbed::ApiServer;
 
-use crate::contender::{Contender, Place, Running};
 use crate::follower::Follower;
+use crate::implementation::{Implementation, Instance, Running};
 use crate::proxy::Proxy;
 use crate::report::{Run, Step};
 use crate::usage::{self, Usage};
 use crate::world::{Wording, World};
 use crate::writer::Writer;
 
-/// How long one step may take; a contender that needs longer has its row left empty.
+/// How long one step may take; an implementation that needs longer has its row left empty.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// How much is measured.
@@ -39,71 +39,71 @@ pub struct Options {
     pub starts: usize,
 }
 
-/// One contender at work in one world.
-pub struct Bed<'a> {
+/// One implementation at work in one world.
+pub struct Fixture<'a> {
     options: &'a Options,
     world: World,
-    place: Place,
+    instance: Instance,
     writer: Writer,
     controller: Running<'a>,
     proxy: Proxy,
-    /// The client that counts, where the contender speaks its language.
+    /// The client that counts, where the implementation speaks its language.
     follower: Option<Follower>,
 }
 
-/// Measures all rows of one contender in one world. What was measured before something failed is kept.
-pub async fn measure(contender: &dyn Contender, world: World, api: &ApiServer, options: &Options) -> Run {
-    let mut run = Run::new(contender.name(), contender.version(), world);
-    if let Err(error) = steps(contender, world, api, options, &mut run).await {
-        eprintln!("bench: {}, {world}: {error:#}", contender.name());
+/// Measures all rows of one implementation in one world. What was measured before something failed is kept.
+pub async fn measure(implementation: &dyn Implementation, world: World, api: &ApiServer, options: &Options) -> Run {
+    let mut run = Run::new(implementation.name(), implementation.version(), world);
+    if let Err(error) = steps(implementation, world, api, options, &mut run).await {
+        eprintln!("bench: {}, {world}: {error:#}", implementation.name());
         run.failed = Some(format!("{error:#}"));
     }
     run
 }
 
 async fn steps(
-    contender: &dyn Contender,
+    implementation: &dyn Implementation,
     world: World,
     api: &ApiServer,
     options: &Options,
     run: &mut Run,
 ) -> Result<()> {
-    let say = |what: &str| eprintln!("bench: {}, {world}: {what}", contender.name());
-    let (place, writer) = (Place::new(api.kubeconfig()?)?, Writer::new(api.client()?));
+    let say = |what: &str| eprintln!("bench: {}, {world}: {what}", implementation.name());
+    let (instance, writer) = (Instance::new(api.kubeconfig()?)?, Writer::new(api.client()?));
 
     say("cold start");
-    cold::followed(contender, &place, world, options, run).await?;
-    let (controller, proxy) = cold::served(contender, &place, world, options, run).await?;
-    let follower = match contender.is_delta() {
-        true => Some(Follower::connect(place.xds).await?),
+    cold::followed(implementation, &instance, world, options, run).await?;
+    let (controller, proxy) = cold::served(implementation, &instance, world, options, run).await?;
+    let follower = match implementation.is_delta() {
+        true => Some(Follower::connect(instance.xds).await?),
         false => None,
     };
-    let mut bed = Bed { options, world, place, writer, controller, proxy, follower };
-    if let Some(follower) = &bed.follower {
+    let mut fixture = Fixture { options, world, instance, writer, controller, proxy, follower };
+    if let Some(follower) = &fixture.follower {
         follower.all(world).await?;
     }
     for kind in change::Kind::ALL {
         say(kind.what());
-        bed.step(kind.step(), run, async |bed, run| change::measure(bed, kind, run).await).await?;
+        fixture.step(kind.step(), run, async |fixture, run| change::measure(fixture, kind, run).await).await?;
     }
     say("many writes");
-    bed.step(Step::Storm, run, storm::measure).await?;
+    fixture.step(Step::Storm, run, storm::measure).await?;
     say("restart");
-    bed.step(Step::Restart, run, restart::measure).await?;
-    if contender.is_delta() && world.size == options.clients_at && world.wording == Wording::Ingresses {
+    fixture.step(Step::Restart, run, restart::measure).await?;
+    if implementation.is_delta() && world.size == options.clients_at && world.wording == Wording::Ingresses {
         say("many clients");
-        bed.step(Step::Clients, run, crowd::measure).await?;
+        fixture.step(Step::Clients, run, crowd::measure).await?;
     }
-    bed.controller.stop().await
+    fixture.controller.stop().await
 }
 
-impl<'a> Bed<'a> {
+impl<'a> Fixture<'a> {
     /// One step, from rest, with what it used.
     async fn step(
         &mut self,
         step: Step,
         run: &mut Run,
-        measure: impl AsyncFnOnce(&mut Bed<'a>, &mut Run) -> Result<()>,
+        measure: impl AsyncFnOnce(&mut Fixture<'a>, &mut Run) -> Result<()>,
     ) -> Result<()> {
         self.at_rest().await?;
         measure(self, run).await?;

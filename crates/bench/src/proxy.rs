@@ -1,4 +1,4 @@
-//! The Envoy of a contender, asked as its users ask: until a host is served as it should be.
+//! The Envoy of an implementation, asked as its users ask: until a host is served as it should be.
 //!
 //! In: a host, a path, the backend that is to answer. Out: when the right answer came, and every answer on the way that
 //! nobody should see: while a host appears, only 404 (or no listener yet) and then 200 are right.
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use testbed::client::{Answer, Connection, Failure};
 use testbed::{Client, Envoy};
 
-use crate::contender::Place;
+use crate::implementation::Instance;
 use crate::world::{Backend, World, host};
 
 /// How long a probe rests before it asks again: it must not take the CPU from what it waits for.
@@ -29,14 +29,14 @@ const AT_ONCE: usize = 16;
 pub struct Proxy {
     /// Itself.
     pub envoy: Envoy,
-    place: Place,
+    instance: Instance,
     world: World,
     unexpected: Mutex<BTreeMap<String, u64>>,
 }
 
 /// What is to be answered.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct ExpectedAnswer {
     /// Which host is asked.
     pub number: usize,
     /// For what.
@@ -64,8 +64,8 @@ enum Judged {
 
 impl Proxy {
     /// Asks this Envoy for the hosts of this world.
-    pub fn new(envoy: Envoy, place: &Place, world: World) -> Proxy {
-        Proxy { envoy, place: place.clone(), world, unexpected: Mutex::default() }
+    pub fn new(envoy: Envoy, instance: &Instance, world: World) -> Proxy {
+        Proxy { envoy, instance: instance.clone(), world, unexpected: Mutex::default() }
     }
 
     /// Its process id.
@@ -82,33 +82,33 @@ impl Proxy {
     pub fn client(&self, number: usize) -> Client {
         let host = host(number);
         match self.world.is_secured(number) {
-            true => Client::new(self.place.https).host(host).https(),
-            false => Client::new(self.place.http).host(host),
+            true => Client::new(self.instance.https).host(host).https(),
+            false => Client::new(self.instance.http).host(host),
         }
     }
 
     /// Asks until the answer is right, and tells when it was.
-    pub async fn until_served(&self, wish: &Wish) -> Instant {
-        self.ask_until(&mut None, wish, PROBE).await
+    pub async fn until_served(&self, expected: &ExpectedAnswer) -> Instant {
+        self.ask_until(&mut None, expected, PROBE).await
     }
 
     /// Asks every host, from the last of them on, until each has answered right.
     pub async fn sweep(&self, path: &str, backend: Backend) -> Result<Sweep> {
-        let wish = |number| Wish { number, path: path.to_owned(), backend };
+        let expected = |number| ExpectedAnswer { number, path: path.to_owned(), backend };
         let last = self.world.size.checked_sub(1).context("there are no hosts")?;
         // The rest is asked once one is there: asking thousands in vain would only slow down what is waited for.
-        let first = self.ask_until(&mut None, &wish(last), PROBE_COLD).await;
-        let last = self.each((0..last).map(wish).collect()).await?;
+        let first = self.ask_until(&mut None, &expected(last), PROBE_COLD).await;
+        let last = self.each((0..last).map(expected).collect()).await?;
         Ok(Sweep { first, last: last.unwrap_or(first) })
     }
 
     /// Asks for all of these until each is right, and tells when the last one was.
-    pub async fn each(&self, wishes: Vec<Wish>) -> Result<Option<Instant>> {
+    pub async fn each(&self, expected: Vec<ExpectedAnswer>) -> Result<Option<Instant>> {
         let next = AtomicUsize::new(0);
         let worker = async || {
             let (mut connection, mut last) = (None, None);
-            while let Some(wish) = wishes.get(next.fetch_add(1, Ordering::Relaxed)) {
-                last = last.max(Some(self.ask_until(&mut connection, wish, PROBE_COLD).await));
+            while let Some(expected) = expected.get(next.fetch_add(1, Ordering::Relaxed)) {
+                last = last.max(Some(self.ask_until(&mut connection, expected, PROBE_COLD).await));
             }
             anyhow::Ok(last)
         };
@@ -116,10 +116,15 @@ impl Proxy {
         Ok(ends.into_iter().flatten().max())
     }
 
-    async fn ask_until(&self, connection: &mut Option<Connection>, wish: &Wish, rest: Duration) -> Instant {
+    async fn ask_until(
+        &self,
+        connection: &mut Option<Connection>,
+        expected: &ExpectedAnswer,
+        rest: Duration,
+    ) -> Instant {
         loop {
-            let answer = self.ask(connection, wish).await;
-            match self.judge(wish, &answer) {
+            let answer = self.ask(connection, expected).await;
+            match self.judge(expected, &answer) {
                 Judged::Right => return Instant::now(),
                 Judged::NotYet => {}
                 Judged::Wrong(what) => *self.unexpected.lock().entry(what).or_default() += 1,
@@ -129,35 +134,35 @@ impl Proxy {
     }
 
     /// One request, on the open connection if there is one. A TLS connection is one host's.
-    async fn ask(&self, connection: &mut Option<Connection>, wish: &Wish) -> Result<Answer, Failure> {
-        if self.world.is_secured(wish.number) {
-            return self.client(wish.number).get(&wish.path).header(ONCE.0, ONCE.1).await;
+    async fn ask(&self, connection: &mut Option<Connection>, expected: &ExpectedAnswer) -> Result<Answer, Failure> {
+        if self.world.is_secured(expected.number) {
+            return self.client(expected.number).get(&expected.path).header(ONCE.0, ONCE.1).await;
         }
         let open = match connection.take().filter(Connection::is_open) {
             Some(open) => open,
-            None => self.client(wish.number).connect().await?,
+            None => self.client(expected.number).connect().await?,
         };
-        let answer = open.get(&wish.path).host(host(wish.number)).header(ONCE.0, ONCE.1).await?;
+        let answer = open.get(&expected.path).host(host(expected.number)).header(ONCE.0, ONCE.1).await?;
         *connection = Some(open);
         Ok(answer)
     }
 
-    fn judge(&self, wish: &Wish, answer: &Result<Answer, Failure>) -> Judged {
+    fn judge(&self, expected: &ExpectedAnswer, answer: &Result<Answer, Failure>) -> Judged {
         let answer = match answer {
             Ok(answer) => answer,
             Err(failure) if failure.is_refused() || failure.is_unprocessed() => return Judged::NotYet,
             // A name that no chain is for is refused by closing the connection.
-            Err(Failure::Tls { .. }) if self.world.is_secured(wish.number) => return Judged::NotYet,
+            Err(Failure::Tls { .. }) if self.world.is_secured(expected.number) => return Judged::NotYet,
             Err(failure) => return Judged::Wrong(failure.to_string()),
         };
         match answer.status.as_u16() {
             404 => Judged::NotYet,
             200 => match answer.try_echo() {
-                Some(seen) if seen.host.as_deref() != Some(&host(wish.number)) => {
+                Some(seen) if seen.host.as_deref() != Some(&host(expected.number)) => {
                     Judged::Wrong(format!("200 for {:?}", seen.host))
                 }
                 // An earlier backend, until the new one is known.
-                Some(seen) if seen.name != wish.backend.name => Judged::NotYet,
+                Some(seen) if seen.name != expected.backend.name => Judged::NotYet,
                 Some(_) => Judged::Right,
                 None => Judged::Wrong("200 from nobody's backend".to_owned()),
             },

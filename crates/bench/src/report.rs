@@ -27,7 +27,7 @@ pub struct Report {
     pub arguments: Vec<String>,
     /// The machine it ran on.
     pub machine: Machine,
-    /// Every contender in every world.
+    /// Every implementation in every world.
     pub runs: Vec<Run>,
     /// Every attack.
     #[serde(default)]
@@ -37,11 +37,11 @@ pub struct Report {
     pub fleet: Option<Fleet>,
 }
 
-/// One contender in one world.
+/// One implementation in one world.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Who.
-    pub contender: String,
+    pub implementation: String,
     /// At which version.
     pub version: String,
     /// With how many hosts.
@@ -121,9 +121,9 @@ impl Step {
 
 impl Run {
     /// A run with nothing in it yet.
-    pub fn new(contender: &str, version: String, world: World) -> Run {
+    pub fn new(implementation: &str, version: String, world: World) -> Run {
         Run {
-            contender: contender.to_owned(),
+            implementation: implementation.to_owned(),
             version,
             size: world.size,
             wording: world.wording,

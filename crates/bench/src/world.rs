@@ -162,7 +162,7 @@ impl World {
         objects
     }
 
-    /// The place of the object that has a host's path, and what changes it.
+    /// The API path of the object that has a host's path, and what changes it.
     pub fn path_edit(self, n: usize, path: &str) -> (String, Value) {
         match self.wording {
             Wording::Ingresses | Wording::Certificates => {
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// The place of a host's EndpointSlice, and what changes its endpoints.
+    /// The API path of a host's EndpointSlice, and what changes its endpoints.
     pub fn endpoints_edit(self, n: usize, backend: Backend) -> (String, Value) {
         (format!("{}/{}", folder("/apis/discovery.k8s.io/v1", "endpointslices", n), name(n)), endpoints(backend))
     }

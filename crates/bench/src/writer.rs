@@ -24,8 +24,8 @@ impl Writer {
     }
 
     /// Changes the fields of an object that `body` has.
-    pub async fn edit(&self, (place, body): &(String, Value)) -> Result<()> {
-        let request = Request::patch(place).header("content-type", "application/merge-patch+json");
+    pub async fn edit(&self, (path, body): &(String, Value)) -> Result<()> {
+        let request = Request::patch(path).header("content-type", "application/merge-patch+json");
         self.send(request.body(body.to_string().into_bytes())?).await
     }
 
@@ -35,8 +35,8 @@ impl Writer {
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<()> {
-        let place = format!("{} {}", request.method(), request.uri());
-        self.0.request_text(request).await.map(drop).with_context(|| format!("the API server refused {place}"))
+        let request_line = format!("{} {}", request.method(), request.uri());
+        self.0.request_text(request).await.map(drop).with_context(|| format!("the API server rejected {request_line}"))
     }
 
     /// How many objects are in a folder of the API.

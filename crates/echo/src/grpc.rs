@@ -22,9 +22,9 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use prost::Message;
 
+use crate::directives::{Directives, Reset};
 use crate::http::{Body, Cut, full};
 use crate::seen::Seen;
-use crate::wishes::{Reset, Wishes};
 
 /// The longest message that is taken.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -103,19 +103,24 @@ pub fn unframe(arrived: &mut BytesMut, longest: usize) -> Result<Option<Bytes>, 
 }
 
 /// Answers one call.
-pub(crate) async fn answer(seen: Seen, parts: &Parts, body: Incoming, wishes: Wishes) -> Result<Response<Body>, Cut> {
-    tokio::time::sleep(wishes.delay).await;
-    if wishes.reset == Some(Reset::Before) {
+pub(crate) async fn answer(
+    seen: Seen,
+    parts: &Parts,
+    body: Incoming,
+    directives: Directives,
+) -> Result<Response<Body>, Cut> {
+    tokio::time::sleep(directives.delay).await;
+    if directives.reset == Some(Reset::Before) {
         return Err(Cut);
     }
     let mut response = Response::new(());
-    *response.status_mut() = wishes.status.unwrap_or_default();
+    *response.status_mut() = directives.status.unwrap_or_default();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.extend(wishes.headers.into_iter().map(|(n, v)| (Some(n), v)));
+    headers.extend(directives.headers.into_iter().map(|(n, v)| (Some(n), v)));
     let mut trailers = HeaderMap::new();
-    trailers.extend(wishes.trailers.into_iter().map(|(n, v)| (Some(n), v)));
-    if let Some(status) = wishes.grpc_status.filter(|status| *status != OK) {
+    trailers.extend(directives.trailers.into_iter().map(|(n, v)| (Some(n), v)));
+    if let Some(status) = directives.grpc_status.filter(|status| *status != OK) {
         // A failure without messages is headers only, as gRPC servers send it.
         headers.extend(trailers);
         headers.insert("grpc-status", status.into());
@@ -127,7 +132,7 @@ pub(crate) async fn answer(seen: Seen, parts: &Parts, body: Incoming, wishes: Wi
         arrived: BytesMut::new(),
         replies: None,
         health: parts.uri.path() == HEALTH,
-        reset: wishes.reset,
+        reset: directives.reset,
         seen: serde_json::to_string(&seen).unwrap_or_default(),
         name: seen.name,
         trailers: Some(trailers),

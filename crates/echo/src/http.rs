@@ -23,9 +23,9 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tracing::debug;
 
+use crate::directives::{Directives, Reset};
 use crate::listen::Connection;
 use crate::running::Shared;
-use crate::wishes::{Reset, Wishes};
 use crate::{BodySeen, Seen, grpc, seen, websocket};
 
 /// The header that names the backend on every answer.
@@ -82,8 +82,8 @@ async fn handle(connection: Arc<Connection>, request: Request<Incoming>) -> Resu
     let number = connection.requested();
     debug!(remote = %connection.remote, method = %request.method(), uri = %request.uri(), "request");
     let name = HeaderValue::from_str(connection.shared.name()).ok();
-    let mut response = match Wishes::read(request.headers()) {
-        Ok(wishes) => respond(connection, number, request, wishes).await?,
+    let mut response = match Directives::read(request.headers()) {
+        Ok(directives) => respond(connection, number, request, directives).await?,
         Err(bad) => text(StatusCode::BAD_REQUEST, format!("{bad}\n")),
     };
     if let Some(name) = name {
@@ -96,14 +96,14 @@ async fn respond(
     connection: Arc<Connection>,
     number: u64,
     request: Request<Incoming>,
-    wishes: Wishes,
+    directives: Directives,
 ) -> Result<Response<Body>, Cut> {
-    if wishes.status.is_none() && websocket::handshake(&request).is_some() {
-        tokio::time::sleep(wishes.delay).await;
+    if directives.status.is_none() && websocket::handshake(&request).is_some() {
+        tokio::time::sleep(directives.delay).await;
         let seen = see(&connection, number, request.headers().clone(), &request);
-        return match wishes.reset {
+        return match directives.reset {
             Some(Reset::Before) => Err(Cut),
-            _ => Ok(websocket::accept(connection.shared.clone(), seen, request, &wishes)),
+            _ => Ok(websocket::accept(connection.shared.clone(), seen, request, &directives)),
         };
     }
     if request.method() == Method::CONNECT {
@@ -112,12 +112,12 @@ async fn respond(
     let seen = see(&connection, number, request.headers().clone(), &request);
     let (parts, body) = request.into_parts();
     if is_grpc(&parts) {
-        return grpc::answer(seen, &parts, body, wishes).await;
+        return grpc::answer(seen, &parts, body, directives).await;
     }
     let read = read_body(body, connection.shared.kept_body).await?;
     let seen = Seen { body: read.seen, trailers: seen::pairs(&read.trailers), ..seen };
-    tokio::time::sleep(wishes.delay).await;
-    answer::answer(&seen, wishes)
+    tokio::time::sleep(directives.delay).await;
+    answer::answer(&seen, directives)
 }
 
 /// What is known of a request before its body.

@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! # Wishes
+//! # Directives
 //!
 //! A request asks for a special answer by `x-echo-*` headers. Headers and not query parameters, because they pass
 //! through path rewrites, WebSocket handshakes and gRPC metadata alike:
@@ -31,12 +31,13 @@
 //! | `x-echo-reset: before` | cuts the connection (HTTP/2: the stream) `before` the headers, after the `headers`, or within the `body` |
 //! | `x-echo-grpc-status: 14` | ends a gRPC call with this status |
 //!
-//! A wish that cannot be read is answered with 400 and the reason. Every answer names the backend in `x-echo-name`.
+//! A directive that cannot be read is answered with 400 and the reason. Every answer names the backend in `x-echo-name`.
 //!
 //! TCP and UDP give back what they get; a first TCP chunk, a datagram or a WebSocket text that says [`WHO`] is answered
 //! with a JSON line that tells who this is ([`Who`]; WebSocket: [`Seen`]).
 
 mod builder;
+mod directives;
 pub mod grpc;
 mod http;
 mod listen;
@@ -44,7 +45,6 @@ mod running;
 mod seen;
 mod tls;
 pub mod websocket;
-mod wishes;
 
 pub use builder::{Builder, Echo, Error};
 pub use running::{Kind, Running};

@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
 
+use crate::directives::Directives;
 use crate::http::{Body, full};
 use crate::running::Shared;
-use crate::wishes::Wishes;
 use crate::{Seen, asks_who};
 
 /// The longest frame that is taken.
@@ -189,11 +189,11 @@ pub(crate) fn accept(
     shared: Arc<Shared>,
     seen: Seen,
     mut request: Request<Incoming>,
-    wishes: &Wishes,
+    directives: &Directives,
 ) -> Response<Body> {
     let mut response = Response::new(full(Bytes::new()));
     let headers = response.headers_mut();
-    headers.extend(wishes.headers.iter().map(|(n, v)| (Some(n.clone()), v.clone())));
+    headers.extend(directives.headers.iter().map(|(n, v)| (Some(n.clone()), v.clone())));
     let first = |v: &HeaderValue| HeaderValue::from_bytes(v.as_bytes().split(|b| *b == b',').next()?.trim_ascii()).ok();
     if let Some(protocol) = request.headers().get(PROTOCOL).and_then(first) {
         headers.insert(PROTOCOL, protocol);

@@ -9,6 +9,7 @@
 //! that goes in one slice may be back in the next (a host that moves from one object to another).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::changes::Changes;
@@ -27,6 +28,8 @@ pub struct Engine {
     places: Places,
     batch: Batch,
     last_batch: Batch,
+    /// See [`Engine::outside_reads`].
+    outside_reads: AtomicU64,
 }
 
 /// Whether anything waits after a slice.
@@ -41,7 +44,8 @@ pub enum Progress {
 
 impl Engine {
     pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, places: Places) -> Self {
-        Self { tables, places, batch: Batch::default(), last_batch: Batch::default() }
+        let (batch, last_batch, outside_reads) = Default::default();
+        Self { tables, places, batch, last_batch, outside_reads }
     }
 
     /// Sets a row of an input table; says whether that changed anything.
@@ -127,16 +131,30 @@ impl Engine {
 
     /// One row, as it is now.
     pub fn get<T: Table>(&self, key: &T::Key) -> Option<&Arc<T::Value>> {
+        self.count_reads(1);
         self.store::<T>().get(key)
     }
 
-    /// All rows of a table as they are now, in key order.
+    /// All rows of a table as they are now, in key order. It sorts the whole table: nothing that runs with every change may
+    /// call it (see [`Engine::outside_reads`]).
     pub fn rows<T: Table>(&self) -> impl Iterator<Item = (&T::Key, &Arc<T::Value>)> {
+        self.count_reads(self.store::<T>().rows.len());
         self.store::<T>().rows.sorted().into_iter().filter_map(|(key, row)| Some((key, row.value.as_ref()?)))
+    }
+
+    /// How many rows and index keys the owner has read by [`Engine::get`], [`Engine::rows`] and [`Engine::probe`]: for tests
+    /// that assert that a change costs what it reaches, outside of the engine, too.
+    pub fn outside_reads(&self) -> u64 {
+        self.outside_reads.load(Ordering::Relaxed)
+    }
+
+    fn count_reads(&self, count: usize) {
+        self.outside_reads.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     /// The keys of the rows that have an index key now, in order.
     pub fn probe<I: Index>(&self, key: &I::Key) -> Vec<&<I::Of as Table>::Key> {
+        self.count_reads(1);
         self.read(|reads| reads.probe::<I>(key).collect())
     }
 

@@ -2,9 +2,11 @@
 //!
 //! An index belongs to its table and is brought up to date with each row, so a probe never sees a half-done one. Members
 //! are slots in the order of their keys. The index keys of a row are not stored: the old value is at hand when a row
-//! changes, and [`Index::keys`] is pure.
+//! changes, and [`Index::keys`] is pure. Neither are the parts of a [`PartIndex`]: those of the old and the new value are
+//! compared, and a part that differs wakes those who read it.
 
 use std::any::Any;
+use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::erased::{Claimer, Later};
@@ -12,7 +14,7 @@ use crate::node::{Node, Readers};
 use crate::panicked::message_of;
 use crate::slots::Slots;
 use crate::store::Row;
-use crate::table::{Index, Table};
+use crate::table::{Index, PartIndex, Table};
 
 type Rows<T> = Slots<<T as Table>::Key, Row<<T as Table>::Value>>;
 
@@ -43,11 +45,21 @@ struct Entry {
 pub(crate) struct Entries<I: Index> {
     slots: Slots<I::Key, Entry>,
     pub(crate) claimers: Vec<Claimer<I::Key>>,
+    /// How the parts of two values are compared, where parts are read.
+    same_part: Option<SamePart<I>>,
 }
+
+type SamePart<I> = fn(&<I as Index>::Key, &ValueOf<I>, &ValueOf<I>) -> bool;
+type ValueOf<I> = <<I as Index>::Of as Table>::Value;
 
 impl<I: Index> Entries<I> {
     pub(crate) fn new() -> Self {
-        Self { slots: Slots::new(), claimers: Vec::new() }
+        Self { slots: Slots::new(), claimers: Vec::new(), same_part: None }
+    }
+
+    /// Whether the parts of rows are compared, so that they may be read.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.same_part.is_some()
     }
 
     /// The rows that have a key, and their place, or the trace of a key that none has.
@@ -83,11 +95,28 @@ impl<I: Index> Entries<I> {
         self.free(slot);
     }
 
+    /// Whoever reads the parts that the rows have for a key is woken if that of a row differs.
+    fn compare(&self, key: &I::Key, old: &ValueOf<I>, new: &ValueOf<I>, later: &mut Later<'_>) {
+        let (Some(same), Some(slot)) = (self.same_part, self.slots.find(key)) else { return };
+        let mut readers = self.slots.get(slot).readers.iter().filter(|reader| reader.reads_contents()).peekable();
+        // A panic is a difference: the readers see it themselves, and are held.
+        if readers.peek().is_some() && !catch_unwind(AssertUnwindSafe(|| same(key, old, new))).unwrap_or(false) {
+            later.mark(readers);
+        }
+    }
+
     fn free(&mut self, slot: u32) {
         let entry = self.slots.get(slot);
         if entry.members.is_empty() && entry.readers.is_empty() {
             self.slots.remove(slot);
         }
+    }
+}
+
+impl<I: PartIndex> Entries<I> {
+    /// From now on the parts of rows are compared.
+    pub(crate) fn compare_parts(&mut self) {
+        self.same_part = Some(|key, old, new| I::part(key, old) == I::part(key, new));
     }
 }
 
@@ -104,20 +133,35 @@ impl<I: Index> IndexOn<I::Of> for Entries<I> {
         new: Option<&<I::Of as Table>::Value>,
         later: &mut Later<'_>,
     ) {
-        let old = old.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
-        let new = new.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
-        for key in new.iter().filter(|key| old.binary_search(key).is_err()) {
-            self.join(key, rows, row, later);
-        }
-        for key in old.iter().filter(|key| new.binary_search(key).is_err()) {
-            self.leave(key, rows, row, later);
+        let before = old.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
+        let after = new.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
+        let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
+        loop {
+            let order = match (before.peek(), after.peek()) {
+                (Some(left), Some(joined)) => left.cmp(joined),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => break,
+            };
+            let left = before.next_if(|_| order.is_le());
+            let joined = after.next_if(|_| order.is_ge());
+            match (left, joined) {
+                (Some(key), Some(_)) => {
+                    if let (Some(old), Some(new)) = (old, new) {
+                        self.compare(key, old, new, later);
+                    }
+                }
+                (Some(key), None) => self.leave(key, rows, row, later),
+                (None, Some(key)) => self.join(key, rows, row, later),
+                (None, None) => {}
+            }
         }
     }
 
     fn add_reader(&mut self, node: Node, reader: Node) {
         match node.place() {
             (_, true) => self.slots.add_missed(node.slot, reader),
-            (_, false) => self.slots.get_mut(node.slot).readers.insert(reader),
+            (_, false) => self.slots.get_mut(node.slot).readers.insert(node.marked(reader)),
         }
     }
 
@@ -125,14 +169,14 @@ impl<I: Index> IndexOn<I::Of> for Entries<I> {
         match node.place() {
             (_, true) => self.slots.drop_missed(node.slot, reader),
             (_, false) => {
-                self.slots.get_mut(node.slot).readers.remove(reader);
+                self.slots.get_mut(node.slot).readers.remove(node.marked(reader));
                 self.free(node.slot);
             }
         }
     }
 
     fn fresh(&self) -> Box<dyn IndexOn<I::Of>> {
-        Box::new(Self { slots: self.slots.fresh(), claimers: self.claimers.clone() })
+        Box::new(Self { slots: self.slots.fresh(), claimers: self.claimers.clone(), same_part: self.same_part })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: changes of input tables. Out: changes of output tables. Between them stand derived tables, each a pure function
 //! from a key to a value that reads earlier tables through [`Reads`], its only door. The engine records every read: exact
-//! rows, misses, and index probes. A changed row wakes its readers, an equal value stops there, and so the cost of an edit
+//! rows, misses, index probes, and parts of rows. A changed row wakes its readers, an equal value stops there, and so the cost of an edit
 //! is the number of rows that depend on it, not the number of rows there are.
 //!
 //! ```
@@ -162,4 +162,4 @@ pub use oracle::Divergence;
 pub use panicked::Held;
 pub use pipeline::{Declared, Pipeline};
 pub use reads::{Read, Reads};
-pub use table::{Derived, Index, Input, Key, Table};
+pub use table::{Derived, Index, Input, Key, PartIndex, Table};

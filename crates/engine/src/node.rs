@@ -18,14 +18,27 @@ pub(crate) struct Node {
 /// The part that holds a table's rows; part `n + 1` is its index `n`.
 pub(crate) const ROWS: u16 = 0;
 /// The part that stands for which rows a table has.
-pub(crate) const MEMBERS: u16 = ABSENT - 1;
+pub(crate) const MEMBERS: u16 = CONTENTS - 1;
+/// Added to the number of an index where the parts of its rows were read, not only which rows have the key; and to the part of
+/// whoever read them.
+pub(crate) const CONTENTS: u16 = 1 << 14;
 /// Added to the part where nothing was found.
 pub(crate) const ABSENT: u16 = 1 << 15;
 
 impl Node {
     /// The part, and whether nothing was found there.
     pub(crate) fn place(self) -> (u16, bool) {
-        (self.part & !ABSENT, self.part & ABSENT != 0)
+        (self.part & !(ABSENT | CONTENTS), self.part & ABSENT != 0)
+    }
+
+    /// A reader of this index key, marked if it read the parts of rows.
+    pub(crate) fn marked(self, reader: Self) -> Self {
+        Self { part: reader.part | (self.part & CONTENTS), ..reader }
+    }
+
+    /// Whether this reader read the parts of rows.
+    pub(crate) fn reads_contents(self) -> bool {
+        self.part & CONTENTS != 0
     }
 }
 

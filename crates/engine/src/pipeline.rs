@@ -14,7 +14,7 @@ use crate::changes::Pending;
 use crate::erased::{AnyTable, Claimer, Places, store_mut};
 use crate::node::ROWS;
 use crate::store::Store;
-use crate::table::{Derived, Index, Input, Table};
+use crate::table::{Derived, Index, Input, PartIndex, Table};
 
 /// The declaration of the tables of an [`Engine`].
 #[derive(Default)]
@@ -60,6 +60,16 @@ impl Pipeline {
     /// When its table is not declared yet.
     pub fn index<I: Index>(&mut self) -> &mut Self {
         self.index_place::<I>();
+        self
+    }
+
+    /// Declares an index of which [`Reads::parts`](crate::Reads::parts) are read.
+    ///
+    /// # Panics
+    /// When its table is not declared yet.
+    pub fn parts<I: PartIndex>(&mut self) -> &mut Self {
+        let (table, part) = self.index_place::<I>();
+        store_mut::<I::Of>(&mut *self.tables[usize::from(table)]).index_mut::<I>(part).compare_parts();
         self
     }
 

@@ -1,7 +1,7 @@
 //! The only door from a computation to other tables, and the record of what went through it.
 //!
-//! Three kinds of read, each as narrow as it can be: a row by its key (a miss is recorded too: the row may appear), the
-//! membership of one index key, the membership of a whole table. What a computation did not ask cannot wake it. There is
+//! Four kinds of read, each as narrow as it can be: a row by its key (a miss is recorded too: the row may appear), the
+//! membership of one index key, the parts that its members have for it, the membership of a whole table. What a computation did not ask cannot wake it. There is
 //! no way to walk over the values of a table: read who is there, then get each by key.
 //!
 //! During a computation the tables are borrowed shared, so that several can run side by side one day.
@@ -10,9 +10,9 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 use crate::erased::{Places, Tables, store};
-use crate::node::{ABSENT, MEMBERS, Node, ROWS};
-use crate::store::Row;
-use crate::table::{Index, Table};
+use crate::node::{ABSENT, CONTENTS, MEMBERS, Node, ROWS};
+use crate::store::{Row, Store};
+use crate::table::{Index, PartIndex, Table};
 
 /// Read access to the tables before the one that is computed. References live as long as the tables are borrowed, not
 /// only as long as the `Reads`, so values may be kept while reading on.
@@ -102,15 +102,33 @@ impl<'a> Reads<'a> {
         &mut self,
         key: &I::Key,
     ) -> impl ExactSizeIterator<Item = &'a <I::Of as Table>::Key> + use<'a, I> {
+        let (store, members) = self.members::<I>(key, 0);
+        members.iter().map(|&slot| store.rows.key(slot))
+    }
+
+    /// The parts that rows have for the index key `key`, with the keys of these rows, in order. Depends on which rows they
+    /// are and on these parts, not on what the rows hold besides.
+    pub fn parts<I: PartIndex>(&mut self, key: &I::Key) -> Vec<(&'a <I::Of as Table>::Key, I::Part<'a>)> {
+        let (_, part) = self.open::<I::Of, I>();
+        let (store, members) = self.members::<I>(key, CONTENTS);
+        if !store.index::<I>(part).has_parts() {
+            self.refuse(format!("{} reads parts of {}, which are not declared", self.reader.name, I::Of::NAME));
+        }
+        let part = |&slot: &u32| Some((store.rows.key(slot), I::part(key, store.rows.get(slot).value.as_deref()?)));
+        members.iter().filter_map(part).collect()
+    }
+
+    /// The rows that have an index key; `contents` marks the record of a reader of their parts.
+    fn members<I: Index>(&mut self, key: &I::Key, contents: u16) -> (&'a Store<I::Of>, &'a [u32]) {
         let (table, part) = self.open::<I::Of, I>();
         let store = store::<I::Of>(&*self.tables[usize::from(table)]);
         let (node, members) = match store.index::<I>(part).members(key) {
-            Ok((slot, members)) => (Node { table, part, slot }, members),
+            Ok((slot, members)) => (Node { table, part: part | contents, slot }, members),
             Err(slot) => (Node { table, part: part | ABSENT, slot }, &[][..]),
         };
         self.record.push(node);
         self.list(|| Read { table: I::Of::NAME, index: Some(I::NAME), key: Some(format!("{key:?}")) });
-        members.iter().map(|&slot| store.rows.key(slot))
+        (store, members)
     }
 
     /// The keys of all rows of table `T`, in order. Depends on which they are: any row that comes or goes wakes the
@@ -145,6 +163,10 @@ impl<'a> Reads<'a> {
                 Some(_) => return (at, part),
             },
         };
+        self.refuse(trouble)
+    }
+
+    fn refuse(&mut self, trouble: String) -> ! {
         self.misuse = Some(trouble.clone());
         panic!("{trouble}");
     }

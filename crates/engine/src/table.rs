@@ -72,3 +72,16 @@ pub trait Index: 'static {
     /// has none.
     fn keys(key: &<Self::Of as Table>::Key, value: &<Self::Of as Table>::Value) -> impl IntoIterator<Item = Self::Key>;
 }
+
+/// An index whose keys stand for parts of a row: an object with a thousand hosts has a part for each of them.
+///
+/// [`Reads::parts`] gives the parts that all rows have for one key, and depends on nothing else of these rows, so that a
+/// change of one part reaches the readers of that part only. A table of parts would do the same with a row for each;
+/// this keeps nothing, since the old value is at hand when a row changes.
+pub trait PartIndex: Index {
+    /// What is read of a row. Equality is the cut-off.
+    type Part<'v>: PartialEq;
+
+    /// The part of a row for one of its keys. Must be pure, as [`Index::keys`].
+    fn part<'v>(key: &Self::Key, value: &'v <Self::Of as Table>::Value) -> Self::Part<'v>;
+}

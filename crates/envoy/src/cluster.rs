@@ -1,6 +1,7 @@
 //! A Service port as Envoy's cluster: where its endpoints come from, how they are probed and eased in, and how much
 //! they may be given at once.
 
+pub mod holder;
 pub mod protocol;
 
 use crate::{bootstrap::DnsFamily, endpoints::socket, name};

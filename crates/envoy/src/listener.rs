@@ -8,6 +8,7 @@ pub mod access_log;
 pub mod admin;
 pub mod connection;
 pub mod filters;
+pub mod slots;
 pub mod sni;
 pub mod source_ip;
 pub mod tcp;
@@ -75,6 +76,7 @@ pub fn chain(listener: &model::Listener, table: &RouteTableId, arrangement: Arra
         name: chain_name(table)?,
         filters: vec![http(listener, table, arrangement)],
         transport_socket: Some(tls::transport_socket(termination, listener)),
+        transport_socket_connect_timeout: termination.is_on_demand().then(|| tls::HANDSHAKE_TIMEOUT.into()),
         ..Default::default()
     };
     Some(chain.encode_to_vec().into())

@@ -1,11 +1,13 @@
 //! The names of resources: from identity, never from an index, an order or a time.
 
+use crate::listener::slots::Slot;
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
-use model::{ClusterId, Host, RouteTableId, SecretId};
+use model::{CertificateRef, ClusterId, Host, ListenerId, ObjectRef, RouteTableId};
+use std::fmt;
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
 pub const ADMIN_CLUSTER: &str = "envoy-admin";
@@ -99,8 +101,8 @@ fn hash(text: &str) -> String {
 }
 
 /// A certificate: the Secret it stands in. A rotated certificate keeps its name, so that no listener changes.
-pub fn secret(id: &SecretId) -> String {
-    id.to_string()
+pub fn secret(certificate: &CertificateRef) -> String {
+    certificate.to_string()
 }
 
 /// The certificate of a host where proxies ask for it by the name that a client asks for. No host has a `/`, so it is never
@@ -109,9 +111,20 @@ pub fn host_secret(host: &Host) -> String {
     host.to_string()
 }
 
+/// The cluster that holds the certificates of a range of hosts of a listener. No namespace has a `_`, so it is never taken for
+/// the cluster of a Service.
+pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
+    format!("tls_holder/{listener}/{range}")
+}
+
+/// A slot of a listener, as a filter and as the extension that fills it.
+pub fn slot(listener: &ListenerId, slot: Slot) -> String {
+    format!("slot/{listener}/{slot}")
+}
+
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.
-pub fn ca(id: &SecretId) -> String {
-    format!("ca/{id}")
+pub fn ca(secret: &ObjectRef) -> String {
+    format!("ca/{}/{}", secret.namespace, secret.name)
 }
 
 /// The filter chain of a host whose connections are passed on, and the extension that says where to. No other chain is

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfiguration};
     use model::{
-        ListenerId, SecretId, VirtualHost,
+        CertificateRef, ListenerId, ObjectRef, VirtualHost,
         tls::{Termination, TlsVersion},
     };
     use std::sync::Arc;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn tls(secret: &str) -> RouteTableId {
-        let certificate = SecretId::new("ns", secret);
+        let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "ns", secret));
         let termination = Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
         RouteTableId { listener: ListenerId::https(), termination: Some(Arc::new(termination)) }
     }

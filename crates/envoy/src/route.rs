@@ -1,5 +1,5 @@
-//! One route: which requests it takes (path, names below a wildcard, conditions), what it changes about headers, its
-//! action, and the names it carries into logs.
+//! One route: its match (path, names below a wildcard, conditions), header changes, action, and the metadata that access logs
+//! read.
 
 pub mod action;
 pub mod cookies;
@@ -21,7 +21,7 @@ use envoy_api::{
 };
 use model::{
     Host, ObjectRef, Regex,
-    route::{Depth, HeaderChanges, HeaderMatch, PathMatch, QueryMatch, Test, TextMatch},
+    route::{Depth, HeaderChanges, HeaderMatch, PathMatch, QueryMatch, StringMatch, ValueMatch},
 };
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
 }
 
 fn origin(object: &ObjectRef) -> Metadata {
-    let fields = [("kind", object.kind), ("namespace", &object.namespace), ("name", &object.name)];
+    let fields = [("kind", object.kind.label()), ("namespace", &object.namespace), ("name", &object.name)];
     let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
     Metadata { filter_metadata: BTreeMap::from([(ORIGIN.to_owned(), Struct { fields })]), ..Default::default() }
 }
@@ -55,7 +55,7 @@ fn origin(object: &ObjectRef) -> Metadata {
 pub enum Names {
     /// Those that the route itself reaches.
     Own,
-    /// Those that lie deeper than one label.
+    /// Those deeper than one label.
     Deeper,
 }
 
@@ -109,9 +109,11 @@ fn header(header: &HeaderMatch) -> HeaderMatcher {
         name: header.name.to_string(),
         invert_match: header.invert,
         treat_missing_header_as_empty: header.missing_is_empty,
-        header_match_specifier: Some(match &header.test {
-            Test::Present => HeaderMatchSpecifier::PresentMatch(true),
-            Test::Text { text: found, ignore_case } => HeaderMatchSpecifier::StringMatch(text(found, *ignore_case)),
+        header_match_specifier: Some(match &header.value {
+            ValueMatch::Present => HeaderMatchSpecifier::PresentMatch(true),
+            ValueMatch::Text { text: found, ignore_case } => {
+                HeaderMatchSpecifier::StringMatch(text(found, *ignore_case))
+            }
         }),
     }
 }
@@ -120,9 +122,9 @@ fn header(header: &HeaderMatch) -> HeaderMatcher {
 fn query(query: &QueryMatch) -> QueryParameterMatcher {
     QueryParameterMatcher {
         name: query.name.to_string(),
-        query_parameter_match_specifier: Some(match &query.test {
-            Test::Present => QueryParameterMatchSpecifier::PresentMatch(true),
-            Test::Text { text: found, ignore_case } => {
+        query_parameter_match_specifier: Some(match &query.value {
+            ValueMatch::Present => QueryParameterMatchSpecifier::PresentMatch(true),
+            ValueMatch::Text { text: found, ignore_case } => {
                 QueryParameterMatchSpecifier::StringMatch(text(found, *ignore_case))
             }
         }),
@@ -130,13 +132,13 @@ fn query(query: &QueryMatch) -> QueryParameterMatcher {
 }
 
 /// How a text is compared. A pattern says itself how it takes case.
-fn text(text: &TextMatch, ignore_case: bool) -> StringMatcher {
+fn text(text: &StringMatch, ignore_case: bool) -> StringMatcher {
     let (pattern, ignore_case) = match text {
-        TextMatch::Exact(text) => (MatchPattern::Exact(text.to_string()), ignore_case),
-        TextMatch::Prefix(text) => (MatchPattern::Prefix(text.to_string()), ignore_case),
-        TextMatch::Suffix(text) => (MatchPattern::Suffix(text.to_string()), ignore_case),
-        TextMatch::Contains(text) => (MatchPattern::Contains(text.to_string()), ignore_case),
-        TextMatch::Regex(regex) => {
+        StringMatch::Exact(text) => (MatchPattern::Exact(text.to_string()), ignore_case),
+        StringMatch::Prefix(text) => (MatchPattern::Prefix(text.to_string()), ignore_case),
+        StringMatch::Suffix(text) => (MatchPattern::Suffix(text.to_string()), ignore_case),
+        StringMatch::Contains(text) => (MatchPattern::Contains(text.to_string()), ignore_case),
+        StringMatch::Regex(regex) => {
             (MatchPattern::SafeRegex(RegexMatcher { regex: regex.to_string(), ..Default::default() }), false)
         }
     };

@@ -5,7 +5,7 @@ use envoy_api::envoy::{
     config::core::v3::{DataSource, data_source::Specifier},
     extensions::transport_sockets::tls::v3::{CertificateValidationContext, Secret, TlsCertificate, secret},
 };
-use model::{SecretId, tls::KeyPair};
+use model::{ObjectRef, tls::KeyPair};
 
 /// The certificate under this name.
 pub fn certificate(name: &str, pair: &KeyPair) -> Secret {
@@ -20,7 +20,7 @@ pub fn certificate(name: &str, pair: &KeyPair) -> Secret {
 }
 
 /// The CA bundle under its name.
-pub fn authority(id: &SecretId, bundle: &str) -> Secret {
+pub fn authority(id: &ObjectRef, bundle: &str) -> Secret {
     Secret {
         name: name::ca(id),
         r#type: Some(secret::Type::ValidationContext(CertificateValidationContext {

@@ -16,7 +16,7 @@ use envoy_api::{Message, json};
 use model::cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol};
 use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions, Security};
 use model::tls::{Chain, Termination, TlsVersion, TlsVersions};
-use model::{Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, RouteTableId, SecretId};
+use model::{CertificateRef, Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, ObjectRef, RouteTableId};
 
 fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: HttpSettings) -> Listener {
     Listener {
@@ -31,18 +31,18 @@ fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: Ht
 
 /// A listener with that chain, as a message.
 fn encrypted(listener: &Listener) -> EnvoyListener {
-    let Chain { termination, hosts } = chain();
+    let Chain { termination, hosts, .. } = chain();
     let names = sni::names(&termination.to_string(), &hosts);
     let table = RouteTableId { listener: listener.id.clone(), termination: Some(Arc::new(termination)) };
     let chain = listener::chain(listener, &table, Arrangement::Table).unwrap();
-    let bytes = listener::encrypted(listener, [&chain].into_iter(), None, sni::matcher([&names].into_iter()));
+    let bytes = listener::encrypted(listener, [&chain].into_iter(), None, sni::matcher([&names].into_iter(), None));
     EnvoyListener::decode(bytes).unwrap()
 }
 
 fn chain() -> Chain {
-    let certificate = SecretId::new("shop", "web");
+    let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "shop", "web"));
     let termination = Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
-    Chain { termination, hosts: vec![Host::parse("shop.example").unwrap()] }
+    Chain { termination, hosts: vec![Host::parse("shop.example").unwrap()], takes_unlisted: false }
 }
 
 fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {

@@ -6,11 +6,16 @@
 
 mod tree;
 
-use crate::{Fault, Kind, Node, Object, ObjectKey, suggest};
+use crate::{
+    Fault, Kind, Node, Object, ObjectRef, Typed,
+    meta::DEFAULT_NAMESPACE,
+    object::{TypeVisitor, visit_type_of},
+    suggest,
+};
 use std::fmt;
 use tree::Notes;
 
-pub(crate) use tree::{Tree, TreeError, fault};
+pub(crate) use tree::{Tree, fault};
 
 /// An object, and what was wrong with it.
 #[derive(Clone, Debug)]
@@ -69,14 +74,45 @@ impl DecodeError {
 }
 
 /// Decodes an object of a kind. Namespaces are optional: without one the object is in `default`.
+///
+/// # Panics
+/// If the kind is not in the [table](crate::kind).
 pub fn decode(kind: Kind, node: &Node<'_>) -> Result<Decoded, DecodeError> {
-    let notes = Notes::new(kind.wire().unread);
-    let object = (kind.wire().read)(kind, Tree::root(node, &notes)).map_err(|e| DecodeError::Shape(e.into_fault()))?;
-    if object.meta().name.is_empty() {
-        return Err(DecodeError::NoName);
+    let mut decoder = Decoder { kind, node, decoded: None };
+    visit_type_of(kind, &mut decoder);
+    decoder.decoded.expect("every kind of the table has a type")
+}
+
+/// Decodes a tree into the type of its kind.
+struct Decoder<'n> {
+    kind: Kind,
+    node: &'n Node<'n>,
+    decoded: Option<Result<Decoded, DecodeError>>,
+}
+
+impl TypeVisitor for Decoder<'_> {
+    fn visit<T: Typed>(&mut self) {
+        self.decoded = Some(self.decode::<T>());
     }
-    let (faults, unknown) = notes.into_parts();
-    Ok(Decoded { object, faults, unknown })
+}
+
+impl Decoder<'_> {
+    fn decode<T: Typed>(&self) -> Result<Decoded, DecodeError> {
+        let notes = Notes::new(T::UNREAD);
+        let mut object =
+            T::deserialize(Tree::root(self.node, &notes)).map_err(|e| DecodeError::Shape(e.into_fault()))?;
+        let meta = object.meta_mut();
+        if meta.name.is_empty() {
+            return Err(DecodeError::NoName);
+        }
+        if !self.kind.is_namespaced() {
+            meta.namespace = "".into();
+        } else if meta.namespace.is_empty() {
+            meta.namespace = DEFAULT_NAMESPACE.into();
+        }
+        let (faults, unknown) = notes.into_parts();
+        Ok(Decoded { object: Object::new(self.kind, object), faults, unknown })
+    }
 }
 
 /// Decodes an object of a kind from JSON.
@@ -86,15 +122,15 @@ pub fn decode_json(kind: Kind, json: &[u8]) -> Result<Decoded, DecodeError> {
 }
 
 /// Which object a tree is, though it may not decode: what can be said about it is said on this object.
-pub fn identity(kind: Kind, node: &Node<'_>) -> Option<ObjectKey> {
+pub fn identity(kind: Kind, node: &Node<'_>) -> Option<ObjectRef> {
     let metadata = node.get("metadata")?;
     let name = metadata.get("name")?.text().filter(|name| !name.is_empty())?;
     let namespace = match metadata.get("namespace").and_then(Node::text) {
         _ if !kind.is_namespaced() => "",
-        None | Some("") => crate::meta::DEFAULT_NAMESPACE,
+        None | Some("") => DEFAULT_NAMESPACE,
         Some(namespace) => namespace,
     };
-    Some(ObjectKey::new(kind, namespace, name))
+    Some(ObjectRef::new(kind, namespace, name))
 }
 
 /// What the decoder reports about one field that a struct does not have.

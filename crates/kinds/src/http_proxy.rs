@@ -149,12 +149,12 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::{Kind, Vendor, decode_json};
+    use crate::{decode_json, kind};
     use serde_json::json;
 
     fn read(spec: serde_json::Value) -> (HttpProxy, Vec<String>, Vec<String>) {
         let object = json!({ "metadata": { "name": "shop", "namespace": "a" }, "spec": spec });
-        let decoded = decode_json(Kind::HttpProxy(Vendor::Contour), object.to_string().as_bytes()).unwrap();
+        let decoded = decode_json(kind::CONTOUR_HTTP_PROXY, object.to_string().as_bytes()).unwrap();
         let proxy = HttpProxy::clone(decoded.object.get::<HttpProxy>().unwrap());
         let faults = decoded.faults.iter().map(|fault| fault.path.to_string()).collect();
         (proxy, faults, decoded.unknown.iter().map(|field| field.path.to_string()).collect())

@@ -13,7 +13,7 @@
 //! * **Open.** An unknown value of an enumeration is kept as [`Unknown`](open_enum), an unknown field is reported and
 //!   skipped, `null` means absent: an object made for a newer Kubernetes is read as far as we know it.
 //!
-//! A new kind is a file of its own, a row in [`kind`] and a variant in [`object`].
+//! A new kind is a file of its own and a row in [`kind`].
 
 pub mod checked;
 pub mod config_map;
@@ -43,11 +43,12 @@ pub use endpoint_slice::EndpointSlice;
 pub use http_proxy::HttpProxy;
 pub use ingress::Ingress;
 pub use ingress_class::IngressClass;
-pub use kind::{Kind, Vendor};
+pub use kind::Kind;
 pub use meta::Meta;
 pub use namespace::Namespace;
 pub use node::{Node, Position, Value};
-pub use object::{Object, ObjectKey, Typed};
+pub use object::{Object, Typed};
+pub use object_ref::ObjectRef;
 pub use secret::Secret;
 pub use service::Service;
 pub use status::Status;

@@ -1,227 +1,250 @@
-//! An object of any kind, its key (the key of every table of objects), and how each kind is read.
+//! An object of any kind, and the types that one may have.
+//!
+//! All of it comes from the [table of kinds](crate::kind). Code that has to do something for the type behind a [`Kind`]
+//! (decode it, put it into the engine's table of that type) is a [`TypeVisitor`].
 
 use crate::{
-    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, Secret, Service, Status,
-    TlsCertificateDelegation, Vendor,
-    decode::{Tree, TreeError},
-    meta::DEFAULT_NAMESPACE,
+    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, ObjectRef, Secret, Service,
+    Status, TlsCertificateDelegation,
+    kind::{self, table},
 };
-use serde::Deserialize;
-use std::{fmt, sync::Arc};
+use serde::de::DeserializeOwned;
+use std::{fmt::Debug, sync::Arc};
 
 /// An object of any kind. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Object {
-    /// See [`Namespace`].
-    Namespace(Arc<Namespace>),
-    /// See [`IngressClass`].
-    IngressClass(Arc<IngressClass>),
-    /// See [`Ingress`].
-    Ingress(Arc<Ingress>),
-    /// See [`Service`].
-    Service(Arc<Service>),
-    /// See [`EndpointSlice`].
-    EndpointSlice(Arc<EndpointSlice>),
-    /// See [`Secret`].
-    Secret(Arc<Secret>),
-    /// See [`ConfigMap`].
-    ConfigMap(Arc<ConfigMap>),
-    /// See [`HttpProxy`].
-    HttpProxy(Vendor, Arc<HttpProxy>),
-    /// See [`TlsCertificateDelegation`].
-    TlsCertificateDelegation(Vendor, Arc<TlsCertificateDelegation>),
+pub struct Object {
+    kind: Kind,
+    body: Body,
 }
 
 impl Object {
+    /// An object of a kind.
+    ///
+    /// # Panics
+    /// If objects of the kind are of another type.
+    pub fn new<T: Typed>(kind: Kind, object: impl Into<Arc<T>>) -> Self {
+        assert!(T::KINDS.contains(&kind), "{kind} is of another type");
+        Self { kind, body: T::into_body(object.into()) }
+    }
+
     /// Its kind.
     pub fn kind(&self) -> Kind {
-        match self {
-            Object::Namespace(_) => Kind::Namespace,
-            Object::IngressClass(_) => Kind::IngressClass,
-            Object::Ingress(_) => Kind::Ingress,
-            Object::Service(_) => Kind::Service,
-            Object::EndpointSlice(_) => Kind::EndpointSlice,
-            Object::Secret(_) => Kind::Secret,
-            Object::ConfigMap(_) => Kind::ConfigMap,
-            Object::HttpProxy(vendor, _) => Kind::HttpProxy(*vendor),
-            Object::TlsCertificateDelegation(vendor, _) => Kind::TlsCertificateDelegation(*vendor),
-        }
-    }
-
-    /// Its names.
-    pub fn meta(&self) -> &Meta {
-        match self {
-            Object::Namespace(object) => &object.meta,
-            Object::IngressClass(object) => &object.meta,
-            Object::Ingress(object) => &object.meta,
-            Object::Service(object) => &object.meta,
-            Object::EndpointSlice(object) => &object.meta,
-            Object::Secret(object) => &object.meta,
-            Object::ConfigMap(object) => &object.meta,
-            Object::HttpProxy(_, object) => &object.meta,
-            Object::TlsCertificateDelegation(_, object) => &object.meta,
-        }
-    }
-
-    /// Its status, if its kind has one that we write.
-    pub fn status(&self) -> Option<&Status> {
-        match self {
-            Object::Ingress(object) => Some(&object.status),
-            Object::HttpProxy(_, object) => Some(&object.status),
-            _ => None,
-        }
-    }
-
-    /// Whether it differs from another state of the same object in its status at most, or in its version.
-    pub fn equals_but_status(&self, other: &Object) -> bool {
-        match (self, other) {
-            (Object::Ingress(one), Object::Ingress(other)) => one.meta == other.meta && one.spec == other.spec,
-            (Object::HttpProxy(_, one), Object::HttpProxy(_, other)) => {
-                one.meta == other.meta && one.spec == other.spec
-            }
-            _ => false,
-        }
+        self.kind
     }
 
     /// Which object it is.
-    pub fn key(&self) -> ObjectKey {
+    pub fn key(&self) -> ObjectRef {
         let Meta { namespace, name, .. } = self.meta();
-        ObjectKey::new(self.kind(), namespace.clone(), name.clone())
+        ObjectRef::new(self.kind, namespace.clone(), name.clone())
     }
 
     /// The object as its type, if it is of that type.
     pub fn get<T: Typed>(&self) -> Option<&Arc<T>> {
-        T::of(self)
+        T::of(&self.body)
     }
 }
 
-/// A type that an [`Object`] may hold.
-pub trait Typed: Sized {
-    /// The object as this type, if it is of this type.
-    fn of(object: &Object) -> Option<&Arc<Self>>;
+/// A type that an [`Object`] may have. Only the types of the [table of kinds](crate::kind) are.
+pub trait Typed: DeserializeOwned + Clone + Debug + PartialEq + Send + Sync + 'static {
+    /// The kinds that are read into it: one for each API group.
+    const KINDS: &'static [Kind];
 
-    /// Its names.
+    /// The fields of the API that nothing reads, by the struct that would have them.
+    const UNREAD: &'static [(&'static str, &'static [&'static str])];
+
+    /// Its metadata.
     fn meta(&self) -> &Meta;
+
+    /// Its metadata, to complete it.
+    fn meta_mut(&mut self) -> &mut Meta;
+
+    /// Its status, if it is one that we may write: of the type [`Status`].
+    fn status(&self) -> Option<&Status>;
+
+    /// The object without its status: what we write ourselves must not wake those who read what it asks for.
+    #[must_use]
+    fn without_status(object: Arc<Self>) -> Arc<Self>;
+
+    #[doc(hidden)]
+    fn of(body: &Body) -> Option<&Arc<Self>>;
+
+    #[doc(hidden)]
+    fn into_body(object: Arc<Self>) -> Body;
 }
 
-/// How a kind is read.
-pub(crate) struct Wire {
-    pub(crate) read: fn(Kind, Tree<'_, '_, '_>) -> Result<Object, TreeError>,
-    pub(crate) unread: &'static [(&'static str, &'static [&'static str])],
+/// Something that is done for the type behind a kind.
+pub trait TypeVisitor {
+    /// Does it.
+    fn visit<T: Typed>(&mut self);
 }
 
-/// Reads an object and puts it where objects of its kind stand.
-fn read<'de, T: Deserialize<'de> + AsMut<Meta>>(kind: Kind, tree: Tree<'de, '_, '_>) -> Result<Arc<T>, TreeError> {
-    let mut object = T::deserialize(tree)?;
-    let meta = object.as_mut();
-    if !kind.is_namespaced() {
-        meta.namespace = "".into();
-    } else if meta.namespace.is_empty() {
-        meta.namespace = DEFAULT_NAMESPACE.into();
-    }
-    Ok(Arc::new(object))
-}
+macro_rules! types {
+    ($($type:ident in $module:ident $marks:tt {$(
+        $(#[$doc:meta])*
+        $constant:ident = $group:literal [$($version:literal),+] $name:literal $plural:literal $scope:ident
+            $(, shown as $label:literal)?;
+    )+})*) => {
+        #[doc(hidden)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Body {
+            $($type(Arc<$type>),)*
+        }
 
-macro_rules! typed {
-    ($($type:ident => $pattern:pat => $object:ident;)*) => {
+        impl Object {
+            /// Its metadata.
+            pub fn meta(&self) -> &Meta {
+                match &self.body {
+                    $(Body::$type(object) => &object.meta,)*
+                }
+            }
+
+            /// Its status, if its kind has one that we may write.
+            pub fn status(&self) -> Option<&Status> {
+                match &self.body {
+                    $(Body::$type(object) => object.status(),)*
+                }
+            }
+
+            /// Whether it differs from another state of the same object in its status at most, or in its version.
+            pub fn equals_but_status(&self, other: &Self) -> bool {
+                self.kind == other.kind && match (&self.body, &other.body) {
+                    $((Body::$type(one), Body::$type(other)) => equals_but_status!($marks one other),)*
+                    _ => false,
+                }
+            }
+
+        }
+
         $(
             impl Typed for $type {
-                fn of(object: &Object) -> Option<&Arc<Self>> {
-                    match object {
-                        $pattern => Some($object),
-                        _ => None,
-                    }
-                }
+                const KINDS: &'static [Kind] = &[$(kind::$constant),+];
+                const UNREAD: &'static [(&'static str, &'static [&'static str])] = crate::$module::UNREAD;
 
                 fn meta(&self) -> &Meta {
                     &self.meta
                 }
-            }
 
-            impl AsMut<Meta> for $type {
-                fn as_mut(&mut self) -> &mut Meta {
+                fn meta_mut(&mut self) -> &mut Meta {
                     &mut self.meta
+                }
+
+                fn status(&self) -> Option<&Status> {
+                    status!($marks self)
+                }
+
+                fn without_status(object: Arc<Self>) -> Arc<Self> {
+                    without_status!($marks object $type)
+                }
+
+                fn of(body: &Body) -> Option<&Arc<Self>> {
+                    match body {
+                        Body::$type(object) => Some(object),
+                        _ => None,
+                    }
+                }
+
+                fn into_body(object: Arc<Self>) -> Body {
+                    Body::$type(object)
                 }
             }
         )*
+
+        /// Visits every type, in the order of the table.
+        pub fn visit_types(visitor: &mut impl TypeVisitor) {
+            $(visitor.visit::<$type>();)*
+        }
+
+        /// Visits the type of a kind.
+        pub fn visit_type_of(kind: Kind, visitor: &mut impl TypeVisitor) {
+            $(
+                if <$type as Typed>::KINDS.contains(&kind) {
+                    return visitor.visit::<$type>();
+                }
+            )*
+        }
     };
 }
 
-typed! {
-    Namespace => Object::Namespace(object) => object;
-    IngressClass => Object::IngressClass(object) => object;
-    Ingress => Object::Ingress(object) => object;
-    Service => Object::Service(object) => object;
-    EndpointSlice => Object::EndpointSlice(object) => object;
-    Secret => Object::Secret(object) => object;
-    ConfigMap => Object::ConfigMap(object) => object;
-    HttpProxy => Object::HttpProxy(_, object) => object;
-    TlsCertificateDelegation => Object::TlsCertificateDelegation(_, object) => object;
+macro_rules! equals_but_status {
+    ([status $($rest:ident)*] $one:ident $other:ident) => {
+        $one.meta == $other.meta && $one.spec == $other.spec
+    };
+    ([typed_status $($rest:ident)*] $one:ident $other:ident) => {
+        equals_but_status!([status $($rest)*] $one $other)
+    };
+    ([$($rest:ident)*] $one:ident $other:ident) => {
+        $one == $other
+    };
 }
 
-impl Kind {
-    /// How the kind is read.
-    pub(crate) fn wire(self) -> Wire {
-        macro_rules! wire {
-            ($module:ident, $variant:ident) => {
-                Wire { read: |kind, tree| read(kind, tree).map(Object::$variant), unread: crate::$module::UNREAD }
-            };
+macro_rules! status {
+    ([status $($rest:ident)*] $object:ident) => {
+        Some(&$object.status)
+    };
+    ([$($rest:ident)*] $object:ident) => {
+        None
+    };
+}
+
+macro_rules! without_status {
+    ([status $($rest:ident)*] $object:ident $type:ident) => {{
+        if $object.status == Default::default() {
+            return $object;
         }
-        match self {
-            Kind::Namespace => wire!(namespace, Namespace),
-            Kind::IngressClass => wire!(ingress_class, IngressClass),
-            Kind::Ingress => wire!(ingress, Ingress),
-            Kind::Service => wire!(service, Service),
-            Kind::EndpointSlice => wire!(endpoint_slice, EndpointSlice),
-            Kind::Secret => wire!(secret, Secret),
-            Kind::ConfigMap => wire!(config_map, ConfigMap),
-            Kind::HttpProxy(Vendor::Contour) => Wire {
-                read: |kind, tree| read(kind, tree).map(|object| Object::HttpProxy(Vendor::Contour, object)),
-                unread: crate::http_proxy::UNREAD,
-            },
-            Kind::HttpProxy(Vendor::Sesame) => Wire {
-                read: |kind, tree| read(kind, tree).map(|object| Object::HttpProxy(Vendor::Sesame, object)),
-                unread: crate::http_proxy::UNREAD,
-            },
-            Kind::TlsCertificateDelegation(Vendor::Contour) => Wire {
-                read: |kind, tree| {
-                    read(kind, tree).map(|object| Object::TlsCertificateDelegation(Vendor::Contour, object))
-                },
-                unread: crate::tls_certificate_delegation::UNREAD,
-            },
-            Kind::TlsCertificateDelegation(Vendor::Sesame) => Wire {
-                read: |kind, tree| {
-                    read(kind, tree).map(|object| Object::TlsCertificateDelegation(Vendor::Sesame, object))
-                },
-                unread: crate::tls_certificate_delegation::UNREAD,
-            },
+        Arc::new($type { meta: $object.meta.clone(), spec: $object.spec.clone(), status: Default::default() })
+    }};
+    ([typed_status $($rest:ident)*] $object:ident $type:ident) => {
+        without_status!([status $($rest)*] $object $type)
+    };
+    ([$($rest:ident)*] $object:ident $type:ident) => {
+        $object
+    };
+}
+
+table!(types);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::decode_json;
+
+    #[derive(Default)]
+    struct Names(Vec<&'static str>);
+
+    impl TypeVisitor for Names {
+        fn visit<T: Typed>(&mut self) {
+            self.0.push(T::KINDS[0].name());
         }
     }
-}
 
-/// Which object. Cheap to clone; ordered by kind, then namespace, then name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey {
-    /// The kind, with its group where it is read from several.
-    pub kind: Kind,
-    /// The namespace; empty for kinds that stand in none.
-    pub namespace: Arc<str>,
-    /// The name.
-    pub name: Arc<str>,
-}
-
-impl ObjectKey {
-    /// An object by its three names.
-    pub fn new(kind: Kind, namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self { kind, namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.namespace {
-            "" => write!(f, "{} {}", self.kind, self.name),
-            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
+    #[test]
+    fn every_kind_leads_to_the_type_that_it_is_read_into() {
+        let mut all = Names::default();
+        visit_types(&mut all);
+        for &kind in kind::ALL {
+            let mut names = Names::default();
+            visit_type_of(kind, &mut names);
+            assert_eq!(names.0, [kind.name()]);
+            assert!(all.0.contains(&kind.name()));
+            let json = r#"{"metadata": {"name": "a"}}"#;
+            let object = decode_json(kind, json.as_bytes()).unwrap().object;
+            assert_eq!(object.key(), ObjectRef::new(kind, if kind.is_namespaced() { "default" } else { "" }, "a"));
         }
+    }
+
+    #[test]
+    fn a_status_is_told_from_what_is_asked_for() {
+        let read = |json: &str| decode_json(kind::SESAME_HTTP_PROXY, json.as_bytes()).unwrap().object;
+        let bare = read(r#"{"metadata": {"name": "a"}}"#);
+        let told = read(r#"{"metadata": {"name": "a"}, "status": {"currentStatus": "valid"}}"#);
+        let other = read(r#"{"metadata": {"name": "a"}, "spec": {"ingressClassName": "b"}}"#);
+        assert!(bare.equals_but_status(&told) && bare.status() != told.status() && bare != told);
+        assert!(!bare.equals_but_status(&other) && bare.status() == other.status());
+        assert!(told.status().is_some_and(|status| !status.is_empty()));
+        let of = |object: &Object| HttpProxy::without_status(object.get::<HttpProxy>().unwrap().clone());
+        assert_eq!(of(&told), of(&bare));
     }
 }

@@ -36,12 +36,12 @@ impl<'de> Deserialize<'de> for Status {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use crate::{Kind, Vendor, decode_json};
+    use crate::{decode_json, kind};
     use serde_json::{Value, json};
 
     fn read(status: &Value) -> (Value, usize) {
         let object = json!({ "metadata": { "name": "a" }, "status": status });
-        let decoded = decode_json(Kind::HttpProxy(Vendor::Contour), object.to_string().as_bytes()).unwrap();
+        let decoded = decode_json(kind::CONTOUR_HTTP_PROXY, object.to_string().as_bytes()).unwrap();
         (decoded.object.status().unwrap().to_json(), decoded.faults.len() + decoded.unknown.len())
     }
 

@@ -1,13 +1,13 @@
 //! A cluster: one Service port as a proxy reaches it.
 //!
 //! Its name comes from identity alone, so that the same Service port has the same name however many routes use it, in
-//! whatever order, on every replica. What the Service itself says (protocol, circuit breakers) is content, not name: a
-//! change of it updates the cluster in place. What a route says about the way there ([`ClusterOverrides`]: how backends are
-//! probed and eased in, whom to trust) is identity.
+//! whatever order, on every replica. What the Service sets (protocol, circuit breakers) is content, not name: a change of it
+//! updates the cluster in place. What a route sets for its connections ([`ClusterOverrides`]: health checks, slow start, TLS
+//! validation) is identity.
 
 mod overrides;
 
-use crate::{EndpointsId, HeaderValue, SecretId, Timeout, route::PathAndQuery};
+use crate::{EndpointsId, HeaderValue, ObjectRef, Timeout, route::PathAndQuery};
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use overrides::{ClusterOverrides, LoadBalancing};
@@ -17,35 +17,35 @@ pub use overrides::{ClusterOverrides, LoadBalancing};
 pub struct ClusterId {
     /// The Service port behind it.
     pub backend: EndpointsId,
-    /// What the route says about the way there, where it says anything.
-    pub variant: Option<Arc<ClusterOverrides>>,
+    /// What the route overrides, if anything.
+    pub overrides: Option<Arc<ClusterOverrides>>,
 }
 
 impl fmt::Display for ClusterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.variant {
+        match &self.overrides {
             None => self.backend.fmt(f),
-            Some(variant) => write!(f, "{}/{variant}", self.backend),
+            Some(overrides) => write!(f, "{}/{overrides}", self.backend),
         }
     }
 }
 
 impl From<EndpointsId> for ClusterId {
     fn from(backend: EndpointsId) -> Self {
-        Self { backend, variant: None }
+        Self { backend, overrides: None }
     }
 }
 
-/// The longest name that can be asked for in a TLS handshake.
+/// The longest server name of a TLS handshake, in bytes.
 pub const LONGEST_SERVER_NAME: usize = 255;
 
-/// What the backend speaks.
+/// The protocol of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// HTTP/1.1 in the clear.
+    /// HTTP/1.1, plaintext.
     #[default]
     Http1,
-    /// HTTP/2 in the clear.
+    /// HTTP/2, plaintext.
     H2c,
     /// HTTP/1.1 over TLS.
     Tls,
@@ -54,7 +54,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The word that objects and annotations have for it; `http` for the one that needs none.
+    /// Its name in objects and annotations; `http` for the default.
     pub fn word(self) -> &'static str {
         match self {
             Protocol::Http1 => "http",
@@ -75,30 +75,30 @@ impl Protocol {
     }
 }
 
-/// How a proxy learns where the backend is.
+/// How a proxy discovers the endpoints of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Discovery {
-    /// From the endpoint sets that we send.
+    /// By EDS.
     Endpoints,
-    /// By asking DNS for these names.
+    /// By DNS.
     Dns(Vec<DnsTarget>),
 }
 
-/// A name that DNS knows.
+/// A DNS name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DnsTarget {
     /// The name.
     pub host: Arc<str>,
-    /// The port at the addresses it has.
+    /// The port at its addresses.
     pub port: u16,
 }
 
-/// How much a backend may be given at once; `None` leaves Envoy's default.
+/// Circuit breakers; `None` leaves Envoy's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CircuitBreakers {
     /// Connections of one proxy.
     pub max_connections: Option<u32>,
-    /// Requests that wait for a connection.
+    /// Pending requests: those that wait for a connection.
     pub max_pending_requests: Option<u32>,
     /// Requests in flight.
     pub max_requests: Option<u32>,
@@ -109,7 +109,7 @@ pub struct CircuitBreakers {
 }
 
 impl CircuitBreakers {
-    /// These, and others where these say nothing.
+    /// These, and those of others where these are not set.
     #[must_use]
     pub fn or(&self, others: &Self) -> Self {
         Self {
@@ -129,31 +129,31 @@ pub struct Cluster {
     pub id: ClusterId,
     /// Where the endpoints come from.
     pub discovery: Discovery,
-    /// What it speaks.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The name asked for in the TLS handshake, where it is known; at most [`LONGEST_SERVER_NAME`] bytes.
+    /// The server name (SNI) of the TLS handshake, if it is known; at most [`LONGEST_SERVER_NAME`] bytes.
     pub server_name: Option<Arc<str>>,
-    /// Its limits.
+    /// The circuit breakers.
     pub breakers: CircuitBreakers,
-    /// How long a connection may be without requests.
+    /// The idle timeout of connections.
     pub idle: Timeout,
-    /// How an endpoint is chosen.
+    /// The load balancing policy.
     pub balance: LoadBalancing,
-    /// How its endpoints are probed.
+    /// Active health checks.
     pub health: Option<HealthCheck>,
-    /// How new endpoints are eased in; only where they are used in turn or by least requests.
+    /// Slow start of new endpoints; only with round robin and least request.
     pub slow_start: Option<SlowStart>,
-    /// Whom to trust; anybody where nothing is said.
+    /// How the certificate of the backend is validated; not at all if not set.
     pub validation: Option<Validation>,
 }
 
 impl Cluster {
-    /// The cluster as a route wants it: what the route says stands above what the Service says.
+    /// The cluster with what a route overrides.
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
-        let Some(variant) = &id.variant else { return self };
+        let Some(overrides) = &id.overrides else { return self };
         let ClusterOverrides { protocol, server_name, idle, balance, health, slow_start, validation, health_port: _ } =
-            &**variant;
+            &**overrides;
         Self {
             id: id.clone(),
             protocol: protocol.unwrap_or(self.protocol),
@@ -172,55 +172,55 @@ impl Cluster {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Validation {
     /// The Secret with the CA.
-    pub ca: SecretId,
+    pub ca: ObjectRef,
     /// The DNS names; never empty.
     pub names: Vec<Arc<str>>,
 }
 
-/// How backends are probed.
+/// Active health checks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HealthCheck {
-    /// What is tried.
+    /// What is sent.
     pub probe: Probe,
-    /// The time between probes; a second at least.
+    /// The interval; at least a second.
     pub interval: Duration,
-    /// How long an answer may take; not zero.
+    /// The timeout; not zero.
     pub timeout: Duration,
-    /// Failures after which a backend is not used; not zero.
+    /// The unhealthy threshold: failures after which an endpoint is not used; not zero.
     pub unhealthy: u32,
-    /// Successes after which it is used again; not zero.
+    /// The healthy threshold: successes after which it is used again; not zero.
     pub healthy: u32,
 }
 
-/// What is tried to see whether a backend lives.
+/// The probe of a health check.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Probe {
-    /// A request.
+    /// An HTTP request.
     Http {
-        /// What is asked for.
+        /// The path.
         path: PathAndQuery,
-        /// The host that is asked for.
+        /// The Host header.
         host: HeaderValue,
-        /// The statuses that are good, each from the first to before the second, from 100 to 600; 200 alone where there is
+        /// The ranges of expected statuses, each from the first to before the second, from 100 to 600; 200 alone where there is
         /// none.
         statuses: Vec<(u16, u16)>,
     },
-    /// A connection.
+    /// A TCP connection.
     Tcp,
 }
 
-/// How new endpoints are eased in.
+/// Slow start: how the traffic of new endpoints is ramped up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlowStart {
-    /// For how long; not zero.
+    /// The window; not zero.
     pub window: Duration,
-    /// How fast.
+    /// How fast traffic grows.
     pub aggression: Aggression,
-    /// The share to begin with, in a hundred; 0 to 100.
+    /// The percentage to begin with, 0 to 100.
     pub least_percent: u32,
 }
 
-/// How fast something new is eased in: 1 in even steps, above that sooner. Always above 0.
+/// The aggression of slow start: 1 is linear, above that traffic grows sooner. Always above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Aggression(u64);
 

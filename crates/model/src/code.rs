@@ -1,8 +1,8 @@
 //! The one table of error codes: every problem that Sesame reports has a row here.
 //!
 //! Status messages, events, the terminal and docs all name a problem by its code, so that a search for `SES3001` finds one
-//! page that says what it means and what to do. A number is never used again for something else; rows are only added. The
-//! thousands say what the problem is about:
+//! page that says what it means and what to do. A number is never used again for something else: that of a removed row is
+//! [reserved](RESERVED). The thousands say what the problem is about:
 //!
 //! | range | about |
 //! |---|---|
@@ -16,6 +16,9 @@
 //! | 8xxx | Envoy: what it does not support or rejected |
 
 use std::fmt;
+
+/// The numbers of codes that are no longer used.
+pub const RESERVED: &[u16] = &[8002];
 
 /// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -215,10 +218,10 @@ codes! {
     7003 RouteShadowed Warning "another route of the same object, or of an included one, matches the same requests" "change the conditions of one, or remove the one that is not served";
     7004 WildcardCertificate Warning "the host has no certificate of its own, and that of the wildcard above it belongs to another namespace" "give the host a certificate, or ask the owner of the wildcard's Secret for a TLSCertificateDelegation to this namespace; until then HTTPS requests for the host get the wildcard's routes";
     7005 CatchAllTooLong Error "the catch-all has more than 100 routes, so names deeper than one label below a wildcard host answer 503" "reduce the routes without a host to 100, or give the names in question a host of their own";
+    7006 SharedRoutesLimit Error "more routes are shared by hosts than a limit allows" "share fewer routes, or select fewer of them; the routes of older objects are served, requests for the others answer 503";
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
-    8002 ValueTooLarge Error "the value exceeds a limit of Envoy" "shorten it to the limit in the message";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
     8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
 }
@@ -245,6 +248,7 @@ mod tests {
             assert!(pair[0] < pair[1], "{} stands before {}", pair[0], pair[1]);
         }
         for code in Code::ALL {
+            assert!(!RESERVED.contains(&(*code as u16)), "{code} is reserved");
             for text in [code.title(), code.help()] {
                 assert!(!text.is_empty() && !text.ends_with('.'), "{code}: {text:?}");
             }

@@ -1,4 +1,4 @@
-//! The endpoints of one backend: addresses, where they stand, and what share each takes.
+//! The endpoints of one backend: addresses, zones and weights.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -26,12 +26,12 @@ pub struct Endpoint {
     pub address: IpAddr,
     /// Its port.
     pub port: u16,
-    /// The zone it stands in; empty where none is known.
+    /// Its zone; empty if unknown.
     pub zone: Arc<str>,
-    /// Its share among the endpoints of its zone, 1 to 128: a ring of hashes grows with the ratio, to seconds of Envoy's
+    /// Its weight among the endpoints of its zone, 1 to 128: a hash ring grows with the ratio of weights, to seconds of Envoy's
     /// time and hundreds of megabytes.
     pub weight: u32,
-    /// The port that is probed, if it is another.
+    /// The port that health checks use, if it is another.
     pub health_port: Option<u16>,
 }
 

@@ -1,10 +1,10 @@
-//! Header names and values that Envoy takes as they are.
+//! Header names and values that Envoy accepts.
 //!
-//! Envoy refuses a whole route table for one header name with a space in it, so the check stands here, where the field
-//! that holds it can still be named.
+//! Envoy rejects a whole route table for one header name with a space in it, so names are checked where the field that
+//! contains them is still known.
 //!
-//! A [`HeaderName`] may be looked at: in a condition, in a hash. What may be set, added, appended or removed is a
-//! [`MutableHeader`], which cannot be one of those by which a message is framed or a connection managed, nor one of ours.
+//! A [`HeaderName`] may be read: in a condition, in a hash policy. What may be set, added, appended or removed is a
+//! [`MutableHeader`], which is not a header of message framing or connection management, nor one of Sesame's own.
 
 mod format;
 
@@ -12,31 +12,31 @@ pub use format::{Formatted, HeaderFormat, only_request_header};
 
 use std::{fmt, sync::Arc};
 
-/// The longest name or value that is passed on; Envoy's own limits on a request are of this order.
+/// The longest name or value, in bytes; Envoy's own limits on a request are of this order.
 pub const LONGEST: usize = 16 * 1024;
 
-/// Why a text is no header name or value.
+/// Why a text is not a header name or value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// Nothing there.
+    /// Empty.
     #[error("the header name is empty")]
     Empty,
-    /// A character that no header may have.
+    /// A character that is not allowed in a header.
     #[error("`{0}` contains a character that is not allowed in a header")]
     Character(Box<str>),
-    /// Past [`LONGEST`].
+    /// Longer than [`LONGEST`].
     #[error("it has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
-    /// It says where a message ends, or what becomes of its connection: whoever changes it changes others' messages.
+    /// It frames messages or manages the connection: a change of it affects other requests of the connection.
     #[error("the header {0} is managed by the proxy; it cannot be set or removed")]
     Framing(Box<str>),
-    /// Requests find their host by it.
+    /// Sesame uses it to find the virtual host of a request.
     #[error("the header {0} is reserved for Sesame; it cannot be set or removed")]
     Reserved(Box<str>),
-    /// It is part of the request line, or of HTTP/2's form of it.
+    /// It is a pseudo header of HTTP/2.
     #[error("the pseudo-header `{0}` cannot be set or removed")]
     Pseudo(Box<str>),
-    /// There are other ways to say what a backend sees as the host.
+    /// The Host header is rewritten by other means.
     #[error("the header Host cannot be changed here")]
     Host,
 }
@@ -87,14 +87,14 @@ impl fmt::Display for HeaderName {
     }
 }
 
-/// What the headers begin with that Sesame sets for itself.
+/// The prefix of the headers that Sesame uses itself.
 pub const RESERVED_PREFIX: &str = "x-sesame-";
 
-/// The headers of a connection, which are not passed on, and those that say where a message ends.
+/// Hop-by-hop headers, and those of message framing.
 const FRAMING: [&str; 7] =
     ["connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// The headers between a client and a proxy.
+/// The prefix of the headers between a client and a proxy.
 const PROXY_PREFIX: &str = "proxy-";
 
 /// The name of a header that may be set, added, appended or removed; see the head of this module for those that may not.

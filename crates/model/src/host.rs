@@ -82,8 +82,7 @@ impl fmt::Display for Fqdn {
 pub enum Host {
     /// This name.
     Exact(Fqdn),
-    /// Names below this one. How many labels deep is a property of each route, not of the virtual host:
-    /// one for Ingress and HTTPProxy, any number for the Gateway API.
+    /// Names below this one. How many labels deep is a property of each route, not of the virtual host: dialects differ.
     Wildcard(Fqdn),
     /// Every name that no other host takes.
     Any,
@@ -120,6 +119,13 @@ impl Host {
             }
             Host::Any => true,
         }
+    }
+
+    /// The wildcards that it lies below, at any depth; the nearest first.
+    pub fn wildcards_above(&self) -> Vec<Self> {
+        let (Host::Exact(name) | Host::Wildcard(name)) = self else { return Vec::new() };
+        let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
+        above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
     }
 
     fn rank(&self) -> (u8, &str) {

@@ -5,7 +5,7 @@
 //! What could not be parsed became a [`Verdict`] with a [`Code`] and the path of the field, and took nothing else with
 //! it. Every piece carries its [`Origin`], all the way to the Envoy resource.
 //!
-//! Reading order: [`origin`] (who wrote it, what became of it), [`host`], [`route`], [`cluster`],
+//! Reading order: [`Origin`] (who wrote it), [`verdict`] (what became of it), [`host`], [`route`], [`cluster`],
 //! [`endpoints`], [`tls`], [`listener`], [`status`].
 
 pub mod cluster;
@@ -14,13 +14,14 @@ pub mod endpoints;
 pub mod header;
 pub mod host;
 pub mod listener;
-pub mod origin;
 pub mod regex;
 pub mod route;
+pub mod shared_routes;
 pub mod status;
 pub mod timeout;
 pub mod tls;
 pub mod translation;
+pub mod verdict;
 pub mod verdict_list;
 
 pub use cluster::{Cluster, ClusterId};
@@ -29,10 +30,11 @@ pub use endpoints::{Endpoint, Endpoints, EndpointsId};
 pub use header::{HeaderName, HeaderValue, MutableHeader};
 pub use host::{Fqdn, Host};
 pub use listener::{FleetId, Listener, ListenerId};
-pub use origin::{FieldPath, ObjectRef, Origin, Verdict};
+pub use object_ref::{FieldPath, Kind, ObjectRef, Origin};
 pub use regex::Regex;
 pub use route::{Route, RouteTableId, VirtualHost};
 pub use timeout::Timeout;
-pub use tls::SecretId;
+pub use tls::CertificateRef;
 pub use translation::Translation;
+pub use verdict::Verdict;
 pub use verdict_list::VerdictList;

@@ -1,15 +1,14 @@
-//! One route: which requests, what is done with them, on whose word; and the virtual host that it ends up in.
+//! One route: which requests, what is done with them, who wrote it; and the virtual host that it ends up in.
 //!
 //! A route stands alone: it does not know its neighbours, its virtual host or its place in the order. Those are found
-//! in assembly, from the matches themselves and from [`Rank`]: what was said over what is implied; then the stronger
-//! dialect; inside one the older object, then the one whose namespace and name come first, then the place inside the
-//! object. The order is total, so every replica and every rebuild agree.
+//! in assembly, from the matches themselves and from [`Precedence`].
 
 pub mod action;
 pub mod cookies;
 pub mod cors;
 pub mod path;
 pub mod policy;
+pub mod precedence;
 mod size;
 
 use crate::{HeaderName, Host, ListenerId, Origin, Regex, tls::Termination};
@@ -23,75 +22,49 @@ pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
+pub use precedence::{Dialect, OnEqual, Precedence, Share, TieBreak};
 
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Depth {
-    /// `*.example.com` is `a.example.com` only: Ingress and HTTPProxy.
+    /// `*.example.com` is `a.example.com` only.
     #[default]
     OneLabel,
-    /// `*.example.com` is `a.b.example.com`, too: the Gateway API.
+    /// `*.example.com` is `a.b.example.com`, too.
     AnyLabels,
 }
 
 /// One route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// Which paths.
+    /// The paths that it matches.
     pub path: PathMatch,
-    /// Which of the requests for these paths.
+    /// What requests for these paths must fulfil besides.
     pub conditions: Conditions,
-    /// How deep the host's wildcard reaches, where the host is one.
+    /// How deep the wildcard of the host reaches, if the host is a wildcard.
     pub depth: Depth,
-    /// What is done.
+    /// What is done with a request.
     pub action: Action,
-    /// What is done besides.
+    /// Policies that apply whatever the action is.
     pub policy: Policy,
-    /// Who wins where two routes match alike.
-    pub rank: Rank,
+    /// Which of two routes that match the same requests is served.
+    pub precedence: Precedence,
     /// Who wrote it.
     pub origin: Origin,
+    /// The others who wrote it, where several routes were combined into this one.
+    pub combined: Option<Box<[Origin]>>,
 }
 
-/// The language an object is written in, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dialect {
-    /// Gateway API.
-    Gateway,
-    /// HTTPProxy.
-    HttpProxy,
-    /// Ingress.
-    Ingress,
-}
-
-/// The claim of one piece; the least one wins.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rank {
-    /// Whether it only stands in where nobody said anything, such as a default backend: what was said wins.
-    pub implied: bool,
-    /// The dialect.
-    pub dialect: Dialect,
-    /// When the object was made, in seconds since 1970.
-    pub created: i64,
-    /// The object's namespace.
-    pub namespace: Arc<str>,
-    /// The object's name.
-    pub name: Arc<str>,
-    /// Where the piece stands inside the object.
-    pub index: u32,
-}
-
-impl Rank {
-    /// Whether two pieces are of one object and what it includes.
-    pub fn is_same_object(&self, other: &Self) -> bool {
-        (self.dialect, self.created) == (other.dialect, other.created)
-            && (&self.namespace, &self.name) == (&other.namespace, &other.name)
+impl Route {
+    /// Everybody who wrote it.
+    pub fn origins(&self) -> impl Iterator<Item = &Origin> {
+        std::iter::once(&self.origin).chain(self.combined.iter().flatten())
     }
 }
 
-/// How a text is compared. The order is that in which routes are tried: the narrower first.
+/// How a string is matched. The order is that in which routes are tried: the narrower first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TextMatch {
+pub enum StringMatch {
     /// It is this text.
     Exact(Arc<str>),
     /// The whole of it matches this pattern.
@@ -104,17 +77,17 @@ pub enum TextMatch {
     Contains(Arc<str>),
 }
 
-/// What is asked of a header or a parameter that may be there several times.
+/// How the value of a header or a query parameter is matched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Test {
-    /// Its value is so.
+pub enum ValueMatch {
+    /// Its value matches.
     Text {
-        /// How it is compared.
-        text: TextMatch,
-        /// Upper and lower case are the same.
+        /// How it is matched.
+        text: StringMatch,
+        /// Whether case is ignored.
         ignore_case: bool,
     },
-    /// It is there.
+    /// It is present.
     Present,
 }
 
@@ -123,15 +96,15 @@ pub enum Test {
 pub struct HeaderMatch {
     /// The header.
     pub name: HeaderName,
-    /// Whether the test must fail.
+    /// Whether the match is inverted.
     pub invert: bool,
-    /// What is asked of it.
-    pub test: Test,
-    /// A header that is not there is an empty one.
+    /// How its value is matched.
+    pub value: ValueMatch,
+    /// Whether a missing header counts as an empty one.
     pub missing_is_empty: bool,
 }
 
-/// The longest name of a query parameter that Envoy takes.
+/// The longest name of a query parameter that Envoy accepts, in bytes.
 pub const LONGEST_PARAMETER: usize = 1024;
 
 /// A condition about a query parameter.
@@ -139,8 +112,8 @@ pub const LONGEST_PARAMETER: usize = 1024;
 pub struct QueryMatch {
     /// The parameter: 1 to [`LONGEST_PARAMETER`] bytes.
     pub name: Arc<str>,
-    /// What is asked of it.
-    pub test: Test,
+    /// How its value is matched.
+    pub value: ValueMatch,
 }
 
 /// Everything that a request must fulfil besides its path; sorted, each once.
@@ -186,7 +159,7 @@ impl fmt::Display for Conditions {
 pub struct RouteTableId {
     /// The listener.
     pub listener: ListenerId,
-    /// What the hosts of the chain have in common; nothing in the clear.
+    /// What the hosts of the chain have in common; nothing for plaintext.
     pub termination: Option<Arc<Termination>>,
 }
 
@@ -206,9 +179,9 @@ pub struct VirtualHost {
     pub host: Host,
     /// Its routes, first match wins.
     pub routes: Vec<Arc<Route>>,
-    /// For a wildcard host: the routes for names that lie deeper than one label below it. A proxy takes those names for
-    /// this host's, but they are nobody's, and so belong to whoever takes every host.
+    /// For a wildcard host: the routes of the catch-all, for names deeper than one label below the wildcard. Envoy matches those
+    /// names with this host, though no object names them.
     pub catch_all: Vec<Arc<Route>>,
-    /// How many requests are taken of all routes together that say nothing about it themselves.
+    /// The local rate limit that all routes without one of their own share.
     pub limit: Option<Arc<LocalRateLimitPolicy>>,
 }

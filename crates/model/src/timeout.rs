@@ -1,29 +1,29 @@
-//! How long something may take: not said, for ever, or so long.
+//! Timeouts: the default, none, or a duration.
 
 use std::time::Duration;
 
 /// The longest span that is handed to Envoy; its own limit is far above, ours keeps arithmetic safe everywhere.
 pub const LONGEST: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
-/// A time limit.
+/// A timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timeout {
-    /// Nothing was said: Envoy's default, or ours where Envoy's does not fit.
+    /// Not set: Envoy's default, or Sesame's where that one does not fit.
     #[default]
     Default,
-    /// Never.
+    /// No timeout.
     Infinite,
     /// After this long.
     After(Duration),
 }
 
-/// Why a text is no time limit.
+/// Why a text is not a timeout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeoutError {
     /// Not a number with a unit.
     #[error("`{0}` is not a duration; write for example `1m30s`, `250ms` or `infinity`")]
     NotADuration(Box<str>),
-    /// Below nothing.
+    /// Negative.
     #[error("`{0}` is negative")]
     Negative(Box<str>),
     /// Beyond a year.
@@ -32,7 +32,7 @@ pub enum TimeoutError {
 }
 
 impl Timeout {
-    /// Reads Contour's form: a duration, `infinity` or `infinite`; empty and zero mean "not said".
+    /// Reads Contour's form: a duration, `infinity` or `infinite`; empty and zero mean "not set".
     pub fn parse(text: &str) -> Result<Self, TimeoutError> {
         match text {
             "" => Ok(Timeout::Default),

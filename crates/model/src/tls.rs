@@ -1,33 +1,37 @@
 //! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
 
-use crate::{ClusterId, Host, route::IpFilter};
+use crate::{ClusterId, Host, ObjectRef, route::IpFilter};
 use std::{fmt, sync::Arc};
 
-/// The namespace of certificates that Sesame signs itself, on a machine without a cluster. No namespace can be called so.
-pub const SELF_SIGNED: &str = "(self-signed)";
-
-/// The namespace of the certificate of a chain that shows each host its own. No namespace can be called so.
-pub const ON_DEMAND: &str = "(on-demand)";
-
-/// A certificate with its key, by the Secret that holds it.
+/// Which certificate, with its key, a TLS host shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SecretId {
-    /// The Secret's namespace.
-    pub namespace: Arc<str>,
-    /// The Secret's name.
-    pub name: Arc<str>,
+pub enum CertificateRef {
+    /// Each host of the chain shows its own: Envoy asks for it by the server name.
+    OnDemand,
+    /// One that Sesame signs itself for this host, on a machine without a cluster.
+    SelfSigned(Host),
+    /// The one in this Secret.
+    Secret(ObjectRef),
 }
 
-impl SecretId {
-    /// A Secret by its two names.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+impl CertificateRef {
+    /// The Secret that it is in, if it is in one.
+    pub fn secret(&self) -> Option<&ObjectRef> {
+        match self {
+            CertificateRef::Secret(secret) => Some(secret),
+            CertificateRef::OnDemand | CertificateRef::SelfSigned(_) => None,
+        }
     }
 }
 
-impl fmt::Display for SecretId {
+/// Two parts with a `/` between them. No namespace has a `(`, so a Secret is never taken for one of the others.
+impl fmt::Display for CertificateRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
+        match self {
+            CertificateRef::OnDemand => f.write_str("(on-demand)/server-name"),
+            CertificateRef::SelfSigned(host) => write!(f, "(self-signed)/{host}"),
+            CertificateRef::Secret(ObjectRef { namespace, name, .. }) => write!(f, "{namespace}/{name}"),
+        }
     }
 }
 
@@ -93,7 +97,7 @@ impl TlsVersions {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Termination {
     /// The certificate that is shown.
-    pub certificate: SecretId,
+    pub certificate: CertificateRef,
     /// The lowest version that is spoken.
     pub lowest: TlsVersion,
     /// The highest version that is spoken.
@@ -104,12 +108,12 @@ impl Termination {
     /// The same, whatever certificate is shown: what hosts share a chain by when proxies ask for certificates by the name
     /// that a client asks for.
     pub fn on_demand(&self) -> Self {
-        Self { certificate: SecretId::new(ON_DEMAND, "server-name"), ..self.clone() }
+        Self { certificate: CertificateRef::OnDemand, ..self.clone() }
     }
 
     /// Whether each host shows its own certificate.
     pub fn is_on_demand(&self) -> bool {
-        *self.certificate.namespace == *ON_DEMAND
+        self.certificate == CertificateRef::OnDemand
     }
 }
 
@@ -139,7 +143,7 @@ impl TlsMode {
     }
 
     /// The certificate that is shown, where connections are decrypted.
-    pub fn certificate(&self) -> Option<&SecretId> {
+    pub fn certificate(&self) -> Option<&CertificateRef> {
         let termination = match self {
             TlsMode::Http(termination) => Some(termination),
             TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
@@ -183,11 +187,13 @@ pub struct TcpChain {
 pub struct Chain {
     /// What they have in common.
     pub termination: Termination,
-    /// The hosts, sorted; never [`Host::Any`]. Empty if the chain takes every name and its certificates tell which there are.
+    /// The hosts whose names the listener lists, sorted; never [`Host::Any`].
     pub hosts: Vec<Host>,
+    /// Whether the chain also takes every name that no chain lists. Its certificates tell which hosts there are.
+    pub takes_unlisted: bool,
 }
 
-/// The certificate and key behind a [`SecretId`], checked: the chain parses, the key belongs to it and is strong enough.
+/// The certificate and key behind a [`CertificateRef`], checked: the chain parses, the key belongs to it and is strong enough.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyPair {
     /// The chain, leaf first, PEM.

@@ -2,7 +2,8 @@
 
 use crate::{
     Host, ListenerId, ObjectRef, Origin, Route, Verdict,
-    route::{Conditions, Cors, IpFilter, LocalRateLimitPolicy, PathMatch, Rank},
+    route::{Conditions, Cors, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
+    shared_routes::{RouteSelector, SharedRoutes},
     tls::TlsMode,
 };
 use std::{cmp::Ordering, sync::Arc};
@@ -27,31 +28,31 @@ pub struct TlsPiece {
     pub host: Host,
     /// What is done with its connections.
     pub mode: TlsMode,
-    /// Who wins where two objects ask for one host.
-    pub rank: Rank,
+    /// Which of two objects decides about the host.
+    pub precedence: Precedence,
     /// Who wrote it.
     pub origin: Origin,
 }
 
-/// What a host says for all its routes.
+/// What holds for all routes of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPolicy {
-    /// Which clients may.
+    /// Which clients may send requests, by IP address.
     pub clients: Option<IpFilter>,
-    /// How many requests each proxy takes.
+    /// The local rate limit.
     pub limit: Option<Arc<LocalRateLimitPolicy>>,
-    /// Which other sites may use it.
+    /// The CORS policy.
     pub cors: Option<Arc<Cors>>,
 }
 
-/// Where a root has the routes of an object that it includes.
+/// The conditions under which a root includes an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inclusion {
     /// The object.
     pub object: ObjectRef,
-    /// The paths that it may have.
+    /// The paths of its routes.
     pub path: PathMatch,
-    /// What its requests must fulfil besides.
+    /// The conditions of its routes.
     pub conditions: Conditions,
 }
 
@@ -60,20 +61,23 @@ pub struct Inclusion {
 pub struct Translation {
     /// The object.
     pub subject: ObjectRef,
-    /// The hosts that it names, on each listener: requests for them go to no other host, also where none of its routes is
-    /// left.
+    /// The hosts that it names, on each listener: requests for them go to no other host, also if none of its routes is valid.
     pub hosts: Vec<(ListenerId, Host)>,
     /// Its routes, for these hosts; by listener and host (see [`Translation::sorted`]).
     pub routes: Vec<RoutePiece>,
     /// Its TLS hosts; by listener and host.
     pub tls: Vec<TlsPiece>,
+    /// Its routes for hosts that take them by a selector.
+    pub shared: Box<[SharedRoutes]>,
+    /// By what its hosts take shared routes; by listener and host.
+    pub selectors: Box<[RouteSelector]>,
     /// The other objects that it is made of: what a root includes.
     pub includes: Vec<ObjectRef>,
-    /// Where it has their routes: a place for each way to one of them; by object.
+    /// The conditions under which it includes them, one for each path of includes; by object.
     pub inclusions: Vec<Inclusion>,
-    /// What it says for all routes, its own and theirs.
+    /// What holds for all routes, its own and theirs.
     pub policy: HostPolicy,
-    /// Whether it is nothing by itself, and of use only as a object of another.
+    /// Whether it is only served when another object includes it.
     pub is_child: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
     pub pending: Vec<ObjectRef>,
@@ -84,8 +88,20 @@ pub struct Translation {
 impl Translation {
     /// A translation that asks for nothing.
     pub fn empty(subject: ObjectRef) -> Self {
-        let (hosts, routes, tls, includes, inclusions, policy, pending, verdicts) = Default::default();
-        Self { subject, hosts, routes, tls, includes, inclusions, policy, is_child: false, pending, verdicts }
+        Self {
+            subject,
+            hosts: Vec::new(),
+            routes: Vec::new(),
+            tls: Vec::new(),
+            shared: Box::default(),
+            selectors: Box::default(),
+            includes: Vec::new(),
+            inclusions: Vec::new(),
+            policy: HostPolicy::default(),
+            is_child: false,
+            pending: Vec::new(),
+            verdicts: Vec::new(),
+        }
     }
 
     /// Whether the part of an object depends on a Secret that has not been read yet.
@@ -99,8 +115,15 @@ impl Translation {
     pub fn sorted(mut self) -> Self {
         self.routes.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.tls.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
+        self.selectors.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.inclusions.sort_by(|a, b| a.object.cmp(&b.object));
         self
+    }
+
+    /// All its routes, for whichever host.
+    pub fn all_routes(&self) -> impl Iterator<Item = &Arc<Route>> {
+        let shared = self.shared.iter().flat_map(|shared| &shared.routes);
+        self.routes.iter().map(|piece| &piece.route).chain(shared)
     }
 
     /// The routes for a host of a listener.
@@ -108,7 +131,12 @@ impl Translation {
         of(&self.routes, |piece| (&piece.listener, &piece.host).cmp(&(listener, host)))
     }
 
-    /// Where it has the routes of an object.
+    /// By what a host of a listener takes shared routes.
+    pub fn selectors_of(&self, listener: &ListenerId, host: &Host) -> &[RouteSelector] {
+        of(&self.selectors, |selector| (&selector.listener, &selector.host).cmp(&(listener, host)))
+    }
+
+    /// The conditions under which it includes an object.
     pub fn inclusions_of(&self, object: &ObjectRef) -> &[Inclusion] {
         of(&self.inclusions, |place| place.object.cmp(object))
     }
@@ -133,7 +161,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::route::{Action, Depth, Dialect, DirectResponse, Path, PathMatch};
+    use crate::route::{Action, Depth, Dialect, DirectResponse, Path, PathMatch, TieBreak};
+
+    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Conditions };
 
     fn piece(listener: ListenerId, host: &str, index: u32) -> RoutePiece {
         let (namespace, name) = (Arc::from("a"), Arc::from("b"));
@@ -143,8 +173,9 @@ mod tests {
             depth: Depth::OneLabel,
             action: Action::DirectResponse(DirectResponse::unavailable()),
             policy: Default::default(),
-            rank: Rank { implied: false, dialect: Dialect::Ingress, created: 0, namespace, name, index },
-            origin: ObjectRef::new("Ingress", "a", "b").at("spec"),
+            precedence: Precedence::by_age(DIALECT, 0, namespace, name, index),
+            origin: ObjectRef::new(kinds::kind::SERVICE, "a", "b").at("spec"),
+            combined: None,
         };
         RoutePiece { listener, host: Host::parse(host).unwrap(), route: Arc::new(route) }
     }
@@ -157,12 +188,13 @@ mod tests {
                 routes.extend([ListenerId::https(), ListenerId::http()].map(|listener| piece(listener, host, index)));
             }
         }
-        let translation = Translation { routes, ..Translation::empty(ObjectRef::new("Ingress", "a", "b")) }.sorted();
+        let translation =
+            Translation { routes, ..Translation::empty(ObjectRef::new(kinds::kind::SERVICE, "a", "b")) }.sorted();
         for host in ["a.example.com", "b.example.com", "*.example.com", ""] {
             let host = Host::parse(host).unwrap();
             let found = translation.routes_of(&ListenerId::http(), &host);
             assert!(found.iter().all(|piece| piece.listener == ListenerId::http() && piece.host == host));
-            assert_eq!(found.iter().map(|piece| piece.route.rank.index).collect::<Vec<_>>(), [0, 1, 2]);
+            assert_eq!(found.iter().map(|piece| piece.route.precedence.index).collect::<Vec<_>>(), [0, 1, 2]);
         }
         assert!(translation.routes_of(&ListenerId::fallback(), &Host::Any).is_empty());
         assert!(translation.routes_of(&ListenerId::http(), &Host::parse("c.example.com").unwrap()).is_empty());

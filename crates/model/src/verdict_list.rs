@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     fn verdict(code: Code, name: &str, number: usize) -> Verdict {
-        Verdict::new(code, ObjectRef::new("Ingress", "a", name).at(&*format!("spec.rules[{number}]")), "")
+        Verdict::new(code, ObjectRef::new(kinds::kind::SERVICE, "a", name).at(&*format!("spec.rules[{number}]")), "")
     }
 
     #[test]

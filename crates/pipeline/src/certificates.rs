@@ -5,10 +5,7 @@ use crate::{
     objects::{Delegations, DelegationsBySecret, Secrets},
 };
 use engine::{Derived, Input, Reads, Table};
-use model::{
-    SecretId,
-    tls::{KeyPair, SELF_SIGNED},
-};
+use model::{CertificateRef, Host, ObjectRef, tls::KeyPair};
 use resolve::{Certificate, Rejection};
 use std::sync::Arc;
 
@@ -16,13 +13,13 @@ use std::sync::Arc;
 pub struct Certificates;
 
 impl Table for Certificates {
-    type Key = SecretId;
+    type Key = ObjectRef;
     type Value = Result<Certificate, Rejection>;
     const NAME: &'static str = "certificates";
 }
 
 impl Derived for Certificates {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Certificate, Rejection>> {
+    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Result<Certificate, Rejection>> {
         Some(resolve::certificate::read(reads.get::<Secrets>(id)?))
     }
 }
@@ -31,13 +28,13 @@ impl Derived for Certificates {
 pub struct CaBundles;
 
 impl Table for CaBundles {
-    type Key = SecretId;
+    type Key = ObjectRef;
     type Value = Result<Arc<str>, Rejection>;
     const NAME: &'static str = "CA bundles";
 }
 
 impl Derived for CaBundles {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Result<Arc<str>, Rejection>> {
+    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Result<Arc<str>, Rejection>> {
         Some(resolve::ca::read(reads.get::<Secrets>(id)?))
     }
 }
@@ -46,7 +43,7 @@ impl Derived for CaBundles {
 pub struct SelfSigned;
 
 impl Table for SelfSigned {
-    type Key = SecretId;
+    type Key = Host;
     type Value = KeyPair;
     const NAME: &'static str = "self-signed certificates";
 }
@@ -57,19 +54,20 @@ impl Input for SelfSigned {}
 pub struct Unsigned;
 
 impl Table for Unsigned {
-    type Key = SecretId;
+    type Key = CertificateRef;
     type Value = ();
     const NAME: &'static str = "unsigned certificates";
 }
 
 impl Derived for Unsigned {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<()> {
-        (*id.namespace == *SELF_SIGNED && reads.get::<SelfSigned>(id).is_none()).then_some(())
+    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<()> {
+        let CertificateRef::SelfSigned(host) = certificate else { return None };
+        reads.get::<SelfSigned>(host).is_none().then_some(())
     }
 }
 
 /// Whether the owner of a Secret lets a namespace use it.
-pub fn is_delegated(id: &SecretId, to: &str, reads: &mut Reads<'_>) -> bool {
+pub fn is_delegated(id: &ObjectRef, to: &str, reads: &mut Reads<'_>) -> bool {
     let keys: Vec<_> = reads.probe::<DelegationsBySecret>(id).collect();
     keys.into_iter()
         .any(|key| reads.get::<Delegations>(key).is_some_and(|object| resolve::delegation::allows(object, id, to)))

@@ -1,15 +1,23 @@
-//! Hosts: what all translations ask for together, and where each virtual host is looked up.
+//! Hosts: gathers what all translations contribute to virtual hosts and TLS hosts, and finds the route table of each host.
+//!
+//! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
+    on_demand::{self, BelowWildcardsByChain},
     settings::{Certificates, Settings},
-    translations::{HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
-    wildcard_certificate::WildcardCertificate,
+    shared_routes::SelectedRoutes,
+    translations::{Contribution, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
+    wildcard_certificate,
 };
-use assemble::{tls, virtual_host};
+use assemble::{
+    catch_all,
+    shared_routes::Selection,
+    tls,
+    virtual_host::{self, Contributions},
+};
 use engine::{Derived, Index, Reads, Table};
-use kinds::ObjectKey;
 use model::{
-    Host, ListenerId, ObjectRef, Route, RouteTableId, SecretId,
+    CertificateRef, Host, ListenerId, ObjectRef, Route, RouteTableId,
     tls::{Chain, TcpProxy, Termination, TlsMode},
 };
 use std::sync::Arc;
@@ -22,7 +30,7 @@ impl Index for TranslationsWithWildcards {
     type Key = ();
     const NAME: &'static str = "with plaintext wildcard hosts";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
         let is_wildcard =
             |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
         translation.hosts.iter().any(is_wildcard).then_some(())
@@ -44,8 +52,8 @@ impl Derived for PlaintextWildcards {
     }
 }
 
-/// The catch-all of the plaintext port: the routes for every host that nobody names. It is assembled once for all wildcard
-/// hosts that repeat its routes.
+/// The catch-all of the plaintext port: the routes for hosts that no object names. It is assembled once for all wildcard hosts that
+/// repeat its routes.
 pub struct CatchAll;
 
 impl Table for CatchAll {
@@ -56,11 +64,14 @@ impl Table for CatchAll {
 
 impl Derived for CatchAll {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
-        let key = (ListenerId::http(), Host::Any);
-        let translations: Vec<_> = reads.probe::<TranslationsByHost>(&key).collect();
-        let mut assembled = virtual_host::assemble(&key.1, routes(&key, translations, reads), &[]);
+        let mut contributions = Contributions::new(&Host::Any);
+        for (_, contribution) in reads.parts::<TranslationsByHost>(&(ListenerId::http(), Host::Any)) {
+            contribute(contribution, &mut contributions, reads);
+        }
+        let mut assembled = contributions.assemble();
         if reads.get::<PlaintextWildcards>(&()).is_some() {
-            assembled.lost.extend(virtual_host::too_many_deeper(&assembled.host.routes));
+            assembled.lost.extend(catch_all::too_long(&assembled.host.routes));
+            assembled.lost.sort();
         }
         Some(assembled)
     }
@@ -78,7 +89,7 @@ impl Table for CatchAllRoutes {
 
 impl Derived for CatchAllRoutes {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Vec<Arc<Route>>> {
-        Some(virtual_host::catch_all(&reads.get::<CatchAll>(&())?.host.routes))
+        Some(catch_all::repeated(&reads.get::<CatchAll>(&())?.host.routes))
     }
 }
 
@@ -95,11 +106,6 @@ impl Table for VirtualHosts {
 impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
-        let wildcard = WildcardCertificate::for_host(key, reads);
-        let (translations, refused): (Vec<_>, Vec<_>) =
-            reads.probe::<TranslationsByHost>(key).partition(|translation| {
-                wildcard.as_ref().is_none_or(|wildcard| wildcard.is_usable_from(&translation.namespace, reads))
-            });
         let catch_all = match host {
             Host::Any if *listener == ListenerId::http() => {
                 return reads.get::<CatchAll>(&()).map(|catch_all| virtual_host::Assembled::clone(catch_all));
@@ -107,27 +113,35 @@ impl Derived for VirtualHosts {
             Host::Wildcard(_) if *listener == ListenerId::http() => reads.get::<CatchAllRoutes>(&()),
             _ => None,
         };
-        let catch_all = catch_all.map_or(&[][..], |catch_all| catch_all.as_slice());
-        let mut assembled = virtual_host::assemble(host, routes(key, translations, reads), catch_all);
-        for name in refused {
-            if let (Some(wildcard), Some(translation)) = (&wildcard, reads.get::<Translations>(name)) {
-                let routes = routes(key, vec![name], reads);
-                assembled.lost.push(wildcard.refused(host, &translation.subject, &routes));
+        let mut contributions = Contributions::new(host);
+        contributions.catch_all(catch_all.map_or(&[][..], |catch_all| catch_all.as_slice()));
+        let wildcard = wildcard_certificate::for_host(key, reads);
+        for (object, contribution) in reads.parts::<TranslationsByHost>(key) {
+            match &wildcard {
+                Some(wildcard)
+                    if !wildcard_certificate::is_usable_from(wildcard, listener, &object.namespace, reads) =>
+                {
+                    let origins = contribution.routes.iter().map(|piece| &piece.route.origin);
+                    contributions.refuse(wildcard.refused(host, object, origins));
+                }
+                _ => contribute(contribution, &mut contributions, reads),
             }
         }
-        assembled.lost.sort();
-        Some(assembled)
+        Some(contributions.assemble())
     }
 }
 
-/// The routes of these translations for a host.
-fn routes<'r>(key: &HostKey, translations: Vec<&'r ObjectKey>, reads: &mut Reads<'r>) -> Vec<Arc<Route>> {
-    let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
-    let pieces = translations.flat_map(|translation| translation.routes_of(&key.0, &key.1));
-    pieces.map(|piece| piece.route.clone()).collect()
+/// Adds what an object contributes to a host: its own routes, and those that it selects.
+fn contribute(contribution: Contribution<'_>, contributions: &mut Contributions<'_>, reads: &mut Reads<'_>) {
+    contributions.routes(contribution.routes.iter().map(|piece| piece.route.clone()));
+    for selection in contribution.selectors.iter().flat_map(Selection::of) {
+        if let Some(selected) = reads.get::<SelectedRoutes>(&selection) {
+            contributions.shared(&selected.routes);
+        }
+    }
 }
 
-/// The TLS hosts of all listeners. Where proxies ask for certificates by name, these do not keep chains apart.
+/// The TLS hosts of all listeners. Hosts with on-demand certificates share a chain, whatever their certificates.
 pub struct TlsHosts(Certificates);
 
 impl Table for TlsHosts {
@@ -138,14 +152,10 @@ impl Table for TlsHosts {
 
 impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
-        let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-        let translations = translations.into_iter().filter_map(|name| reads.get::<Translations>(name));
-        let pieces = translations.flat_map(|translation| translation.tls_of(&key.0, &key.1));
+        let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
         let mut host = tls::assemble(&key.1, pieces.collect())?;
-        // The fallback certificate is for clients that name no host.
-        if self.0 == Certificates::OnDemand
-            && key.0 != ListenerId::fallback()
-            && let TlsMode::Http(termination) = &mut host.mode
+        if let TlsMode::Http(termination) = &mut host.mode
+            && on_demand::is_on_demand(self.0, key, &termination.certificate, reads)
         {
             *termination = termination.on_demand();
         }
@@ -171,10 +181,10 @@ pub struct HostsByCertificate;
 
 impl Index for HostsByCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         host.certificate.clone()
     }
 }
@@ -184,10 +194,10 @@ pub struct HostsByChainCertificate;
 
 impl Index for HostsByChainCertificate {
     type Of = TlsHosts;
-    type Key = SecretId;
+    type Key = CertificateRef;
     const NAME: &'static str = "by certificate of the chain";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
         let on_demand = host.mode.http().is_some_and(Termination::is_on_demand);
         host.certificate.clone().filter(|_| !on_demand)
     }
@@ -221,8 +231,8 @@ impl Index for GroupsByListener {
     }
 }
 
-/// The chains of TLS listeners. The only chain of a listener lists no hosts if it shows certificates on demand, so that a
-/// host that comes or goes is none of the listener's business.
+/// The chains of TLS listeners. One with on-demand certificates may take every name that is not listed, so that a host that
+/// comes or goes leaves the listener alone: see [`on_demand`].
 pub struct Chains;
 
 impl Table for Chains {
@@ -234,15 +244,13 @@ impl Table for Chains {
 impl Derived for Chains {
     fn compute(&self, key: &RouteTableId, reads: &mut Reads<'_>) -> Option<Chain> {
         let termination = key.termination.as_deref()?;
-        if termination.is_on_demand()
-            && reads.probe::<GroupsByListener>(&key.listener).len() == 1
-            && reads.probe::<GroupsByListener>(&ListenerId::fallback()).len() == 0
-            && reads.probe::<TcpHostsByListener>(&key.listener).len() == 0
-        {
-            return Some(tls::chain(termination, Vec::new()));
-        }
-        let hosts = reads.probe::<HostsByChain>(key).map(|(_, host)| host.clone());
-        Some(tls::chain(termination, hosts.collect()))
+        let takes_unlisted = termination.is_on_demand() && on_demand::takes_unlisted(key, reads);
+        let hosts: Vec<Host> = if takes_unlisted {
+            reads.probe::<BelowWildcardsByChain>(key).map(|(_, host)| host.clone()).collect()
+        } else {
+            reads.probe::<HostsByChain>(key).map(|(_, host)| host.clone()).collect()
+        };
+        Some(tls::chain(termination, hosts, takes_unlisted))
     }
 }
 
@@ -259,7 +267,7 @@ impl Index for ChainsByListener {
     }
 }
 
-/// The TLS hosts whose connections are passed on.
+/// The TLS hosts whose connections are proxied as TCP.
 pub struct TcpHosts;
 
 impl Table for TcpHosts {
@@ -274,7 +282,7 @@ impl Derived for TcpHosts {
     }
 }
 
-/// Hosts whose connections are passed on, by their listener.
+/// Hosts whose connections are proxied as TCP, by their listener.
 pub struct TcpHostsByListener;
 
 impl Index for TcpHostsByListener {
@@ -288,14 +296,14 @@ impl Index for TcpHostsByListener {
 }
 
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
-/// the wildcard above it, if that may be used for it: see [`WildcardCertificate`]. A host without either is not looked up at all, nor is one
-/// whose connections are passed on.
+/// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up
+/// at all, nor is one whose connections are proxied as TCP.
 pub struct RouteTableOf;
 
 impl Table for RouteTableOf {
     type Key = HostKey;
     type Value = RouteTableId;
-    const NAME: &'static str = "places of hosts";
+    const NAME: &'static str = "route tables of hosts";
 }
 
 impl Derived for RouteTableOf {
@@ -307,9 +315,10 @@ impl Derived for RouteTableOf {
         if let Some(own) = reads.get::<TlsHosts>(key) {
             return Some(table(listener, Some(own.mode.http()?)));
         }
-        let wildcard = WildcardCertificate::for_host(key, reads)?;
-        let mut translations = reads.probe::<TranslationsByHost>(key);
-        let joins = translations.any(|translation| wildcard.is_usable_from(&translation.namespace, reads));
+        let wildcard = wildcard_certificate::for_host(key, reads)?;
+        let mut objects = reads.probe::<TranslationsByHost>(key);
+        let joins =
+            objects.any(|object| wildcard_certificate::is_usable_from(&wildcard, listener, &object.namespace, reads));
         joins.then(|| table(listener, Some(wildcard.termination)))
     }
 }
@@ -354,6 +363,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
     pipeline.index::<TcpHostsByListener>().index::<GroupsByListener>();
+    on_demand::declare(pipeline);
     pipeline.derived(Chains).per::<HostsByChain>();
     pipeline.derived(RouteTableOf).each::<VirtualHosts>();
     pipeline.index::<RouteLosers>().index::<TlsLosers>();

@@ -1,8 +1,9 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`], [`translations`],
-//! [`pending`], [`hosts`], [`packing`], [`redirects`], [`resources`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
+//! one of them, in the order of the data: [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`], [`dialects`],
+//! [`translations`], [`pending`], [`shared_routes`], [`hosts`], [`on_demand`], [`packing`], [`redirects`], [`resources`],
+//! [`holders`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
 //! [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -33,10 +34,13 @@
 //! ```
 
 pub mod certificates;
+pub mod dialects;
+pub mod holders;
 pub mod hosts;
 pub mod listeners;
 pub mod object_resources;
 pub mod objects;
+pub mod on_demand;
 mod oversize;
 pub mod packing;
 pub mod pending;
@@ -48,6 +52,7 @@ pub mod secret_refs;
 pub mod server_name;
 pub mod services;
 pub mod settings;
+pub mod shared_routes;
 pub mod spoil;
 pub mod status;
 pub mod translations;
@@ -57,8 +62,8 @@ pub mod view;
 mod wildcard_certificate;
 pub mod withheld;
 
+pub use dialects::{Dialect, Dialects};
 pub use object_resources::ObjectResource;
-pub use objects::reads;
 pub use run::{Output, Pipeline, SecretRefChanges};
 pub use secret_refs::FetchResult;
 pub use settings::Settings;

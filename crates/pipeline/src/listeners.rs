@@ -2,7 +2,7 @@
 //!
 //! In: the chains of TLS hosts, the hosts whose connections are passed on, and what the operator sets. Out: the listeners that
 //! all of them share. A listener has every chain in it, so one that comes or goes costs Envoy all of them; here it costs a
-//! copy of the others' bytes. Where certificates come on demand there is one chain, and hosts come and go without it.
+//! copy of the others' bytes. Hosts with on-demand certificates share one chain, and come and go without the listener.
 
 use crate::{
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener},
@@ -15,7 +15,7 @@ use crate::{
 use bytes::Bytes;
 use engine::{Derived, Reads, Table};
 use envoy::{listener, name};
-use model::{ListenerId, RouteTableId, SecretId, tls::TcpChain};
+use model::{CertificateRef, ListenerId, RouteTableId, tls::TcpChain};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
@@ -24,19 +24,13 @@ use xds::{Kind, Ref};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainBytes {
     chain: Bytes,
-    names: Names,
+    /// The server names that lead to it, encoded.
+    names: Option<Bytes>,
+    /// Its name, if it takes every server name that no chain lists.
+    unlisted: Option<String>,
     /// The routes, or where connections go.
     awaited: Ref,
     certificate: Option<Ref>,
-}
-
-/// Which server names lead to a chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Names {
-    /// These, encoded.
-    Listed(Bytes),
-    /// All of them: it is the only chain, and this is its name.
-    Every(String),
 }
 
 /// The chains whose requests are looked at.
@@ -55,10 +49,8 @@ impl Derived for EncodedChains {
         let (name, termination) = (listener::chain_name(table)?, &chain.termination);
         Some(ChainBytes {
             chain: listener::chain(&self.0.https_listener(), table, arrangement)?,
-            names: match chain.hosts.as_slice() {
-                [] => Names::Every(name),
-                hosts => Names::Listed(listener::sni::names(&name, hosts)),
-            },
+            names: (!chain.hosts.is_empty()).then(|| listener::sni::names(&name, &chain.hosts)),
+            unlisted: chain.takes_unlisted.then_some(name),
             awaited: packing::awaited(table, arrangement),
             certificate: (!termination.is_on_demand()).then(|| certificate(&termination.certificate)),
         })
@@ -81,15 +73,16 @@ impl Derived for EncodedTcpChains {
         let chain = TcpChain { host, termination, clients: proxy.clients.clone() };
         Some(ChainBytes {
             chain: listener::tcp::chain(&chain, &self.0.https_listener().connections).encode_to_vec().into(),
-            names: Names::Listed(listener::tcp::names(&chain)),
+            names: Some(listener::tcp::names(&chain)),
+            unlisted: None,
             awaited: Ref::To(Kind::Extension, tcp_name(key).into()),
             certificate: chain.termination.map(|termination| certificate(&termination.certificate)),
         })
     }
 }
 
-fn certificate(id: &SecretId) -> Ref {
-    Ref::To(Kind::Secret, name::secret(id).into())
+fn certificate(certificate: &CertificateRef) -> Ref {
+    Ref::To(Kind::Secret, name::secret(certificate).into())
 }
 
 /// Listeners.
@@ -145,13 +138,8 @@ fn encrypted(id: &ListenerId, settings: &Settings, reads: &mut Reads<'_>) -> Opt
     if named.is_empty() && fallback.is_none() {
         return None;
     }
-    let names = match named.as_slice() {
-        [chain] if let Names::Every(name) = &chain.names => listener::sni::every(name),
-        chains => listener::sni::matcher(chains.iter().filter_map(|chain| match &chain.names {
-            Names::Listed(names) => Some(names),
-            Names::Every(_) => None,
-        })),
-    };
+    let unlisted = named.iter().find_map(|chain| chain.unlisted.as_deref());
+    let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()), unlisted);
     let chains = named.iter().map(|chain| &chain.chain);
     let default = fallback.as_ref().map(|chain| &chain.chain);
     let body = listener::encrypted(&settings.https_listener(), chains, default, names);

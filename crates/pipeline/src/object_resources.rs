@@ -7,7 +7,7 @@
 use crate::{
     hosts::{RouteTableOf, TlsHosts},
     packing::{self, Arrangements, ScopeResources},
-    resources::{Resource, Resources, SecretResources, TcpResources},
+    resources::{HostSecretResources, Resource, Resources, SecretResources, TcpResources},
     translations::{HostKey, Translations, TranslationsBySubject},
 };
 use engine::{Derived, Reads, Table};
@@ -71,6 +71,7 @@ fn of_tls(key: &HostKey, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<
             reads.get::<SecretResources>(&termination.certificate).map(|secret| own::<SecretResources>(secret)),
         );
     }
+    object_resources.extend(reads.get::<HostSecretResources>(key).map(|secret| own::<HostSecretResources>(secret)));
     object_resources.extend(reads.get::<TcpResources>(key).map(|proxy| own::<TcpResources>(proxy)));
 }
 

@@ -5,6 +5,7 @@
 //! depend on who came first: replicas agree.
 
 use crate::{
+    holders::HolderResources,
     hosts::RouteTableOf,
     listeners::ListenerResources,
     packing::{Arrangements, EncodedHosts, ScopeResources},
@@ -46,7 +47,11 @@ pub fn largest(engine: &Engine, kind: Kind, excess: usize) -> Vec<Part> {
 
 fn parts(engine: &Engine, kind: Kind) -> Vec<Part> {
     match kind {
-        Kind::Cluster => of_table::<ClusterResources>(engine),
+        Kind::Cluster => {
+            let mut parts = of_table::<ClusterResources>(engine);
+            parts.extend(of_table::<HolderResources>(engine));
+            parts
+        }
         Kind::Endpoints => of_table::<EndpointResources>(engine),
         Kind::Secret => {
             let mut parts = of_table::<SecretResources>(engine);

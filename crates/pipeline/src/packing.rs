@@ -58,7 +58,7 @@ impl Derived for MisdirectedHosts {
 }
 
 /// The wildcards that Envoy would take a host for, at any depth.
-fn wildcards_above(host: &Host) -> Vec<Host> {
+pub(crate) fn wildcards_above(host: &Host) -> Vec<Host> {
     let (Host::Exact(name) | Host::Wildcard(name)) = host else { return Vec::new() };
     let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
     above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
@@ -232,7 +232,8 @@ impl Derived for EncodedHosts {
 
 /// Whose routes a host has, those for deeper names among them.
 fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
-    let authors: BTreeSet<_> = host.routes.iter().chain(&host.catch_all).map(|route| &route.origin.object).collect();
+    let origins = host.routes.iter().chain(&host.catch_all).flat_map(|route| route.origins());
+    let authors: BTreeSet<_> = origins.map(|origin| &origin.object).collect();
     authors.into_iter().cloned().collect()
 }
 

@@ -40,11 +40,21 @@ pub fn without(mut translation: Translation) -> Translation {
     let pending = &translation.pending;
     let is_pending = |object: &ObjectRef| pending.binary_search(object).is_ok();
     for piece in translation.routes.iter_mut().filter(|piece| is_pending(&piece.route.origin.object)) {
-        let (action, policy) = (Action::DirectResponse(DirectResponse::unavailable()), Default::default());
-        piece.route = Arc::new(Route { action, policy, ..Route::clone(&piece.route) });
+        piece.route = unavailable(&piece.route);
+    }
+    for route in translation.shared.iter_mut().flat_map(|shared| &mut shared.routes) {
+        if is_pending(&route.origin.object) {
+            *route = unavailable(route);
+        }
     }
     translation.verdicts.retain(|verdict| !is_pending(&verdict.origin.object));
     translation
+}
+
+/// The same requests answer 503.
+fn unavailable(route: &Route) -> Arc<Route> {
+    let (action, policy) = (Action::DirectResponse(DirectResponse::unavailable()), Default::default());
+    Arc::new(Route { action, policy, ..route.clone() })
 }
 
 /// The translation that was [computed](without), with what its pending objects brought before. It refers to what both refer to.
@@ -57,6 +67,7 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
         translation.hosts.retain(|(_, host)| is_claimed(host));
         translation.routes.retain(|piece| is_claimed(&piece.host));
         translation.tls.retain(|piece| is_claimed(&piece.host));
+        translation.selectors = translation.selectors.into_iter().filter(|it| is_claimed(&it.host)).collect();
         translation.includes = merged(&translation.includes, includes);
         translation.pending = pending;
     } else if is_same_host(good, &translation) {

@@ -1,48 +1,54 @@
-//! What is done about a refusal, and about resources that are too large: which part is to blame, and what is held for how
-//! long.
+//! What is withheld, and until when: after a refusal, and of resources that are too large to be sent.
 //!
-//! In: outcomes of the clients' monitor, what other replicas hold, and which types are too large to be sent. Out: rows of
-//! [`WithheldVersions`]. A resource that is one object's,
-//! or one host's, is held as a whole. One that many hosts share is refused as a whole, so the host has to be found: those
-//! that the refusing proxy already has as they are cannot be it; if more than one is left and the proxy's words name none,
-//! half of them wait, as proxies have them or, if new, answering 503, and the other half is tried. Whether that is taken or
-//! refused, the next try has at most half as many to look at; so a thousand hosts take about twenty tries, and no host that
-//! served before stops serving.
+//! In: outcomes of the [`AckMonitor`](xds::AckMonitor), what other replicas withhold, and which types are too large. Out: rows
+//! of [`WithheldVersions`]. A resource that belongs to one object or one host is withheld as a whole. One that many hosts share
+//! is rejected as a whole, so the host has to be found: hosts whose bytes the rejecting proxy already has cannot be the cause;
+//! if more than one is left and the error names none, half of them wait, with the bytes that proxies have or, if new, answering
+//! 503, and the other half is tried. Whether that is accepted or rejected, the next try has at most half as many candidates; so
+//! a thousand hosts take about twenty tries, and no host that was served stops being served.
+//!
+//! Everything here is found by index, so that a refusal or a batch costs what changed, whatever the size of the tables.
+
+mod active;
+mod shared;
+
+pub use active::declare;
 
 use crate::{
-    hosts::RouteTableOf,
-    listeners::ListenerResources,
     oversize::{self, Part},
-    packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
-    redirects::RedirectScopes,
-    resources::{
-        CaResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources, SecretResources,
-        TcpResources,
-    },
+    packing::{EncodedHosts, HostBytes},
     translations::HostKey,
-    withheld::{self, Quarantined, Target, WithheldRows, WithheldVersions, WithholdReason},
+    withheld::{self, Quarantined, Target, WithheldVersions, WithholdReason},
 };
+use active::ActiveTargets;
 use bytes::Bytes;
 use engine::Engine;
 use envoy::packing::{plain, scoped};
-use model::{Host, RouteTableId};
+use shared::SharedResource;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 use xds::{Entry, Kind, Name, Outcome, Ref, ResourceOutcome, Role};
 
+/// A resource that many hosts share, by type and name.
+type ResourceName = (Kind, Name);
+
 /// A host that waits: the version that does, and what proxies have of it.
 type Waiting = (u64, Option<Arc<HostBytes>>);
 
-/// What is held, by us and by others, and which hosts wait for a try.
+/// What is withheld, by this replica and by others, and which hosts wait for a try.
 #[derive(Default)]
 pub struct Quarantine {
     own: BTreeMap<Target, Quarantined>,
     others: BTreeMap<Target, Vec<Quarantined>>,
-    waiting: BTreeMap<(Kind, Name), BTreeMap<Target, Waiting>>,
-    /// What is withheld for its size, with the words for it. Other replicas come to the same by themselves.
+    /// The hosts that wait for a try of each resource, and the same by host.
+    tried: BTreeMap<ResourceName, BTreeSet<Target>>,
+    waiting: BTreeMap<Target, BTreeMap<ResourceName, Waiting>>,
+    /// What is withheld for its size, with the reason. Other replicas reach the same result by themselves.
     large: BTreeMap<Target, Large>,
+    /// Targets withheld since [`Self::tidy`] last ran: their outcome may have been about an earlier version.
+    unchecked: BTreeSet<Target>,
     changed: bool,
 }
 
@@ -55,32 +61,39 @@ struct Large {
 }
 
 impl Quarantine {
-    /// Takes what clients made of a resource.
+    /// Takes the outcome of a resource.
     pub fn on_outcome(&mut self, engine: &mut Engine, outcome: &ResourceOutcome) {
         let resource = (outcome.kind, outcome.name.clone());
         let Outcome::Refused { text, held } = &outcome.outcome else {
             self.release(engine, &resource);
             return;
         };
-        // A stand-in that is refused leaves nothing to try; anything else but what is made now is out of date.
-        let Some(current) = find(engine, outcome.kind, &outcome.name) else { return };
-        if current.role != Role::Own || current.hash != outcome.content {
+        let target = Target::resource(outcome.kind, outcome.name.clone());
+        // A stand-in that is rejected leaves nothing to try.
+        if engine.get::<ActiveTargets>(&target).is_some() {
             return;
         }
-        match shared(engine, outcome.kind, &outcome.name) {
-            None => self.hold(engine, Target::resource(outcome.kind, outcome.name.clone()), current.hash, text),
-            Some(hosts) => self.search(engine, resource, &current.body, &hosts, text, held.as_deref()),
+        let Some(shared) = SharedResource::find(engine, outcome.kind, &outcome.name) else {
+            // An outcome of an earlier version withholds nothing, and `tidy` drops it.
+            self.hold(engine, target, outcome.content, text);
+            return;
+        };
+        if shared.resource.role == Role::Own && shared.resource.hash == outcome.content {
+            self.search(engine, resource, &shared, text, held.as_deref());
         }
     }
 
-    /// Takes all that other replicas hold.
+    /// Takes everything that other replicas withhold.
     pub fn share(&mut self, engine: &mut Engine, withheld: Vec<Quarantined>) {
-        let mut touched: BTreeSet<Target> = std::mem::take(&mut self.others).into_keys().collect();
+        let mut others: BTreeMap<Target, Vec<Quarantined>> = BTreeMap::new();
         for hold in withheld {
-            self.others.entry(hold.target.clone()).or_default().push(hold);
+            others.entry(hold.target.clone()).or_default().push(hold);
         }
-        touched.extend(self.others.keys().cloned());
-        touched.iter().for_each(|target| self.write(engine, target));
+        let before = std::mem::replace(&mut self.others, others);
+        let mut changed: BTreeSet<Target> =
+            before.iter().filter(|(target, holds)| self.others.get(*target) != Some(holds)).map(key).collect();
+        changed.extend(self.others.iter().filter(|(target, _)| !before.contains_key(*target)).map(key));
+        changed.iter().for_each(|target| self.write(engine, target));
     }
 
     /// Withholds the largest of a type, because all of them together have `excess` bytes more than `limit`; says whether
@@ -94,6 +107,7 @@ impl Quarantine {
                 format!("it has {bytes} bytes, and all {kind} resources together exceed the limit of {limit} bytes");
             let target = part.target.clone();
             self.large.insert(target.clone(), Large { kind, part, text: text.into() });
+            self.unchecked.insert(target.clone());
             self.write(engine, &target);
         }
         any
@@ -128,24 +142,25 @@ impl Quarantine {
         Some(format!("listener {} is withheld: {}", listener.part.target.name, listener.text))
     }
 
-    /// Forgets what no longer applies, because the objects have changed; says whether anything did. To be called when the
+    /// Drops what no longer applies because its objects have changed; says whether there was any. To be called when the
     /// engine has settled.
     pub fn tidy(&mut self, engine: &mut Engine) -> bool {
-        let gone: Vec<Target> = self.own.keys().filter(|target| !in_force(engine, target)).cloned().collect();
-        for target in &gone {
-            self.own.remove(target);
-            self.changed = true;
-            self.write(engine, target);
+        let mut targets = std::mem::take(&mut self.unchecked);
+        targets.extend(engine.changes::<ActiveTargets>().gone);
+        let mut any = false;
+        for target in targets.iter().filter(|target| engine.get::<ActiveTargets>(target).is_none()).collect::<Vec<_>>()
+        {
+            let (own, large) = (self.own.remove(target).is_some(), self.large.remove(target).is_some());
+            self.changed |= own;
+            if own || large {
+                self.write(engine, target);
+                any = true;
+            }
         }
-        let small: Vec<Target> = self.large.keys().filter(|target| !in_force(engine, target)).cloned().collect();
-        for target in &small {
-            self.large.remove(target);
-            self.write(engine, target);
-        }
-        let ended: Vec<_> =
-            self.waiting.keys().filter(|(kind, name)| find(engine, *kind, name).is_none()).cloned().collect();
+        let gone = |(kind, name): &&ResourceName| SharedResource::find(engine, *kind, name).is_none();
+        let ended: Vec<ResourceName> = self.tried.keys().filter(gone).cloned().collect();
         ended.iter().for_each(|resource| self.release(engine, resource));
-        !gone.is_empty() || !small.is_empty() || !ended.is_empty()
+        any || !ended.is_empty()
     }
 
     /// What this replica withholds, if it has changed since the last time.
@@ -155,22 +170,23 @@ impl Quarantine {
 
     /// The resources that are being tried.
     pub fn probes(&self) -> impl Iterator<Item = (Kind, Name)> {
-        self.waiting.keys().cloned()
+        self.tried.keys().cloned()
     }
 
     fn search(
         &mut self,
         engine: &mut Engine,
-        resource: (Kind, Name),
-        body: &Bytes,
-        hosts: &[HostKey],
+        resource: ResourceName,
+        shared: &SharedResource,
         text: &Arc<str>,
         held: Option<&Entry>,
     ) {
         let split = if resource.0 == Kind::Route { plain::hosts } else { scoped::hosts };
+        let body = &shared.resource.body;
         let before: HashMap<String, Bytes> =
             held.map(|held| split(&held.body)).unwrap_or_default().into_iter().collect();
-        let mut suspects: Vec<(&HostKey, Arc<HostBytes>)> = hosts
+        let mut suspects: Vec<(&HostKey, Arc<HostBytes>)> = shared
+            .hosts
             .iter()
             .filter_map(|key| Some((key, engine.get::<EncodedHosts>(key)?.clone())))
             .filter(|(_, host)| host.refused.is_none() && !host.waits)
@@ -191,7 +207,7 @@ impl Quarantine {
                 self.hold(engine, withheld::of_host(key), host.hash, text);
             }
             many => {
-                // Nobody knows which host uses which of the clusters that proxies have: the first brings them all.
+                // Which host uses which of the clusters that proxies have is unknown: the first brings them all.
                 let mut clusters = held.map(clusters).unwrap_or_default();
                 for (key, host) in &many[many.len() / 2..] {
                     let instead = before.get(&key.1.to_string()).map(|bytes| {
@@ -199,8 +215,9 @@ impl Quarantine {
                         Arc::new(HostBytes { bytes: bytes.clone(), clusters, ..HostBytes::clone(host) })
                     });
                     let target = withheld::of_host(key);
-                    let waiting = self.waiting.entry(resource.clone()).or_default();
-                    waiting.insert(target.clone(), (host.hash, instead));
+                    self.tried.entry(resource.clone()).or_default().insert(target.clone());
+                    let waiting = self.waiting.entry(target.clone()).or_default();
+                    waiting.insert(resource.clone(), (host.hash, instead));
                     self.write(engine, &target);
                 }
             }
@@ -211,15 +228,23 @@ impl Quarantine {
         self.own.insert(target.clone(), Quarantined { target: target.clone(), hash, text: text.clone() });
         self.changed = true;
         self.write(engine, &target);
+        self.unchecked.insert(target);
     }
 
     /// Lets all hosts of a resource be tried together again.
-    fn release(&mut self, engine: &mut Engine, resource: &(Kind, Name)) {
-        let waited = self.waiting.remove(resource).unwrap_or_default();
-        waited.keys().for_each(|target| self.write(engine, target));
+    fn release(&mut self, engine: &mut Engine, resource: &ResourceName) {
+        for target in self.tried.remove(resource).unwrap_or_default() {
+            if let Some(waiting) = self.waiting.get_mut(&target) {
+                waiting.remove(resource);
+                if waiting.is_empty() {
+                    self.waiting.remove(&target);
+                }
+            }
+            self.write(engine, &target);
+        }
     }
 
-    /// Writes all that is known about a target into its row.
+    /// Writes everything that is known about a target into its row.
     fn write(&self, engine: &mut Engine, target: &Target) {
         let held = self.own.get(target).into_iter().chain(self.others.get(target).into_iter().flatten());
         let mut row: BTreeMap<u64, WithholdReason> = BTreeMap::new();
@@ -229,7 +254,7 @@ impl Quarantine {
         if let Some(large) = self.large.get(target) {
             row.entry(large.part.hash).or_insert_with(|| WithholdReason::TooLarge(large.text.clone()));
         }
-        for (hash, instead) in self.waiting.values().filter_map(|waiting| waiting.get(target)) {
+        for (hash, instead) in self.waiting.get(target).into_iter().flat_map(BTreeMap::values) {
             row.entry(*hash).or_insert_with(|| WithholdReason::Waits(instead.clone()));
         }
         if row.is_empty() {
@@ -248,67 +273,8 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
     names.collect()
 }
 
-/// Whether what is held is what is made now.
-fn in_force(engine: &Engine, target: &Target) -> bool {
-    if target.host.is_some() {
-        return !engine.probe::<WithheldRows<EncodedHosts>>(target).is_empty();
-    }
-    match target.kind {
-        Kind::Cluster => !engine.probe::<WithheldRows<ClusterResources>>(target).is_empty(),
-        Kind::Endpoints => !engine.probe::<WithheldRows<EndpointResources>>(target).is_empty(),
-        Kind::Secret => {
-            !engine.probe::<WithheldRows<SecretResources>>(target).is_empty()
-                || !engine.probe::<WithheldRows<HostSecretResources>>(target).is_empty()
-                || !engine.probe::<WithheldRows<CaResources>>(target).is_empty()
-        }
-        Kind::Route => !engine.probe::<WithheldRows<RouteResources>>(target).is_empty(),
-        Kind::ScopedRoute => {
-            !engine.probe::<WithheldRows<ScopeResources>>(target).is_empty()
-                || !engine.probe::<WithheldRows<RedirectScopes>>(target).is_empty()
-        }
-        Kind::Listener => !engine.probe::<WithheldRows<ListenerResources>>(target).is_empty(),
-        Kind::Extension => !engine.probe::<WithheldRows<TcpResources>>(target).is_empty(),
-        Kind::Runtime | Kind::VirtualHost => false,
-    }
-}
-
-/// The resource as it is made now. Looks at all rows: refusals are few.
-fn find(engine: &Engine, kind: Kind, name: &str) -> Option<Arc<Resource>> {
-    fn by_name<T: Resources>(engine: &Engine, name: &str) -> Option<Arc<Resource>> {
-        engine.rows::<T>().find(|(_, resource)| *resource.name == *name).map(|(_, resource)| resource.clone())
-    }
-    match kind {
-        Kind::Cluster => by_name::<ClusterResources>(engine, name),
-        Kind::Endpoints => by_name::<EndpointResources>(engine, name),
-        Kind::Secret => by_name::<SecretResources>(engine, name)
-            .or_else(|| by_name::<HostSecretResources>(engine, name))
-            .or_else(|| by_name::<CaResources>(engine, name)),
-        Kind::Route => by_name::<RouteResources>(engine, name),
-        Kind::ScopedRoute => {
-            by_name::<ScopeResources>(engine, name).or_else(|| by_name::<RedirectScopes>(engine, name))
-        }
-        Kind::Listener => by_name::<ListenerResources>(engine, name),
-        Kind::Extension => by_name::<TcpResources>(engine, name),
-        Kind::Runtime | Kind::VirtualHost => None,
-    }
-}
-
-/// The hosts that share a resource; nothing if it is not of that kind.
-fn shared(engine: &Engine, kind: Kind, name: &str) -> Option<Vec<HostKey>> {
-    let (table, any): (&RouteTableId, bool) = match kind {
-        Kind::Route => (engine.rows::<RouteResources>().find(|(_, resource)| *resource.name == *name)?.0, false),
-        Kind::ScopedRoute => {
-            let ((table, host), _) = engine.rows::<ScopeResources>().find(|(_, found)| *found.name == *name)?;
-            if *host != Host::Any {
-                return None;
-            }
-            (table, true)
-        }
-        _ => return None,
-    };
-    let here = |key: &HostKey| engine.get::<RouteTableOf>(key).is_some_and(|place| **place == *table);
-    let fits = |key: &HostKey| here(key) && !(any && matches!(key.1, Host::Exact(_)));
-    Some(engine.rows::<EncodedHosts>().map(|(key, _)| key).filter(|key| fits(key)).cloned().collect())
+fn key<V>((target, _): (&Target, V)) -> Target {
+    target.clone()
 }
 
 /// The hosts that a text names: by name, or by their place in the list.

@@ -90,7 +90,8 @@ fn followers(table: &RouteTableId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     for key in reads.probe::<FollowingByTable>(table) {
         let Some(found) = reads.get::<VirtualHosts>(key) else { continue };
         let routes = found.host.routes.iter().chain(&found.host.catch_all);
-        objects.extend(routes.filter(|route| follows(route)).map(|route| &route.origin.object));
+        let origins = routes.filter(|route| follows(route)).flat_map(|route| route.origins());
+        objects.extend(origins.map(|origin| &origin.object));
     }
     objects.into_iter().cloned().collect()
 }

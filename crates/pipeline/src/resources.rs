@@ -4,23 +4,20 @@
 
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
+    holders::{HolderResources, holder_name},
     hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
     listeners::ListenerResources,
     packing::{self, RouteResources, ScopeResources},
     redirects::RedirectScopes,
-    services::{Clusters, ClustersByCa, EndpointSets},
+    services::{self, Clusters, ClustersByCa, EndpointSets},
     settings::Settings,
-    translations::{HostKey, TlsByHost, Translations},
+    translations::{HostKey, TlsByHost},
     withheld::{self, Target, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
 use envoy::{cluster::ClusterSettings, listener, name};
-use model::{
-    ClusterId, ObjectRef, SecretId,
-    cluster::Discovery,
-    tls::{SELF_SIGNED, TcpProxy},
-};
+use model::{CertificateRef, ClusterId, ObjectRef, cluster::Discovery, tls::TcpProxy};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref, Role};
@@ -119,6 +116,7 @@ macro_rules! kinds_of {
 
 kinds_of! {
     ClusterResources => Cluster,
+    HolderResources => Cluster,
     EndpointResources => Endpoints,
     CaResources => Secret,
     SecretResources => Secret,
@@ -147,30 +145,25 @@ impl Derived for ClusterResources {
             Discovery::Endpoints => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             Discovery::Dns(_) => resource.warms = true,
         }
-        resource.origin = Some(service_of(id));
+        resource.origin = Some(services::service(id));
         Some(resource.unless_held(Kind::Cluster, reads))
     }
-}
-
-fn service_of(id: &ClusterId) -> ObjectRef {
-    let (namespace, name) = (id.backend.namespace.clone(), id.backend.service.clone());
-    ObjectRef { kind: "Service", namespace, name }
 }
 
 /// CA bundles that clusters trust.
 pub struct CaResources;
 
 impl Table for CaResources {
-    type Key = SecretId;
+    type Key = ObjectRef;
     type Value = Resource;
     const NAME: &'static str = "CA resources";
 }
 
 impl Derived for CaResources {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
+    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Resource> {
         let bundle = reads.get::<CaBundles>(id)?.as_ref().as_ref().ok()?;
         let mut resource = Resource::new(name::ca(id), &envoy::secret::authority(id, bundle));
-        resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
+        resource.origin = Some(id.clone());
         Some(resource.unless_held(Kind::Secret, reads))
     }
 }
@@ -191,7 +184,7 @@ impl Derived for EndpointResources {
         }
         let endpoints = reads.get::<EndpointSets>(id)?;
         let mut resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints));
-        resource.origin = Some(service_of(id));
+        resource.origin = Some(services::service(id));
         Some(resource.unless_held(Kind::Endpoints, reads))
     }
 }
@@ -231,14 +224,14 @@ pub fn tcp_name((_, host): &HostKey) -> String {
 pub struct SecretResources;
 
 impl Table for SecretResources {
-    type Key = SecretId;
+    type Key = CertificateRef;
     type Value = Resource;
     const NAME: &'static str = "secret resources";
 }
 
 impl Derived for SecretResources {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
-        Some(shown(name::secret(id), id, reads)?.unless_held(Kind::Secret, reads))
+    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Resource> {
+        Some(shown(name::secret(certificate), certificate, reads)?.unless_held(Kind::Secret, reads))
     }
 }
 
@@ -267,23 +260,19 @@ fn host_secret((_, host): &HostKey) -> String {
     name::host_secret(host)
 }
 
-fn shown(name: String, id: &SecretId, reads: &mut Reads<'_>) -> Option<Resource> {
-    if *id.namespace == *SELF_SIGNED {
-        let message = envoy::secret::certificate(&name, reads.get::<SelfSigned>(id)?);
-        return Some(Resource::new(name, &message));
-    }
-    let certificate = reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?;
-    let message = envoy::secret::certificate(&name, &certificate.pair);
-    let mut resource = Resource::new(name, &message);
-    resource.origin = Some(ObjectRef::new("Secret", &id.namespace, &id.name));
-    Some(resource)
+fn shown(name: String, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Resource> {
+    let (pair, origin) = match certificate {
+        CertificateRef::OnDemand => return None,
+        CertificateRef::SelfSigned(host) => (&**reads.get::<SelfSigned>(host)?, None),
+        CertificateRef::Secret(id) => (&reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?.pair, Some(id.clone())),
+    };
+    let message = envoy::secret::certificate(&name, pair);
+    Some(Resource { origin, ..Resource::new(name, &message) })
 }
 
 /// Who says what is done under TLS for a host.
-fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
-    let translations: Vec<_> = reads.probe::<TlsByHost>(key).collect();
-    let translations = translations.into_iter().filter_map(|translation| reads.get::<Translations>(translation));
-    translations.map(|translation| translation.subject.clone()).collect()
+pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+    reads.probe::<TlsByHost>(key).cloned().collect()
 }
 
 /// Declares the resources of clusters and endpoints, which are in the lane.
@@ -318,6 +307,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     lane_changes(engine, into);
     take::<SecretResources>(engine, name::secret, into);
     take::<HostSecretResources>(engine, host_secret, into);
+    take::<HolderResources>(engine, holder_name, into);
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);

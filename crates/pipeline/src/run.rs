@@ -2,22 +2,22 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
-    hosts, listeners,
+    holders, hosts, listeners,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing,
-    quarantine::Quarantine,
+    quarantine::{self, Quarantine},
     redirects, resources,
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
     settings::Settings,
-    translations,
+    shared_routes, translations,
     validity::{self, Clock},
     verdicts::{self, Verdicts},
     withheld::{self, Quarantined},
 };
 use engine::{Divergence, Engine, Progress};
-use kinds::{Object, ObjectKey};
-use model::{ObjectRef, SecretId, Verdict, tls::KeyPair};
+use kinds::Object;
+use model::{CertificateRef, Host, ObjectRef, Verdict, tls::KeyPair};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 /// How long the pipeline works before it sees whether endpoints have changed meanwhile.
@@ -43,16 +43,16 @@ pub struct Output {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecretRefChanges {
     /// TranslationRow for and not before, there or not.
-    pub new: Vec<SecretId>,
+    pub new: Vec<ObjectRef>,
     /// Not asked for any more.
-    pub gone: Vec<SecretId>,
+    pub gone: Vec<ObjectRef>,
 }
 
 /// Every station in one engine.
 pub struct Pipeline {
     engine: Engine,
     quarantine: Quarantine,
-    unsigned: BTreeSet<SecretId>,
+    unsigned: BTreeSet<Host>,
     clock: Clock,
 }
 
@@ -70,23 +70,26 @@ impl Pipeline {
         secret_refs::declare(&mut declaration);
         services::declare_used(&mut declaration);
         resources::declare_lane(&mut declaration, settings);
+        shared_routes::declare(&mut declaration);
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         validity::declare(&mut declaration);
         packing::declare(&mut declaration, settings);
         redirects::declare(&mut declaration, settings);
         resources::declare(&mut declaration, settings);
+        holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
         verdicts::declare(&mut declaration);
         object_resources::declare(&mut declaration);
+        quarantine::declare(&mut declaration);
         let (quarantine, unsigned, clock) = Default::default();
         Self { engine: declaration.build(), quarantine, unsigned, clock }
     }
 
     /// Takes a change of one object: its new form, or nothing when it is gone.
-    pub fn put(&mut self, key: &ObjectKey, object: Option<Object>) {
+    pub fn put(&mut self, key: &ObjectRef, object: Option<Object>) {
         match object {
-            Some(object) => objects::set(&mut self.engine, key, object),
+            Some(object) => objects::set(&mut self.engine, key, &object),
             None => objects::remove(&mut self.engine, key),
         }
     }
@@ -159,7 +162,7 @@ impl Pipeline {
     }
 
     /// Takes what became of a wanted Secret; nothing when it is not wanted any more.
-    pub fn set_fetch_result(&mut self, id: &SecretId, result: Option<FetchResult>) {
+    pub fn set_fetch_result(&mut self, id: &ObjectRef, result: Option<FetchResult>) {
         match result {
             Some(result) => _ = self.engine.set::<FetchResults>(id, result),
             None => _ = self.engine.remove::<FetchResults>(id),
@@ -167,8 +170,8 @@ impl Pipeline {
     }
 
     /// Whether what there is to say about an object depends on a Secret that has not been read yet.
-    pub fn is_pending(&self, key: &ObjectKey) -> bool {
-        self.engine.is_pending::<Verdicts>(&translations::subject(key))
+    pub fn is_pending(&self, key: &ObjectRef) -> bool {
+        self.engine.is_pending::<Verdicts>(key)
     }
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
@@ -200,22 +203,28 @@ impl Pipeline {
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
     }
 
-    /// The self-signed certificates that hosts wait for. Whoever makes one hands it in by [`Self::sign`].
-    pub fn unsigned(&mut self) -> Vec<SecretId> {
+    /// The hosts that wait for a self-signed certificate. Whoever makes one hands it in by [`Self::sign`].
+    pub fn unsigned(&mut self) -> Vec<Host> {
         let changes = self.engine.changes::<Unsigned>();
-        self.unsigned.extend(changes.set.into_iter().map(|(id, _)| id));
-        for id in &changes.gone {
-            self.unsigned.remove(id);
+        for (certificate, _) in changes.set {
+            if let CertificateRef::SelfSigned(host) = certificate {
+                self.unsigned.insert(host);
+            }
+        }
+        for certificate in &changes.gone {
+            if let CertificateRef::SelfSigned(host) = certificate {
+                self.unsigned.remove(host);
+            }
         }
         self.unsigned.iter().cloned().collect()
     }
 
-    /// Takes a self-signed certificate.
-    pub fn sign(&mut self, id: &SecretId, pair: KeyPair) {
-        self.engine.set::<SelfSigned>(id, pair);
+    /// Takes the self-signed certificate of a host.
+    pub fn sign(&mut self, host: &Host, pair: KeyPair) {
+        self.engine.set::<SelfSigned>(host, pair);
     }
 
-    /// How many objects there are, by the name of their table.
+    /// How many objects there are, by the plural of their kind.
     pub fn objects(&self) -> Vec<(&'static str, usize)> {
         objects::counts(&self.engine)
     }
@@ -223,6 +232,11 @@ impl Pipeline {
     /// The engine, to look at: counters, rows, what each was computed from.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    #[cfg(test)]
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 
     /// Compares every table with a build from nothing.

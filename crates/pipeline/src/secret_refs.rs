@@ -8,7 +8,7 @@
 
 use crate::translations::SecretsAskedFor;
 use engine::{Derived, Input, Reads, Table};
-use model::SecretId;
+use model::ObjectRef;
 use std::sync::Arc;
 
 /// What became of a question.
@@ -26,7 +26,7 @@ pub enum FetchResult {
 pub struct FetchResults;
 
 impl Table for FetchResults {
-    type Key = SecretId;
+    type Key = ObjectRef;
     type Value = FetchResult;
     const NAME: &'static str = "answers about secrets";
 }
@@ -37,13 +37,13 @@ impl Input for FetchResults {}
 pub struct SecretRefs;
 
 impl Table for SecretRefs {
-    type Key = SecretId;
+    type Key = ObjectRef;
     type Value = ();
     const NAME: &'static str = "wanted secrets";
 }
 
 impl Derived for SecretRefs {
-    fn compute(&self, _: &SecretId, _: &mut Reads<'_>) -> Option<()> {
+    fn compute(&self, _: &ObjectRef, _: &mut Reads<'_>) -> Option<()> {
         Some(())
     }
 }

@@ -1,25 +1,26 @@
 //! Services, and of those that routes use, their clusters and endpoints. All of it is in the lane.
 
 use crate::{
-    objects::{EndpointSlices, Named, Services, SlicesByService},
+    objects::{EndpointSlices, Services, SlicesByService},
     settings::Settings,
     translations::ClustersInUse,
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{Cluster, ClusterId, Endpoints, SecretId};
+use kinds::kind;
+use model::{Cluster, ClusterId, Endpoints, ObjectRef};
 use resolve::Service;
 
 /// What is known about each Service.
 pub struct KnownServices(resolve::Settings);
 
 impl Table for KnownServices {
-    type Key = Named;
+    type Key = ObjectRef;
     type Value = Service;
     const NAME: &'static str = "known services";
 }
 
 impl Derived for KnownServices {
-    fn compute(&self, key: &Named, reads: &mut Reads<'_>) -> Option<Service> {
+    fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<Service> {
         Some(Service::read(reads.get::<Services>(key)?, &self.0))
     }
 }
@@ -44,10 +45,10 @@ pub struct ClustersByCa;
 
 impl Index for ClustersByCa {
     type Of = Clusters;
-    type Key = SecretId;
+    type Key = ObjectRef;
     const NAME: &'static str = "by CA";
 
-    fn keys(_: &ClusterId, cluster: &Cluster) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &ClusterId, cluster: &Cluster) -> impl IntoIterator<Item = ObjectRef> {
         cluster.validation.as_ref().map(|validation| validation.ca.clone())
     }
 }
@@ -67,7 +68,7 @@ impl Derived for EndpointSets {
         let service = reads.get::<KnownServices>(&name)?;
         let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
         let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
-        let health = id.variant.as_ref().and_then(|variant| variant.health_port);
+        let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
         Some(resolve::endpoints::endpoints(service, id.backend.port, health, slices.into_iter().map(|slice| &**slice)))
     }
 }
@@ -86,8 +87,9 @@ impl Index for WithoutEndpoints {
     }
 }
 
-fn service(id: &ClusterId) -> Named {
-    Named { namespace: id.backend.namespace.clone(), name: id.backend.service.clone() }
+/// The Service that a cluster is made from.
+pub fn service(id: &ClusterId) -> ObjectRef {
+    ObjectRef::new(kind::SERVICE, id.backend.namespace.clone(), id.backend.service.clone())
 }
 
 /// Declares what is known about Services.

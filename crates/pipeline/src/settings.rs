@@ -50,7 +50,7 @@ pub struct Settings {
     pub https_settings: HttpSettings,
     /// Which virtual hosts travel together. Requests are answered alike; only the cost of an edit differs.
     pub packing: Packing,
-    /// How proxies come by the certificates of hosts. On demand, the xDS server needs [`Settings::resolver`].
+    /// How Envoy loads the certificates of TLS hosts. Unless each has a chain, the xDS server needs [`Settings::resolver`].
     pub certificates: Certificates,
     /// What holds for every cluster.
     pub cluster: ClusterSettings,
@@ -90,12 +90,18 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What the xDS server has to be told about names that are in no table.
+    /// Finds secrets for the xDS server that proxies ask for by other names than theirs.
     pub fn resolver(&self) -> Option<Arc<dyn xds::Resolver>> {
         match self.certificates {
             Certificates::PerChain => None,
-            Certificates::OnDemand => Some(Arc::new(ByServerName)),
+            Certificates::Auto | Certificates::OnDemand => Some(Arc::new(ByServerName)),
         }
+    }
+
+    /// What an Envoy must be to load certificates as they are set to.
+    pub fn required_envoy(&self) -> Option<xds::RequiredEnvoy> {
+        let why = "on-demand certificates need it; upgrade the proxy or run Sesame with --certificates=per-chain";
+        (self.certificates != Certificates::PerChain).then_some(xds::RequiredEnvoy { version: (1, 38), why })
     }
 
     /// The listener in the clear that Ingress and HTTPProxy share.

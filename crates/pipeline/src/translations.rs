@@ -1,37 +1,18 @@
 //! Translations: what each object of a dialect asks for.
 
-use crate::{
-    objects::{HttpProxies, IngressClasses, Ingresses, Named, RootsByFqdn},
-    pending,
-    settings::Settings,
-    view::TableView,
-};
-use engine::{Derived, Index, Reads, Table};
-use kinds::{Ingress, Kind, ObjectKey};
+#[cfg(test)]
+pub(crate) mod given;
+
+use crate::{dialects::Dialects, objects, pending, settings::Settings, view::TableView};
+use engine::{Derived, Index, PartIndex, Reads, Table};
+use kinds::Kind;
 use model::{
-    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, SecretId, Translation, Verdict, route::Action,
+    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
+    route::Action,
+    shared_routes::RouteSelector,
+    translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
-
-/// The class of Ingresses that name none: of several defaults the youngest, as Kubernetes chooses.
-pub struct DefaultClass;
-
-impl Table for DefaultClass {
-    type Key = ();
-    type Value = Named;
-    const NAME: &'static str = "default ingress class";
-}
-
-impl Derived for DefaultClass {
-    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Named> {
-        let names = reads.scan::<IngressClasses>();
-        let classes = names.into_iter().filter_map(|name| {
-            let class = reads.get::<IngressClasses>(name)?;
-            class.is_default().then(|| (std::cmp::Reverse(class.meta.created), name))
-        });
-        classes.min().map(|(_, name)| name.clone())
-    }
-}
 
 /// A translation, and what had to be looked for to make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +20,7 @@ pub struct TranslationRow {
     /// The translation.
     pub translation: Translation,
     /// The Secrets that it asked for, whether they were there or not.
-    pub secrets: Vec<SecretId>,
+    pub secrets: Vec<ObjectRef>,
     /// While it is pending as a whole, and so asks for nothing: the hosts that it will ask for, sorted.
     pub claimed: Vec<Host>,
     /// The clusters that its objects refer to, each with the first field that does; by object.
@@ -48,11 +29,11 @@ pub struct TranslationRow {
 
 impl TranslationRow {
     /// A translation, with the clusters that it refers to.
-    pub fn new(translation: Translation, secrets: Vec<SecretId>) -> Self {
+    pub fn new(translation: Translation, secrets: Vec<ObjectRef>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
-        for piece in &translation.routes {
-            let Action::Forward(forward) = &piece.route.action else { continue };
-            let Origin { object, field } = &piece.route.origin;
+        for route in translation.all_routes() {
+            let Action::Forward(forward) = &route.action else { continue };
+            let Origin { object, field } = &route.origin;
             for cluster in forward.targets() {
                 backends.entry((object, cluster)).or_insert(field);
             }
@@ -87,32 +68,25 @@ impl Deref for TranslationRow {
 
 /// A translation for each object of a dialect that is ours.
 pub struct Translations {
-    ingress: dialect_ingress::Settings,
-    http_proxy: dialect_httpproxy::Settings,
+    dialects: Dialects,
     fetched_secrets: bool,
 }
 
 impl Table for Translations {
-    type Key = ObjectKey;
+    type Key = ObjectRef;
     type Value = TranslationRow;
     const NAME: &'static str = "translations";
 }
 
 impl Derived for Translations {
-    fn compute(&self, key: &ObjectKey, reads: &mut Reads<'_>) -> Option<TranslationRow> {
-        let (translation, secrets) = match key.kind {
-            Kind::Ingress => {
-                let object = reads.get::<Ingresses>(&Named::from(key))?;
-                let mut view = TableView::new(reads, self.fetched_secrets);
-                (dialect_ingress::translate(object, &mut view, &self.ingress)?, view.into_secrets())
-            }
-            Kind::HttpProxy(vendor) => {
-                let object = reads.get::<HttpProxies>(key)?;
-                let mut view = TableView::new(reads, self.fetched_secrets);
-                (dialect_httpproxy::translate(vendor, object, &mut view, &self.http_proxy)?, view.into_secrets())
-            }
-            _ => return None,
-        };
+    fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<TranslationRow> {
+        #[cfg(test)]
+        if let Some(given) = reads.get::<given::GivenTranslations>(key) {
+            return Some(TranslationRow::new(Translation::clone(given), Vec::new()));
+        }
+        let mut view = TableView::new(reads, self.fetched_secrets);
+        let translation = self.dialects.of(key.kind)?.translate(key, &mut view)?;
+        let secrets = view.into_secrets();
         if translation.pending.is_empty() {
             return Some(TranslationRow::new(translation, secrets));
         }
@@ -129,31 +103,10 @@ impl Derived for Translations {
     }
 
     /// Nothing is known about what the object asks for, not even its hosts: all that can be done is to say so.
-    fn on_panic(&self, key: &ObjectKey, message: &str) -> Option<TranslationRow> {
-        let subject = subject(key);
-        let verdict = Verdict::new(Code::TranslationFailed, subject.at(""), message);
-        Some(TranslationRow::new(Translation { verdicts: vec![verdict], ..Translation::empty(subject) }, Vec::new()))
-    }
-}
-
-/// An object as verdicts name it.
-pub fn subject(key: &ObjectKey) -> ObjectRef {
-    match key.kind {
-        Kind::HttpProxy(vendor) => dialect_httpproxy::reference(vendor, &key.namespace, &key.name),
-        kind => ObjectRef::new(kind.name(), &key.namespace, &key.name),
-    }
-}
-
-/// Ingresses by the key of their translation.
-pub struct IngressKeys;
-
-impl Index for IngressKeys {
-    type Of = Ingresses;
-    type Key = ObjectKey;
-    const NAME: &'static str = "by key";
-
-    fn keys(name: &Named, _: &Ingress) -> impl IntoIterator<Item = ObjectKey> {
-        [ObjectKey::new(Kind::Ingress, name.namespace.clone(), name.name.clone())]
+    fn on_panic(&self, key: &ObjectRef, message: &str) -> Option<TranslationRow> {
+        let verdict = Verdict::new(Code::TranslationFailed, key.at(""), message);
+        let translation = Translation { verdicts: vec![verdict], ..Translation::empty(key.clone()) };
+        Some(TranslationRow::new(translation, Vec::new()))
     }
 }
 
@@ -165,8 +118,8 @@ impl Index for ClustersInUse {
     type Key = ClusterId;
     const NAME: &'static str = "by cluster";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
-        let forwards = translation.routes.iter().filter_map(|piece| match &piece.route.action {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
+        let forwards = translation.all_routes().filter_map(|route| match &route.action {
             Action::Forward(forward) => Some(forward),
             Action::Redirect(_) | Action::DirectResponse(_) => None,
         });
@@ -187,8 +140,27 @@ impl Index for TranslationsByHost {
     type Key = HostKey;
     const NAME: &'static str = "by host";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
         translation.hosts.iter().cloned()
+    }
+}
+
+/// What a translation contributes to one virtual host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contribution<'v> {
+    /// Its routes for the host.
+    pub routes: &'v [RoutePiece],
+    /// By what the host takes shared routes.
+    pub selectors: &'v [RouteSelector],
+}
+
+/// A change of what a translation contributes to other hosts does not reach a virtual host.
+impl PartIndex for TranslationsByHost {
+    type Part<'v> = Contribution<'v>;
+
+    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> Contribution<'v> {
+        let (routes, selectors) = (translation.routes_of(listener, host), translation.selectors_of(listener, host));
+        Contribution { routes, selectors }
     }
 }
 
@@ -200,8 +172,17 @@ impl Index for TlsByHost {
     type Key = HostKey;
     const NAME: &'static str = "by TLS host";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
         translation.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<Vec<_>>()
+    }
+}
+
+/// What a translation contributes to a TLS host.
+impl PartIndex for TlsByHost {
+    type Part<'v> = &'v [TlsPiece];
+
+    fn part<'v>((listener, host): &HostKey, translation: &'v TranslationRow) -> &'v [TlsPiece] {
+        translation.tls_of(listener, host)
     }
 }
 
@@ -210,10 +191,10 @@ pub struct SecretsAskedFor;
 
 impl Index for SecretsAskedFor {
     type Of = Translations;
-    type Key = SecretId;
+    type Key = ObjectRef;
     const NAME: &'static str = "by secret";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = SecretId> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
         translation.secrets.clone()
     }
 }
@@ -226,24 +207,22 @@ impl Index for TranslationsBySubject {
     type Key = ObjectRef;
     const NAME: &'static str = "by object";
 
-    fn keys(_: &ObjectKey, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
         std::iter::once(&translation.subject).chain(&translation.includes).cloned().collect::<Vec<_>>()
     }
 }
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(DefaultClass).always(());
-    let translations = Translations {
-        ingress: settings.ingress.clone(),
-        http_proxy: settings.http_proxy.clone(),
-        fetched_secrets: settings.fetched_secrets,
-    };
-    pipeline.index::<RootsByFqdn>();
-    pipeline.derived(translations).per::<IngressKeys>().each::<HttpProxies>();
-    pipeline
-        .index::<ClustersInUse>()
-        .index::<TranslationsByHost>()
-        .index::<TlsByHost>()
-        .index::<TranslationsBySubject>();
+    let dialects = Dialects::new(settings);
+    dialects.iter().for_each(|dialect| dialect.declare(pipeline));
+    let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
+    #[cfg(test)]
+    pipeline.input::<given::GivenTranslations>();
+    let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
+    #[cfg(test)]
+    let translations = translations.each::<given::GivenTranslations>();
+    objects::follow(translations, &kinds);
+    pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
+    pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
 }

@@ -6,7 +6,7 @@
 
 use crate::{certificates::Certificates, hosts::HostsByCertificate};
 use engine::{Derived, Engine, Input, Reads, Table};
-use model::SecretId;
+use model::CertificateRef;
 use resolve::certificate::{OutOfDate, Validity};
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,14 +14,14 @@ use std::collections::{BTreeSet, HashMap};
 pub struct ValidityPeriods;
 
 impl Table for ValidityPeriods {
-    type Key = SecretId;
+    type Key = CertificateRef;
     type Value = Validity;
     const NAME: &'static str = "validity of certificates";
 }
 
 impl Derived for ValidityPeriods {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Validity> {
-        Some(reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?.validity)
+    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Validity> {
+        Some(reads.get::<Certificates>(certificate.secret()?)?.as_ref().as_ref().ok()?.validity)
     }
 }
 
@@ -29,7 +29,7 @@ impl Derived for ValidityPeriods {
 pub struct OutOfDateCertificates;
 
 impl Table for OutOfDateCertificates {
-    type Key = SecretId;
+    type Key = CertificateRef;
     type Value = OutOfDate;
     const NAME: &'static str = "certificates out of date";
 }
@@ -40,8 +40,8 @@ impl Input for OutOfDateCertificates {}
 #[derive(Default)]
 pub(crate) struct Clock {
     now: Option<i64>,
-    periods: HashMap<SecretId, Validity>,
-    due: BTreeSet<(i64, SecretId)>,
+    periods: HashMap<CertificateRef, Validity>,
+    due: BTreeSet<(i64, CertificateRef)>,
 }
 
 impl Clock {
@@ -49,7 +49,7 @@ impl Clock {
     /// round.
     pub fn set(&mut self, engine: &mut Engine, now: i64) -> bool {
         let changes = engine.changes::<ValidityPeriods>();
-        let mut touched: BTreeSet<SecretId> = changes.gone.into_iter().collect();
+        let mut touched: BTreeSet<CertificateRef> = changes.gone.into_iter().collect();
         for id in &touched {
             self.forget(id);
         }
@@ -85,12 +85,12 @@ impl Clock {
         self.due.first().map(|(at, _)| *at)
     }
 
-    fn forget(&mut self, id: &SecretId) {
+    fn forget(&mut self, id: &CertificateRef) {
         self.forget_due(id, self.now.unwrap_or(i64::MIN));
         self.periods.remove(id);
     }
 
-    fn forget_due(&mut self, id: &SecretId, before: i64) {
+    fn forget_due(&mut self, id: &CertificateRef, before: i64) {
         if let Some(at) = self.periods.get(id).and_then(|validity| validity.next_change(before)) {
             self.due.remove(&(at, id.clone()));
         }

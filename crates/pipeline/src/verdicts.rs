@@ -1,20 +1,21 @@
 //! Verdicts: for each object that Sesame serves or found fault with, everything there is to say about it.
 
 use crate::{
+    holders::HolderResources,
     hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
-    objects::Named,
     packing::{EncodedHosts, ScopeResources},
     redirects::RedirectScopes,
     resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
     services::{Clusters, KnownServices, WithoutEndpoints},
+    shared_routes::{SelectedRoutes, SharedRoutesLosers},
     translations::{ClustersInUse, SecretsAskedFor, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
     withheld::{Withheld, WithheldByObject, Withholdable},
 };
 use engine::{Derived, Index, Reads, Table};
-use kinds::ObjectKey;
+
 use model::{
-    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, SecretId, Translation, Verdict, VerdictList,
+    CertificateRef, Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Translation, Verdict, VerdictList,
     cluster::Discovery,
 };
 use resolve::Service;
@@ -75,6 +76,10 @@ impl Derived for Verdicts {
             let lost = reads.get::<TlsHosts>(key).map(|host| Verdict::about(object, &host.lost));
             all.extend(lost.unwrap_or_default().iter().cloned());
         }
+        for key in reads.probe::<SharedRoutesLosers>(object) {
+            let lost = reads.get::<SelectedRoutes>(key).map(|selected| Verdict::about(object, &selected.lost));
+            all.extend(lost.unwrap_or_default().iter().cloned());
+        }
         withheld::<EncodedHosts>(object, reads, &mut all);
         withheld::<ScopeResources>(object, reads, &mut all);
         withheld::<RedirectScopes>(object, reads, &mut all);
@@ -84,6 +89,7 @@ impl Derived for Verdicts {
         withheld::<EndpointResources>(object, reads, &mut all);
         withheld::<SecretResources>(object, reads, &mut all);
         withheld::<HostSecretResources>(object, reads, &mut all);
+        withheld::<HolderResources>(object, reads, &mut all);
         withheld::<CaResources>(object, reads, &mut all);
         withheld::<RefusedSecrets>(object, reads, &mut all);
         for name in reads.probe::<FaultyServices>(object) {
@@ -104,9 +110,11 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
 fn out_of_date(translation: &Translation, reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in &translation.tls {
-        let Some(id) = piece.mode.certificate().filter(|id| looked_at.insert(*id)) else { continue };
-        if let Some(state) = reads.get::<OutOfDateCertificates>(id) {
-            let why = format!("the certificate in Secret {id} {state}");
+        let Some(certificate) = piece.mode.certificate().filter(|it| looked_at.insert(*it)) else { continue };
+        if let Some(secret) = certificate.secret()
+            && let Some(state) = reads.get::<OutOfDateCertificates>(certificate)
+        {
+            let why = format!("the certificate in {secret} {state}");
             all.push(Verdict::new(Code::CertificateExpired, piece.origin.clone(), why));
         }
     }
@@ -148,7 +156,7 @@ impl Withholdable for Users {
     }
 }
 
-fn users<'r>(refused: &Withheld, keys: impl Iterator<Item = &'r ObjectKey>, reads: &mut Reads<'r>) -> Users {
+fn users<'r>(refused: &Withheld, keys: impl Iterator<Item = &'r ObjectRef>, reads: &mut Reads<'r>) -> Users {
     let users = keys.filter_map(|key| reads.get::<Translations>(key)).map(|translation| translation.subject.clone());
     Users(Withheld { objects: users.collect(), ..refused.clone() })
 }
@@ -173,15 +181,15 @@ impl Derived for RefusedClusters {
 pub struct RefusedSecrets;
 
 impl Table for RefusedSecrets {
-    type Key = SecretId;
+    type Key = CertificateRef;
     type Value = Users;
     const NAME: &'static str = "users of withheld secrets";
 }
 
 impl Derived for RefusedSecrets {
-    fn compute(&self, id: &SecretId, reads: &mut Reads<'_>) -> Option<Users> {
-        let refused = reads.get::<SecretResources>(id)?.refused.as_ref()?;
-        Some(users(refused, reads.probe::<SecretsAskedFor>(id), reads))
+    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Users> {
+        let refused = reads.get::<SecretResources>(certificate)?.refused.as_ref()?;
+        Some(users(refused, reads.probe::<SecretsAskedFor>(certificate.secret()?), reads))
     }
 }
 
@@ -193,7 +201,7 @@ impl Index for FaultyServices {
     type Key = ObjectRef;
     const NAME: &'static str = "faulty";
 
-    fn keys(_: &Named, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
+    fn keys(_: &ObjectRef, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
         service.verdicts.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
     }
 }
@@ -209,6 +217,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<TranslationsBySubject>()
         .per::<RouteLosers>()
         .per::<TlsLosers>()
+        .per::<SharedRoutesLosers>()
         .per::<FaultyServices>()
         .per::<WithheldByObject<ClusterResources>>()
         .per::<WithheldByObject<EndpointResources>>()

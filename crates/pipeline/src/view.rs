@@ -2,16 +2,13 @@
 
 use crate::{
     certificates::{self, CaBundles, Certificates},
-    objects::{HttpProxies, IngressClasses, Named, RootsByFqdn},
+    objects::Objects,
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
-    translations::DefaultClass,
 };
-use dialect_httpproxy::HttpProxyView;
-use dialect_ingress::IngressView;
 use engine::Reads;
-use kinds::{HttpProxy, IngressClass, Kind, ObjectKey, Vendor};
-use model::{Code, SecretId};
+use kinds::{Typed, kind};
+use model::{Code, ObjectRef};
 use resolve::{Certificate, Rejection, Service, View};
 use std::sync::Arc;
 
@@ -19,7 +16,7 @@ use std::sync::Arc;
 pub struct TableView<'d, 'r> {
     reads: &'d mut Reads<'r>,
     fetched_secrets: bool,
-    secrets: Vec<SecretId>,
+    secrets: Vec<ObjectRef>,
 }
 
 impl<'d, 'r> TableView<'d, 'r> {
@@ -28,24 +25,32 @@ impl<'d, 'r> TableView<'d, 'r> {
         Self { reads, fetched_secrets, secrets: Vec::new() }
     }
 
+    /// An object.
+    pub fn get<T: Typed>(&mut self, object: &ObjectRef) -> Option<Arc<T>> {
+        self.reads.get::<Objects<T>>(object).cloned()
+    }
+
+    /// The tables, for what dialects look up by indexes of their own.
+    pub fn reads(&mut self) -> &mut Reads<'r> {
+        self.reads
+    }
+
     /// The Secrets that were looked for, whether they were there or not; sorted, each once.
-    pub fn into_secrets(mut self) -> Vec<SecretId> {
+    pub fn into_secrets(mut self) -> Vec<ObjectRef> {
         self.secrets.sort_unstable();
         self.secrets.dedup();
         self.secrets
     }
 
     /// What a Secret holds that is not there: nothing, or the reason why that is not known.
-    fn absent<T>(&mut self, id: &SecretId) -> Option<Arc<Result<T, Rejection>>> {
+    fn absent<T>(&mut self, id: &ObjectRef) -> Option<Arc<Result<T, Rejection>>> {
         if !self.fetched_secrets {
             return None;
         }
         let no = match self.reads.get::<FetchResults>(id).map(|answer| &**answer) {
             Some(FetchResult::Found | FetchResult::Absent) => return None,
-            Some(FetchResult::NotReadable(why)) => {
-                Rejection::new(Code::SecretNotReadable, format!("Secret {id}: {why}"))
-            }
-            None => Rejection::new(Code::SecretPending, format!("Secret {id} has not been read yet")),
+            Some(FetchResult::NotReadable(why)) => Rejection::new(Code::SecretNotReadable, format!("{id}: {why}")),
+            None => Rejection::new(Code::SecretPending, format!("{id} has not been read yet")),
         };
         Some(Arc::new(Err(no)))
     }
@@ -53,46 +58,20 @@ impl<'d, 'r> TableView<'d, 'r> {
 
 impl View for TableView<'_, '_> {
     fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
-        self.reads.get::<KnownServices>(&Named::new(namespace, name)).cloned()
+        self.reads.get::<KnownServices>(&ObjectRef::new(kind::SERVICE, namespace, name)).cloned()
     }
 
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>> {
+    fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<Certificates>(id).cloned().or_else(|| self.absent(id))
     }
 
-    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+    fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<CaBundles>(id).cloned().or_else(|| self.absent(id))
     }
 
-    fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
+    fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         certificates::is_delegated(id, to, self.reads)
-    }
-}
-
-impl IngressView for TableView<'_, '_> {
-    fn class(&mut self, name: &str) -> Option<Arc<IngressClass>> {
-        self.reads.get::<IngressClasses>(&Named::new("", name)).cloned()
-    }
-
-    fn default_class(&mut self) -> Option<Arc<IngressClass>> {
-        let name = self.reads.get::<DefaultClass>(&())?;
-        self.reads.get::<IngressClasses>(name).cloned()
-    }
-}
-
-impl HttpProxyView for TableView<'_, '_> {
-    fn proxy(&mut self, vendor: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>> {
-        self.reads.get::<HttpProxies>(&ObjectKey::new(Kind::HttpProxy(vendor), namespace, name)).cloned()
-    }
-
-    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)> {
-        let keys: Vec<_> = self.reads.probe::<RootsByFqdn>(&fqdn.into()).collect();
-        let roots = keys.into_iter().filter_map(|key| match key.kind {
-            Kind::HttpProxy(vendor) => Some((vendor, self.reads.get::<HttpProxies>(key)?.clone())),
-            _ => None,
-        });
-        roots.collect()
     }
 }

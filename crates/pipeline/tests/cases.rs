@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_CASES=1` writes the golden parts anew, `CASES=paths` runs the cases with `paths` in their names.
 
-use pipeline::settings::Packing;
+use pipeline::settings::{Certificates, Packing};
 use std::path::Path;
 
 fn folder(dialect: &str) -> std::path::PathBuf {
@@ -27,4 +27,14 @@ async fn httpproxy_in_tables() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn httpproxy_in_scopes() {
     testbed::cases::run(&folder("httpproxy"), Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ingress_with_a_chain_for_each_certificate() {
+    testbed::cases::run_with(&folder("ingress"), Packing::Scoped, Certificates::PerChain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn httpproxy_with_a_chain_for_each_certificate() {
+    testbed::cases::run_with(&folder("httpproxy"), Packing::Scoped, Certificates::PerChain).await;
 }

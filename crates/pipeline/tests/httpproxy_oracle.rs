@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use kinds::{Kind, Object, ObjectKey, Vendor};
+use kinds::{Object, ObjectRef, kind};
 use pipeline::{Pipeline, Settings};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
@@ -113,10 +113,10 @@ fn leaf() -> &'static (String, String) {
 }
 
 /// The object that an edit puts, or the key that it takes away.
-fn change(edit: &Edit) -> (ObjectKey, Option<Object>) {
+fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
     let (kind, namespace, name, gone, rest) = match edit {
         Edit::Proxy { sesame, space: n, name, gone, spec } => {
-            let vendor = if *sesame { Vendor::Sesame } else { Vendor::Contour };
+            let kind = if *sesame { kind::SESAME_HTTP_PROXY } else { kind::CONTOUR_HTTP_PROXY };
             let mut body = json!({
                 "includes": spec.includes.iter().map(|(n, name, of)| json!({
                     "name": format!("p{name}"), "namespace": space(*n), "conditions": condition(*of),
@@ -147,26 +147,26 @@ fn change(edit: &Edit) -> (ObjectKey, Option<Object>) {
             }
             let created = format!("2024-01-0{}T00:00:00Z", spec.created + 1);
             let meta = json!({ "creationTimestamp": created });
-            (Kind::HttpProxy(vendor), space(*n), format!("p{name}"), *gone, json!({ "spec": body, "metadata": meta }))
+            (kind, space(*n), format!("p{name}"), *gone, json!({ "spec": body, "metadata": meta }))
         }
         Edit::Service { space: n, name, gone } => {
             let body = json!({ "spec": { "ports": [{ "port": 80 }] } });
-            (Kind::Service, space(*n), format!("s{name}"), *gone, body)
+            (kind::SERVICE, space(*n), format!("s{name}"), *gone, body)
         }
         Edit::Secret { space: n, name, gone, good } => {
             let (chain, key) = leaf();
             let key = if *good { key.as_str() } else { "nonsense" };
             let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
-            (Kind::Secret, space(*n), format!("t{name}"), *gone, body)
+            (kind::SECRET, space(*n), format!("t{name}"), *gone, body)
         }
         Edit::Delegation { space: n, gone, to } => {
             let targets = [json!(["*"]), json!(["a"]), json!(["b"])];
             let to = &targets[usize::from(*to)];
             let body = json!({ "spec": { "delegations": [{ "secretName": "t0", "targetNamespaces": to }] } });
-            (Kind::TlsCertificateDelegation(Vendor::Contour), space(*n), "d".to_owned(), *gone, body)
+            (kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, space(*n), "d".to_owned(), *gone, body)
         }
     };
-    let key = ObjectKey::new(kind, namespace, name.as_str());
+    let key = ObjectRef::new(kind, namespace, name.as_str());
     if gone {
         return (key, None);
     }
@@ -179,7 +179,7 @@ fn change(edit: &Edit) -> (ObjectKey, Option<Object>) {
 
 /// Every resource of a build of these objects, by kind and name.
 fn built(
-    objects: impl Iterator<Item = (ObjectKey, Object)>,
+    objects: impl Iterator<Item = (ObjectRef, Object)>,
     settings: &Settings,
 ) -> BTreeMap<(String, String), Vec<u8>> {
     let mut pipeline = Pipeline::new(settings);
@@ -199,7 +199,7 @@ proptest! {
         let mut settings = Settings::default();
         if limited {
             settings.http_proxy.root_namespaces = vec!["a".into()];
-            settings.http_proxy.fallback_certificate = Some(model::SecretId::new("a", "t1"));
+            settings.http_proxy.fallback_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "a", "t1"));
         }
         let mut pipeline = Pipeline::new(&settings);
         let mut objects = BTreeMap::new();

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use kinds::{Kind, Object, ObjectKey, Vendor};
-use model::{ObjectRef, SecretId, status::StatusInput};
+use kinds::{Object, kind};
+use model::{ObjectRef, status::StatusInput};
 use pipeline::{Pipeline, Settings};
 use serde_json::{Value, json};
 use testbed::{cases::object, certs::Ca};
@@ -59,10 +59,10 @@ fn status_beside(others: &[(&str, Value)], spec: &Value, settings: &Settings) ->
     }
     let meta = json!({ "name": "it", "namespace": "a", "creationTimestamp": "2024-01-01T00:00:00Z", "generation": 1 });
     let text = json!({ "metadata": meta, "spec": spec }).to_string();
-    let kind = Kind::HttpProxy(Vendor::Contour);
+    let kind = kind::CONTOUR_HTTP_PROXY;
     let it = kinds::decode_json(kind, text.as_bytes()).unwrap().object;
-    pipeline.put(&ObjectKey::new(kind, "a", "it"), Some(it));
-    let subject = ObjectRef::new("HTTPProxy", "a", "it");
+    pipeline.put(&ObjectRef::new(kind, "a", "it"), Some(it));
+    let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "it");
     let verdicts = pipeline.settle().verdicts.into_iter().find(|(object, _)| *object == subject);
     let verdicts = verdicts.and_then(|(_, said)| said).unwrap();
     let facts = pipeline::status_of(kind).unwrap().facts;
@@ -325,7 +325,7 @@ fn errors_that_depend_on_the_operator() {
         [(("b", "cert"), "TLSError FallbackNotDelegated"), (("a", "garbage"), "TLSError FallbackNotValid")]
     {
         let mut settings = Settings::default();
-        settings.http_proxy.fallback_certificate = Some(SecretId::new(secret.0, secret.1));
+        settings.http_proxy.fallback_certificate = Some(ObjectRef::new(kinds::kind::SECRET, secret.0, secret.1));
         assert_eq!(differs(words, &status(&fallback, &settings), "errors"), None);
     }
 }

@@ -7,7 +7,10 @@
 mod world;
 
 use model::ObjectRef;
-use pipeline::{ObjectResource, Output, Pipeline, Settings, settings::Packing};
+use pipeline::{
+    ObjectResource, Output, Pipeline, Settings,
+    settings::{Certificates, Packing},
+};
 use serde_json::json;
 use std::net::Ipv4Addr;
 use testbed::certs::Ca;
@@ -20,7 +23,7 @@ fn put(pipeline: &mut Pipeline, object: kinds::Object) -> Output {
 
 /// What is said to carry the Ingress of that name; nothing if there is no news of it.
 fn of(output: &Output, name: &str) -> Option<Vec<ObjectResource>> {
-    let object = ObjectRef::new("Ingress", "default", name);
+    let object = ObjectRef::new(kinds::kind::INGRESS, "default", name);
     let found = output.object_resources.iter().find(|(of, _)| *of == object);
     found.map(|(_, list)| list.as_ref().map(|list| list.to_vec()).unwrap_or_default())
 }
@@ -58,14 +61,19 @@ fn a_table_is_named_and_its_version_is_whatever_is_published() {
 #[test]
 fn tls_is_carried_by_its_listener_and_its_certificate() {
     let ca = Ca::new("ca");
-    let mut pipeline = Pipeline::new(&Settings { packing: Packing::Plain, ..Settings::default() });
-    put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
-    put(&mut pipeline, secret(&ca, "cert", "a.example.com"));
-    let object = ingress_with("shop", "a.example.com", "/", "web", &json!({}), &[("a.example.com", "cert")]);
-    let output = put(&mut pipeline, object.clone());
-    let table = "rds ingress_https/default/cert/tls1.2-1.3";
-    let expected = ["sds default/cert", "rds ingress_http", table, "lds ingress_https"];
-    assert_eq!(names(&of(&output, "shop").unwrap()), expected);
-    pipeline.put(&object.key(), None);
-    assert_eq!(of(&pipeline.settle(), "shop"), Some(vec![]));
+    for (certificates, secret_name, table) in [
+        (Certificates::PerChain, "sds default/cert", "rds ingress_https/default/cert/tls1.2-1.3"),
+        (Certificates::Auto, "sds a.example.com", "rds ingress_https/(on-demand)/server-name/tls1.2-1.3"),
+    ] {
+        let packing = Packing::Plain;
+        let mut pipeline = Pipeline::new(&Settings { packing, certificates, ..Settings::default() });
+        put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
+        put(&mut pipeline, secret(&ca, "cert", "a.example.com"));
+        let object = ingress_with("shop", "a.example.com", "/", "web", &json!({}), &[("a.example.com", "cert")]);
+        let output = put(&mut pipeline, object.clone());
+        let expected = [secret_name, "rds ingress_http", table, "lds ingress_https"];
+        assert_eq!(names(&of(&output, "shop").unwrap()), expected);
+        pipeline.put(&object.key(), None);
+        assert_eq!(of(&pipeline.settle(), "shop"), Some(vec![]));
+    }
 }

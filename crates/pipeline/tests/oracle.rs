@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use engine::Progress;
-use kinds::{Object, ObjectKey};
+use kinds::{Object, ObjectRef};
 use pipeline::{
     Output, Pipeline, Quarantined, Settings,
     settings::{Certificates, Packing},
@@ -252,7 +252,7 @@ impl KnownServices {
 fn built<'a>(
     settings: &Settings,
     withheld: &[Quarantined],
-    objects: impl Iterator<Item = (&'a ObjectKey, &'a Object)>,
+    objects: impl Iterator<Item = (&'a ObjectRef, &'a Object)>,
 ) -> KnownServices {
     let mut pipeline = Pipeline::new(settings);
     pipeline.withhold(withheld.to_vec());
@@ -274,7 +274,7 @@ fn told(mut output: Output, known: &mut KnownServices, withheld: &mut Vec<Quaran
 
 fn run(settings: &Settings, script: Vec<Edit>) {
     let mut pipeline = Pipeline::new(settings);
-    let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
+    let mut objects: BTreeMap<ObjectRef, Object> = BTreeMap::new();
     let mut known = KnownServices::default();
     let (mut withheld, mut others): (Vec<Quarantined>, Vec<Quarantined>) = Default::default();
     for edit in script {

@@ -80,7 +80,7 @@ fn paths_of(name: &str, host: &str, count: usize) -> Object {
     let paths: Vec<_> = (0..count).map(path).collect();
     let rule = json!({"host": host, "http": {"paths": paths}});
     let meta = json!({"namespace": "default", "name": name});
-    object(kinds::Kind::Ingress, &json!({"metadata": meta, "spec": {"rules": [rule]}}))
+    object(kinds::kind::INGRESS, &json!({"metadata": meta, "spec": {"rules": [rule]}}))
 }
 
 fn web() -> Object {
@@ -171,7 +171,7 @@ fn the_scope_of_redirects_is_withheld_like_any_other_and_told_those_who_follow_t
         }
         let spec = json!({"virtualhost": {"fqdn": "follows.example.com"}, "routes": [route]});
         let meta = json!({"namespace": "default", "name": "follows"});
-        object(kinds::Kind::HttpProxy(kinds::Vendor::Contour), &json!({"metadata": meta, "spec": spec}))
+        object(kinds::kind::CONTOUR_HTTP_PROXY, &json!({"metadata": meta, "spec": spec}))
     };
     let hosts = || (0..300).map(|at| paths(&format!("a-host-with-a-long-name-{at}"), 1)).chain([web()]);
     let mut bed = Loop::new(Packing::Scoped, scopes(hosts().chain([following(true)])) - 1);

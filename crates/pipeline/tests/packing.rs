@@ -14,6 +14,8 @@ mod changes;
 mod edits;
 #[path = "packing/forged.rs"]
 mod forged;
+#[path = "packing/holders.rs"]
+mod holders;
 #[path = "packing/limits.rs"]
 mod limits;
 #[path = "packing/on_demand.rs"]
@@ -26,6 +28,8 @@ mod redirects;
 mod requests;
 #[path = "packing/series.rs"]
 mod series;
+#[path = "packing/slots.rs"]
+mod slots;
 #[path = "packing/tcp_clients.rs"]
 mod tcp_clients;
 #[path = "packing/timeouts.rs"]

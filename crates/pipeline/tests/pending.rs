@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use kinds::{Kind, Object, ObjectKey};
-use model::{SecretId, Severity};
+use kinds::{Object, kind};
+use model::{ObjectRef, Severity};
 use pipeline::{FetchResult, Output, Pipeline, Settings};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn leaf() -> &'static (String, String) {
 }
 
 /// A Secret that is both a certificate and a CA bundle.
-fn secret(id: &SecretId) -> Object {
+fn secret(id: &ObjectRef) -> Object {
     let (chain, key) = leaf();
     object(&json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": &*id.namespace, "name": &*id.name },
@@ -31,8 +31,8 @@ fn secret(id: &SecretId) -> Object {
     }))
 }
 
-fn secret_key(id: &SecretId) -> ObjectKey {
-    ObjectKey::new(Kind::Secret, id.namespace.clone(), id.name.clone())
+fn secret_key(id: &ObjectRef) -> ObjectRef {
+    ObjectRef::new(kind::SECRET, id.namespace.clone(), id.name.clone())
 }
 
 fn service(namespace: &str, name: &str) -> Object {
@@ -71,9 +71,9 @@ fn root(namespace: &str, name: &str, tls: Option<&str>, children: &[(&str, &str)
 /// What the source and the control loop do for a pipeline, and what an outside that hears only of changes knows.
 struct World {
     pipeline: Pipeline,
-    wanted: BTreeSet<SecretId>,
-    answered: BTreeMap<SecretId, FetchResult>,
-    objects: BTreeMap<ObjectKey, Object>,
+    wanted: BTreeSet<ObjectRef>,
+    answered: BTreeMap<ObjectRef, FetchResult>,
+    objects: BTreeMap<ObjectRef, Object>,
     resources: BTreeMap<(xds::Kind, xds::Name), Vec<u8>>,
     verdicts: BTreeMap<String, Vec<String>>,
 }
@@ -96,7 +96,7 @@ impl World {
         self.objects.insert(object.key(), object);
     }
 
-    fn remove(&mut self, key: &ObjectKey) {
+    fn remove(&mut self, key: &ObjectRef) {
         self.pipeline.put(key, None);
         self.objects.remove(key);
     }
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, id: &SecretId, answer: FetchResult) {
+    fn answer(&mut self, id: &ObjectRef, answer: FetchResult) {
         let found = (answer == FetchResult::Found).then(|| secret(id));
         self.pipeline.put(&secret_key(id), found);
         self.pipeline.set_fetch_result(id, Some(answer.clone()));
@@ -173,8 +173,8 @@ impl World {
     }
 }
 
-fn id(namespace: &str, name: &str) -> SecretId {
-    SecretId::new(namespace, name)
+fn id(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef::new(kinds::kind::SECRET, namespace, name)
 }
 
 #[test]

@@ -32,17 +32,21 @@ fn bad(path: &str) -> kinds::Object {
     ingress("bad", "bad.example.com", path, "web")
 }
 
-async fn served(client: &Client, host: &str, path: &str) {
+async fn answers(client: &Client, host: &str, path: &str, wanted: u16) {
     let look = async || match client.clone().host(host).get(path).await.unwrap().status.as_u16() {
-        200 => Ok(()),
+        status if status == wanted => Ok(()),
         other => Err(other),
     };
-    eventually(format!("{host}{path} to be served"), PATIENCE, look).await.unwrap();
+    eventually(format!("{host}{path} to answer {wanted}"), PATIENCE, look).await.unwrap();
+}
+
+async fn served(client: &Client, host: &str, path: &str) {
+    answers(client, host, path, 200).await;
 }
 
 /// The object that was refused, and nobody else.
 fn culprit() -> BTreeSet<ObjectRef> {
-    [ObjectRef::new("Ingress", "default", "bad")].into()
+    [ObjectRef::new(kinds::kind::INGRESS, "default", "bad")].into()
 }
 
 async fn edit_and_mend(packing: Packing) {
@@ -68,10 +72,12 @@ async fn edit_and_mend(packing: Packing) {
     bed.until("the object is blamed", |bed| bed.refused() == culprit()).await;
     let blamed = begun.elapsed();
     bed.settled().await;
-    for number in 0..MANY / 2 {
+    for number in 0..MANY {
+        // What was there before served the new path, too, so the edit shows by what it no longer serves.
+        answers(&client, &host(number), "/", if number < MANY / 2 { 404 } else { 200 }).await;
         served(&client, &host(number), "/new").await;
     }
-    let told = bed.verdicts[&ObjectRef::new("Ingress", "default", "bad")].clone();
+    let told = bed.verdicts[&ObjectRef::new(kinds::kind::INGRESS, "default", "bad")].clone();
     println!("{packing:?}: blamed after {blamed:?}, all others updated after {:?}: {told:?}", begun.elapsed());
     assert!(told.iter().any(|verdict| verdict.code == Code::EnvoyRefused && verdict.message.contains("missing )")));
 
@@ -121,7 +127,7 @@ async fn refused_from_the_start(packing: Packing) {
     bed.publish();
     let begun = Instant::now();
     let envoy = bed.envoy("first");
-    let blamed: BTreeSet<_> = ["bad", "wild"].map(|name| ObjectRef::new("Ingress", "default", name)).into();
+    let blamed: BTreeSet<_> = ["bad", "wild"].map(|name| ObjectRef::new(kinds::kind::INGRESS, "default", name)).into();
     let _envoy = envoy.await;
     bed.until("both are blamed", |bed| bed.refused() == blamed).await;
     bed.settled().await;
@@ -149,7 +155,7 @@ async fn in_a_table_what_is_refused_from_the_start_is_found() {
 async fn shared_between_replicas(packing: Packing) {
     let backend = Backend::start("web").await.unwrap();
     let (mut a, mut b) = (Bed::start(packing, SPOILED).await, Bed::start(packing, SPOILED).await);
-    a.replicas.take(Role::Holder);
+    a.replicas.take(Role::Leader);
     b.replicas.take(Role::Follower(a.address.to_string().into()));
     for bed in [&mut a, &mut b] {
         bed.put([service("web", backend.ip()), bad("/good")]);

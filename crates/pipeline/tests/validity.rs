@@ -61,7 +61,7 @@ fn put(pipeline: &mut Pipeline, object: Object) {
 
 /// All that is told about an Ingress, if it is told anew.
 fn told(output: &Output, name: &str) -> Option<Vec<String>> {
-    let subject = ObjectRef::new("Ingress", "default", name);
+    let subject = ObjectRef::new(kinds::kind::INGRESS, "default", name);
     let (_, list) = output.verdicts.iter().find(|(object, _)| *object == subject)?;
     Some(
         list.iter()
@@ -117,6 +117,31 @@ fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     assert_eq!(pipeline.self_check(), Ok(()));
 }
 
+/// As the control loop does it: the time is set when nothing waits, before the first build comes out.
+#[test]
+fn the_first_build_knows_the_time() {
+    let ca = Ca::new("validity");
+    let at = |year: u64| i64::try_from(year * YEAR).unwrap();
+    let mut pipeline = Pipeline::new(&Settings::default());
+    assert!(!pipeline.set_time(at(41)), "nothing is known yet");
+    assert_eq!(pipeline.time_due(), None);
+    put(&mut pipeline, service());
+    put(&mut pipeline, slice(&[true]));
+    put(&mut pipeline, ingress("a", "a.example.com"));
+    put(&mut pipeline, secret(&ca, "a", "a.example.com", 40, 42));
+    let mut output = Output::default();
+    let mut settle = |pipeline: &mut Pipeline| while pipeline.step(&mut output) == engine::Progress::More {};
+    settle(&mut pipeline);
+    assert!(pipeline.set_time(at(43)), "there is something to work on");
+    settle(&mut pipeline);
+    assert!(!pipeline.set_time(at(43)));
+    pipeline.finish(&mut output);
+    let expected = "SES3108 the certificate in Secret default/a was valid until 2011-12-22T00:00:00Z";
+    assert_eq!(told(&output, "a"), Some(vec![expected.to_owned()]), "told once, and by the first build");
+    assert!(!output.xds.upserts.is_empty(), "and served");
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
+
 #[test]
 fn a_certificate_for_another_host_is_told() {
     let ca = Ca::new("validity");
@@ -145,7 +170,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
     put(&mut pipeline, slice(&[true, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(Vec::new()));
     let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
-    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpoint slices", "verdicts"]);
+    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices", "verdicts"]);
 
     // A rollout, in which one is always there.
     for ready in [[true, true], [false, true]] {
@@ -153,7 +178,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
         put(&mut pipeline, slice(&ready));
         assert!(pipeline.settle().verdicts.is_empty());
         let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
-        assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpoint slices"]);
+        assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices"]);
     }
     put(&mut pipeline, slice(&[false, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(none));

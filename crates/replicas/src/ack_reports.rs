@@ -1,4 +1,4 @@
-//! Whether the proxies of all replicas have what somebody waits for, told when it changes.
+//! Whether the proxies of all replicas have acknowledged versions of resources, reported when it changes.
 //!
 //! In: versions of resources ([`AckReports::ask`]). Out: those of which it has come to be so, or is no longer so
 //! ([`AckReports::next`]). This replica's proxies are counted by an [`AckWatch`], the others' by their replicas, which say what
@@ -70,25 +70,29 @@ impl AckReports {
     /// is no longer so. One of many that refuses is its own problem. May be dropped and called again at any time: nothing is
     /// lost.
     pub async fn next(&mut self) -> Vec<(Version, bool)> {
-        loop {
-            let new = self.others.take();
-            if new.all {
-                self.look_at(self.open.keys().cloned().collect());
-            } else {
-                let ours = new.questions.into_iter().filter(|question| question.fleet == self.fleet);
-                self.look_at(ours.map(|question| question.resource()).collect());
+        while self.changed.is_empty() {
+            self.turn().await;
+        }
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Waits until something is known that was not, and takes it. May be dropped and called again at any time.
+    pub(crate) async fn turn(&mut self) {
+        tokio::select! {
+            counts = self.own.next() => self.look_at(counts.into_iter().map(|(version, _)| version).collect()),
+            () = self.others.filled.notified() => {
+                let new = self.others.take();
+                if new.all {
+                    self.look_at(self.open.keys().cloned().collect());
+                } else {
+                    let ours = new.questions.into_iter().filter(|question| question.fleet == self.fleet);
+                    self.look_at(ours.map(|question| question.resource()).collect());
+                }
             }
-            let now = Instant::now();
-            let late: Vec<Version> =
-                self.deadlines.iter().take_while(|(at, _)| *at <= now).map(|(_, version)| version.clone()).collect();
-            self.look_at(late);
-            if !self.changed.is_empty() {
-                return std::mem::take(&mut self.changed);
-            }
-            tokio::select! {
-                counts = self.own.next() => self.look_at(counts.into_iter().map(|(version, _)| version).collect()),
-                () = self.others.filled.notified() => {}
-                () = until(self.deadlines.first().map(|(at, _)| *at)) => {}
+            () = until(self.deadlines.first().map(|(at, _)| *at)) => {
+                let now = Instant::now();
+                let late = self.deadlines.iter().take_while(|(at, _)| *at <= now);
+                self.look_at(late.map(|(_, version)| version.clone()).collect());
             }
         }
     }
@@ -100,7 +104,7 @@ impl AckReports {
     }
 
     /// The counts that are known, and until when more are waited for.
-    fn sum(&self, version: &Version, now: Instant) -> (FleetAckCounts, Option<Instant>) {
+    pub(crate) fn sum(&self, version: &Version, now: Instant) -> (FleetAckCounts, Option<Instant>) {
         let mut sum = self.own.counts(version).unwrap_or_default();
         let asked = self.inner.asked.lock();
         let Some(open) = self.open.get(version).filter(|_| asked.has_followers()) else { return (sum, None) };

@@ -1,8 +1,8 @@
-//! The follower's side: a stream to the leader, opened again whenever it is lost.
+//! The follower's side: a stream to the leader, reopened with backoff whenever it ends.
 
 use crate::{
     Inner,
-    message::{Down, HoldChange, Question, Shared, Up},
+    message::{FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
     page::Page,
 };
 use std::{
@@ -17,153 +17,148 @@ use tokio::{
 use tracing::{debug, info, warn};
 use xds::{AckWatch, Fleet, FleetAckCounts, Peer, PeerSender, Version};
 
-/// How long to wait before the next try: at first, and at most.
-const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// How long the holder may take to read.
-const SLOW: Duration = Duration::from_secs(10);
-/// How long answers gather before they are said.
-const PACE: Duration = Duration::from_millis(20);
+/// Backoff between connection attempts: shortest and longest.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// How long the leader may take to read a message.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long counts are collected before they are sent.
+const COUNTS_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Follows the holder at that address for ever.
+/// Follows the leader at that address until dropped.
 pub(crate) async fn follow(inner: &Inner, address: &str) {
-    let mut wait = WAIT.0;
+    let mut wait = BACKOFF.0;
     loop {
         match xds::peer::connect(address, inner.tls.as_ref()).await {
             Ok(peer) => {
                 info!(address, "connected to the leader");
-                inner.linked.store(true, Ordering::Relaxed);
-                // Reconnect quickly only to a leader that has sent its whole state.
-                if converse(inner, peer).await {
-                    wait = WAIT.0;
+                inner.is_connected.store(true, Ordering::Relaxed);
+                // The backoff is reset only by a leader that sent its whole state.
+                if exchange(inner, peer).await {
+                    wait = BACKOFF.0;
                 }
-                info!(address, again_in = ?wait, "lost connection to the leader; deciding without the other replicas");
-                inner.unlink();
+                info!(address, retry_in = ?wait, "lost the connection to the leader; deciding without the other replicas");
+                inner.on_disconnect();
             }
-            Err(error) if wait == WAIT.0 => {
+            Err(error) if wait == BACKOFF.0 => {
                 warn!(address, error = &error as &dyn std::error::Error, "failed to connect to the leader; retrying");
             }
             Err(error) => {
-                debug!(address, error = &error as &dyn std::error::Error, "still no connection to the leader")
+                debug!(address, error = &error as &dyn std::error::Error, "failed to connect to the leader again")
             }
         }
         sleep(wait).await;
-        wait = (wait * 2).min(WAIT.1);
+        wait = (wait * 2).min(BACKOFF.1);
     }
 }
 
-/// Exchanges messages until the stream ends; returns whether the leader has sent its whole state.
-async fn converse(inner: &Inner, peer: Peer) -> bool {
+/// Exchanges messages until the stream ends; says whether the leader sent its whole state.
+async fn exchange(inner: &Inner, peer: Peer) -> bool {
     let Peer { address, mut receiver, sender } = peer;
     let (asks, asked) = mpsc::unbounded_channel();
     let mut synced = false;
     let listening = async {
         while let Some(message) = receiver.next().await {
-            match serde_json::from_slice::<Down>(&message) {
-                Ok(down) => {
-                    synced |= down.synced;
-                    on_outcome(inner, down, &asks);
+            match serde_json::from_slice::<LeaderMessage>(&message) {
+                Ok(message) => {
+                    synced |= message.synced;
+                    on_message(inner, message, &asks);
                 }
-                Err(error) => return warn!(%address, %error, "cannot decode a message of another replica"),
+                Err(error) => return warn!(%address, %error, "invalid message from the leader"),
             }
         }
     };
     tokio::select! {
         () = listening => {}
-        () = speak(inner, sender, asked) => {}
+        () = send_messages(inner, sender, asked) => {}
     }
     synced
 }
 
-fn on_outcome(inner: &Inner, down: Down, asks: &mpsc::UnboundedSender<Vec<(Question, bool)>>) {
-    let Down { hold_changes, asks: asked, outcomes, synced: _ } = down;
-    if !hold_changes.is_empty() {
-        inner.update(|withheld| withheld.from_holder.apply(hold_changes));
+fn on_message(inner: &Inner, message: LeaderMessage, asks: &mpsc::UnboundedSender<Vec<(Question, bool)>>) {
+    let LeaderMessage { quarantine_changes, asks: asked, outcomes, synced: _ } = message;
+    if !quarantine_changes.is_empty() {
+        inner.update(|withheld| withheld.from_leader.apply(quarantine_changes));
     }
     if !asked.is_empty() {
-        // Whoever listens ends together with us.
+        // The receiver ends together with this task.
         let _ = asks.send(asked);
     }
-    for (case, stands) in outcomes {
-        if let Some(pending) = inner.pending.lock().remove(&case) {
-            let _ = pending.outcome.send(stands);
-        }
+    for (question, stands) in outcomes {
+        inner.pending.lock().decide(&question, stands);
     }
 }
 
-/// What is yet to be said to the holder.
+/// What is yet to be sent to the leader.
 #[derive(Default)]
 struct Outbox {
-    cases: VecDeque<Question>,
-    hold_changes: VecDeque<HoldChange>,
+    rejections: VecDeque<Question>,
+    quarantine_changes: VecDeque<QuarantineChange>,
     answers: VecDeque<(Question, FleetAckCounts)>,
 }
 
 impl Outbox {
-    /// The next message, if there is anything to say.
-    fn page(&mut self) -> Option<Up> {
+    /// The next message, if there is anything to send.
+    fn page(&mut self) -> Option<FollowerMessage> {
         let mut page = Page::new();
-        let (cases, hold_changes) = (page.fill(&mut self.cases), page.fill(&mut self.hold_changes));
+        let (rejections, quarantine_changes) =
+            (page.fill(&mut self.rejections), page.fill(&mut self.quarantine_changes));
         let answers = page.fill(&mut self.answers);
-        let up = Up { hold_changes, answers, cases };
-        (up != Up::default()).then_some(up)
+        let message = FollowerMessage { quarantine_changes, answers, rejections };
+        (message != FollowerMessage::default()).then_some(message)
     }
 }
 
-/// What was said to the holder, and what it wants to know.
+/// What was sent to the leader, and what it asks about.
 #[derive(Default)]
-struct Told {
+struct Sent {
     holds: Shared,
     watches: BTreeMap<Fleet, AckWatch>,
     answers: HashMap<Question, FleetAckCounts>,
 }
 
-async fn speak(inner: &Inner, sender: PeerSender, mut asked: mpsc::UnboundedReceiver<Vec<(Question, bool)>>) {
+async fn send_messages(inner: &Inner, sender: PeerSender, mut asked: mpsc::UnboundedReceiver<Vec<(Question, bool)>>) {
     let mut changed = inner.changed.subscribe();
-    let (mut told, mut out) = (Told::default(), Outbox::default());
+    let (mut sent, mut out) = (Sent::default(), Outbox::default());
     let mut next_count = Instant::now();
     changed.mark_changed();
     loop {
         if changed.borrow_and_update().has_changed() {
-            told.news(inner, &mut out);
+            sent.queue_changes(inner, &mut out);
         }
-        while let Some(up) = out.page() {
-            let Ok(text) = serde_json::to_vec(&up) else { return };
-            if !timeout(SLOW, sender.send(&text)).await.unwrap_or(false) {
+        while let Some(message) = out.page() {
+            let Ok(text) = serde_json::to_vec(&message) else { return };
+            if !timeout(SEND_TIMEOUT, sender.send(&text)).await.unwrap_or(false) {
                 return;
             }
         }
         tokio::select! {
             asks = asked.recv() => match asks {
                 Some(asks) => {
-                    told.take(inner, asks);
-                    // Whoever asks wants to know at once.
+                    sent.take(inner, asks);
+                    // A new question is answered at once.
                     next_count = Instant::now();
                 }
                 None => return,
             },
             _ = changed.changed() => changed.mark_changed(),
-            (fleet, counts) = told.counts(next_count) => {
-                told.answer(&fleet, counts, &mut out);
-                next_count = Instant::now() + PACE;
+            (fleet, counts) = sent.counts(next_count) => {
+                sent.answer(&fleet, counts, &mut out);
+                next_count = Instant::now() + COUNTS_INTERVAL;
             }
         }
     }
 }
 
-impl Told {
-    /// What has changed besides the counts. There is nothing left to be said of what was before.
-    fn news(&mut self, inner: &Inner, out: &mut Outbox) {
+impl Sent {
+    /// Queues what has changed besides the counts.
+    fn queue_changes(&mut self, inner: &Inner, out: &mut Outbox) {
         let holds = inner.withheld.lock().own.clone();
-        out.hold_changes.extend(self.holds.changes(&holds));
+        out.quarantine_changes.extend(self.holds.changes(&holds));
         self.holds = holds;
-        for (case, pending) in inner.pending.lock().iter_mut() {
-            if !std::mem::replace(&mut pending.is_said, true) {
-                out.cases.push_back(case.clone());
-            }
-        }
+        out.rejections.extend(inner.pending.lock().unsent());
     }
 
-    /// Takes what is asked from now on, or no longer.
+    /// Takes questions that are asked from now on, or no longer.
     fn take(&mut self, inner: &Inner, asks: Vec<(Question, bool)>) {
         for (question, is_asked) in asks {
             if is_asked {
@@ -195,7 +190,7 @@ impl Told {
         futures::future::select_all(next).await.0
     }
 
-    /// Answers where something else is to be said than before.
+    /// Queues the counts that differ from those sent before.
     fn answer(&mut self, fleet: &Fleet, counts: Vec<(Version, FleetAckCounts)>, out: &mut Outbox) {
         for (version, counts) in counts {
             let question = Question::new(fleet, &version);

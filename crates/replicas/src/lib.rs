@@ -1,10 +1,10 @@
-//! Talk between replicas: what each one's proxies have and refused, with the holder of the lease in the middle.
+//! Communication between replicas: what the proxies of each have acknowledged and rejected, with the leader in the middle.
 //!
-//! Proxies may be connected to any replica. Each replica that does not hold the lease keeps one stream to the one that does,
-//! on the xDS port and under the same certificates ([`xds::peer`]). Up go the holds of its own pipeline and the answers to
-//! the holder's questions; down come everybody else's holds, and the questions: changes only, in pages. Counts are per version
-//! of a resource, which is the hash of its content, so they can be added up. A replica without a stream goes on by itself, with its own holds and
-//! its own counts; nothing here ever stops serving.
+//! A proxy may be connected to any replica. Each follower keeps one stream to the leader, on the xDS port and with the same
+//! certificates ([`xds::peer`]). It sends what its own pipeline withholds, the rejections that it wants confirmed, and the answers
+//! to the leader's questions; it receives what all others withhold, decisions, and the questions: changes only, in pages. Counts
+//! are per version of a resource, which is the hash of its content, so they can be added up. A replica without a stream continues
+//! with what it withholds and counts itself; nothing here ever stops serving.
 //!
 //! ```no_run
 //! # use replicas::{Role, Replicas};
@@ -12,9 +12,9 @@
 //! # async fn example(server: Server, files: TlsFiles, stop: impl Future<Output = ()> + Send + 'static) {
 //! let replicas = Replicas::new(server, Some(files));
 //! tokio::spawn(replicas.clone().run(stop));
-//! replicas.take(Role::Follower("10.0.0.7:8001".into())); // as the lease says; `Role::Holder` when it is ours
+//! replicas.take(Role::Follower("10.0.0.7:8001".into())); // as the lease says; `Role::Leader` when it is ours
 //!
-//! // The control loop: these instead of an `xds::AckMonitor`'s, and what others hold.
+//! // The control loop: these instead of an `xds::AckMonitor`'s, and what others withhold.
 //! let mut outcomes = replicas.outcomes(Fleet::Shared);
 //! let mut others = replicas.others();
 //! tokio::select! {
@@ -24,7 +24,7 @@
 //! outcomes.expect(vec![/* output.probes */]);
 //! replicas.report(&Fleet::Shared, vec![/* output.holds, if there are some */]);
 //!
-//! // Status, on the holder.
+//! // Status, on the leader.
 //! let mut ack_reports = replicas.ack_reports(Fleet::Shared);
 //! ack_reports.ask(Version { kind: Kind::Route, name: "ingress_http".into(), version: 7 });
 //! for (version, is_programmed) in ack_reports.next().await {}
@@ -33,10 +33,11 @@
 
 mod ack_reports;
 mod follower;
-mod holder;
+mod leader;
 mod message;
 mod outcomes;
 mod page;
+mod pending;
 mod questions;
 mod state;
 
@@ -45,10 +46,10 @@ pub use message::{Question, Shared};
 pub use outcomes::Outcomes;
 
 use parking_lot::Mutex;
+use pending::PendingDecisions;
 use questions::Questions;
 use state::Withheld;
 use std::{
-    collections::HashMap,
     future::Future,
     pin::pin,
     sync::{
@@ -57,79 +58,72 @@ use std::{
     },
     time::Instant,
 };
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tracing::info;
-use xds::{Fleet, FleetAckCounts, Quarantined, Server, TlsFiles};
+use xds::{Fleet, Quarantined, Server, TlsFiles};
 
-/// What this replica is to the others.
+/// The role of this replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Nobody is known to hold the lease.
+    /// No leader is known.
     #[default]
     Alone,
     /// It holds the lease.
-    Holder,
-    /// The one at `host:port` does.
+    Leader,
+    /// The replica at `host:port` holds the lease.
     Follower(Arc<str>),
 }
 
-/// This replica's side of the talk. Clones are handles of the same one.
+/// This replica's side. Clones are handles of the same one.
 #[derive(Clone)]
 pub struct Replicas(Arc<Inner>);
 
 pub(crate) struct Inner {
     server: Server,
     tls: Option<TlsFiles>,
-    place: watch::Sender<Role>,
+    role: watch::Sender<Role>,
     withheld: Mutex<Withheld>,
     asked: Mutex<Questions>,
-    /// Counts changes of what is withheld and of cases, for those who pass them on.
+    /// Counts changes of what is withheld and of pending rejections, for the tasks that send them.
     changed: watch::Sender<u64>,
     others: watch::Sender<Shared>,
-    /// Cases that wait for the holder's word.
-    pending: Mutex<HashMap<Question, Pending>>,
-    /// There is a stream to the holder.
-    linked: AtomicBool,
+    /// Rejections that wait for the leader's decision.
+    pending: Mutex<PendingDecisions>,
+    /// There is a stream to the leader.
+    is_connected: AtomicBool,
     next_id: AtomicU64,
 }
 
-/// A case that waits for the holder's word; it goes when the word is there.
-pub(crate) struct Pending {
-    outcome: oneshot::Sender<bool>,
-    /// Whether the holder was asked. That is kept here and not by whoever asks, since the same case may come again.
-    is_said: bool,
-}
-
 impl Replicas {
-    /// A replica that knows of no other. `tls` are the files that its server serves with.
+    /// A replica that knows no other. `tls` are the files that its server serves with.
     pub fn new(server: Server, tls: Option<TlsFiles>) -> Self {
         Self(Arc::new(Inner {
             server,
             tls,
-            place: watch::Sender::default(),
+            role: watch::Sender::default(),
             withheld: Mutex::default(),
             asked: Mutex::default(),
             changed: watch::Sender::default(),
             others: watch::Sender::default(),
             pending: Mutex::default(),
-            linked: AtomicBool::new(false),
+            is_connected: AtomicBool::new(false),
             next_id: AtomicU64::new(0),
         }))
     }
 
-    /// Takes a place among the replicas, as the lease says.
-    pub fn take(&self, place: Role) {
-        self.0.place.send_if_modified(|now| {
-            let differs = *now != place;
+    /// Sets the role, according to the lease.
+    pub fn take(&self, role: Role) {
+        self.0.role.send_if_modified(|now| {
+            let differs = *now != role;
             if differs {
-                info!(role = ?place, "role among the replicas changed");
-                *now = place;
+                info!(?role, "role of this replica changed");
+                *now = role;
             }
             differs
         });
     }
 
-    /// Tells the others all that this replica withholds from a fleet.
+    /// Sends the others everything that this replica withholds from a fleet.
     pub fn report(&self, fleet: &Fleet, holds: Vec<Quarantined>) {
         self.0.update(|withheld| withheld.own.set(fleet, holds));
     }
@@ -139,8 +133,8 @@ impl Replicas {
         self.0.others.subscribe()
     }
 
-    /// What proxies made of resources, in place of an [`xds::AckMonitor`]: before a resource is given up, the others are asked
-    /// whether their proxies take it.
+    /// What proxies made of resources, in place of an [`xds::AckMonitor`]: before a resource is withheld, the others are asked
+    /// whether their proxies accept it.
     pub fn outcomes(&self, fleet: Fleet) -> Outcomes {
         Outcomes::new(self.0.clone(), fleet)
     }
@@ -150,42 +144,42 @@ impl Replicas {
         AckReports::new(self.0.clone(), fleet)
     }
 
-    /// Talks until `shutdown`.
+    /// Runs until `shutdown`.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let inner = self.0;
         let mut shutdown = pin!(shutdown);
-        let mut place = inner.place.subscribe();
+        let mut role = inner.role.subscribe();
         let mut peers = inner.server.peers();
         loop {
-            let now = place.borrow_and_update().clone();
+            let now = role.borrow_and_update().clone();
             let following = async {
                 match &now {
                     Role::Follower(address) => follower::follow(&inner, address).await,
-                    Role::Alone | Role::Holder => std::future::pending().await,
+                    Role::Alone | Role::Leader => std::future::pending().await,
                 }
             };
-            // Whoever comes early, before we know that the lease is ours, waits a moment for it.
+            // A follower that connects before this replica knows that it holds the lease is served, too.
             let taking_in = async {
                 if matches!(now, Role::Follower(_)) {
                     return std::future::pending().await;
                 }
                 while let Some(peer) = peers.recv().await {
-                    tokio::spawn(holder::attend(inner.clone(), peer));
+                    tokio::spawn(leader::serve_follower(inner.clone(), peer));
                 }
             };
             tokio::select! {
                 () = &mut shutdown => return,
-                changed = place.changed() => if changed.is_err() { return },
+                changed = role.changed() => if changed.is_err() { return },
                 () = following => {}
                 () = taking_in => return,
             }
-            inner.unlink();
+            inner.on_disconnect();
         }
     }
 }
 
 impl Inner {
-    /// Changes what is withheld and tells whoever needs to know.
+    /// Changes what is withheld and notifies whoever depends on it.
     fn update(&self, change: impl FnOnce(&mut Withheld)) {
         let others = {
             let mut withheld = self.withheld.lock();
@@ -202,19 +196,10 @@ impl Inner {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// All counts that are known of what is asked since then, and whether every follower has answered.
-    fn sum(&self, question: &Question, since: Instant) -> (FleetAckCounts, bool) {
-        let acks = self.server.acks(&question.fleet);
-        let own = acks.map(|acks| acks.ack_counts(question.kind, &question.name, question.version, since));
-        let mut sum = own.map(|(sum, _)| sum).unwrap_or_default();
-        let waits = self.asked.lock().add(question, since, Instant::now(), &mut sum);
-        (sum, waits.is_none())
-    }
-
-    /// There is no stream to the holder any more: what it said no longer holds, and nobody waits for its word.
-    fn unlink(&self) {
-        self.linked.store(false, Ordering::Relaxed);
-        self.update(|withheld| withheld.from_holder = Shared::default());
+    /// There is no stream to the leader any more: what it sent no longer holds, and nobody waits for its decision.
+    fn on_disconnect(&self) {
+        self.is_connected.store(false, Ordering::Relaxed);
+        self.update(|withheld| withheld.from_leader = Shared::default());
         self.pending.lock().clear();
     }
 

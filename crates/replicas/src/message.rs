@@ -1,12 +1,12 @@
-//! What replicas say to each other: JSON, so that replicas of different versions understand as much as they can.
+//! Messages between replicas: JSON, so that replicas of different versions understand as much as they can.
 //!
-//! Only changes are said, in pages ([`crate::page`]): each list is in the order in which things came to be so.
+//! They carry changes only, in pages ([`crate::page`]); each list is in the order of the changes.
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 use xds::{Fleet, FleetAckCounts, Kind, Name, Quarantined, Target, Version};
 
-/// A version of a resource that somebody wants to know about.
+/// A version of a resource whose acknowledgements are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Question {
     /// The fleet.
@@ -31,9 +31,9 @@ impl Question {
 }
 
 /// Something that is withheld from a fleet from now on, or no longer.
-pub(crate) type HoldChange = (Fleet, Quarantined, bool);
+pub(crate) type QuarantineChange = (Fleet, Quarantined, bool);
 
-/// What is withheld, by the words that proxies had for it.
+/// What is withheld, with the error of a proxy.
 type Quarantine = BTreeMap<(Target, u64), Arc<str>>;
 
 /// Quarantine by fleet.
@@ -60,7 +60,7 @@ impl Shared {
         for (fleet, holds) in &others.0 {
             let all = self.0.entry(fleet.clone()).or_default();
             for (what, text) in holds {
-                // Words may differ from proxy to proxy; one of them is enough, the same one for all.
+                // Errors differ from proxy to proxy; the least one is taken, so that all replicas have the same.
                 let known = all.entry(what.clone()).or_insert_with(|| text.clone());
                 if text < known {
                     known.clone_from(text);
@@ -69,8 +69,8 @@ impl Shared {
         }
     }
 
-    /// What must change in these to make them the others.
-    pub(crate) fn changes(&self, newer: &Shared) -> Vec<HoldChange> {
+    /// The changes that lead from these to the newer ones.
+    pub(crate) fn changes(&self, newer: &Shared) -> Vec<QuarantineChange> {
         let mut changes = Vec::new();
         for (fleet, holds) in &self.0 {
             let new = newer.0.get(fleet);
@@ -85,8 +85,8 @@ impl Shared {
         changes
     }
 
-    /// Takes changes.
-    pub(crate) fn apply(&mut self, changes: Vec<HoldChange>) {
+    /// Applies changes.
+    pub(crate) fn apply(&mut self, changes: Vec<QuarantineChange>) {
         for (fleet, Quarantined { target, hash, text }, is_held) in changes {
             let all = self.0.entry(fleet.clone()).or_default();
             if is_held {
@@ -105,29 +105,29 @@ fn hold(((target, hash), text): (&(Target, u64), &Arc<str>)) -> Quarantined {
     Quarantined { target: target.clone(), hash: *hash, text: text.clone() }
 }
 
-/// From a follower to the holder.
+/// From a follower to the leader.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Up {
-    /// What it withholds from now on, or no longer.
-    pub hold_changes: Vec<HoldChange>,
+pub(crate) struct FollowerMessage {
+    /// What it withholds from now on, or no longer withholds.
+    pub quarantine_changes: Vec<QuarantineChange>,
     /// Counts that have changed.
     pub answers: Vec<(Question, FleetAckCounts)>,
-    /// Resources that all its proxies of some version refused: do others take them?
-    pub cases: Vec<Question>,
+    /// Resources that all its proxies of some version of Envoy rejected: do others accept them?
+    pub rejections: Vec<Question>,
 }
 
-/// From the holder to a follower.
+/// From the leader to a follower.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Down {
+pub(crate) struct LeaderMessage {
     /// What others withhold from now on, or no longer.
-    pub hold_changes: Vec<HoldChange>,
-    /// What is asked from now on, or no longer.
+    pub quarantine_changes: Vec<QuarantineChange>,
+    /// Questions that are asked from now on, or no longer.
     pub asks: Vec<(Question, bool)>,
-    /// Whether its cases stand.
+    /// Whether its rejections stand.
     pub outcomes: Vec<(Question, bool)>,
-    /// Everything has been said that was so when the follower came.
+    /// Everything that held when the follower connected has been sent.
     pub synced: bool,
 }
 
@@ -144,16 +144,16 @@ mod tests {
     #[test]
     #[allow(clippy::unwrap_used, reason = "a test may panic")]
     fn what_is_said_is_understood() {
-        let hold_changes = vec![(Fleet::named("shop", "edge"), hold("http", u64::MAX, "no"), true)];
+        let quarantine_changes = vec![(Fleet::named("shop", "edge"), hold("http", u64::MAX, "no"), true)];
         let question = Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 };
         let counts = FleetAckCounts::from([("1.40.0".into(), AckCounts { have: 1, ..AckCounts::default() })]);
         let answers = vec![(question.clone(), counts)];
-        let up = Up { hold_changes, answers, cases: vec![question] };
-        let text = serde_json::to_string(&up).unwrap();
-        assert_eq!(serde_json::from_str::<Up>(&text).unwrap(), up);
+        let message = FollowerMessage { quarantine_changes, answers, rejections: vec![question] };
+        let text = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<FollowerMessage>(&text).unwrap(), message);
         let newer = text.replacen('{', r#"{"more": [1],"#, 1);
-        assert_eq!(serde_json::from_str::<Up>(&newer).unwrap(), up, "a newer replica may say more");
-        assert_eq!(serde_json::from_str::<Down>("{}").unwrap(), Down::default());
+        assert_eq!(serde_json::from_str::<FollowerMessage>(&newer).unwrap(), message, "a newer replica may say more");
+        assert_eq!(serde_json::from_str::<LeaderMessage>("{}").unwrap(), LeaderMessage::default());
     }
 
     #[test]

@@ -1,23 +1,20 @@
-//! Outcomes of this replica's monitor, with the others asked before a resource is given up.
+//! Outcomes of this replica's monitor, confirmed by the other replicas before a resource is withheld.
 //!
-//! In: what an [`xds::AckMonitor`] says of this replica's proxies. Out: the same, but for refusals of what other replicas'
-//! proxies take: one of many is reported, not a verdict. Without others, or without an answer, the monitor's word stands.
+//! In: the outcomes of an [`xds::AckMonitor`] of this replica's proxies. Out: the same, except that what other replicas' proxies
+//! accept is not rejected: one proxy of many is logged, and nothing is withheld. Without other replicas, or without an answer, the
+//! monitor's outcome stands.
 
-use crate::{Inner, Pending, Role, holder, message::Question};
+use crate::{Inner, Role, leader, message::Question};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tracing::warn;
 use xds::{AckMonitor, Fleet, Kind, Name, Outcome, ResourceOutcome};
 
-/// How long the holder may take to say whether a case stands.
-const CASE: Duration = Duration::from_secs(1);
+/// How long the leader may take to decide whether a rejection stands.
+const DECISION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The outcomes of one fleet.
 pub struct Outcomes {
@@ -31,13 +28,13 @@ impl Outcomes {
         let monitor = AckMonitor::new(&inner.server, fleet.clone());
         let (out, outcomes) = mpsc::unbounded_channel();
         let (probes, asked) = mpsc::unbounded_channel();
-        Self { outcomes, probes, task: tokio::spawn(preside(inner, fleet, monitor, asked, out)) }
+        Self { outcomes, probes, task: tokio::spawn(run(inner, fleet, monitor, asked, out)) }
     }
 
-    /// Asks for an outcome on what is published under these names, refused or not.
+    /// Asks for the outcome of the resources published under these names, rejected or not.
     pub fn expect(&self, names: Vec<(Kind, Name)>) {
         if !names.is_empty() {
-            // The task that listens ends with us.
+            // The task that receives ends with this handle.
             let _ = self.probes.send(names);
         }
     }
@@ -57,7 +54,7 @@ impl Drop for Outcomes {
     }
 }
 
-async fn preside(
+async fn run(
     inner: Arc<Inner>,
     fleet: Fleet,
     mut monitor: AckMonitor,
@@ -82,27 +79,26 @@ async fn preside(
 }
 
 /// The outcome, as all replicas together see it.
-async fn confirm(inner: &Inner, fleet: Fleet, outcome: ResourceOutcome) -> ResourceOutcome {
+async fn confirm(inner: &Arc<Inner>, fleet: Fleet, outcome: ResourceOutcome) -> ResourceOutcome {
     if !matches!(outcome.outcome, Outcome::Refused { .. }) {
         return outcome;
     }
     let question = Question { fleet, kind: outcome.kind, name: outcome.name.clone(), version: outcome.version };
-    let place = inner.place.borrow().clone();
-    let stands = match place {
-        Role::Alone | Role::Holder => holder::decide(inner, &question).await,
-        Role::Follower(_) if !inner.linked.load(Ordering::Relaxed) => true,
+    let role = inner.role.borrow().clone();
+    let stands = match role {
+        Role::Alone | Role::Leader => leader::decide(inner, &question).await,
+        Role::Follower(_) if !inner.is_connected.load(Ordering::Relaxed) => true,
         Role::Follower(_) => {
-            let (outcome, word) = oneshot::channel();
-            inner.pending.lock().insert(question.clone(), Pending { outcome, is_said: false });
+            let decision = inner.pending.lock().wait(&question);
             inner.changed.send_modify(|count| *count += 1);
-            let word = timeout(CASE, word).await;
-            inner.pending.lock().remove(&question);
-            !matches!(word, Ok(Ok(false)))
+            let decision = timeout(DECISION_TIMEOUT, decision).await;
+            inner.pending.lock().drop_closed(&question);
+            !matches!(decision, Ok(Ok(false)))
         }
     };
     if stands {
         return outcome;
     }
-    warn!(kind = %outcome.kind, name = %outcome.name, "rejected by proxies of this replica, but accepted by proxies of other replicas");
+    warn!(kind = %outcome.kind, name = %outcome.name, "rejected by the proxies of this replica, but accepted by those of other replicas");
     ResourceOutcome { outcome: Outcome::Taken, ..outcome }
 }

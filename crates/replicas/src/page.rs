@@ -1,14 +1,14 @@
-//! Pages: a message carries as much as fits, however much there is to say.
+//! Pages: a message carries as much as fits, however much there is to send.
 //!
 //! A message beyond [`xds::peer::LARGEST`] never arrives, and one that is nearly as large holds up everything behind it.
 
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// How large a page is, about.
+/// The approximate size of a page, in bytes.
 const PAGE: usize = 256 << 10;
 
-/// The room of one message.
+/// The room left in one message.
 pub(crate) struct Page {
     room: usize,
 }
@@ -22,7 +22,7 @@ impl Page {
     pub fn fill<T: Serialize>(&mut self, queue: &mut VecDeque<T>) -> Vec<T> {
         let mut taken = Vec::new();
         while let Some(item) = queue.front() {
-            // What cannot be written is not said; it is left out like this, not to be tried again for ever.
+            // What cannot be serialized counts as empty, so that it is not retried for ever.
             let bytes = serde_json::to_vec(item).map_or(0, |json| json.len() + 1);
             if bytes > self.room && self.room < PAGE {
                 self.room = 0;

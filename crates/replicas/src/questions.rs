@@ -1,7 +1,7 @@
-//! What the holder asks its followers, and what they have answered.
+//! What the leader asks its followers, and what they have answered.
 //!
-//! In: questions, by whoever wants to know, as often as they like; answers of followers. Out: to each follower the changes of
-//! what is asked; to each of those who want to know, which answers are new.
+//! In: questions, from any number of tasks; answers of followers. Out: to each follower the changes of the questions; to each task,
+//! which answers are new.
 
 use crate::message::Question;
 use parking_lot::Mutex;
@@ -13,16 +13,16 @@ use std::{
 use tokio::sync::{Notify, mpsc};
 use xds::{FleetAckCounts, STUCK};
 
-/// What a follower is asked, or no longer.
-pub(crate) type Ask = (Question, bool);
+/// A question that is asked from now on, or no longer.
+pub(crate) type QuestionChange = (Question, bool);
 
 struct Follower {
     since: Instant,
-    asks: mpsc::UnboundedSender<Ask>,
+    asks: mpsc::UnboundedSender<QuestionChange>,
     answers: HashMap<Question, FleetAckCounts>,
 }
 
-/// Where new answers wait for somebody who wants to know.
+/// New answers, queued for one task.
 #[derive(Default)]
 pub(crate) struct Answers {
     new: Mutex<NewAnswers>,
@@ -32,7 +32,7 @@ pub(crate) struct Answers {
 /// Answers that are new since they were last taken.
 #[derive(Default)]
 pub(crate) struct NewAnswers {
-    /// A follower came or went: any answer may be another.
+    /// A follower connected or disconnected: any answer may have changed.
     pub all: bool,
     pub questions: HashSet<Question>,
 }
@@ -51,14 +51,14 @@ impl Answers {
 /// All questions and answers.
 #[derive(Default)]
 pub(crate) struct Questions {
-    /// How many want to know each.
+    /// How many tasks ask each.
     questions: HashMap<Question, usize>,
     followers: BTreeMap<u64, Follower>,
     listeners: Vec<Arc<Answers>>,
 }
 
 impl Questions {
-    /// Wants to be told of new answers.
+    /// Queues new answers from now on.
     pub fn listen(&mut self) -> Arc<Answers> {
         let answers = Arc::new(Answers::default());
         self.listeners.push(answers.clone());
@@ -78,7 +78,7 @@ impl Questions {
         *count += 1;
         if *count == 1 {
             for follower in self.followers.values() {
-                // One whose stream has ended is about to go.
+                // One whose stream has ended is about to be removed.
                 let _ = follower.asks.send((question.clone(), true));
             }
         }
@@ -97,8 +97,8 @@ impl Questions {
         }
     }
 
-    /// A follower has come; gives what it is to be asked.
-    pub fn join(&mut self, id: u64) -> mpsc::UnboundedReceiver<Ask> {
+    /// Adds a follower; gives the questions for it.
+    pub fn join(&mut self, id: u64) -> mpsc::UnboundedReceiver<QuestionChange> {
         let (asks, receiver) = mpsc::unbounded_channel();
         for question in self.questions.keys() {
             let _ = asks.send((question.clone(), true));
@@ -113,7 +113,7 @@ impl Questions {
         self.listeners.iter().for_each(|listener| listener.tell(|new| new.all = true));
     }
 
-    /// Takes what a follower has answered.
+    /// Takes the answers of a follower.
     pub fn answer(&mut self, id: u64, answers: Vec<(Question, FleetAckCounts)>) {
         let Some(follower) = self.followers.get_mut(&id) else { return };
         for (question, counts) in answers {
@@ -126,8 +126,8 @@ impl Questions {
         }
     }
 
-    /// Adds the answers to a question that was asked at that time. Gives until when those that are still out are waited for:
-    /// a follower that does not answer in time is no reason to wait for ever.
+    /// Adds the answers to a question that was asked at that time. Gives until when missing ones are waited for: a follower that
+    /// does not answer in time is not waited for any longer.
     pub fn add(&self, question: &Question, asked: Instant, now: Instant, sum: &mut FleetAckCounts) -> Option<Instant> {
         let mut wait = None::<Instant>;
         for follower in self.followers.values() {

@@ -1,6 +1,6 @@
 //! What one replica knows of what the others withhold.
 //!
-//! The control loop says what it withholds by this, so nothing else is under the same lock.
+//! The control loop writes to it, so nothing else is under the same lock.
 
 use crate::message::Shared;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Withheld {
     /// What this replica withholds.
     pub own: Shared,
-    /// What the holder says that others withhold.
-    pub from_holder: Shared,
+    /// What others withhold, according to the leader.
+    pub from_leader: Shared,
     /// What each follower withholds.
     pub followers: BTreeMap<u64, Shared>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Withheld {
 impl Withheld {
     /// What others than `but` withhold; without one, others than this replica.
     pub fn others(&self, but: Option<u64>) -> Shared {
-        let mut all = if but.is_some() { self.own.clone() } else { self.from_holder.clone() };
+        let mut all = if but.is_some() { self.own.clone() } else { self.from_leader.clone() };
         let others = self.followers.iter().filter(|(id, _)| Some(**id) != but);
         others.for_each(|(_, holds)| all.add(holds));
         all

@@ -5,7 +5,7 @@ pub(crate) mod x509;
 
 use crate::Rejection;
 use kinds::{Secret, secret};
-use model::{Code, Host, SecretId, tls::KeyPair};
+use model::{Code, Host, ObjectRef, tls::KeyPair};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use std::fmt;
 use x509_parser::{
@@ -47,7 +47,7 @@ impl Certificate {
     }
 
     /// Why clients of a host refuse it, if they do.
-    pub fn not_for(&self, id: &SecretId, host: &Host) -> Option<Rejection> {
+    pub fn not_for(&self, id: &ObjectRef, host: &Host) -> Option<Rejection> {
         if self.covers(host) {
             return None;
         }
@@ -56,7 +56,7 @@ impl Certificate {
             names => names.join(", "),
         };
         let more = if self.names.len() > NAMES { ", …" } else { "" };
-        let why = format!("the certificate in Secret {id} is for {names}{more}, not for {host}");
+        let why = format!("the certificate in {id} is for {names}{more}, not for {host}");
         Some(Rejection::new(Code::CertificateOtherHost, why))
     }
 }
@@ -169,7 +169,7 @@ fn type_of(secret: &Secret) -> Option<&str> {
 /// The DNS names of a leaf, sorted, each once, so that a host is found among thousands. Its common name counts where it has no alternative names at all, as many clients take it.
 fn names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
     let mut names = written_names(leaf);
-    names.retain(|name| name.len() <= LONGEST_NAME);
+    names.retain(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
     names.sort_unstable();
     names.dedup();
     names.shrink_to_fit();
@@ -243,7 +243,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": { "name": "cert", "namespace": "shop" },
             "stringData": { "tls.crt": chain, "tls.key": key },
         });
-        let decoded = kinds::decode_json(kinds::Kind::Secret, object.to_string().as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kinds::kind::SECRET, object.to_string().as_bytes()).unwrap();
         read(decoded.object.get::<Secret>().unwrap()).map_err(|no| no.code)
     }
 
@@ -383,12 +383,13 @@ mod tests {
             secret("Opaque", &chain, &keys.serialize_pem()).unwrap()
         };
         let long = format!("{}example.com", "a.".repeat(500));
-        let names = ["z.example.com", "*.example.com", "b.example.com", "Z.example.com", &long, "*.a.example.com"];
+        let names = ["z.example.com", "*.example.com", "b.example.com", "Z.example.com", &long, "*.a.example.com", ""];
         let certificate = made(names.map(ToOwned::to_owned).into());
         let names: Vec<&str> = certificate.names.iter().map(|name| &**name).collect();
         assert_eq!(names, ["*.a.example.com", "*.example.com", "b.example.com", "z.example.com"]);
         let not_for = |certificate: &Certificate, host: &str| {
-            let no = certificate.not_for(&SecretId::new("shop", "cert"), &Host::parse(host).unwrap());
+            let no =
+                certificate.not_for(&ObjectRef::new(kinds::kind::SECRET, "shop", "cert"), &Host::parse(host).unwrap());
             no.map(|no| no.why.to_string())
         };
         for host in ["z.example.com", "c.example.com", "*.example.com", "x.a.example.com", "a.example.com"] {

@@ -103,7 +103,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "shop" },
             "spec": { "ports": [{ "name": "http", "port": 80 }] },
         });
-        let decoded = kinds::decode_json(kinds::Kind::Service, object.to_string().as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kinds::kind::SERVICE, object.to_string().as_bytes()).unwrap();
         Service::read(decoded.object.get::<kinds::Service>().unwrap(), &Settings::default())
     }
 
@@ -113,7 +113,7 @@ mod tests {
             "metadata": { "name": name, "namespace": "shop", "labels": { "kubernetes.io/service-name": "web" } },
             "addressType": family, "endpoints": endpoints, "ports": [{ "name": "http", "port": 8080 }, { "name": "other", "port": 1 }],
         });
-        let decoded = kinds::decode_json(kinds::Kind::EndpointSlice, object.to_string().as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kinds::kind::ENDPOINT_SLICE, object.to_string().as_bytes()).unwrap();
         decoded.object.get::<EndpointSlice>().unwrap().clone()
     }
 
@@ -151,7 +151,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "shop" },
             "spec": { "ports": [{ "name": "quic", "port": 80, "protocol": "UDP" }, { "name": "http", "port": 80 }] },
         });
-        let decoded = kinds::decode_json(kinds::Kind::Service, object.to_string().as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kinds::kind::SERVICE, object.to_string().as_bytes()).unwrap();
         let service = Service::read(decoded.object.get::<kinds::Service>().unwrap(), &Settings::default());
         let slice = slice("a", "IPv4", json!([{ "addresses": ["10.0.0.1"] }]));
         let found = endpoints(&service, 80, Some(80), [&*slice].into_iter());

@@ -16,7 +16,8 @@ pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
 pub use service::{PortRef, Service};
 
-use model::{ClusterId, Code, FieldPath, ObjectRef, SecretId, Verdict};
+use kinds::{Kind, kind};
+use model::{ClusterId, Code, FieldPath, ObjectRef, Verdict};
 use std::sync::Arc;
 
 /// What the operator of Sesame allows.
@@ -50,6 +51,15 @@ impl Rejection {
     }
 }
 
+/// The kinds that objects of every dialect refer to.
+pub const KINDS: &[Kind] = &[
+    kind::SERVICE,
+    kind::ENDPOINT_SLICE,
+    kind::SECRET,
+    kind::CONTOUR_TLS_CERTIFICATE_DELEGATION,
+    kind::SESAME_TLS_CERTIFICATE_DELEGATION,
+];
+
 /// Where a dialect looks things up.
 pub trait View {
     /// What is known about a Service.
@@ -57,14 +67,14 @@ pub trait View {
 
     /// The certificate in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read
     /// yet the reason is [`Code::SecretPending`].
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>>;
+    fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>>;
 
     /// The CA bundle in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read yet
     /// the reason is [`Code::SecretPending`].
-    fn ca(&mut self, id: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>>;
+    fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>>;
 
     /// Whether the owner of a Secret lets a namespace use it.
-    fn delegated(&mut self, id: &SecretId, to: &str) -> bool;
+    fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool;
 }
 
 /// The cluster for a port of a Service.
@@ -76,36 +86,36 @@ pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef
 }
 
 /// The certificate in a Secret, for an object of namespace `user`.
-pub fn certificate(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), Rejection> {
+pub fn certificate(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     usable(view, user, id)?;
     match view.certificate(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("Secret {id} does not exist"))),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
     }
 }
 
 /// The CA bundle in a Secret, for an object of namespace `user`.
-pub fn trusted(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), Rejection> {
+pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     usable(view, user, id)?;
     match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("Secret {id} does not exist"))),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
     }
 }
 
 /// Whether a reference names a Secret that can be, and that objects of namespace `user` may use. Nobody looks for others.
-fn usable(view: &mut impl View, user: &str, id: &SecretId) -> Result<(), Rejection> {
+fn usable(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     if !name::is_label(&id.namespace) || !name::is_subdomain(&id.name) {
         let why = format!(
-            "Secret {id} cannot exist: a name consists of lower-case letters, digits, `-` and `.`, and begins and ends with a \
+            "{id} cannot exist: a name consists of lower-case letters, digits, `-` and `.`, and begins and ends with a \
              letter or digit"
         );
         return Err(Rejection::new(Code::SecretNotFound, why));
     }
     if *id.namespace != *user && !view.delegated(id, user) {
-        let why = format!("Secret {id} is not delegated to namespace {user}");
+        let why = format!("{id} is not delegated to namespace {user}");
         return Err(Rejection::new(Code::DelegationMissing, why));
     }
     Ok(())

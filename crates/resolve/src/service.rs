@@ -80,7 +80,7 @@ impl Service {
     /// Reads a Service.
     pub fn read(object: &kinds::Service, settings: &Settings) -> Self {
         let meta = &object.meta;
-        let subject = ObjectRef::new("Service", &meta.namespace, &meta.name);
+        let subject = ObjectRef::new(kinds::kind::SERVICE, meta.namespace.clone(), meta.name.clone());
         let mut verdicts = Vec::new();
         let protocols = annotated_protocols(meta, &subject, &mut verdicts);
         let ports = object.spec.ports.good().filter_map(|(index, port)| {

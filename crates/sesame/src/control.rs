@@ -15,11 +15,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Divergence, Progress};
 use futures::FutureExt;
-use kinds::{Kind, Object, ObjectKey};
+use kinds::{Kind, Object, kind};
 use model::{ObjectRef, Verdict};
 use pipeline::{ObjectResource, Output, Pipeline};
 use replicas::{Outcomes, Replicas, Shared};
-use source::outage::{News as Told, Outage};
+use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
@@ -37,7 +37,7 @@ pub struct BatchReport<'a> {
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
     pub object_resources: &'a [(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
-    pub objects: Vec<(ObjectKey, Option<Object>)>,
+    pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// Where objects stand in files.
     pub origins: &'a Origins,
     /// The pipeline as it is now.
@@ -82,7 +82,7 @@ fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
     if all {
         return feed.next().now_or_never().flatten();
     }
-    let changes = feed.take_only(|key| key.kind == Kind::EndpointSlice);
+    let changes = feed.take_only(|key| key.kind == kind::ENDPOINT_SLICE);
     (!changes.is_empty()).then(|| Batch { changes, ..Batch::default() })
 }
 
@@ -90,7 +90,7 @@ fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
 #[derive(Default)]
 struct Brought {
     problems: BTreeMap<Subject, Vec<Problem>>,
-    objects: HashMap<ObjectKey, Option<Object>>,
+    objects: HashMap<ObjectRef, Option<Object>>,
 }
 
 /// The loop and what it holds.
@@ -107,7 +107,7 @@ pub struct Control {
     tells: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
-    deferred: HashMap<ObjectKey, Option<Object>>,
+    deferred: HashMap<ObjectRef, Option<Object>>,
     /// How many objects had ceased to be pending when those were last looked at.
     resolved: u64,
     checks: bool,
@@ -239,16 +239,6 @@ impl Control {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
-                eprintln!(
-                    "SLICE {:?}",
-                    self.pipeline
-                        .engine()
-                        .counters()
-                        .iter()
-                        .map(|t| (t.name, t.computed))
-                        .filter(|t| t.1 > 0)
-                        .collect::<Vec<_>>()
-                );
                 slices += 1;
                 if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
                     self.take(batch, brought);
@@ -302,7 +292,7 @@ impl Control {
 
     /// The objects that can be told of now: those that came, and those that were kept back before. Those are looked at only
     /// if anything has ceased to be pending.
-    fn undeferred(&mut self, mut objects: HashMap<ObjectKey, Option<Object>>) -> Vec<(ObjectKey, Option<Object>)> {
+    fn undeferred(&mut self, mut objects: HashMap<ObjectRef, Option<Object>>) -> Vec<(ObjectRef, Option<Object>)> {
         for key in objects.keys() {
             self.deferred.remove(key);
         }
@@ -329,7 +319,7 @@ impl Control {
     /// lets go of what fits again. Says whether there is more to work on.
     fn fit(&mut self) -> bool {
         let Some(PublishError::TooLarge { kind, bytes, limit }) = self.excess else {
-            if let Some(Told::Over(stuck)) = self.stuck.worked(Instant::now()) {
+            if let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now()) {
                 info!(?stuck, "everything can be sent again, but for what is withheld");
             }
             return self.pipeline.readmit(|kind| self.server.room(&self.fleet, kind));

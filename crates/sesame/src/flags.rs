@@ -31,15 +31,18 @@ impl From<Packing> for settings::Packing {
 /// How Envoy loads the certificates of TLS hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
-    /// One filter chain for each certificate, loaded up front; supports session resumption
+    /// On demand where a certificate is valid for one host only, else one filter chain for each certificate
+    Auto,
+    /// One filter chain for each certificate; supports session resumption and Envoy before 1.38
     PerChain,
-    /// Fetched at the first handshake: for thousands of hosts with certificates of their own
+    /// One filter chain for all hosts but wildcards; Envoy prefetches their certificates by server name
     OnDemand,
 }
 
 impl From<Certificates> for settings::Certificates {
     fn from(certificates: Certificates) -> Self {
         match certificates {
+            Certificates::Auto => Self::Auto,
             Certificates::PerChain => Self::PerChain,
             Certificates::OnDemand => Self::OnDemand,
         }

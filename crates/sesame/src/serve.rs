@@ -23,7 +23,7 @@ use std::sync::Arc;
 use admin::{BuildInfo, LogFilter, Readiness, Views};
 use anyhow::{Context, Result};
 use futures::FutureExt;
-use kinds::Kind;
+use kinds::kind;
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
@@ -58,13 +58,14 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (client, connection) = client.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
     let election = election.coded(Code::CommandLine, || "the leader election settings are not valid".to_owned())?;
-    let election = election.map(|election| election.reporting(connection.clone()));
+    let election = election.map(|election| election.reporting(connection.for_caller("leader lease")));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
     let usual = xds::Config::default();
     let server = Server::new(xds::Config {
         identifier: plan.status.instance.clone(),
         resolver: plan.pipeline.resolver(),
+        required_envoy: plan.pipeline.required_envoy(),
         table_bytes: plan.table_bytes.unwrap_or(usual.table_bytes),
         ..usual
     });
@@ -75,7 +76,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let settings = pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() };
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas.clone())
         .fetching(Secrets::new(wants, answered))
-        .telling(|kind| kind == Kind::Service || pipeline::status_of(kind).is_some())
+        .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
         .checking(plan.self_check);
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
@@ -138,7 +139,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
 async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
     loop {
         let place = match &*holder.borrow_and_update() {
-            Holder::Ourselves => Role::Holder,
+            Holder::Ourselves => Role::Leader,
             Holder::Another(Some(address)) => Role::Follower(address.as_str().into()),
             Holder::Another(None) | Holder::Unknown => Role::Alone,
         };

@@ -29,7 +29,7 @@ fn fails(args: &[&str]) -> String {
 #[test]
 fn somewhere_must_be_named() {
     let text = fails(&[]);
-    assert!(text.starts_with("error[SES1001]: say where the certificates go: --kube, --yaml or --pem"), "{text}");
+    assert!(text.starts_with("error[SES1001]: no output is given: use --kube, --yaml or --pem"), "{text}");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn files_are_private_and_kept_unless_overwritten() {
     let first = fs::read_to_string(&key).unwrap();
 
     let text = fails(&["--pem", path]);
-    assert!(text.contains("error[SES1010]: no files were written: ") && text.contains("exists already"), "{text}");
+    assert!(text.contains("error[SES1010]: failed to write the files: ") && text.contains("exists already"), "{text}");
     assert!(text.contains("--overwrite"), "{text}");
     assert_eq!(fs::read_to_string(&key).unwrap(), first);
 
@@ -83,5 +83,5 @@ async fn secrets_arrive_in_the_cluster_of_the_kubeconfig() {
     assert_ne!(api.get("envoycert").await.unwrap().data, first.data);
 
     let text = fails(&["--kube", "--kubeconfig=/nowhere"]);
-    assert!(text.starts_with("error[SES1011]: no cluster can be used: /nowhere cannot be used: "), "{text}");
+    assert!(text.starts_with("error[SES1011]: failed to connect to the cluster: /nowhere cannot be used: "), "{text}");
 }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kinds::{Kind, Object};
+use kinds::{Kind, Object, kind};
 use pipeline::{Pipeline, Settings};
 use serde_json::{Value, json};
 use testbed::cases::Proxy;
@@ -36,7 +36,7 @@ async fn proxy(backend: &Backend) -> (Proxy, PathBuf) {
     let to = json!({"service": {"name": "web", "port": {"number": 80}}});
     let ingress = json!({"metadata": {"namespace": "default", "name": "web"},
         "spec": {"rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": to}]}}]}});
-    for object in [object(Kind::Service, &service), object(Kind::Ingress, &ingress)] {
+    for object in [object(kind::SERVICE, &service), object(kind::INGRESS, &ingress)] {
         pipeline.put(&object.key(), Some(object));
     }
     let mut proxy = Proxy::start("shutdown").await.unwrap();

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a measurement may stop where it stands")]
 
-use kinds::{Kind, Object};
+use kinds::{Kind, Object, kind};
 use source::{Folder, feed, feed::CAPACITY, folder::Limits};
 use std::{
     fs,
@@ -131,7 +131,7 @@ fn json(number: usize) -> [(Kind, String); 3] {
         endpoint(1),
         endpoint(2)
     );
-    [(Kind::Ingress, ingress), (Kind::Service, service), (Kind::EndpointSlice, slice)]
+    [(kind::INGRESS, ingress), (kind::SERVICE, service), (kind::ENDPOINT_SLICE, slice)]
 }
 
 /// An application as people write it.

@@ -2,8 +2,8 @@
 //!
 //! The folder and the API server both speak in these; whoever listens cannot tell them apart.
 
-use crate::{Place, Spot};
-use kinds::{Object, ObjectKey};
+use crate::{ObjectLocation, SourceLocation};
+use kinds::{Object, ObjectRef};
 use model::{Code, Severity};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Which object.
-    pub key: ObjectKey,
+    pub key: ObjectRef,
     /// The object; none when it is gone.
     ///
     /// It may be the one that was sent before: an edit above an object moves it in its file and changes nothing else.
@@ -26,7 +26,7 @@ pub enum Origin {
     /// From an API server.
     Cluster,
     /// From a file.
-    File(Place),
+    File(ObjectLocation),
 }
 
 /// What a list of problems is about. A new list about the same subject replaces the old one.
@@ -37,7 +37,7 @@ pub enum Subject {
     /// A file, by the path that people know it by.
     File(Arc<Path>),
     /// An object.
-    Object(ObjectKey),
+    Object(ObjectRef),
 }
 
 /// What happened since the last batch.
@@ -61,22 +61,22 @@ pub struct Problem {
     /// This very case, with the names.
     pub message: Box<str>,
     /// The object it is about, where that is known.
-    pub object: Option<ObjectKey>,
+    pub object: Option<ObjectRef>,
     /// The field inside the object; empty for the whole.
     pub field: Box<str>,
     /// The place in a file.
-    pub spot: Option<Spot>,
+    pub location: Option<SourceLocation>,
 }
 
 impl Problem {
     /// Something that is wrong.
     pub fn new(code: Code, message: impl Into<Box<str>>) -> Self {
-        Self { code, message: message.into(), object: None, field: Box::default(), spot: None }
+        Self { code, message: message.into(), object: None, field: Box::default(), location: None }
     }
 
     /// It is about this object.
     #[must_use]
-    pub fn on(self, object: ObjectKey) -> Self {
+    pub fn on(self, object: ObjectRef) -> Self {
         Self { object: Some(object), ..self }
     }
 
@@ -88,8 +88,8 @@ impl Problem {
 
     /// It stands here.
     #[must_use]
-    pub fn at(self, spot: Spot) -> Self {
-        Self { spot: Some(spot), ..self }
+    pub fn at(self, location: SourceLocation) -> Self {
+        Self { location: Some(location), ..self }
     }
 
     /// How much it takes away.
@@ -101,8 +101,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.code)?;
-        if let Some(spot) = &self.spot {
-            write!(f, "{spot}: ")?;
+        if let Some(location) = &self.location {
+            write!(f, "{location}: ")?;
         }
         if let Some(object) = &self.object {
             write!(f, "{object}: ")?;

@@ -15,7 +15,7 @@
 //!   read of it before stays in force; only what is plainly deleted is deleted. Deletes go by name, so that of an object
 //!   that cannot be decoded is seen too.
 //! * **Lean.** Objects are decoded straight from their bytes into the lean types of [`kinds`]. Of Secrets and ConfigMaps
-//!   only names are watched, and their contents are fetched for those that [`Wants`] asks for, each by itself
+//!   only names are watched, and their contents are fetched for those that [`FetchHandle`] asks for, each by itself
 //!   ([`crate::fetch`]).
 //! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
 //!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time. A kind that is there
@@ -33,11 +33,11 @@ mod known;
 mod target;
 mod wire;
 
-use crate::{Closed, Feeder, fetch::Wants};
+use crate::{Closed, Feeder, fetch::FetchHandle};
 use api::Api;
 use fetch::Fetcher;
 use follow::Follower;
-use kinds::Kind;
+use kinds::{Kind, kind};
 use std::{sync::Arc, time::Duration};
 use target::Target;
 use tokio::task::JoinSet;
@@ -61,7 +61,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            kinds: Kind::ALL.to_vec(),
+            kinds: kind::ALL.to_vec(),
             namespaces: Vec::new(),
             timing: Timing::default(),
             connection: Connection::default(),
@@ -73,21 +73,21 @@ impl Default for Options {
 pub struct Cluster {
     api: Arc<Api>,
     targets: Vec<Target>,
-    wants: Wants,
+    wants: FetchHandle,
     fetcher: Fetcher,
 }
 
 impl Cluster {
     /// A source, and the way to ask it for the contents of Secrets and ConfigMaps. Nothing is read before
     /// [`Cluster::run`].
-    pub fn new(client: kube::Client, options: Options) -> (Self, Wants) {
+    pub fn new(client: kube::Client, options: Options) -> (Self, FetchHandle) {
         let targets = Target::all(&options.kinds, &options.namespaces);
         let api = Arc::new(Api::new(client, options.timing, options.connection));
         let (wants, fetcher) = fetch::fetcher(api.clone());
         (Self { api, targets, wants: wants.clone(), fetcher }, wants)
     }
 
-    /// Reads everything, says so, and then tells of every change until nobody listens any more. What [`Wants`] asked for
+    /// Reads everything, says so, and then tells of every change until nobody listens any more. What [`FetchHandle`] asked for
     /// goes another way than the rest, so that answers do not wait behind everything else.
     ///
     /// # Panics

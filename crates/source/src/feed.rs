@@ -6,7 +6,7 @@
 //! listener by more than `capacity` changes waits for it.
 
 use crate::{Batch, Change, Problem, Subject};
-use kinds::ObjectKey;
+use kinds::ObjectRef;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -54,7 +54,7 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     changes: Vec<Change>,
-    at: HashMap<ObjectKey, usize>,
+    at: HashMap<ObjectRef, usize>,
     problems: BTreeMap<Subject, Vec<Problem>>,
     feeders: usize,
     unsynced: usize,
@@ -90,7 +90,7 @@ impl Waiting {
         Some(Batch { changes, problems, synced: self.synced })
     }
 
-    fn take_only(&mut self, is_meant: impl Fn(&ObjectKey) -> bool) -> Vec<Change> {
+    fn take_only(&mut self, is_meant: impl Fn(&ObjectRef) -> bool) -> Vec<Change> {
         if !self.at.keys().any(&is_meant) {
             return Vec::new();
         }
@@ -198,7 +198,7 @@ impl Feed {
     }
 
     /// Of what happened since the last batch, the changes of some objects. All else stays, and goes on gathering.
-    pub fn take_only(&mut self, is_meant: impl Fn(&ObjectKey) -> bool) -> Vec<Change> {
+    pub fn take_only(&mut self, is_meant: impl Fn(&ObjectRef) -> bool) -> Vec<Change> {
         let taken = self.shared.waiting.lock().take_only(is_meant);
         if !taken.is_empty() {
             self.shared.emptied.notify_waiters();

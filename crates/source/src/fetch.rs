@@ -1,13 +1,13 @@
 //! What is fetched by name, because something refers to it: who asks, and in which order it is fetched.
 //!
-//! In: what is wanted and what is not any more ([`Wants`]). Out, from whoever fetches: an answer for each want, sooner or later.
+//! In: what is wanted and what is not any more ([`FetchHandle`]). Out, from whoever fetches: an answer for each want, sooner or later.
 //! Nothing here knows what is fetched: the contents of Secrets and ConfigMaps are ([`crate::cluster`]), and whatever else has a
 //! name, somebody who pays for it, and a server that may refuse, be busy or never answer, can be. [`Schedule`] decides what is
 //! fetched when, so that nobody's names hold up another's.
 
 mod schedule;
 
-use kinds::ObjectKey;
+use kinds::ObjectRef;
 use parking_lot::RwLock;
 use std::{collections::HashSet, hash::Hash, sync::Arc};
 use tokio::sync::mpsc;
@@ -20,19 +20,19 @@ pub trait Key: Clone + Eq + Hash {
     fn tenant(&self) -> &Arc<str>;
 }
 
-impl Key for ObjectKey {
+impl Key for ObjectRef {
     fn tenant(&self) -> &Arc<str> {
         &self.namespace
     }
 }
 
 /// Asks for what is fetched by name. Clones ask the same one.
-pub struct Wants<K = ObjectKey> {
+pub struct FetchHandle<K = ObjectRef> {
     wanted: Arc<RwLock<HashSet<K>>>,
     requests: mpsc::UnboundedSender<Request<K>>,
 }
 
-impl<K> Clone for Wants<K> {
+impl<K> Clone for FetchHandle<K> {
     fn clone(&self) -> Self {
         Self { wanted: self.wanted.clone(), requests: self.requests.clone() }
     }
@@ -53,13 +53,13 @@ pub enum Request<K> {
 pub type Requests<K> = mpsc::UnboundedReceiver<Request<K>>;
 
 /// A way to ask, and the end where it is heard.
-pub fn wants<K>() -> (Wants<K>, Requests<K>) {
+pub fn wants<K>() -> (FetchHandle<K>, Requests<K>) {
     let (requests, receiver) = mpsc::unbounded_channel();
-    (Wants { wanted: Arc::default(), requests }, receiver)
+    (FetchHandle { wanted: Arc::default(), requests }, receiver)
 }
 
-impl<K: Key> Wants<K> {
-    /// Wants something. The answer is what there is, or that there is nothing, or why that cannot be told; changes follow.
+impl<K: Key> FetchHandle<K> {
+    /// Asks for something. The answer is what there is, or that there is nothing, or why that cannot be told; changes follow.
     pub fn want(&self, key: K) {
         self.wanted.write().insert(key.clone());
         self.send(Request::Want(key));

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! watch (which paths were touched) → walk (which files are there) → file (objects and problems of one file)
-//!                                                                     → ledger (who holds which object) → Update
+//!                                                                     → index (who holds which object) → Update
 //! ```
 //!
 //! * **Nothing good is lost to something bad.** Documents are parsed one by one. A document that cannot be read leaves
@@ -22,7 +22,7 @@
 pub mod pem;
 
 mod file;
-mod ledger;
+mod file_index;
 mod walk;
 mod watch;
 

@@ -4,7 +4,7 @@
 //! word that all is known (*synced*). What the objects mean is nobody's business here.
 //!
 //! Every source speaks through the same [`Feeder`], so the rest of Sesame cannot tell a file from a cluster. What only
-//! files have, a line and a column, is asked for when somebody needs it ([`Place`]): keeping it for every field of every
+//! files have, a line and a column, is asked for when somebody needs it ([`ObjectLocation`]): keeping it for every field of every
 //! object would cost more than the objects.
 
 pub mod change;
@@ -12,8 +12,8 @@ pub mod cluster;
 pub mod feed;
 pub mod fetch;
 pub mod folder;
+pub mod location;
 pub mod outage;
-pub mod place;
 pub mod snippet;
 pub mod yaml;
 
@@ -21,4 +21,4 @@ pub use change::{Batch, Change, Origin, Problem, Subject};
 pub use cluster::Cluster;
 pub use feed::{Closed, Feed, Feeder, Update, feed};
 pub use folder::Folder;
-pub use place::{Origins, Place, Spot};
+pub use location::{ObjectLocation, Origins, SourceLocation};

@@ -10,13 +10,13 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is to be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// It has begun.
-    Begun,
+pub enum OutageEvent {
+    /// It has started.
+    Started,
     /// It has lasted so long.
-    Lasting(Duration),
-    /// It is over, after so long.
-    Over(Duration),
+    Ongoing(Duration),
+    /// It has ended, after so long.
+    Ended(Duration),
 }
 
 /// Whether something that is tried again and again works.
@@ -28,23 +28,23 @@ pub struct Outage {
 
 impl Outage {
     /// It failed.
-    pub fn failed(&mut self, now: Instant) -> Option<News> {
+    pub fn failed(&mut self, now: Instant) -> Option<OutageEvent> {
         match &mut self.since {
             None => {
                 self.since = Some((now, now));
-                Some(News::Begun)
+                Some(OutageEvent::Started)
             }
             Some((begun, said)) if now.saturating_duration_since(*said) >= AGAIN => {
                 *said = now;
-                Some(News::Lasting(now.saturating_duration_since(*begun)))
+                Some(OutageEvent::Ongoing(now.saturating_duration_since(*begun)))
             }
             Some(_) => None,
         }
     }
 
     /// It worked.
-    pub fn worked(&mut self, now: Instant) -> Option<News> {
-        self.since.take().map(|(begun, _)| News::Over(now.saturating_duration_since(begun)))
+    pub fn worked(&mut self, now: Instant) -> Option<OutageEvent> {
+        self.since.take().map(|(begun, _)| OutageEvent::Ended(now.saturating_duration_since(begun)))
     }
 }
 
@@ -58,10 +58,10 @@ mod tests {
         let after = |seconds| begin + Duration::from_secs(seconds);
         assert_eq!(outage.worked(begin), None);
         let told: Vec<_> = (0..150).filter_map(|second| Some((second, outage.failed(after(second))?))).collect();
-        let lasting = |seconds| News::Lasting(Duration::from_secs(seconds));
-        assert_eq!(told, [(0, News::Begun), (60, lasting(60)), (120, lasting(120))]);
-        assert_eq!(outage.worked(after(150)), Some(News::Over(Duration::from_secs(150))));
+        let lasting = |seconds| OutageEvent::Ongoing(Duration::from_secs(seconds));
+        assert_eq!(told, [(0, OutageEvent::Started), (60, lasting(60)), (120, lasting(120))]);
+        assert_eq!(outage.worked(after(150)), Some(OutageEvent::Ended(Duration::from_secs(150))));
         assert_eq!(outage.worked(after(151)), None);
-        assert_eq!(outage.failed(after(152)), Some(News::Begun), "another one");
+        assert_eq!(outage.failed(after(152)), Some(OutageEvent::Started), "another one");
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kinds::{Kind, Secret};
+use kinds::{Secret, kind};
 use model::Code;
 use source::{
     Batch, Folder, Problem,
@@ -86,7 +86,7 @@ fn a_broken_document_does_not_take_the_others_with_it() {
     let batch = read(folder.path());
     assert_eq!(keys(&batch), ["Service default/a", "Service default/b", "Service default/c"]);
     let [problem] = problems(&batch)[..] else { panic!("{:?}", batch.problems) };
-    assert_eq!((problem.code, problem.spot.as_ref().unwrap().position.line), (Code::NotYaml, 6));
+    assert_eq!((problem.code, problem.location.as_ref().unwrap().position.line), (Code::NotYaml, 6));
 }
 
 #[test]
@@ -168,13 +168,13 @@ fn secrets_take_pem_files_from_below_the_folder_alone() {
         ("s/a.key", "KEY"),
         ("s/absolute.yaml", &secret("absolute", "a=/etc/hostname")),
         ("s/climb.yaml", &secret("climb", "a=../../../../../../etc/hostname")),
-        ("s/connection.yaml", &secret("connection", "a=connection.pem")),
+        ("s/link.yaml", &secret("link", "a=link.pem")),
         ("s/missing.yaml", &secret("missing", "a=missing.pem")),
         ("s/form.yaml", &secret("form", "missing.pem")),
         ("s/large.yaml", &secret("large", "a=large.pem")),
         ("s/large.pem", &"x".repeat(2 << 20)),
     ]);
-    std::os::unix::fs::symlink(outside.path().join("key.pem"), folder.path().join("s/connection.pem")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("key.pem"), folder.path().join("s/link.pem")).unwrap();
     let batch = read(folder.path());
     assert_eq!(keys(&batch), ["Secret default/good"]);
     let secret = batch.changes[0].object.as_ref().unwrap().get::<Secret>().unwrap();
@@ -192,7 +192,7 @@ fn secrets_take_pem_files_from_below_the_folder_alone() {
             "`../../../../../../etc/hostname` does not lie below the folder",
             "`missing.pem` is not of the form entry=path",
             "cannot read `large.pem`: it has more than 1048576 bytes",
-            "`connection.pem` leads out of the folder",
+            "`link.pem` leads out of the folder",
             "cannot read `missing.pem`: No such file or directory (os error 2)",
         ]
     );
@@ -249,7 +249,7 @@ fn strange_things_in_the_folder_are_reported_and_do_no_harm() {
         .values()
         .flatten()
         .map(|problem| {
-            let file = problem.spot.as_ref().unwrap().file.strip_prefix(path).unwrap().to_owned();
+            let file = problem.location.as_ref().unwrap().file.strip_prefix(path).unwrap().to_owned();
             (file.to_str().unwrap().to_owned(), problem.code)
         })
         .collect();
@@ -297,8 +297,8 @@ fn what_is_no_folder_cannot_be_opened() {
 
 #[test]
 fn every_kind_is_read_from_a_file() {
-    for &kind in Kind::ALL {
-        let text = format!("apiVersion: {}\nkind: {kind}\nmetadata: {{name: x}}\n", kind.api_version());
+    for &kind in kind::ALL {
+        let text = format!("apiVersion: {}\nkind: {}\nmetadata: {{name: x}}\n", kind.api_version(), kind.name());
         let folder = folder(&[("a.yaml", &text)]);
         assert_eq!(read(folder.path()).changes[0].key.kind, kind);
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kinds::Object;
+use kinds::{Object, Secret, Service};
 use source::{Change, Feed, Folder, Subject, feed, feed::CAPACITY, folder::Limits};
 use std::{
     collections::BTreeMap,
@@ -123,10 +123,12 @@ fn service(name: &str, content: &str) -> String {
 
 /// `name=content`
 fn content(object: &Object) -> String {
-    let word = match object {
-        Object::Service(service) => service.spec.external_name.ok().cloned().flatten().unwrap_or_default(),
-        Object::Secret(secret) => String::from_utf8_lossy(secret.get("a").unwrap().unwrap_or_default()).into(),
-        _ => "".into(),
+    let word = if let Some(service) = object.get::<Service>() {
+        service.spec.external_name.ok().cloned().flatten().unwrap_or_default()
+    } else if let Some(secret) = object.get::<Secret>() {
+        String::from_utf8_lossy(secret.get("a").unwrap().unwrap_or_default()).into()
+    } else {
+        "".into()
     };
     format!("{}={word}", object.meta().name)
 }

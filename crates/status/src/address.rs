@@ -2,7 +2,7 @@
 //!
 //! In: the addresses that the operator configured, or the Service of the proxies. Out: a list of addresses.
 
-use kinds::{Kind, ObjectKey, Service};
+use kinds::{ObjectRef, Service, kind};
 use model::status::Address;
 use std::{net::IpAddr, str::FromStr};
 
@@ -12,13 +12,13 @@ pub enum Addresses {
     /// The operator configured them.
     Fixed(Vec<Address>),
     /// The load balancer of this Service.
-    Service(ObjectKey),
+    Service(ObjectRef),
 }
 
 impl Addresses {
     /// Those of the load balancer of a Service. The source must read the namespace of that Service.
     pub fn of_service(namespace: &str, name: &str) -> Self {
-        Self::Service(ObjectKey::new(Kind::Service, namespace, name))
+        Self::Service(ObjectRef::new(kind::SERVICE, namespace, name))
     }
 }
 

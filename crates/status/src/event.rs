@@ -13,10 +13,9 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
-use kinds::ObjectKey;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{PartialObjectMeta, params::GetParams};
-use model::{Severity, Verdict, status::cut};
+use model::{ObjectRef, Severity, Verdict, status::cut};
 use serde_json::json;
 use tracing::{debug, warn};
 use xxhash_rust::xxh3::Xxh3;
@@ -31,7 +30,7 @@ const NOTE: usize = 1024;
 /// An event to write.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingEvent {
-    pub key: ObjectKey,
+    pub key: ObjectRef,
     /// The object's uid; the API server is asked where it is not known.
     pub uid: Option<String>,
     pub verdict: Verdict,
@@ -116,7 +115,7 @@ fn is_ending(message: &str) -> bool {
     message.contains("because it is being terminated")
 }
 
-async fn uid(client: &kube::Client, key: &ObjectKey) -> kube::Result<Option<String>> {
+async fn uid(client: &kube::Client, key: &ObjectRef) -> kube::Result<Option<String>> {
     let request = collection(key).get_metadata(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
     match client.request::<PartialObjectMeta>(request).await {
         Ok(object) => Ok(object.metadata.uid),
@@ -199,14 +198,13 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use kinds::Kind;
-    use model::{Code, ObjectRef};
+    use kinds::kind;
+    use model::Code;
 
     fn pending_event(message: &str) -> PendingEvent {
-        let key = ObjectKey::new(Kind::Ingress, "shop", "web");
+        let key = ObjectRef::new(kind::INGRESS, "shop", "web");
         let field = "spec.rules[0].http.paths[1].backend.service.port";
-        let verdict =
-            Verdict::new(Code::ServicePortNotFound, ObjectRef::new("Ingress", "shop", "web").at(field), message);
+        let verdict = Verdict::new(Code::ServicePortNotFound, key.at(field), message);
         PendingEvent { key, uid: None, verdict, more: 0, is_new: true }
     }
 

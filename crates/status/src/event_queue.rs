@@ -9,8 +9,7 @@ use crate::{
     rate_limiter::{Due, pause},
     report::Verdicts,
 };
-use kinds::ObjectKey;
-use model::Verdict;
+use model::{ObjectRef, Verdict};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -50,13 +49,13 @@ struct Schedule {
 /// The verdicts about all objects.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    entries: HashMap<ObjectKey, Entry>,
-    due: Due<ObjectKey>,
+    entries: HashMap<ObjectRef, Entry>,
+    due: Due<ObjectRef>,
 }
 
 impl EventQueue {
     /// All verdicts of translation about an object; `is_new` unless they are part of the first listing.
-    pub fn translated(&mut self, key: &ObjectKey, verdicts: Verdicts, is_new: bool, now: Instant) {
+    pub fn translated(&mut self, key: &ObjectRef, verdicts: Verdicts, is_new: bool, now: Instant) {
         let verdicts = verdicts.filter(|verdicts| !verdicts.is_empty());
         if verdicts.is_none() && !self.entries.contains_key(key) {
             return;
@@ -66,7 +65,7 @@ impl EventQueue {
     }
 
     /// All problems that the source reports about an object.
-    pub fn read(&mut self, key: &ObjectKey, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
+    pub fn read(&mut self, key: &ObjectRef, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
         if verdicts.is_empty() && !self.entries.contains_key(key) {
             return;
         }
@@ -75,7 +74,7 @@ impl EventQueue {
     }
 
     /// The uid of an object as it is now; none if it is gone or not known.
-    pub fn observe(&mut self, key: &ObjectKey, uid: Option<String>, now: Instant) {
+    pub fn observe(&mut self, key: &ObjectRef, uid: Option<String>, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.uid.is_some() && entry.uid != uid {
             // Another object, about which there are no events.
@@ -91,7 +90,7 @@ impl EventQueue {
     }
 
     /// The next event; [`Self::done`] must be called with its outcome.
-    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectKey) -> Option<String>) -> Option<PendingEvent> {
+    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectRef) -> Option<String>) -> Option<PendingEvent> {
         while let Some(key) = self.due.pop(now) {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
             let Some((verdict, schedule)) = entry.events.iter().find(|(_, schedule)| schedule.due <= now) else {
@@ -126,7 +125,7 @@ impl EventQueue {
     }
 
     /// Schedules an event for each verdict that should have one.
-    fn review(&mut self, key: &ObjectKey, is_new: bool, now: Instant) {
+    fn review(&mut self, key: &ObjectRef, is_new: bool, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let mut wanted: Vec<Verdict> = entry.verdicts().cloned().collect();
         wanted.sort_by(|a, b| (a.severity(), a).cmp(&(b.severity(), b)));
@@ -144,7 +143,7 @@ impl EventQueue {
         }
     }
 
-    fn queue(&mut self, key: &ObjectKey, now: Instant) {
+    fn queue(&mut self, key: &ObjectRef, now: Instant) {
         let Some(entry) = self.entries.get(key).filter(|entry| !entry.in_flight) else { return };
         if let Some(due) = entry.events.values().map(|schedule| schedule.due).min() {
             self.due.put(key, due.max(now));
@@ -189,15 +188,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use kinds::Kind;
-    use model::{Code, ObjectRef};
+    use kinds::kind;
+    use model::Code;
 
-    fn key() -> ObjectKey {
-        ObjectKey::new(Kind::Service, "shop", "web")
+    fn key() -> ObjectRef {
+        ObjectRef::new(kind::SERVICE, "shop", "web")
     }
 
     fn verdict(code: Code, message: &str) -> Verdict {
-        Verdict::new(code, ObjectRef::new("Service", "shop", "web").at(""), message)
+        Verdict::new(code, ObjectRef::new(kinds::kind::SERVICE, "shop", "web").at(""), message)
     }
 
     fn said(messages: &[&str]) -> Verdicts {

@@ -9,7 +9,7 @@ use crate::{
     statuses::{Outcome, Write},
 };
 use http::{Method, StatusCode, header::CONTENT_TYPE};
-use kinds::{Kind, Object, ObjectKey};
+use kinds::{Kind, Object, ObjectRef};
 use kube::{
     api::{Patch, PatchParams},
     core::{Request, params::GetParams},
@@ -48,7 +48,7 @@ fn is_same(one: &Object, other: &Object) -> bool {
     one.uid == other.uid && one.resource_version == other.resource_version
 }
 
-fn failed(key: &ObjectKey, error: &Error) -> (Outcome, &'static str) {
+fn failed(key: &ObjectRef, error: &Error) -> (Outcome, &'static str) {
     match error {
         Error::Api(error) if is_away(error) => debug!(object = %key, %error, "failed to write status"),
         error => warn!(object = %key, %error, "failed to write status; retrying"),
@@ -109,7 +109,7 @@ fn json_patch(manager: &str, write: &Write, operations: &[Value]) -> Result<http
 }
 
 /// The object as it is now, if it is still there.
-async fn current(client: &kube::Client, key: &ObjectKey) -> Result<Option<Object>, Error> {
+async fn current(client: &kube::Client, key: &ObjectRef) -> Result<Option<Object>, Error> {
     let request = collection(key).get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
     match client.request_text(request).await {
         Ok(text) => decode(key.kind, &text).map(Some),
@@ -123,7 +123,7 @@ fn decode(kind: Kind, text: &str) -> Result<Object, Error> {
 }
 
 /// The collection of objects of a kind in a namespace.
-pub(crate) fn collection(key: &ObjectKey) -> Request {
+pub(crate) fn collection(key: &ObjectRef) -> Request {
     let group = match key.kind.group() {
         "" => "/api".to_owned(),
         group => format!("/apis/{group}"),
@@ -179,7 +179,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use kinds::Vendor;
+    use kinds::kind;
     use kube::api::{Api, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
     use std::path::Path;
@@ -197,7 +197,7 @@ mod tests {
         let crd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/httpproxies.projectcontour.io.yaml");
         api.install([crd]).await.unwrap();
         let namespace = api.namespace("conditions").await.unwrap();
-        let kind = Kind::HttpProxy(Vendor::Contour);
+        let kind = kind::CONTOUR_HTTP_PROXY;
         let resource = GroupVersionKind::gvk(kind.group(), kind.version(), kind.name());
         let resource = ApiResource::from_gvk_with_plural(&resource, kind.plural());
         let client = api.client().unwrap();
@@ -208,7 +208,7 @@ mod tests {
         let others = PatchParams { field_manager: Some("another".to_owned()), ..PatchParams::default() };
         proxies.patch_status("web", &others, &Patch::Merge(foreign)).await.unwrap();
 
-        let key = ObjectKey::new(kind, namespace.as_str(), "web");
+        let key = ObjectRef::new(kind, namespace.as_str(), "web");
         let say = async |change: Change| {
             let object = current(&client, &key).await.unwrap().unwrap();
             let write = Write { key: key.clone(), object, change };

@@ -4,7 +4,7 @@
 //! there are objects. Every replica reports everything to its writer, which writes nothing until it is the leader: a new
 //! leader knows everything already.
 
-use kinds::{Kind, Object, ObjectKey};
+use kinds::Object;
 use model::status::{ProxyCounts, StatusFacts};
 use model::{ObjectRef, Verdict};
 use parking_lot::Mutex;
@@ -20,13 +20,13 @@ pub type Translated = Option<Arc<StatusFacts>>;
 #[derive(Debug, Default)]
 pub struct Report {
     /// The objects that are new, changed or gone, of the kinds that have a status of ours, and Services.
-    pub objects: Vec<(ObjectKey, Option<Object>)>,
+    pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// What came out of the pipeline: `Output::verdicts`.
     pub verdicts: Vec<(ObjectRef, Verdicts)>,
     /// Facts about objects whose status is decided in translation.
     pub facts: Vec<(ObjectRef, Translated)>,
     /// Everything that the source now finds wrong with each of these objects; an empty list says that it is fixed.
-    pub problems: Vec<(ObjectKey, Vec<Verdict>)>,
+    pub problems: Vec<(ObjectRef, Vec<Verdict>)>,
     /// The objects that proxies have now acknowledged, or no longer have.
     pub programmed: Vec<(ObjectRef, Programmed)>,
     /// Whether every source has listed all its objects. It stays so; before, nothing is written.
@@ -50,15 +50,6 @@ impl Programmed {
     }
 }
 
-/// The kind of an object that a verdict is about. Where two groups have a kind of one name, the group follows the name.
-pub fn kind(object: &ObjectRef) -> Option<Kind> {
-    let (name, group) = match object.kind.split_once('.') {
-        Some((name, group)) => (name, Some(group)),
-        None => (object.kind, None),
-    };
-    Kind::named(name).find(|kind| group.is_none_or(|group| kind.group() == group))
-}
-
 /// Where reports go. Clones are handles of the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Reporter(Arc<Inbox>);
@@ -72,10 +63,10 @@ struct Inbox {
 /// Everything that was reported and not yet taken.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    pub objects: HashMap<ObjectKey, Option<Object>>,
+    pub objects: HashMap<ObjectRef, Option<Object>>,
     pub verdicts: HashMap<ObjectRef, Verdicts>,
     pub facts: HashMap<ObjectRef, Translated>,
-    pub problems: HashMap<ObjectKey, Vec<Verdict>>,
+    pub problems: HashMap<ObjectRef, Vec<Verdict>>,
     pub programmed: HashMap<ObjectRef, Programmed>,
     pub synced: bool,
 }

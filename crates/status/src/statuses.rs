@@ -13,7 +13,7 @@ use crate::{
     rate_limiter::{Due, pause},
     report::{Programmed, Translated, Verdicts},
 };
-use kinds::{Kind, Object, ObjectKey};
+use kinds::{Kind, Object, ObjectRef, Service};
 use model::status::{Address, StatusInput, StatusKind};
 use std::{
     collections::HashMap,
@@ -28,7 +28,7 @@ const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// One request.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
-    pub key: ObjectKey,
+    pub key: ObjectRef,
     /// The object as we saw it last: a write succeeds only if it is still the same.
     pub object: Object,
     pub change: Change,
@@ -74,8 +74,8 @@ pub(crate) struct Statuses {
     /// None until they are known.
     addresses: Option<Vec<Address>>,
     synced: bool,
-    entries: HashMap<ObjectKey, Entry>,
-    due: Due<ObjectKey>,
+    entries: HashMap<ObjectRef, Entry>,
+    due: Due<ObjectRef>,
 }
 
 impl Statuses {
@@ -96,7 +96,7 @@ impl Statuses {
     }
 
     /// An object as it is now.
-    pub fn observe(&mut self, key: &ObjectKey, object: Option<Object>, now: Instant) {
+    pub fn observe(&mut self, key: &ObjectRef, object: Option<Object>, now: Instant) {
         if matches!(&self.source, Addresses::Service(service) if service == key) {
             self.observe_service(object.as_ref(), now);
         }
@@ -122,17 +122,15 @@ impl Statuses {
     }
 
     fn observe_service(&mut self, service: Option<&Object>, now: Instant) {
-        let addresses = match service {
-            Some(Object::Service(service)) => address::of(service),
-            _ => Vec::new(),
-        };
+        let service = service.and_then(Object::get::<Service>);
+        let addresses = service.map(|service| address::of(service)).unwrap_or_default();
         if self.addresses.as_ref() != Some(&addresses) {
             self.addresses = Some(addresses);
             self.review_all(now);
         }
     }
 
-    fn forget(&mut self, key: &ObjectKey) {
+    fn forget(&mut self, key: &ObjectRef) {
         self.due.remove(key);
         match self.entries.get_mut(key) {
             Some(entry) if entry.in_flight || entry.is_reported() => entry.renew(),
@@ -141,16 +139,16 @@ impl Statuses {
     }
 
     /// All verdicts about an object; none if it is not ours.
-    pub fn claim(&mut self, key: &ObjectKey, verdicts: Verdicts, now: Instant) {
+    pub fn claim(&mut self, key: &ObjectRef, verdicts: Verdicts, now: Instant) {
         self.update(key, now, |entry| entry.verdicts = verdicts);
     }
 
     /// The facts that the translation of an object has decided.
-    pub fn translate(&mut self, key: &ObjectKey, translated: Translated, now: Instant) {
+    pub fn translate(&mut self, key: &ObjectRef, translated: Translated, now: Instant) {
         self.update(key, now, |entry| entry.translated = translated);
     }
 
-    fn update(&mut self, key: &ObjectKey, now: Instant, update: impl FnOnce(&mut Entry)) {
+    fn update(&mut self, key: &ObjectRef, now: Instant, update: impl FnOnce(&mut Entry)) {
         if (self.kinds)(key.kind).is_none() {
             return;
         }
@@ -164,7 +162,7 @@ impl Statuses {
     }
 
     /// Whether proxies have acknowledged all of an object.
-    pub fn program(&mut self, key: &ObjectKey, programmed: Programmed, now: Instant) {
+    pub fn program(&mut self, key: &ObjectRef, programmed: Programmed, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.programmed = entry.programmed.or(programmed);
             self.review(key, now);
@@ -180,7 +178,7 @@ impl Statuses {
     }
 
     /// The uid of an object, where it is known.
-    pub fn uid(&self, key: &ObjectKey) -> Option<String> {
+    pub fn uid(&self, key: &ObjectRef) -> Option<String> {
         let object = self.entries.get(key)?.object.as_ref()?;
         Some(object.meta().uid.to_string())
     }
@@ -245,7 +243,7 @@ impl Statuses {
 
     /// Takes the object as it was read after a conflict. Verdicts are about what the watch has delivered: if more than the
     /// status has changed, the watch will deliver that too, and new verdicts with it.
-    fn learn(&mut self, key: &ObjectKey, current: Option<Object>, now: Instant) {
+    fn learn(&mut self, key: &ObjectRef, current: Option<Object>, now: Instant) {
         let known = self.entries.get(key).and_then(|entry| entry.object.as_ref());
         match (known, current) {
             (Some(known), Some(current)) if known.equals_but_status(&current) => self.observe(key, Some(current), now),
@@ -261,7 +259,7 @@ impl Statuses {
     }
 
     /// Queues the object if its status is out of date.
-    fn review(&mut self, key: &ObjectKey, now: Instant) {
+    fn review(&mut self, key: &ObjectRef, now: Instant) {
         let differs = self.change(key).is_some();
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !differs {
@@ -276,7 +274,7 @@ impl Statuses {
     }
 
     /// What must be written to the object, and the object.
-    fn change(&self, key: &ObjectKey) -> Option<(Change, Object)> {
+    fn change(&self, key: &ObjectRef) -> Option<(Change, Object)> {
         let addresses = self.addresses.as_deref().filter(|_| self.synced)?;
         let entry = self.entries.get(key)?;
         let object = entry.object.as_ref()?;

@@ -10,12 +10,10 @@ use crate::{
     lease::{Leadership, Permit},
     patch,
     rate_limiter::RateLimiter,
-    report::{self, Reporter, Waiting},
+    report::{Reporter, Waiting},
     statuses::{Outcome, Statuses, Write},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use kinds::ObjectKey;
-use model::ObjectRef;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -108,20 +106,15 @@ impl Writer {
             work.event_queue.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
             work.statuses.observe(&key, object, now);
         }
-        for (object, verdicts) in waiting.verdicts {
-            let Some(key) = key(&object) else { continue };
+        for (key, verdicts) in waiting.verdicts {
             work.statuses.claim(&key, verdicts.clone(), now);
             work.event_queue.translated(&key, verdicts, is_new, now);
         }
-        for (object, facts) in waiting.facts {
-            if let Some(key) = key(&object) {
-                work.statuses.translate(&key, facts, now);
-            }
+        for (key, facts) in waiting.facts {
+            work.statuses.translate(&key, facts, now);
         }
-        for (object, programmed) in waiting.programmed {
-            if let Some(key) = key(&object) {
-                work.statuses.program(&key, programmed, now);
-            }
+        for (key, programmed) in waiting.programmed {
+            work.statuses.program(&key, programmed, now);
         }
         for (key, verdicts) in waiting.problems {
             work.event_queue.read(&key, verdicts, is_new, now);
@@ -209,12 +202,6 @@ async fn send_event(client: kube::Client, instance: String, it: PendingEvent, pe
     let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
     let (outcome, result) = sent.unwrap_or((EventOutcome::Failed, "late"));
     Done::Event(it, outcome, result)
-}
-
-/// The key of an object that a verdict is about.
-fn key(object: &ObjectRef) -> Option<ObjectKey> {
-    let kind = report::kind(object)?;
-    Some(ObjectKey { kind, namespace: object.namespace.clone(), name: object.name.clone() })
 }
 
 /// A request and its result.

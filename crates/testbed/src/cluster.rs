@@ -27,8 +27,8 @@
 
 mod access;
 mod addresses;
-mod bed;
 mod cgroups;
+mod components;
 mod config;
 mod error;
 mod load_balancer;
@@ -43,7 +43,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::image::Image;
 use crate::{ApiServer, Command, StateDir};
-use bed::Bed;
+use components::Components;
 
 pub use access::Output;
 pub use config::{Config, Nodes, available, is_root};
@@ -71,7 +71,7 @@ pub struct Reach {
 /// Where a cluster runs.
 #[derive(Debug)]
 enum Home {
-    Bed(Box<Bed>),
+    Components(Box<Components>),
     Elsewhere,
 }
 
@@ -114,17 +114,17 @@ impl Cluster {
 
     /// Its API server, for other users' kubeconfigs and for outages.
     pub fn api(&self) -> Result<&ApiServer, Error> {
-        Ok(self.bed("using the API server directly")?.api())
+        Ok(self.components("using the API server directly")?.api())
     }
 
     /// Makes an image known to all nodes.
     pub async fn load_image(&self, image: Image) -> Result<(), Error> {
-        self.bed("loading an image")?.load(image).await
+        self.components("loading an image")?.load(image).await
     }
 
     /// How a machine outside gets at it.
     pub fn reach(&self) -> Result<Reach, Error> {
-        let addresses = self.bed("linking it to the host")?.addresses();
+        let addresses = self.components("linking it to the host")?.addresses();
         let [host, cluster] = addresses.uplink();
         Ok(Reach { host, cluster, ranges: [addresses.all(), addresses.services()] })
     }
@@ -133,14 +133,14 @@ impl Cluster {
     /// cluster that the user named is left alone.
     pub async fn stop(self) -> Result<(), Error> {
         match self.home {
-            Home::Bed(bed) => bed.stop().await,
+            Home::Components(components) => components.stop().await,
             Home::Elsewhere => Ok(()),
         }
     }
 
-    fn bed(&self, wish: &'static str) -> Result<&Bed, Error> {
+    fn components(&self, wish: &'static str) -> Result<&Components, Error> {
         match &self.home {
-            Home::Bed(bed) => Ok(bed),
+            Home::Components(components) => Ok(components),
             Home::Elsewhere => Err(Error::BedOnly(wish)),
         }
     }

@@ -49,38 +49,38 @@ impl AckCounts {
 pub type FleetAckCounts = BTreeMap<Arc<str>, AckCounts>;
 
 /// Adds another replica's counts.
-pub fn add(tallies: &mut FleetAckCounts, others: &FleetAckCounts) {
+pub fn add(counts: &mut FleetAckCounts, others: &FleetAckCounts) {
     for (version, ack_counts) in others {
-        let sum = tallies.entry(version.clone()).or_default();
+        let sum = counts.entry(version.clone()).or_default();
         *sum = sum.plus(*ack_counts);
     }
 }
 
 /// What the counts say: `Some(false)` if all clients of some version of Envoy refused it, `Some(true)` if everybody has
 /// answered otherwise, `None` while somebody has yet to answer, or nobody was asked.
-pub fn decide(tallies: &FleetAckCounts) -> Option<bool> {
+pub fn decide(counts: &FleetAckCounts) -> Option<bool> {
     let refused = |ack_counts: &AckCounts| ack_counts.refused > 0 && ack_counts.have == 0 && ack_counts.behind == 0;
-    if tallies.values().any(refused) {
+    if counts.values().any(refused) {
         return Some(false);
     }
-    let answered = tallies.values().all(|ack_counts| ack_counts.behind == 0)
-        && tallies.values().any(|ack_counts| ack_counts.have > 0);
+    let answered = counts.values().all(|ack_counts| ack_counts.behind == 0)
+        && counts.values().any(|ack_counts| ack_counts.have > 0);
     answered.then_some(true)
 }
 
 /// As [`decide`], without waiting any longer: whoever has yet to answer counts as stuck.
-pub fn judge_by_now(mut tallies: FleetAckCounts) -> Option<bool> {
-    for ack_counts in tallies.values_mut() {
+pub fn decide_now(mut counts: FleetAckCounts) -> Option<bool> {
+    for ack_counts in counts.values_mut() {
         ack_counts.stuck = ack_counts.stuck.saturating_add(std::mem::take(&mut ack_counts.behind));
     }
-    decide(&tallies)
+    decide(&counts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tallies(counts: &[(&str, u32, u32, u32)]) -> FleetAckCounts {
+    fn counts(counts: &[(&str, u32, u32, u32)]) -> FleetAckCounts {
         let ack_counts = |(version, have, behind, refused): &(&str, u32, u32, u32)| {
             (Arc::from(*version), AckCounts { have: *have, behind: *behind, stuck: 0, refused: *refused })
         };
@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn all_of_one_version_of_envoy_make_a_verdict() {
-        assert_eq!(decide(&tallies(&[("1.40", 0, 0, 1)])), Some(false), "the only client counts");
-        assert_eq!(decide(&tallies(&[("1.40", 0, 0, 3), ("1.41", 7, 0, 0)])), Some(false));
-        assert_eq!(decide(&tallies(&[("1.40", 2, 0, 1)])), Some(true), "one of many is reported only");
-        assert_eq!(decide(&tallies(&[("1.40", 0, 1, 1)])), None, "somebody has yet to answer");
-        assert_eq!(decide(&tallies(&[("1.40", 1, 1, 0)])), None);
-        assert_eq!(decide(&tallies(&[])), None, "nobody was asked");
+        assert_eq!(decide(&counts(&[("1.40", 0, 0, 1)])), Some(false), "the only client counts");
+        assert_eq!(decide(&counts(&[("1.40", 0, 0, 3), ("1.41", 7, 0, 0)])), Some(false));
+        assert_eq!(decide(&counts(&[("1.40", 2, 0, 1)])), Some(true), "one of many is reported only");
+        assert_eq!(decide(&counts(&[("1.40", 0, 1, 1)])), None, "somebody has yet to answer");
+        assert_eq!(decide(&counts(&[("1.40", 1, 1, 0)])), None);
+        assert_eq!(decide(&counts(&[])), None, "nobody was asked");
     }
 
     #[test]
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn at_the_end_nobody_is_waited_for() {
-        let silent = tallies(&[("1.40", 20, 1, 1)]);
+        let silent = counts(&[("1.40", 20, 1, 1)]);
         assert_eq!(decide(&silent), None);
-        assert_eq!(judge_by_now(silent), Some(true), "one of many is reported only");
-        assert_eq!(judge_by_now(tallies(&[("1.40", 0, 1, 1)])), Some(false), "nobody has it");
-        assert_eq!(judge_by_now(tallies(&[("1.40", 0, 1, 0)])), None, "nobody has answered");
+        assert_eq!(decide_now(silent), Some(true), "one of many is reported only");
+        assert_eq!(decide_now(counts(&[("1.40", 0, 1, 1)])), Some(false), "nobody has it");
+        assert_eq!(decide_now(counts(&[("1.40", 0, 1, 0)])), None, "nobody has answered");
     }
 }

@@ -1,23 +1,29 @@
-//! What the answers of a fleet's clients say about a resource: refused by all of a kind, or taken.
+//! Decides what became of a resource from the answers of a fleet's clients: rejected by all clients of one version of Envoy, or
+//! accepted.
 //!
-//! In: refusals as they happen, and resources that somebody wants to hear about ([`AckMonitor::expect`]). Out: a [`ResourceOutcome`]
-//! for each, once the clients of this replica have answered (see [`decide`]). A case whose resource has changed meanwhile is
-//! dropped: the new version is another case. Nothing runs while there is no case.
+//! In: rejections as they happen, and resources whose outcome somebody asked for ([`AckMonitor::expect`]). Out: a
+//! [`ResourceOutcome`] for each, once the clients of this replica have answered (see [`decide`]). The counts come from an
+//! [`AckWatch`], so an answer costs the names in it, however many outcomes are pending. An outcome whose resource has been
+//! published in another version meanwhile is dropped: the new version has an outcome of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{broadcast, watch};
-use tokio::time;
 
 use crate::ack_counts::decide;
-use crate::fleet::FleetAcks;
+use crate::acks::{AckWatch, Version};
+use crate::fleet::{FleetAcks, FleetRuntime};
 use crate::fleet_acks::{Blame, Event, Refusal};
 use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
 use crate::server::Server;
+use crate::table::Snapshot;
+
+#[cfg(test)]
+mod tests;
 
 /// What became of one version of one resource.
 #[derive(Clone, Debug)]
@@ -30,64 +36,69 @@ pub struct ResourceOutcome {
     pub version: u64,
     /// The hash of its message: the version, save for endpoints.
     pub content: u64,
-    /// What the clients made of it.
+    /// Whether it was accepted.
     pub outcome: Outcome,
 }
 
-/// What clients made of a resource.
+/// Whether clients accepted a resource.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Everybody who is not stuck has it, or it is one of many who refused it.
+    /// Every client that is not stuck has it, or some clients rejected what others of the same version of Envoy accepted.
     Taken,
-    /// All clients of one version of Envoy refused it.
+    /// All clients of one version of Envoy rejected it.
     Refused {
-        /// The words of one of them.
+        /// The error of one of them.
         text: Arc<str>,
-        /// What that one goes on with, where that is known.
+        /// The version which that client continues to use, where it is known.
         held: Option<Arc<Entry>>,
     },
-}
-
-struct PendingOutcome {
-    version: u64,
-    /// Since when it has been waited for.
-    since: Instant,
-    refusal: Option<Refusal>,
-}
-
-impl PendingOutcome {
-    fn new(version: u64, refusal: Option<Refusal>) -> Self {
-        Self { version, since: Instant::now(), refusal }
-    }
 }
 
 /// The monitor of one fleet.
 pub struct AckMonitor {
     fleet: Fleet,
     acks: FleetAcks,
+    watch: AckWatch,
     events: broadcast::Receiver<Event>,
-    answers: watch::Receiver<u64>,
-    cases: BTreeMap<(Kind, Name), PendingOutcome>,
+    snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
+    /// The snapshot that the pending outcomes were last compared with.
+    view: Arc<Snapshot>,
+    /// By resource, the version whose outcome is pending.
+    pending: HashMap<(Kind, Name), u64>,
+    /// By resource, the version that was last decided, and the last rejection of it that counted: the events of those that
+    /// counted may still be on their way.
+    counted: HashMap<(Kind, Name), (u64, u64)>,
+    decided: VecDeque<ResourceOutcome>,
 }
 
 impl AckMonitor {
     /// The monitor of a fleet, from now on.
     pub fn new(server: &Server, fleet: Fleet) -> Self {
-        let events = server.events();
-        let acks = FleetAcks(server.0.hub(&fleet));
-        let answers = acks.answers();
-        Self { fleet, acks, events, answers, cases: BTreeMap::new() }
+        Self::of(server.0.runtime(&fleet), server.events())
     }
 
-    /// Asks for an outcome on what is published under these names, refused or not.
+    fn of(runtime: Arc<FleetRuntime>, events: broadcast::Receiver<Event>) -> Self {
+        let mut snapshots = runtime.watch();
+        let view = snapshots.borrow_and_update().clone().unwrap_or_default();
+        Self {
+            fleet: runtime.fleet.clone(),
+            watch: AckWatch::of(runtime.clone()),
+            acks: FleetAcks(runtime),
+            events,
+            snapshots,
+            view,
+            pending: HashMap::new(),
+            counted: HashMap::new(),
+            decided: VecDeque::new(),
+        }
+    }
+
+    /// Asks for the outcome of the resources published under these names, rejected or not.
     pub fn expect(&mut self, names: impl IntoIterator<Item = (Kind, Name)>) {
-        let Some(snapshot) = self.acks.snapshot() else { return };
+        self.follow();
         for (kind, name) in names {
-            let Some(entry) = snapshot.get(kind, &name) else { continue };
-            let version = entry.version;
-            let case = self.cases.entry((kind, name)).or_insert_with(|| PendingOutcome::new(version, None));
-            if case.version != version {
-                *case = PendingOutcome::new(version, None);
+            if let Some(version) = self.view.get(kind, &name).map(|entry| entry.version) {
+                self.open(kind, name, version);
             }
         }
     }
@@ -95,70 +106,106 @@ impl AckMonitor {
     /// The next outcome. May be dropped and called again at any time: nothing is lost.
     pub async fn next(&mut self) -> ResourceOutcome {
         loop {
-            let wake = match self.rule() {
-                Ok(outcome) => return outcome,
-                Err(wake) => wake,
-            };
-            let stuck = async {
-                match wake {
-                    Some(at) => time::sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            if let Some(outcome) = self.decided.pop_front() {
+                return outcome;
+            }
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Ok(Event::Refused(refusal)) => self.open(refusal),
+                    Ok(Event::Refused(refusal)) => self.on_refusal(&refusal),
                     Ok(Event::Joined(_) | Event::Left(_)) => {}
                     Err(broadcast::error::RecvError::Lagged(_)) => {
-                        self.acks.refusals().into_iter().for_each(|refusal| self.open(refusal));
+                        self.acks.refusals().iter().for_each(|refusal| self.on_refusal(refusal));
                     }
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 },
-                changed = self.answers.changed(), if !self.cases.is_empty() => {
-                    if changed.is_err() {
-                        std::future::pending::<()>().await;
+                changed = self.snapshots.changed() => match changed {
+                    Ok(()) => self.follow(),
+                    Err(_) => std::future::pending().await,
+                },
+                counts = self.watch.next() => {
+                    for (version, counts) in counts {
+                        if decide(&counts).is_some() {
+                            self.close(version);
+                        }
                     }
                 }
-                () = stuck => {}
             }
         }
     }
 
-    fn open(&mut self, refusal: Refusal) {
-        if refusal.client.fleet == self.fleet && refusal.blame == Blame::Resource {
-            let (key, version) = ((refusal.kind, refusal.name.clone()), refusal.version);
-            let known = self.cases.entry(key).or_insert_with(|| PendingOutcome::new(version, None));
-            let since = if known.version == version { known.since } else { Instant::now() };
-            *known = PendingOutcome { version, since, refusal: Some(refusal) };
+    /// How often a client was looked at: what all of it has cost.
+    pub fn looks(&self) -> u64 {
+        self.watch.looks()
+    }
+
+    fn on_refusal(&mut self, refusal: &Refusal) {
+        if refusal.client.fleet != self.fleet || refusal.blame != Blame::Resource {
+            return;
+        }
+        self.follow();
+        let published = self.view.get(refusal.kind, &refusal.name).map(|entry| entry.version);
+        let key = (refusal.kind, refusal.name.clone());
+        let has_counted = self
+            .counted
+            .get(&key)
+            .is_some_and(|(version, last)| *version == refusal.version && *last >= refusal.sequence);
+        // What is no longer published is nobody's concern.
+        if published == Some(refusal.version) && !has_counted {
+            self.open(refusal.kind, refusal.name.clone(), refusal.version);
         }
     }
 
-    /// The first case that can be decided, or when the next may be without anybody answering.
-    fn rule(&mut self) -> Result<ResourceOutcome, Option<Instant>> {
-        self.answers.borrow_and_update();
-        let Some(snapshot) = self.acks.snapshot().filter(|_| !self.cases.is_empty()) else { return Err(None) };
-        self.cases
-            .retain(|(kind, name), case| snapshot.get(*kind, name).is_some_and(|entry| entry.version == case.version));
-        let mut wake = None::<Instant>;
-        let mut decided = None;
-        for ((kind, name), case) in &self.cases {
-            let (tallies, next) = self.acks.ack_counts(*kind, name, case.version, case.since);
-            if let Some(good) = decide(&tallies) {
-                decided = Some((*kind, name.clone(), good));
-                break;
-            }
-            wake = wake.into_iter().chain(next).min();
+    fn open(&mut self, kind: Kind, name: Name, version: u64) {
+        // The watch tells the first counts of a version by itself.
+        self.pending.insert((kind, name.clone()), version);
+        self.watch.watch(Version { kind, name, version }, Instant::now());
+    }
+
+    /// Takes the snapshot that is published now, and drops the pending outcomes of what has changed since the last one.
+    fn follow(&mut self) {
+        let Some(next) = self.snapshots.borrow_and_update().clone() else { return };
+        let view = std::mem::replace(&mut self.view, next);
+        if self.pending.is_empty() && self.counted.is_empty() || Arc::ptr_eq(&view, &self.view) {
+            return;
         }
-        let Some((kind, name, good)) = decided else { return Err(wake) };
-        let case = self.cases.remove(&(kind, name.clone())).ok_or(None)?;
-        let content = snapshot.get(kind, &name).map_or(case.version, |entry| entry.content());
-        // A refusal may be known from its count before its event has come.
-        let refusal = case.refusal.or_else(|| self.acks.refusals_of(kind, &name).into_iter().next());
-        let outcome = match refusal.filter(|_| !good) {
+        for kind in Kind::ALL {
+            for change in view.table(kind).changes(self.view.table(kind)) {
+                let published = change.new.map(|entry| entry.version);
+                let key = (kind, change.name.clone());
+                if self.counted.get(&key).is_some_and(|(version, _)| Some(*version) != published) {
+                    self.counted.remove(&key);
+                }
+                if let Some(version) = self.pending.get(&key).copied().filter(|version| Some(*version) != published) {
+                    self.pending.remove(&key);
+                    self.watch.forget(&Version { kind, name: key.1, version });
+                }
+            }
+        }
+    }
+
+    /// Decides the outcome of a version that everybody seems to have answered.
+    fn close(&mut self, version: Version) {
+        self.follow();
+        let key = (version.kind, version.name.clone());
+        if self.pending.get(&key) != Some(&version.version) {
+            return;
+        }
+        let mut refusals = self.acks.refusals_of(version.kind, &version.name);
+        refusals.retain(|refusal| refusal.version == version.version);
+        // All of these count: a rejection is noted while its session is locked.
+        let Some(accepted) = self.watch.recount(&version, Instant::now()).as_ref().and_then(decide) else { return };
+        self.pending.remove(&key);
+        self.watch.forget(&version);
+        if let Some(last) = refusals.iter().map(|refusal| refusal.sequence).max() {
+            self.counted.insert(key, (version.version, last));
+        }
+        let Version { kind, name, version } = version;
+        let content = self.view.get(kind, &name).map_or(version, |entry| entry.content());
+        let outcome = match refusals.into_iter().next() {
+            _ if accepted => Outcome::Taken,
             Some(refusal) => Outcome::Refused { text: refusal.text, held: refusal.held },
-            None if good => Outcome::Taken,
             None => Outcome::Refused { text: "no reason was given".into(), held: None },
         };
-        Ok(ResourceOutcome { kind, name, version: case.version, content, outcome })
+        self.decided.push_back(ResourceOutcome { kind, name, version, content, outcome });
     }
 }

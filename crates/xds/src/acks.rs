@@ -1,8 +1,7 @@
 //! Which clients have acknowledged which versions of resources, for those who wait for it: pushed, at the cost of the change.
 //!
-//! In: the versions of resources that somebody waits for ([`AckWatch::watch`]), and the names that each session says it may
-//! have changed its mind about ([`Touched`]). Out: counts of those versions whose counts may have changed
-//! ([`AckWatch::next`]). An answer of a client costs one look for each name in it that is waited for; a version that is newly
+//! In: the versions of resources that somebody waits for ([`AckWatch::watch`]), and the names whose state each session says may
+//! have changed ([`Touched`]). Out: counts of those versions whose counts may have changed ([`AckWatch::next`]). An answer of a client costs one look for each name in it that is waited for; a version that is newly
 //! waited for costs one look at each client. Nobody is held up: a session is locked for the time of a look, and whoever
 //! publishes takes no lock that is taken here.
 
@@ -15,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time;
 
 use crate::ack_counts::{FleetAckCounts, STUCK};
-use crate::fleet::{Client, Hub};
+use crate::fleet::{Client, FleetRuntime};
 use crate::fleet_acks::AckState;
 use crate::identity::Fleet;
 use crate::kind::Kind;
@@ -23,7 +22,7 @@ use crate::resource::Name;
 use crate::server::Server;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// How many names of one kind a session lists before it only says that any of them may be meant.
 const LISTED: usize = 4096;
@@ -69,45 +68,45 @@ pub(crate) type TouchedKinds = [Touched; Kind::COUNT];
 
 /// What has happened to one client since it was last looked at.
 #[derive(Default)]
-struct News {
+struct ClientChanges {
     joined: Option<Arc<Client>>,
     left: bool,
     touched: TouchedKinds,
 }
 
-/// Where news of clients wait for one watch.
+/// Changes of clients, queued for one watch.
 #[derive(Default)]
-struct Inbox {
-    news: Mutex<BTreeMap<u64, News>>,
-    filled: Notify,
+struct ChangeQueue {
+    changes: Mutex<BTreeMap<u64, ClientChanges>>,
+    is_filled: Notify,
 }
 
 /// The watches of one fleet.
 #[derive(Default)]
-pub(crate) struct Watches(Mutex<Vec<Arc<Inbox>>>);
+pub(crate) struct Watches(Mutex<Vec<Arc<ChangeQueue>>>);
 
 impl Watches {
     /// Adds a watch. Clients join and leave under the same lock, so none is missed.
-    fn open(&self, clients: impl FnOnce() -> Vec<(u64, Arc<Client>)>) -> Arc<Inbox> {
+    fn open(&self, clients: impl FnOnce() -> Vec<(u64, Arc<Client>)>) -> Arc<ChangeQueue> {
         let mut watches = self.0.lock();
-        let inbox = Arc::new(Inbox::default());
-        let news = |client| News { joined: Some(client), ..News::default() };
-        *inbox.news.lock() = clients().into_iter().map(|(id, client)| (id, news(client))).collect();
-        inbox.filled.notify_one();
-        watches.push(inbox.clone());
-        inbox
+        let queue = Arc::new(ChangeQueue::default());
+        let changes = |client| ClientChanges { joined: Some(client), ..ClientChanges::default() };
+        *queue.changes.lock() = clients().into_iter().map(|(id, client)| (id, changes(client))).collect();
+        queue.is_filled.notify_one();
+        watches.push(queue.clone());
+        queue
     }
 
-    fn close(&self, inbox: &Arc<Inbox>) {
-        self.0.lock().retain(|open| !Arc::ptr_eq(open, inbox));
+    fn close(&self, queue: &Arc<ChangeQueue>) {
+        self.0.lock().retain(|open| !Arc::ptr_eq(open, queue));
     }
 
     /// A client has joined; `join` makes it known to those who watch later.
     pub fn joined(&self, id: u64, client: &Arc<Client>, join: impl FnOnce()) {
         let watches = self.0.lock();
         join();
-        for inbox in watches.iter() {
-            inbox.tell(id, |news| news.joined = Some(client.clone()));
+        for queue in watches.iter() {
+            queue.push(id, |changes| changes.joined = Some(client.clone()));
         }
     }
 
@@ -115,8 +114,8 @@ impl Watches {
     pub fn left(&self, id: u64, leave: impl FnOnce()) {
         let watches = self.0.lock();
         leave();
-        for inbox in watches.iter() {
-            inbox.tell(id, |news| news.left = true);
+        for queue in watches.iter() {
+            queue.push(id, |changes| changes.left = true);
         }
     }
 
@@ -127,21 +126,21 @@ impl Watches {
         }
         let watches = self.0.lock();
         let Some((last, others)) = watches.split_last() else { return };
-        for inbox in others {
-            inbox.tell(id, |news| {
-                for (all, new) in news.touched.iter_mut().zip(&touched) {
+        for queue in others {
+            queue.push(id, |changes| {
+                for (all, new) in changes.touched.iter_mut().zip(&touched) {
                     all.add(Touched { all: new.all, names: new.names.clone() });
                 }
             });
         }
-        last.tell(id, |news| news.touched.iter_mut().zip(touched).for_each(|(all, new)| all.add(new)));
+        last.push(id, |changes| changes.touched.iter_mut().zip(touched).for_each(|(all, new)| all.add(new)));
     }
 }
 
-impl Inbox {
-    fn tell(&self, id: u64, change: impl FnOnce(&mut News)) {
-        change(self.news.lock().entry(id).or_default());
-        self.filled.notify_one();
+impl ChangeQueue {
+    fn push(&self, id: u64, change: impl FnOnce(&mut ClientChanges)) {
+        change(self.changes.lock().entry(id).or_default());
+        self.is_filled.notify_one();
     }
 }
 
@@ -179,8 +178,8 @@ type Versions = BTreeMap<u64, Watched>;
 
 /// Counts, for the versions that somebody waits for, how the clients of this replica stand to them.
 pub struct AckWatch {
-    hub: Arc<Hub>,
-    inbox: Arc<Inbox>,
+    runtime: Arc<FleetRuntime>,
+    queue: Arc<ChangeQueue>,
     clients: HashMap<u64, Arc<Client>>,
     watched: [HashMap<Name, Versions>; Kind::COUNT],
     deadlines: BTreeSet<(Instant, Version)>,
@@ -191,14 +190,14 @@ pub struct AckWatch {
 impl AckWatch {
     /// Nothing is waited for yet.
     pub fn new(server: &Server, fleet: &Fleet) -> Self {
-        Self::of(server.0.hub(fleet))
+        Self::of(server.0.runtime(fleet))
     }
 
-    fn of(hub: Arc<Hub>) -> Self {
-        let inbox = hub.watches.open(|| hub.clients_by_id());
+    pub(crate) fn of(runtime: Arc<FleetRuntime>) -> Self {
+        let queue = runtime.watches.open(|| runtime.clients_by_id());
         Self {
-            hub,
-            inbox,
+            runtime,
+            queue,
             clients: HashMap::new(),
             watched: Default::default(),
             deadlines: BTreeSet::new(),
@@ -207,7 +206,7 @@ impl AckWatch {
         }
     }
 
-    /// Waits for a version; its counts are the first news of it.
+    /// Waits for a version; its counts are told first.
     pub fn watch(&mut self, version: Version, now: Instant) {
         let Version { kind, name, version: hash } = &version;
         let versions = self.watched[kind.index()].entry(name.clone()).or_default();
@@ -258,7 +257,7 @@ impl AckWatch {
                 }
             };
             tokio::select! {
-                () = self.inbox.filled.notified() => {}
+                () = self.queue.is_filled.notified() => {}
                 () = stuck => {}
             }
         }
@@ -267,12 +266,12 @@ impl AckWatch {
     /// The counts of a version that is waited for, as they were last found.
     pub fn counts(&self, version: &Version) -> Option<FleetAckCounts> {
         let watched = self.watched[version.kind.index()].get(&version.name)?.get(&version.version)?;
-        let mut tallies = FleetAckCounts::new();
+        let mut counts = FleetAckCounts::new();
         for (id, state) in &watched.states {
             let Some(client) = self.clients.get(id) else { continue };
-            let ack_counts = match tallies.get_mut(&client.identity.version) {
+            let ack_counts = match counts.get_mut(&client.identity.version) {
                 Some(ack_counts) => ack_counts,
-                None => tallies.entry(client.identity.version.clone()).or_default(),
+                None => counts.entry(client.identity.version.clone()).or_default(),
             };
             match state {
                 State::Has => ack_counts.have += 1,
@@ -281,7 +280,15 @@ impl AckWatch {
                 State::Refused => ack_counts.refused += 1,
             }
         }
-        Some(tallies)
+        Some(counts)
+    }
+
+    /// The counts of a version that is waited for, found by a look at every client now.
+    pub(crate) fn recount(&mut self, version: &Version, now: Instant) -> Option<FleetAckCounts> {
+        self.absorb(now);
+        let clients: Vec<u64> = self.clients.keys().copied().collect();
+        clients.into_iter().for_each(|id| self.look_at(id, version.kind, &version.name, now));
+        self.counts(version)
     }
 
     /// How often a client was looked at: what all of it has cost.
@@ -289,10 +296,10 @@ impl AckWatch {
         self.looks
     }
 
-    /// Takes the news of clients, and who is stuck by now.
+    /// Takes the changes of clients, and finds who is stuck by now.
     fn absorb(&mut self, now: Instant) {
-        let news = std::mem::take(&mut *self.inbox.news.lock());
-        for (id, News { joined, left, touched }) in news {
+        let changes = std::mem::take(&mut *self.queue.changes.lock());
+        for (id, ClientChanges { joined, left, touched }) in changes {
             if left {
                 self.leave(id);
                 continue;
@@ -393,21 +400,21 @@ impl AckWatch {
 
 impl Drop for AckWatch {
     fn drop(&mut self) {
-        self.hub.watches.close(&self.inbox);
+        self.runtime.watches.close(&self.queue);
     }
 }
 
 /// How a client stands to a version that is waited for since then; nothing if it did not ask for the resource.
 fn look(client: &Client, version: &Version, since: Instant, now: Instant) -> Option<State> {
-    let holds = client.session.lock().holds(version.kind, &version.name, version.version);
-    match holds {
-        AckState::Yes => Some(State::Has),
-        AckState::Refused => Some(State::Refused),
+    let state = client.session.lock().ack_state(version.kind, &version.name, version.version);
+    match state {
+        AckState::Acked => Some(State::Has),
+        AckState::Rejected => Some(State::Refused),
         // A client may have been without it before anybody could expect it to have it.
-        AckState::No(behind) => {
+        AckState::Pending(behind) => {
             let stuck = behind.max(since) + STUCK;
             Some(if stuck <= now { State::Stuck } else { State::Behind(stuck) })
         }
-        AckState::IdentityError => None,
+        AckState::NotSubscribed => None,
     }
 }

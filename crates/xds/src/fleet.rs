@@ -4,23 +4,25 @@
 //! and the acks. Nothing here is shared between fleets, so nothing can leak from one to another.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::ack_counts::{FleetAckCounts, STUCK};
 use crate::acks::Watches;
 use crate::fleet_acks::{AckState, Refusal, Refusals, ResourceAcks};
 use crate::identity::{Fleet, Identity};
 use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
-use crate::resource::Name;
+use crate::resource::{Name, weight};
 use crate::server::PublishError;
-use crate::session::Session;
+use crate::session::{Answer, LimitExceeded, Request, ResendMarkers, Session};
 use crate::table::Snapshot;
 use crate::view::ClientView;
 use crate::wire::response::ResponseCache;
@@ -36,18 +38,38 @@ pub(crate) struct Client {
 
 impl Client {
     /// Does something to the session; those who wait for what the client has are told where that may have changed.
-    pub fn update<R>(&self, hub: &Hub, act: impl FnOnce(&mut Session) -> R) -> R {
+    pub fn update<R>(&self, runtime: &FleetRuntime, act: impl FnOnce(&mut Session) -> R) -> R {
         let mut session = self.session.lock();
         let result = act(&mut session);
         let touched = session.touched();
         drop(session);
-        hub.watches.touched(self.id, touched);
+        runtime.watches.touched(self.id, touched);
         result
+    }
+
+    /// Takes a request; gives what it means, and the refusals that it brought. They are noted while the session is locked, so
+    /// that whoever counts one finds its reason.
+    pub fn on_request(
+        &self,
+        runtime: &FleetRuntime,
+        request: Request,
+        now: Instant,
+    ) -> Result<(Answer, Vec<Refusal>), LimitExceeded> {
+        self.update(runtime, |session| {
+            let answer = session.on_request(request, now)?;
+            let refusals = answer.refused.iter().map(|refused| {
+                let mut refusal = Refusal::new(self.identity.clone(), refused);
+                runtime.note(&mut refusal);
+                refusal
+            });
+            let refusals = refusals.collect();
+            Ok((answer, refusals))
+        })
     }
 }
 
 /// One fleet.
-pub(crate) struct Hub {
+pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
     pub cache: ResponseCache,
     pub refusals: Refusals,
@@ -57,11 +79,15 @@ pub(crate) struct Hub {
     snapshot: watch::Sender<Option<Arc<Snapshot>>>,
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     pub watches: Watches,
+    /// What [`ResendMarkers::returning`] is made from: unique to this process, and how often a client left with scopes that it
+    /// may have rejected.
+    resend_seed: u64,
+    unsure_leaves: AtomicU64,
     /// Counts answers, so that whoever waits for clients to have something knows when to look again.
     pub answers: watch::Sender<u64>,
 }
 
-impl Hub {
+impl FleetRuntime {
     pub fn new(fleet: Fleet, identifier: String) -> Self {
         Self {
             fleet,
@@ -72,6 +98,8 @@ impl Hub {
             snapshot: watch::Sender::new(None),
             clients: Mutex::default(),
             watches: Watches::default(),
+            resend_seed: RandomState::new().hash_one(0),
+            unsure_leaves: AtomicU64::new(0),
             answers: watch::Sender::new(0),
         }
     }
@@ -85,9 +113,17 @@ impl Hub {
         if let Some((kind, bytes)) = sizes.into_iter().find(|(_, bytes)| *bytes > limit) {
             return Err(PublishError::TooLarge { kind, bytes, limit });
         }
-        self.refusals.prune(&snapshot);
-        self.snapshot.send_replace(Some(snapshot.clone()));
+        let older = self.snapshot.send_replace(Some(snapshot.clone()));
+        if let Some(older) = older {
+            self.refusals.prune(&older, &snapshot);
+        }
         Ok(snapshot)
+    }
+
+    fn note(&self, refusal: &mut Refusal) {
+        let (kind, name, version) = (refusal.kind, refusal.name.clone(), refusal.version);
+        let published = || self.current().and_then(|snapshot| Some(snapshot.get(kind, &name)?.version));
+        self.refusals.note(refusal, || published() == Some(version));
     }
 
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
@@ -103,8 +139,18 @@ impl Hub {
     }
 
     pub fn leave(&self, id: u64) {
-        self.watches.left(id, || _ = self.clients.lock().remove(&id));
+        let mut client = None;
+        self.watches.left(id, || client = self.clients.lock().remove(&id));
+        if client.is_some_and(|client| client.session.lock().has_unsure_scopes()) {
+            self.unsure_leaves.fetch_add(1, Ordering::Relaxed);
+        }
         self.answers.send_modify(|count| *count += 1);
+    }
+
+    /// How scopes are marked on a new stream.
+    pub fn resend_markers(&self, stream: u64) -> ResendMarkers {
+        let returning = weight("returning", self.resend_seed ^ self.unsure_leaves.load(Ordering::Relaxed));
+        ResendMarkers { returning, stream: weight("stream", self.resend_seed ^ stream) }
     }
 
     pub fn clients_by_id(&self) -> Vec<(u64, Arc<Client>)> {
@@ -116,66 +162,31 @@ impl Hub {
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for FleetRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("fleet", &self.fleet).finish_non_exhaustive()
+        f.debug_struct("FleetRuntime").field("fleet", &self.fleet).finish_non_exhaustive()
     }
 }
 
 /// The acks of one fleet: what its clients on this replica have.
 #[derive(Clone, Debug)]
-pub struct FleetAcks(pub(crate) Arc<Hub>);
+pub struct FleetAcks(pub(crate) Arc<FleetRuntime>);
 
 impl FleetAcks {
     /// Who has that version of a resource, who is behind, who refused it. Clients that did not ask for the resource are
     /// not counted.
-    pub fn holding(&self, kind: Kind, name: &str, version: u64) -> ResourceAcks {
+    pub fn resource_acks(&self, kind: Kind, name: &str, version: u64) -> ResourceAcks {
         let mut holding = ResourceAcks::default();
         for client in self.0.clients() {
-            let holds = client.session.lock().holds(kind, name, version);
-            match holds {
-                AckState::Yes => holding.have.push(client.identity.clone()),
-                AckState::No(since) => holding.behind.push((client.identity.clone(), since)),
-                AckState::Refused => holding.refused.push(client.identity.clone()),
-                AckState::IdentityError => {}
+            let state = client.session.lock().ack_state(kind, name, version);
+            match state {
+                AckState::Acked => holding.have.push(client.identity.clone()),
+                AckState::Pending(since) => holding.behind.push((client.identity.clone(), since)),
+                AckState::Rejected => holding.refused.push(client.identity.clone()),
+                AckState::NotSubscribed => {}
             }
         }
         holding
-    }
-
-    /// How many clients of each version of Envoy stand how to that version of a resource, and when the next of those that
-    /// are behind will count as stuck: not before they could have had it for [`STUCK`], which is since `expected`.
-    pub fn ack_counts(
-        &self,
-        kind: Kind,
-        name: &str,
-        version: u64,
-        expected: Instant,
-    ) -> (FleetAckCounts, Option<Instant>) {
-        let (mut tallies, mut next) = (FleetAckCounts::new(), None::<Instant>);
-        let now = Instant::now();
-        for client in self.0.clients() {
-            let holds = client.session.lock().holds(kind, name, version);
-            if holds == AckState::IdentityError {
-                continue;
-            }
-            let ack_counts = tallies.entry(client.identity.version.clone()).or_default();
-            match holds {
-                AckState::Yes => ack_counts.have += 1,
-                AckState::Refused => ack_counts.refused += 1,
-                AckState::No(since) => {
-                    let stuck = since.max(expected) + STUCK;
-                    if stuck <= now {
-                        ack_counts.stuck += 1;
-                    } else {
-                        ack_counts.behind += 1;
-                        next = Some(next.map_or(stuck, |next| next.min(stuck)));
-                    }
-                }
-                AckState::IdentityError => {}
-            }
-        }
-        (tallies, next)
     }
 
     /// Who has not had everything that it should for longer than that, of which type, since when.

@@ -4,8 +4,9 @@
 //! hash*, never about a generation of this process, so that several replicas' answers can be added up; and the memory
 //! of refusals, so that a client that comes back is not sent again what it refused.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
@@ -63,6 +64,8 @@ pub struct Refusal {
     pub origin: Option<Arc<dyn Origin>>,
     /// When.
     pub at: SystemTime,
+    /// Counts the rejections of its fleet.
+    pub(crate) sequence: u64,
 }
 
 impl Refusal {
@@ -78,6 +81,7 @@ impl Refusal {
             blame: Blame::of(&refused.text),
             origin: refused.entry.origin.clone(),
             at: SystemTime::now(),
+            sequence: 0,
         }
     }
 }
@@ -108,13 +112,13 @@ pub struct ResourceAcks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckState {
     /// It has it.
-    Yes,
-    /// It has not, since then.
-    No(Instant),
-    /// It refused it.
-    Refused,
-    /// It did not ask for it.
-    IdentityError,
+    Acked,
+    /// It does not have it yet, since then.
+    Pending(Instant),
+    /// It rejected it.
+    Rejected,
+    /// It is not subscribed to it.
+    NotSubscribed,
 }
 
 type Key = (Kind, Name);
@@ -123,13 +127,16 @@ type Key = (Kind, Name);
 #[derive(Default)]
 pub(crate) struct Refusals {
     by_resource: Mutex<HashMap<Key, BTreeMap<u64, Vec<Refusal>>>>,
+    sequence: AtomicU64,
 }
 
 impl Refusals {
-    /// Notes a refusal; one client's later words replace its earlier ones.
-    pub fn note(&self, refusal: &Refusal) {
+    /// Notes a refusal, if `is_current` says that its version is published; a client's later one replaces its earlier one.
+    pub fn note(&self, refusal: &mut Refusal, is_current: impl FnOnce() -> bool) {
+        refusal.sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let mut all = self.by_resource.lock();
-        if all.len() >= REMEMBERED && !all.contains_key(&(refusal.kind, refusal.name.clone())) {
+        let is_full = all.len() >= REMEMBERED && !all.contains_key(&(refusal.kind, refusal.name.clone()));
+        if is_full || !is_current() {
             return;
         }
         let versions = all.entry((refusal.kind, refusal.name.clone())).or_default();
@@ -150,13 +157,23 @@ impl Refusals {
         });
     }
 
-    /// Forgets the versions that are no longer published.
-    pub fn prune(&self, snapshot: &Snapshot) {
-        self.by_resource.lock().retain(|(kind, name), versions| {
-            let current = snapshot.get(*kind, name).map(|entry| entry.version);
-            versions.retain(|version, _| Some(*version) == current);
-            !versions.is_empty()
-        });
+    /// Forgets the versions that are no longer published. To be called when the newer snapshot is, so that none is
+    /// [noted](Self::note) afterwards. It costs what differs between the two.
+    pub fn prune(&self, older: &Snapshot, newer: &Snapshot) {
+        let mut all = self.by_resource.lock();
+        if all.is_empty() {
+            return;
+        }
+        for kind in Kind::ALL {
+            for change in older.table(kind).changes(newer.table(kind)) {
+                let key = (kind, change.name.clone());
+                let Some(versions) = all.get_mut(&key) else { continue };
+                versions.retain(|version, _| change.new.is_some_and(|entry| entry.version == *version));
+                if versions.is_empty() {
+                    all.remove(&key);
+                }
+            }
+        }
     }
 
     /// What one node refused.
@@ -183,13 +200,4 @@ impl Refusals {
     pub fn all(&self) -> Vec<Refusal> {
         self.by_resource.lock().values().flat_map(BTreeMap::values).flatten().cloned().collect()
     }
-}
-
-/// How many clients of each version of Envoy refused a resource; the node's own problems do not count.
-pub fn by_envoy_version(refusals: &[Refusal]) -> BTreeMap<Arc<str>, usize> {
-    let mut nodes: BTreeMap<Arc<str>, BTreeSet<&str>> = BTreeMap::new();
-    for refusal in refusals.iter().filter(|refusal| refusal.blame == Blame::Resource) {
-        nodes.entry(refusal.client.version.clone()).or_default().insert(&refusal.client.node);
-    }
-    nodes.into_iter().map(|(version, nodes)| (version, nodes.len())).collect()
 }

@@ -186,6 +186,24 @@ impl Identity {
         };
         Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })
     }
+
+    /// Whether it says that its program is older than this major and minor version.
+    pub fn is_older_than(&self, (major, minor): (u32, u32)) -> bool {
+        let mut numbers = self.version.split('.').map(str::parse::<u32>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(own)), Some(Ok(own_minor))) => (own, own_minor) < (major, minor),
+            _ => false,
+        }
+    }
+}
+
+/// The version that every Envoy must have, because of what it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequiredEnvoy {
+    /// The major and the minor version.
+    pub version: (u32, u32),
+    /// What needs it, and what to do about it.
+    pub why: &'static str,
 }
 
 fn claim(node: &Node) -> Result<Option<Fleet>, IdentityError> {

@@ -1,4 +1,4 @@
-//! The xDS server: what Envoys talk to.
+//! The xDS server that Envoys connect to.
 //!
 //! In: per fleet and type, resources as encoded messages with the names that they point at ([`Batch`]). Out: streams to
 //! Envoys, delta or state of the world, aggregated or per type, over mutual TLS; and what became of it: [`Event`]s and
@@ -45,12 +45,12 @@ mod tls;
 mod view;
 mod wire;
 
-pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, judge_by_now};
+pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, decide_now};
 pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
 pub use fleet::FleetAcks;
-pub use fleet_acks::{AckState, Blame, Event, Refusal, ResourceAcks, by_envoy_version};
-pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof};
+pub use fleet_acks::{AckState, Blame, Event, Refusal, ResourceAcks};
+pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy};
 pub use kind::Kind;
 pub use limits::Limits;
 pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};

@@ -24,8 +24,10 @@ pub struct Limits {
     /// client, to be sent when they come. The ones not asked for longest are forgotten.
     pub absent: usize,
     /// How many cluster responses may be unanswered at once. Envoy withholds their ACK while anything warms, so this is
-    /// a bound on memory, not on pace.
+    /// a bound on memory, not on speed.
     pub cluster_flights: usize,
+    /// How many responses with a secret may be unanswered at once; each has one.
+    pub secret_flights: usize,
     /// How much of the text of a refusal is kept.
     pub refusal_text: usize,
     /// How large a response may be that need not be whole: what a client asked for by name, and changes. The rest follows
@@ -57,6 +59,7 @@ impl Default for Limits {
             aliases_per_resource: 1024,
             absent: 1024,
             cluster_flights: 1024,
+            secret_flights: 64,
             refusal_text: 4096,
             response_bytes: 32 << 20,
             request_bytes: 32 << 20,

@@ -129,8 +129,8 @@ impl Collector for Pending {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let Some(inner) = self.0.upgrade() else { return Ok(()) };
         let mut pending = [0i64; Kind::COUNT];
-        for hub in inner.hubs() {
-            for client in hub.clients() {
+        for runtime in inner.runtimes() {
+            for client in runtime.clients() {
                 let session = client.session.lock();
                 for kind in Kind::ALL {
                     pending[kind.index()] += i64::try_from(session.pending(kind)).unwrap_or(i64::MAX);

@@ -27,12 +27,12 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::service::grpc::{Item, Messages, Outlet};
+use crate::service::grpc::{Item, Messages, ResponseSender};
 use crate::tls::{TlsError, TlsFiles};
 use crate::wire::response::Message;
 
-/// The path on which replicas talk.
-pub(crate) const PATH: &str = "/sesame.replicas.v1.Replicas/Talk";
+/// The path of the stream between replicas.
+pub(crate) const PATH: &str = "/sesame.replicas.v1.Replicas/Stream";
 /// How large a message may be.
 pub const LARGEST: usize = 16 << 20;
 /// How long it may take to connect.
@@ -61,7 +61,7 @@ pub enum PeerError {
 }
 
 enum Out {
-    Served(Outlet),
+    Served(ResponseSender),
     /// The connection is there for as long as somebody may send requests on it.
     Dialled {
         frames: mpsc::Sender<Bytes>,
@@ -102,7 +102,12 @@ impl Drop for Half {
 }
 
 impl Peer {
-    pub(crate) fn served(address: SocketAddr, messages: Messages, out: Outlet, stop: CancellationToken) -> Self {
+    pub(crate) fn served(
+        address: SocketAddr,
+        messages: Messages,
+        out: ResponseSender,
+        stop: CancellationToken,
+    ) -> Self {
         Self::new(address, messages, Out::Served(out), stop)
     }
 
@@ -161,16 +166,16 @@ pub async fn connect(address: &str, tls: Option<&TlsFiles>) -> Result<Peer, Peer
         let stream = TcpStream::connect(address).await.map_err(PeerError::Connect)?;
         let peer = stream.peer_addr().map_err(PeerError::Connect)?;
         stream.set_nodelay(true).map_err(PeerError::Connect)?;
-        let Some(files) = tls else { return talk(stream, peer).await };
+        let Some(files) = tls else { return open(stream, peer).await };
         let connector = TlsConnector::from(Arc::new(files.client()?));
         // The name stands for either of those that a server may have: see the verifier.
         let name = ServerName::try_from("sesame").expect("a name");
-        talk(connector.connect(name, stream).await.map_err(PeerError::Connect)?, peer).await
+        open(connector.connect(name, stream).await.map_err(PeerError::Connect)?, peer).await
     };
     time::timeout(PATIENCE, connecting).await.unwrap_or(Err(PeerError::Late))
 }
 
-async fn talk<S>(stream: S, address: SocketAddr) -> Result<Peer, PeerError>
+async fn open<S>(stream: S, address: SocketAddr) -> Result<Peer, PeerError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

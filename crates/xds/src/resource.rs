@@ -134,7 +134,7 @@ pub struct Entry {
     pub origin: Option<Arc<dyn Origin>>,
     /// The encoded message.
     pub body: Bytes,
-    /// Tells apart messages that were made different from each other and mean the same: see [`Entry::resent`].
+    /// The marker by which the message differs from others of the same version: see [`Entry::resent`].
     pub(crate) resent: u64,
 }
 
@@ -155,11 +155,11 @@ impl Entry {
         Self { name: name.clone(), version: hash.digest(), body: body.freeze(), ..self.clone() }
     }
 
-    /// The same scope as another message, of the same version: the nonce of the response stands in the metadata of its
-    /// routes, which nothing reads. Envoy skips a scope whose message is the one that it got last, even where that came in
-    /// a response that it refused and never put to use. Of a message that comes twice the fields are merged, so this is
-    /// appended. A scope whose routes come by RDS is left as it is: routes of its own would take their place.
-    pub(crate) fn resent(&self, nonce: u64) -> Self {
+    /// The same scope as another message, of the same version: a marker stands in the metadata of its routes, which nothing
+    /// reads. Envoy skips a scope whose message is the one that it got last, even where that came in a response that it
+    /// rejected and never put to use. Of a message that comes twice the fields are merged, so this is appended. A scope whose
+    /// routes come by RDS is left as it is: inline routes would take their place.
+    pub(crate) fn resent(&self, marker: u64) -> Self {
         if !self.has_field(SCOPE_ROUTES) {
             return self.clone();
         }
@@ -169,11 +169,11 @@ impl Entry {
             message
         };
         // `Metadata.filter_metadata` is a map: an entry with a key and without a value.
-        let key = wrap(1, format!("sesame.resent.{nonce:x}").as_bytes());
+        let key = wrap(1, format!("sesame.resent.{marker:x}").as_bytes());
         let routes = wrap(ROUTES_METADATA, &wrap(1, &key));
         let mut body = BytesMut::from(&*self.body);
         put_field(&mut body, SCOPE_ROUTES, &routes);
-        Self { body: body.freeze(), resent: nonce, ..self.clone() }
+        Self { body: body.freeze(), resent: marker, ..self.clone() }
     }
 
     fn has_field(&self, wanted: u32) -> bool {

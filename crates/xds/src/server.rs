@@ -18,9 +18,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::fleet::{FleetAcks, Hub};
+use crate::fleet::{FleetAcks, FleetRuntime};
 use crate::fleet_acks::Event;
-use crate::identity::Fleet;
+use crate::identity::{Fleet, RequiredEnvoy};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, Pending};
@@ -66,6 +66,9 @@ pub struct Config {
     pub grace: Duration,
     /// Knows names that tables do not list.
     pub resolver: Option<Arc<dyn Resolver>>,
+    /// What an Envoy must be to be served. An older one is told why its stream ends, and goes on with what it has: it would
+    /// refuse some of its resources, and serve a mixture of old and new ones.
+    pub required_envoy: Option<RequiredEnvoy>,
 }
 
 impl Default for Config {
@@ -82,6 +85,7 @@ impl Default for Config {
             keepalive: (Duration::from_secs(30), Duration::from_secs(20)),
             grace: Duration::from_secs(5),
             resolver: None,
+            required_envoy: None,
         }
     }
 }
@@ -147,7 +151,7 @@ pub(crate) struct Inner {
     connections: Arc<Semaphore>,
     handshakes: Arc<Handshakes>,
     refused_since: Mutex<RefusedSince>,
-    hubs: Mutex<HashMap<Fleet, Arc<Hub>>>,
+    hubs: Mutex<HashMap<Fleet, Arc<FleetRuntime>>>,
 }
 
 /// Connections that were refused since that was last reported.
@@ -159,23 +163,23 @@ struct RefusedSince {
 
 impl Inner {
     /// The fleet of that name, made if it is not there: a client may come before its fleet's first publish.
-    pub fn hub(&self, fleet: &Fleet) -> Arc<Hub> {
+    pub fn runtime(&self, fleet: &Fleet) -> Arc<FleetRuntime> {
         let mut hubs = self.hubs.lock();
-        let make = || Arc::new(Hub::new(fleet.clone(), self.config.identifier.clone()));
+        let make = || Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone()));
         hubs.entry(fleet.clone()).or_insert_with(make).clone()
     }
 
-    pub fn hubs(&self) -> Vec<Arc<Hub>> {
+    pub fn runtimes(&self) -> Vec<Arc<FleetRuntime>> {
         self.hubs.lock().values().cloned().collect()
     }
 
     /// Lets go of a fleet that was never published once nobody else holds on to it. Handles are given out under the same
     /// lock, so nobody can be left waiting on one that is no longer published to.
-    pub fn tidy(&self, hub: Arc<Hub>) {
+    pub fn tidy(&self, runtime: Arc<FleetRuntime>) {
         let mut hubs = self.hubs.lock();
-        let fleet = hub.fleet.clone();
-        drop(hub);
-        if hubs.get(&fleet).is_some_and(|hub| Arc::strong_count(hub) == 1 && hub.current().is_none()) {
+        let fleet = runtime.fleet.clone();
+        drop(runtime);
+        if hubs.get(&fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.current().is_none()) {
             hubs.remove(&fleet);
         }
     }
@@ -220,7 +224,7 @@ impl Server {
     /// That the resources of a type have become too large. The batch is kept; whoever publishes makes the resources fit,
     /// by withholding some, with the next one.
     pub fn publish(&self, batch: Batch) -> Result<Published, PublishError> {
-        let snapshot = self.0.hub(&batch.fleet).publish(batch.changes, self.0.config.table_bytes)?;
+        let snapshot = self.0.runtime(&batch.fleet).publish(batch.changes, self.0.config.table_bytes)?;
         Ok(Published { generation: snapshot.generation })
     }
 
@@ -233,8 +237,8 @@ impl Server {
 
     /// Ends a fleet: its streams end, its tables and its acks go.
     pub fn remove_fleet(&self, fleet: &Fleet) {
-        if let Some(hub) = self.0.hubs.lock().remove(fleet) {
-            hub.gone.cancel();
+        if let Some(runtime) = self.0.hubs.lock().remove(fleet) {
+            runtime.gone.cancel();
         }
     }
 
@@ -245,12 +249,12 @@ impl Server {
 
     /// What is published to a fleet, and when something else is.
     pub fn snapshots(&self, fleet: &Fleet) -> watch::Receiver<Option<Arc<Snapshot>>> {
-        self.0.hub(fleet).watch()
+        self.0.runtime(fleet).watch()
     }
 
     /// The books of all fleets.
     pub fn all_acks(&self) -> Vec<(Fleet, FleetAcks)> {
-        self.0.hubs().into_iter().map(|hub| (hub.fleet.clone(), FleetAcks(hub))).collect()
+        self.0.runtimes().into_iter().map(|runtime| (runtime.fleet.clone(), FleetAcks(runtime))).collect()
     }
 
     /// What happens to clients from now on.

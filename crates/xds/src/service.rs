@@ -21,7 +21,7 @@ use crate::session::Style;
 
 mod fetch;
 pub(crate) mod grpc;
-mod pace;
+mod rate_limiter;
 mod stream;
 
 use grpc::{Body, Messages};

@@ -5,9 +5,10 @@
 //! state-of-the-world are one machine: they differ in how a subscription is worded and in what a response lists.
 //!
 //! Of each type the client subscribes to, a [`flow::Flow`] knows what the client has. It does so by exception: a name
-//! without a mark is held as the snapshot has it, so a client in step costs the same whatever the size of the tables.
+//! without a [`flow::ResourceState`] is held as the snapshot has it, so a client in step costs the same whatever the size of
+//! the tables.
 //!
-//! The order of things is decided in [`gate`]: a response carries what may be sent now, the rest waits for an answer or
+//! The order of things is decided in [`ordering`]: a response carries what may be sent now, the rest waits for an answer or
 //! a deadline. All of it is a function of state, re-evaluated at each poll; there is no queue that could be stale.
 
 use std::collections::HashSet;
@@ -20,12 +21,12 @@ use crate::acks::TouchedKinds;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::resolve::Resolver;
-use crate::resource::{Entry, Name};
+use crate::resource::{Entry, Name, weight};
 use crate::table::{Snapshot, Table};
 
 mod alias;
 pub(crate) mod flow;
-mod gate;
+mod ordering;
 mod plan;
 mod refuse;
 mod subscribe;
@@ -133,7 +134,7 @@ pub struct Refused {
 
 /// Why a client is cut off.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum Cut {
+pub enum LimitExceeded {
     /// More names than one stream may have.
     #[error("more than {0} names on one stream")]
     TooManyNames(usize),
@@ -155,6 +156,26 @@ pub struct Options {
     /// What this very client has refused, on an earlier stream or of secrets on this one; not sent to it again if it still
     /// has what it had.
     pub refused: HashSet<(Kind, Name, u64)>,
+    /// How scopes are marked that the client may have from a rejected response.
+    pub markers: ResendMarkers,
+}
+
+/// Markers for messages that a client may have without using them: see [`Entry::resent`]. One that was in a rejected response
+/// must not come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResendMarkers {
+    /// On a new stream of a client that comes back. It is the same for all clients, so that their responses are encoded once,
+    /// and changes whenever some client's stream ends with scopes that it may have rejected.
+    pub returning: u64,
+    /// Unique to the stream.
+    pub stream: u64,
+}
+
+impl ResendMarkers {
+    /// For a response on the stream, after a rejection on it.
+    fn of_response(self, nonce: u64) -> u64 {
+        weight(&nonce.to_string(), self.stream)
+    }
 }
 
 impl Options {
@@ -179,9 +200,9 @@ pub struct Session {
     /// When the client last subscribed to one more type.
     widened: Instant,
     /// Whether it has had the time to tell all it has.
-    told: bool,
+    inventory_known: bool,
     /// Whether endpoints were sent once more because it seems to wait for some.
-    fed_again: bool,
+    has_resent_endpoints: bool,
     /// The nonce of the last response that was made, and the highest that was answered.
     nonce: u64,
     answered: u64,
@@ -196,15 +217,15 @@ impl Session {
             flows: Default::default(),
             returning: false,
             widened: now,
-            told: false,
-            fed_again: false,
+            inventory_known: false,
+            has_resent_endpoints: false,
             nonce: 0,
             answered: 0,
         }
     }
 
     /// Takes a request.
-    pub fn on_request(&mut self, request: Request, now: Instant) -> Result<Answer, Cut> {
+    pub fn on_request(&mut self, request: Request, now: Instant) -> Result<Answer, LimitExceeded> {
         let kind = request.kind;
         let first = self.flow(kind).is_none();
         if first {
@@ -260,8 +281,8 @@ impl Session {
 
     /// The next response, or when to look again. Additions go in the order of [`Kind::ALL`].
     pub fn poll(&mut self, now: Instant) -> Step {
-        self.listen(now);
-        let mut wake = self.feed_again(now);
+        self.note_inventory(now);
+        let mut wake = self.resend_endpoints_once(now);
         for kind in Kind::ALL {
             if let Some(response) = self.poll_kind(kind, now, &mut wake) {
                 return Step::Send(response);
@@ -280,6 +301,14 @@ impl Session {
             }
         }
         touched
+    }
+
+    /// Whether the client may have scopes that it does not use: some were rejected and are not replaced yet, or it may have
+    /// rejected what it has not answered.
+    pub fn has_unsure_scopes(&self) -> bool {
+        self.flow(Kind::ScopedRoute).is_some_and(|flow| {
+            !flow.in_flight.is_empty() || flow.is_unsure || flow.states.values().any(|state| state.unsure.is_some())
+        })
     }
 
     /// The generation that this stream has taken into account.

@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::resource::Name;
 use crate::session::Session;
-use crate::session::flow::{Flow, Have, Mark, Rest};
+use crate::session::flow::{Acked, DefaultState, Flow, ResourceState};
 
 /// How many names of one kind a view lists before it only counts.
 const LISTED: usize = 100;
@@ -55,39 +55,39 @@ pub struct TypeView {
 
 impl Session {
     /// How the client stands to one version of one resource.
-    pub fn holds(&self, kind: Kind, name: &str, version: u64) -> AckState {
-        let Some(flow) = self.flow(kind).filter(|flow| flow.covers(name)) else { return AckState::IdentityError };
-        if let Some(mark) = flow.marks.get(name) {
-            return match &mark.have {
-                _ if mark.refused.is_some_and(|(refused, _)| refused == version) => AckState::Refused,
-                Have::Known(entry) if entry.version == version && !mark.leaving => AckState::Yes,
-                Have::Listed(listed) if *listed == version && !mark.leaving => AckState::Yes,
-                _ => AckState::No(mark.since),
+    pub fn ack_state(&self, kind: Kind, name: &str, version: u64) -> AckState {
+        let Some(flow) = self.flow(kind).filter(|flow| flow.covers(name)) else { return AckState::NotSubscribed };
+        if let Some(state) = flow.states.get(name) {
+            return match &state.acked {
+                _ if state.refused.is_some_and(|(refused, _)| refused == version) => AckState::Rejected,
+                Acked::Known(entry) if entry.version == version && !state.leaving => AckState::Acked,
+                Acked::Listed(listed) if *listed == version && !state.leaving => AckState::Acked,
+                _ => AckState::Pending(state.since),
             };
         }
         let has = flow.target(self.table(kind), name).is_some_and(|entry| entry.version == version);
-        if has && flow.rest == Rest::InStep { AckState::Yes } else { AckState::No(flow.opened) }
+        if has && flow.default_state == DefaultState::Acked { AckState::Acked } else { AckState::Pending(flow.opened) }
     }
 
     /// Since when the client has not had everything of that type that it should.
     pub fn behind_since(&self, kind: Kind) -> Option<Instant> {
         let flow = self.flow(kind)?;
-        let marks = flow.marks.values().filter(|mark| is_pending(mark)).map(|mark| mark.since);
-        let rest = (flow.rest != Rest::InStep).then_some(flow.opened);
-        let refused = flow.take_back.iter().filter_map(|name| flow.marks.get(name)).map(|mark| mark.since);
-        marks.chain(rest).chain(refused).min()
+        let states = flow.states.values().filter(|state| is_pending(state)).map(|state| state.since);
+        let all = (flow.default_state != DefaultState::Acked).then_some(flow.opened);
+        let refused = flow.to_revert.iter().filter_map(|name| flow.states.get(name)).map(|state| state.since);
+        states.chain(all).chain(refused).min()
     }
 
     /// How many names of that type the client does not have as it should.
     pub fn pending(&self, kind: Kind) -> usize {
         let Some(flow) = self.flow(kind) else { return 0 };
-        let marks = flow.marks.values().filter(|mark| is_pending(mark)).count();
-        let rest = match flow.rest {
-            Rest::InStep => 0,
+        let states = flow.states.values().filter(|state| is_pending(state)).count();
+        let rest = match flow.default_state {
+            DefaultState::Acked => 0,
             _ if flow.wildcard => self.table(kind).len(),
             _ => flow.names.len(),
         };
-        marks + rest
+        states + rest
     }
 
     /// What the client subscribes to and has.
@@ -98,9 +98,9 @@ impl Session {
 
     fn type_view(&self, kind: Kind, flow: &Flow, now: Instant) -> TypeView {
         let behind = self.behind_since(kind).map(|since| now.saturating_duration_since(since));
-        let listed = |wanted: fn(&Mark) -> bool| -> Vec<Name> {
-            let marks = flow.marks.iter().filter(|(_, mark)| wanted(mark));
-            marks.take(LISTED).map(|(name, _)| name.clone()).collect()
+        let listed = |wanted: fn(&ResourceState) -> bool| -> Vec<Name> {
+            let states = flow.states.iter().filter(|(_, state)| wanted(state));
+            states.take(LISTED).map(|(name, _)| name.clone()).collect()
         };
         TypeView {
             kind: kind.label(),
@@ -108,14 +108,14 @@ impl Session {
             names: flow.names.len(),
             in_step: behind.is_none(),
             behind: behind.as_ref().map(Duration::as_millis).and_then(|millis| u64::try_from(millis).ok()),
-            unanswered: flow.flights.len(),
+            unanswered: flow.in_flight.len(),
             pending: listed(is_pending),
             pending_count: self.pending(kind),
-            refused: listed(|mark| mark.refused.is_some()),
+            refused: listed(|state| state.refused.is_some()),
         }
     }
 }
 
-fn is_pending(mark: &Mark) -> bool {
-    !mark.offers.is_empty() || mark.owed || mark.refused.is_none() && !mark.stranded && !mark.kept
+fn is_pending(state: &ResourceState) -> bool {
+    !state.unacked.is_empty() || state.owed || state.refused.is_none() && !state.stranded && !state.kept
 }

@@ -5,7 +5,7 @@ use kinds::{Checked, http_proxy::virtual_host::CorsPolicy};
 use model::{
     Code, FieldPath, HeaderValue, Regex,
     route::{
-        Cors, TextMatch,
+        Cors, StringMatch,
         cors::{HeaderToken, Origin},
     },
     timeout::parse_duration,
@@ -46,10 +46,10 @@ fn origin(text: &str) -> Result<Origin, String> {
         return Ok(Origin::Any);
     }
     if is_origin(text) {
-        return Ok(Origin::Matching(TextMatch::Exact(text.into())));
+        return Ok(Origin::Matching(StringMatch::Exact(text.into())));
     }
     HeaderValue::parse(text).map_err(|error| error.to_string())?;
-    Regex::parse(text).map(|regex| Origin::Matching(TextMatch::Regex(regex))).map_err(|error| error.to_string())
+    Regex::parse(text).map(|regex| Origin::Matching(StringMatch::Regex(regex))).map_err(|error| error.to_string())
 }
 
 /// `scheme://host` or `scheme://host:port`.

@@ -11,7 +11,6 @@ use crate::{
     budget::{Budget, Cost, Limit, Sizes},
     class,
     condition::{self, Scope},
-    reference,
     route::{self, RouteDraft},
     subject,
 };
@@ -102,7 +101,7 @@ impl Walk {
 
     /// The routes; nothing where they pass a limit for which nobody has a share yet.
     fn made(mut self, work: &mut Work<'_, impl HttpProxyView>, root: Arc<HttpProxy>) -> Option<Vec<RouteDraft>> {
-        let name = subject(work.vendor, &root);
+        let name = subject(work.kind, &root);
         let root = self.visit(work, root, name, Scope::default(), None);
         let own = self.own(work, &root);
         self.budget.share_out();
@@ -311,12 +310,12 @@ fn child(
     let no = |code, why: String| (visit.subject.clone(), Rejection::new(code, field(index), why));
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&visit.object.meta.namespace);
-    let subject = reference(work.vendor, namespace, &include.name);
+    let subject = ObjectRef::new(work.kind, namespace, &*include.name);
     if visit.depth >= DEEPEST {
         let why = format!("{subject} is not included: includes may be nested at most {DEEPEST} levels deep");
         return Err(no(Code::ProxyIncludeLimit, why));
     }
-    let found = work.view.proxy(work.vendor, namespace, &include.name);
+    let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
         return Err(no(Code::ProxyIncludeNotFound, format!("{subject} does not exist")));
     };

@@ -22,15 +22,19 @@ pub mod tcp;
 mod tests;
 pub mod tls;
 
-use kinds::{Fault, HttpProxy, Vendor};
+use kinds::{Fault, HttpProxy, Kind};
 use model::{
-    Code, FieldPath, ObjectRef, SecretId, Translation, Verdict, VerdictList,
-    route::HeaderDefaults,
+    Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
+    route::{Dialect, HeaderDefaults, TieBreak},
     tls::TlsVersions,
     translation::{HostPolicy, Inclusion},
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
 use std::{collections::BTreeSet, sync::Arc};
+
+/// An HTTPProxy wins over an Ingress with a route for the same requests. Routes that are equally specific are tried in the order of
+/// their conditions, as Contour does.
+pub const DIALECT: Dialect = Dialect { rank: 20, tie_break: TieBreak::Conditions };
 
 /// What the operator of Sesame sets for all HTTPProxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,23 +56,23 @@ pub struct Settings {
     /// Whether `permitInsecure` has no effect.
     pub disable_permit_insecure: bool,
     /// The certificate for clients that name no host, for roots that ask for it.
-    pub fallback_certificate: Option<SecretId>,
+    pub fallback_certificate: Option<ObjectRef>,
     /// What is done with an HTTPProxy that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
 }
 
 /// Where the dialect looks things up.
 pub trait HttpProxyView: View {
-    /// An HTTPProxy of a group, by its names.
-    fn proxy(&mut self, vendor: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>>;
+    /// An HTTPProxy of either group.
+    fn proxy(&mut self, object: &ObjectRef) -> Option<Arc<HttpProxy>>;
 
     /// All HTTPProxies of both groups that have this `virtualhost.fqdn`.
-    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)>;
+    fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)>;
 }
 
 /// What the object asks for; nothing if it is not ours. A child asks for nothing by itself.
 pub fn translate(
-    vendor: Vendor,
+    kind: Kind,
     object: &HttpProxy,
     view: &mut impl HttpProxyView,
     settings: &Settings,
@@ -76,12 +80,12 @@ pub fn translate(
     if !class::is_ours(object, settings) {
         return None;
     }
-    let subject = subject(vendor, object);
+    let subject = subject(kind, object);
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
     let (verdicts, includes, inclusions, pending, host) = Default::default();
-    let mut work = Work { vendor, settings, view, host, verdicts, includes, inclusions, pending };
+    let mut work = Work { kind, settings, view, host, verdicts, includes, inclusions, pending };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
     let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
     includes.sort();
@@ -104,22 +108,14 @@ pub fn translate(
 }
 
 /// The object, by name. The group is part of it: both may have an object of one name.
-pub fn subject(vendor: Vendor, object: &HttpProxy) -> ObjectRef {
-    reference(vendor, &object.meta.namespace, &object.meta.name)
-}
-
-/// An HTTPProxy of a group, by name.
-pub fn reference(vendor: Vendor, namespace: &str, name: &str) -> ObjectRef {
-    let kind = match vendor {
-        Vendor::Contour => "HTTPProxy",
-        Vendor::Sesame => "HTTPProxy.projectsesame.io",
-    };
-    ObjectRef::new(kind, namespace, name)
+pub fn subject(kind: Kind, object: &HttpProxy) -> ObjectRef {
+    ObjectRef::new(kind, object.meta.namespace.clone(), object.meta.name.clone())
 }
 
 /// A root on its way through the dialect.
 pub(crate) struct Work<'a, V> {
-    pub vendor: Vendor,
+    /// The kind of the root, and so of all that it includes: HTTPProxies of one group do not include those of another.
+    pub kind: Kind,
     pub settings: &'a Settings,
     pub view: &'a mut V,
     /// What holds for all routes that say nothing about it.

@@ -1,14 +1,14 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    HttpProxyView, Rejection, Work, class, cors, include,
+    DIALECT, HttpProxyView, Rejection, Work, class, cors, include,
     route::{RouteDraft, ip_filter, optional, rate_limit},
     subject, tcp, tls,
 };
-use kinds::{HttpProxy, Vendor, http_proxy::VirtualHost};
+use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
-    route::{Action, Conditions, Depth, Dialect, DirectResponse, Path, PathMatch, Rank, Redirect},
+    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
     tls::{TcpProxy, Termination, TlsMode},
     translation::{RoutePiece, TlsPiece},
 };
@@ -129,9 +129,9 @@ fn owned_host<'o>(
         let why = format!("namespace {namespace} is not a root namespace");
         return Err(Rejection::new(Code::ProxyRootNamespace, "spec.virtualhost".into(), why));
     }
-    let (vendor, owner) = owner(work, name);
-    if let Some(owner) = owner.filter(|owner| (vendor, &owner.meta) != (work.vendor, &object.meta)) {
-        let why = format!("{name} is already used by {}, which is older", subject(vendor, &owner));
+    let (kind, owner) = owner(work, name);
+    if let Some(owner) = owner.filter(|owner| (kind, &owner.meta) != (work.kind, &object.meta)) {
+        let why = format!("{name} is already used by {}, which is older", subject(kind, &owner));
         return Err(Rejection::new(Code::ProxyDuplicateFqdn, field, why));
     }
     Ok((virtual_host, host))
@@ -143,12 +143,12 @@ fn may_have_roots<V>(work: &Work<'_, V>, object: &HttpProxy) -> bool {
 }
 
 /// The oldest root that may have the host.
-fn owner(work: &mut Work<'_, impl HttpProxyView>, name: &str) -> (Vendor, Option<Arc<HttpProxy>>) {
+fn owner(work: &mut Work<'_, impl HttpProxyView>, name: &str) -> (Kind, Option<Arc<HttpProxy>>) {
     let roots = work.view.roots(name).into_iter();
     let mine = roots.filter(|(_, root)| class::is_ours(root, work.settings) && may_have_roots(work, root));
     let oldest =
-        mine.min_by_key(|(vendor, root)| (age(root), root.meta.namespace.clone(), root.meta.name.clone(), *vendor));
-    oldest.map_or((work.vendor, None), |(vendor, root)| (vendor, Some(root)))
+        mine.min_by_key(|(kind, root)| (age(root), root.meta.namespace.clone(), root.meta.name.clone(), *kind));
+    oldest.map_or((work.kind, None), |(kind, root)| (kind, Some(root)))
 }
 
 fn age(object: &HttpProxy) -> i64 {
@@ -211,14 +211,11 @@ fn place<V>(
     doors: TlsExposure,
     made: Vec<RouteDraft>,
 ) -> Pieces {
-    let rank = |index: usize, implied: bool| Rank {
-        implied,
-        dialect: Dialect::HttpProxy,
-        created: age(object),
-        namespace: object.meta.namespace.clone(),
-        name: object.meta.name.clone(),
-        // The last of two that match alike wins: children come first, a parent's own routes after them.
-        index: u32::MAX - u32::try_from(index).unwrap_or(u32::MAX),
+    let precedence = |index: usize, implied: bool| {
+        let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
+        // The last of two that match the same requests wins: children come first, a parent's own routes after them.
+        let index = u32::MAX - u32::try_from(index).unwrap_or(u32::MAX);
+        Precedence { implied, ..Precedence::by_age(DIALECT, age(object), namespace, name, index) }
     };
     let TlsExposure { tls, mode, fallback } = doors;
     let mut secure = Vec::new();
@@ -229,17 +226,17 @@ fn place<V>(
     let mut pieces = Pieces::default();
     for (index, made) in made.into_iter().enumerate() {
         let RouteDraft { path, conditions, action, policy, insecure, implied, origin } = made;
-        let rank = rank(index, implied);
-        let route = Route { path, conditions, depth: Depth::OneLabel, action, policy, rank, origin };
+        let (depth, precedence) = (Depth::OneLabel, precedence(index, implied));
+        let route = Route { path, conditions, depth, action, policy, precedence, origin, combined: None };
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);
         let plain = if tls && !permitted {
             let action = Action::Redirect(Redirect::to_https(work.settings.https_port));
-            let Route { path, conditions, depth, rank, origin, .. } = &*route;
+            let Route { path, conditions, depth, precedence, origin, .. } = &*route;
             let (path, conditions) = (path.clone(), conditions.clone());
-            let (rank, origin, policy) = (rank.clone(), origin.clone(), Default::default());
-            Arc::new(Route { path, conditions, depth: *depth, action, policy, rank, origin })
+            let (precedence, origin, policy) = (precedence.clone(), origin.clone(), Default::default());
+            Arc::new(Route { path, conditions, depth: *depth, action, policy, precedence, origin, combined: None })
         } else {
             route.clone()
         };
@@ -251,7 +248,7 @@ fn place<V>(
         listener,
         host: host.clone(),
         mode,
-        rank: rank(0, false),
+        precedence: precedence(0, false),
         origin: root.at("spec.virtualhost.tls"),
     };
     pieces.tls.extend(mode.map(|mode| piece(ListenerId::https(), mode)));

@@ -7,7 +7,6 @@
 use crate::{
     HttpProxyView, Rejection, Work, class,
     include::DEEPEST,
-    reference,
     route::{
         Place, health, load_balancer, optional,
         service::{self, UpstreamOptions},
@@ -102,7 +101,7 @@ fn child(
 ) -> Result<(Arc<HttpProxy>, ObjectRef), Rejection> {
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&object.meta.namespace);
-    let subject = reference(work.vendor, namespace, &include.name);
+    let subject = ObjectRef::new(work.kind, namespace, &*include.name);
     let no = |code, why: String| Rejection::new(code, field, why);
     if visited.len() > DEEPEST {
         return Err(no(
@@ -110,7 +109,7 @@ fn child(
             format!("{subject} is not included: includes may be nested at most {DEEPEST} levels deep"),
         ));
     }
-    let found = work.view.proxy(work.vendor, namespace, &include.name);
+    let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
         return Err(no(Code::ProxyTcpIncludeNotFound, format!("{subject} does not exist")));
     };

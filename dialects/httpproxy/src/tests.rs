@@ -5,8 +5,9 @@
 mod limits;
 
 use super::*;
+use kinds::kind;
 use model::{
-    Code, SecretId,
+    Code, ObjectRef,
     route::{Action, PathMatch},
 };
 use resolve::{Certificate, Service};
@@ -24,14 +25,14 @@ struct World {
 impl World {
     fn with(mut self, name: &str, spec: Value) -> Self {
         let object = json!({ "metadata": { "name": name, "namespace": "a" }, "spec": spec }).to_string();
-        let decoded = kinds::decode_json(kinds::Kind::HttpProxy(Vendor::Contour), object.as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kind::CONTOUR_HTTP_PROXY, object.as_bytes()).unwrap();
         self.proxies.insert(name.to_owned(), decoded.object.get::<HttpProxy>().unwrap().clone());
         self
     }
 
     fn translation(&mut self, name: &str) -> Translation {
         let object = self.proxies[name].clone();
-        translate(Vendor::Contour, &object, self, &Settings::default()).unwrap()
+        translate(kind::CONTOUR_HTTP_PROXY, &object, self, &Settings::default()).unwrap()
     }
 }
 
@@ -39,34 +40,34 @@ impl View for World {
     fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
         let object =
             json!({ "metadata": { "name": name, "namespace": namespace }, "spec": { "ports": [{ "port": 80 }] } });
-        let decoded = kinds::decode_json(kinds::Kind::Service, object.to_string().as_bytes()).unwrap();
+        let decoded = kinds::decode_json(kind::SERVICE, object.to_string().as_bytes()).unwrap();
         Some(Arc::new(Service::read(decoded.object.get::<kinds::Service>().unwrap(), &resolve::Settings::default())))
     }
 
-    fn certificate(&mut self, _: &SecretId) -> Option<Arc<Result<Certificate, resolve::Rejection>>> {
+    fn certificate(&mut self, _: &ObjectRef) -> Option<Arc<Result<Certificate, resolve::Rejection>>> {
         None
     }
 
-    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, resolve::Rejection>>> {
+    fn ca(&mut self, _: &ObjectRef) -> Option<Arc<Result<Arc<str>, resolve::Rejection>>> {
         self.is_pending.then(|| Arc::new(Err(resolve::Rejection::new(Code::SecretPending, "it has not been read yet"))))
     }
 
-    fn delegated(&mut self, _: &SecretId, _: &str) -> bool {
+    fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
     }
 }
 
 impl HttpProxyView for World {
-    fn proxy(&mut self, _: Vendor, namespace: &str, name: &str) -> Option<Arc<HttpProxy>> {
-        self.proxies.get(name).filter(|_| namespace == "a").cloned()
+    fn proxy(&mut self, object: &ObjectRef) -> Option<Arc<HttpProxy>> {
+        self.proxies.get(&*object.name).filter(|_| *object.namespace == *"a").cloned()
     }
 
-    fn roots(&mut self, fqdn: &str) -> Vec<(Vendor, Arc<HttpProxy>)> {
+    fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)> {
         let is_root = |object: &&Arc<HttpProxy>| {
             let host = object.spec.virtual_host.ok().and_then(Option::as_ref);
             host.is_some_and(|host| matches!(host.fqdn.ok(), Some(Some(own)) if **own == *fqdn))
         };
-        self.proxies.values().filter(is_root).map(|object| (Vendor::Contour, object.clone())).collect()
+        self.proxies.values().filter(is_root).map(|object| (kind::CONTOUR_HTTP_PROXY, object.clone())).collect()
     }
 }
 
@@ -157,7 +158,7 @@ fn of_two_routes_that_match_alike_the_parents_and_the_later_one_win() {
     spec["routes"] = json!([respond(201), respond(202)]);
     let mut world = World::default().with("root", spec).with("child", json!({ "routes": [respond(203)] }));
     let translation = world.translation("root");
-    let winner = translation.routes.iter().min_by_key(|piece| piece.route.rank.clone()).unwrap();
+    let winner = translation.routes.iter().min_by_key(|piece| piece.route.precedence.clone()).unwrap();
     assert!(matches!(&winner.route.action, Action::DirectResponse(respond) if respond.status == 202));
 }
 
@@ -205,7 +206,7 @@ fn headers_that_the_operator_sets_stand_beneath_those_of_a_service() {
     let mut world =
         World::default().with("root", json!({ "virtualhost": { "fqdn": "a.example.com" }, "routes": services }));
     let object = world.proxies["root"].clone();
-    let translation = translate(Vendor::Contour, &object, &mut world, &settings).unwrap();
+    let translation = translate(kind::CONTOUR_HTTP_PROXY, &object, &mut world, &settings).unwrap();
     let Action::Forward(forward) = &translation.routes[0].route.action else { panic!("it goes to a backend") };
     let set = &forward.clusters[0].request_headers.set;
     let set: Vec<_> = set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

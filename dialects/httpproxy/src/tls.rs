@@ -3,8 +3,8 @@
 use crate::{HttpProxyView, Rejection, Work, subject};
 use kinds::{HttpProxy, http_proxy::virtual_host::Tls};
 use model::{
-    Code, FieldPath, Host, SecretId,
-    tls::{SELF_SIGNED, Termination, TlsVersion, TlsVersions},
+    Code, FieldPath, Host, ObjectRef,
+    tls::{CertificateRef, Termination, TlsVersion, TlsVersions},
 };
 
 /// What a root says about TLS.
@@ -70,24 +70,24 @@ fn certificate(
     object: &HttpProxy,
     host: &Host,
     secret: &str,
-) -> Result<SecretId, Rejection> {
-    let certificate = secret_id(&object.meta.namespace, secret);
-    match resolve::certificate(work.view, &object.meta.namespace, &certificate) {
+) -> Result<CertificateRef, Rejection> {
+    let secret = secret_id(&object.meta.namespace, secret);
+    match resolve::certificate(work.view, &object.meta.namespace, &secret) {
         Ok(()) => {
-            let held = work.view.certificate(&certificate);
-            let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&certificate, host));
-            let subject = subject(work.vendor, object);
+            let held = work.view.certificate(&secret);
+            let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&secret, host));
+            let subject = subject(work.kind, object);
             no.into_iter().for_each(|no| work.report(&subject, Rejection::new(no.code, at("secretName"), no.why)));
-            Ok(certificate)
+            Ok(CertificateRef::Secret(secret))
         }
         Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
-            Ok(SecretId::new(SELF_SIGNED, &host.to_string()))
+            Ok(CertificateRef::SelfSigned(host.clone()))
         }
         // The rest of the object is read all the same: what it includes is not left alone meanwhile.
         Err(no) if no.code == Code::SecretPending => {
-            let subject = subject(work.vendor, object);
+            let subject = subject(work.kind, object);
             work.report(&subject, Rejection::new(no.code, at("secretName"), no.why));
-            Ok(certificate)
+            Ok(CertificateRef::Secret(secret))
         }
         Err(no) => Err(Rejection::new(no.code, at("secretName"), no.why)),
     }
@@ -98,7 +98,7 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
     let found = match &work.settings.fallback_certificate {
         None => Err((Code::ProxyFallbackMissing, "no fallback certificate is set".into())),
         Some(id) => match resolve::certificate(work.view, &object.meta.namespace, id) {
-            Ok(()) => Ok(id.clone()),
+            Ok(()) => Ok(CertificateRef::Secret(id.clone())),
             Err(no) if no.code == Code::DelegationMissing => Err((Code::ProxyFallbackNotDelegated, no.why)),
             Err(no) if no.code == Code::SecretPending => Err((no.code, no.why)),
             Err(no) => Err((Code::ProxyFallbackNotValid, no.why)),
@@ -110,7 +110,7 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
             Some(Termination { certificate, lowest, highest })
         }
         Err((code, why)) => {
-            let subject = subject(work.vendor, object);
+            let subject = subject(work.kind, object);
             work.report(&subject, Rejection::new(code, at("enableFallbackCertificate"), why));
             None
         }
@@ -118,10 +118,10 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
 }
 
 /// A Secret as it is written: `name`, or `namespace/name` for one of another namespace.
-pub(crate) fn secret_id(own: &str, text: &str) -> SecretId {
+pub(crate) fn secret_id(own: &str, text: &str) -> ObjectRef {
     match text.split_once('/') {
-        Some((namespace, name)) => SecretId::new(namespace, name),
-        None => SecretId::new(own, text),
+        Some((namespace, name)) => ObjectRef::new(kinds::kind::SECRET, namespace, name),
+        None => ObjectRef::new(kinds::kind::SECRET, own, text),
     }
 }
 
@@ -155,7 +155,7 @@ fn version<V>(
         Some(_) => return found,
         None => format!("must be `1.2` or `1.3`, not `{text}`; the default is used"),
     };
-    let subject = subject(work.vendor, object);
+    let subject = subject(work.kind, object);
     work.report(&subject, Rejection::new(Code::ProxyIgnored, at(name), why));
     found
 }

@@ -18,11 +18,14 @@ use annotations::Annotations;
 use kinds::{Ingress, IngressClass};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
-    route::{Dialect, HeaderDefaults, Rank},
+    route::{Dialect, HeaderDefaults, Precedence, TieBreak},
     tls::TlsVersions,
 };
 use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
+
+/// Every other dialect wins where it has a route for the same requests: an Ingress says least.
+pub const DIALECT: Dialect = Dialect { rank: 40, tie_break: TieBreak::Conditions };
 
 /// The controller name that makes an IngressClass ours.
 pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
@@ -62,7 +65,7 @@ pub fn translate(object: &Ingress, view: &mut impl IngressView, settings: &Setti
         return None;
     }
     let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
-    let subject = ObjectRef { kind: "Ingress", namespace, name };
+    let subject = ObjectRef { kind: kinds::kind::INGRESS, namespace, name };
     let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
     let foreign = foreign::look(&object.meta, &subject);
@@ -101,15 +104,11 @@ impl Context<'_> {
         self.verdicts.push(Verdict::new(Code::IngressLimit, self.subject.at(from), why));
     }
 
-    fn rank(&self, index: usize, implied: bool) -> Rank {
-        Rank {
-            dialect: Dialect::Ingress,
-            implied,
-            created: self.object.meta.created.map_or(0, |time| time.as_second()),
-            namespace: self.object.meta.namespace.clone(),
-            name: self.object.meta.name.clone(),
-            index: u32::try_from(index).unwrap_or(u32::MAX),
-        }
+    fn precedence(&self, index: usize, implied: bool) -> Precedence {
+        let meta = &self.object.meta;
+        let created = meta.created.map_or(0, |time| time.as_second());
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        Precedence { implied, ..Precedence::by_age(DIALECT, created, meta.namespace.clone(), meta.name.clone(), index) }
     }
 }
 

@@ -137,8 +137,9 @@ fn routes(
             depth: Depth::OneLabel,
             action,
             policy: Default::default(),
-            rank: context.rank(found.index, found.implied),
+            precedence: context.precedence(found.index, found.implied),
             origin: context.subject.at(field.clone()),
+            combined: None,
         })
     };
     let served = route(served(context, cluster, websocket));

@@ -7,9 +7,9 @@
 mod limits;
 
 use crate::{CONTROLLER, IngressView, Settings, translate};
-use kinds::{Ingress, IngressClass, Kind, Typed};
+use kinds::{Ingress, IngressClass, Kind, Typed, kind};
 use model::{
-    Code, Host, ListenerId, MutableHeader, SecretId, Translation,
+    CertificateRef, Code, Host, ListenerId, MutableHeader, ObjectRef, Translation,
     route::{Action, HeaderDefaults, PathMatch},
     tls::KeyPair,
 };
@@ -21,8 +21,8 @@ use std::{collections::HashMap, sync::Arc};
 #[derive(Default)]
 struct Objects {
     services: HashMap<(String, String), Arc<Service>>,
-    certificates: HashMap<SecretId, Arc<Result<Certificate, Rejection>>>,
-    delegated: Vec<(SecretId, String)>,
+    certificates: HashMap<ObjectRef, Arc<Result<Certificate, Rejection>>>,
+    delegated: Vec<(ObjectRef, String)>,
     classes: HashMap<String, Arc<IngressClass>>,
     default_class: Option<String>,
 }
@@ -32,15 +32,15 @@ impl View for Objects {
         self.services.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    fn certificate(&mut self, id: &SecretId) -> Option<Arc<Result<Certificate, Rejection>>> {
+    fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
         self.certificates.get(id).cloned()
     }
 
-    fn ca(&mut self, _: &SecretId) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+    fn ca(&mut self, _: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         None
     }
 
-    fn delegated(&mut self, id: &SecretId, to: &str) -> bool {
+    fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         self.delegated.contains(&(id.clone(), to.to_owned()))
     }
 }
@@ -59,7 +59,7 @@ impl Objects {
     /// With a Service `shop/web` that has a port 80, and a certificate `shop/cert`.
     fn usual() -> Self {
         let service = object::<kinds::Service>(
-            Kind::Service,
+            kind::SERVICE,
             &json!({ "metadata": { "namespace": "shop", "name": "web" }, "spec": { "ports": [{ "name": "http", "port": 80 }] } }),
         );
         let service = Arc::new(Service::read(&service, &resolve::Settings::default()));
@@ -73,12 +73,12 @@ impl Objects {
         let validity = Validity { not_before: 0, not_after: i64::MAX };
         let names = vec!["*.example.com".into()];
         let certificate = Certificate { pair, validity, names };
-        self.certificates.insert(SecretId::new(namespace, name), Arc::new(Ok(certificate)));
+        self.certificates.insert(ObjectRef::new(kinds::kind::SECRET, namespace, name), Arc::new(Ok(certificate)));
     }
 
     fn class(mut self, name: &str, controller: &str, is_default: bool) -> Self {
         let class = json!({ "metadata": { "name": name }, "spec": { "controller": controller } });
-        self.classes.insert(name.into(), object(Kind::IngressClass, &class));
+        self.classes.insert(name.into(), object(kind::INGRESS_CLASS, &class));
         if is_default {
             self.default_class = Some(name.into());
         }
@@ -106,7 +106,7 @@ fn ingress(value: &Value) -> Arc<Ingress> {
     let spec = value.get("spec").unwrap_or(value);
     let annotations = value.get("annotations").unwrap_or(&Value::Null);
     let metadata = json!({ "namespace": "shop", "name": "a", "annotations": annotations });
-    object(Kind::Ingress, &json!({ "metadata": metadata, "spec": spec }))
+    object(kind::INGRESS, &json!({ "metadata": metadata, "spec": spec }))
 }
 
 fn backend(name: &str) -> Value {
@@ -249,10 +249,13 @@ fn a_secret_of_another_namespace_needs_its_owners_word() {
     let mut objects = Objects::usual();
     objects.certificate("certs", "cert");
     assert_eq!(objects.findings(&object), [(Code::DelegationMissing, "spec.tls[0].secretName".into())]);
-    objects.delegated.push((SecretId::new("certs", "cert"), "shop".into()));
+    objects.delegated.push((ObjectRef::new(kinds::kind::SECRET, "certs", "cert"), "shop".into()));
     assert_eq!(objects.findings(&object), []);
     let translation = objects.translation(&Settings::default(), &object).unwrap();
-    assert_eq!(translation.tls[0].mode.http().unwrap().certificate, SecretId::new("certs", "cert"));
+    assert_eq!(
+        translation.tls[0].mode.http().unwrap().certificate,
+        CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "certs", "cert"))
+    );
 }
 
 #[test]

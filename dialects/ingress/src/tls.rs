@@ -4,10 +4,10 @@ use crate::{
     Context,
     budget::{HOSTS, Limit},
 };
-use kinds::ingress::Tls;
+use kinds::{ingress::Tls, kind};
 use model::{
-    Code, FieldPath, Host, ListenerId, SecretId, Verdict,
-    tls::{SELF_SIGNED, Termination, TlsMode, TlsVersions},
+    Code, FieldPath, Host, ListenerId, ObjectRef, Verdict,
+    tls::{CertificateRef, Termination, TlsMode, TlsVersions},
     translation::TlsPiece,
 };
 use resolve::View;
@@ -39,15 +39,15 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
                     let held = held.as_deref().and_then(|held| held.as_ref().ok());
                     let no = held.and_then(|held| held.not_for(id, &host));
                     context.verdicts.extend(no.map(|no| no.at(&context.subject, at.clone())));
-                    id.clone()
+                    CertificateRef::Secret(id.clone())
                 }
-                Shown::SelfSigned => SecretId::new(SELF_SIGNED, &host.to_string()),
+                Shown::SelfSigned => CertificateRef::SelfSigned(host.clone()),
                 Shown::None => continue,
             };
             pieces.push(TlsPiece {
                 listener: ListenerId::https(),
                 mode: TlsMode::Http(Termination { certificate, lowest, highest }),
-                rank: context.rank(index, false),
+                precedence: context.precedence(index, false),
                 origin: context.subject.at(at),
                 host,
             });
@@ -84,7 +84,7 @@ fn hosts(context: &mut Context<'_>, entry: &Tls, field: &FieldPath) -> Vec<(Fiel
 /// What clients of an entry's hosts are shown.
 enum Shown {
     /// The certificate in this Secret.
-    Secret(SecretId),
+    Secret(ObjectRef),
     /// On one's own machine, where the Secret is not there: for each host a certificate of its own.
     SelfSigned,
     /// Nothing, and a verdict.
@@ -97,7 +97,7 @@ fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, fie
         None | Some("") => Err(Verdict::new(Code::SecretNotFound, context.subject.at(field), "secretName is missing")),
         Some(name) => {
             let namespace = context.annotations.tls_cert_namespace.clone();
-            let id = SecretId::new(namespace.as_deref().unwrap_or(context.namespace()), name);
+            let id = ObjectRef::new(kind::SECRET, namespace.as_deref().unwrap_or(context.namespace()), name);
             match resolve::certificate(view, context.namespace(), &id) {
                 Ok(()) => Ok(id),
                 // The hosts that it is for are named all the same: nobody is to take them for given up meanwhile.

@@ -38,7 +38,7 @@ pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Json<Page
     let limit = query.limit(MOST);
     let mut page = Page { objects: all.len(), count: 0, verdicts: Vec::new() };
     let objects = all.iter().filter(|(object, _)| {
-        query.fits("kind", object.kind)
+        query.fits("kind", object.kind.label())
             && query.fits("namespace", &object.namespace)
             && query.fits("name", &object.name)
     });
@@ -56,7 +56,7 @@ pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Json<Page
 fn view(verdict: &Verdict) -> View {
     let object = &verdict.origin.object;
     View {
-        kind: object.kind,
+        kind: object.kind.label(),
         namespace: object.namespace.clone(),
         name: object.name.clone(),
         field: verdict.origin.field.to_string(),

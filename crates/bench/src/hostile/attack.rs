@@ -1,4 +1,4 @@
-//! The attacks: what each is called, and what it needs of its bed. What each does stands in the file of what it attacks.
+//! The attacks: what each is called, and what it needs of its fixture. What each does stands in the file of what it attacks.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use testbed::XdsClient;
 use testbed::apiserver::Fate;
 
-use super::ground::Ground;
+use super::attacker::Attacker;
 use super::{Options, clients, endpoints, objects, secrets, status};
-use crate::contender::Sesame;
+use crate::implementation::Sesame;
 use crate::world::Wording;
 
 /// What one tenant, or somebody in its pods, does.
@@ -104,29 +104,29 @@ impl Attack {
     }
 
     /// What is there before the others' changes are measured again; the clients stay until the row ends.
-    pub async fn prepare(self, ground: &Ground) -> Result<Vec<XdsClient>> {
+    pub async fn prepare(self, attacker: &Attacker) -> Result<Vec<XdsClient>> {
         match self {
-            Attack::SilentClients => return clients::silent(ground).await,
-            Attack::HungGet => secrets::prepare(ground).await?,
+            Attack::SilentClients => return clients::silent(attacker).await,
+            Attack::HungGet => secrets::prepare(attacker).await?,
             _ => {}
         }
         Ok(Vec::new())
     }
 
     /// Attacks until the row ends.
-    pub async fn strike(self, ground: &Ground) -> Result<()> {
+    pub async fn strike(self, attacker: &Attacker) -> Result<()> {
         match self {
-            Attack::UnfetchableNames => secrets::unfetchable(ground).await,
-            Attack::HungGet => secrets::hung(ground).await,
-            Attack::LargeRoot => objects::large_root(ground).await,
-            Attack::WideIngress => objects::wide_ingress(ground).await,
-            Attack::SilentClients => clients::wait(ground).await,
-            Attack::OverLimit => objects::over_limit(ground).await,
-            Attack::UnknownNames => clients::unknown_names(ground).await,
-            Attack::Unauthenticated => clients::unauthenticated(ground).await,
-            Attack::FlappingEndpoints => endpoints::flapping(ground).await,
-            Attack::RewrittenSecret => secrets::rewritten(ground).await,
-            Attack::StatusConflicts => status::conflicts(ground).await,
+            Attack::UnfetchableNames => secrets::unfetchable(attacker).await,
+            Attack::HungGet => secrets::hung(attacker).await,
+            Attack::LargeRoot => objects::large_root(attacker).await,
+            Attack::WideIngress => objects::wide_ingress(attacker).await,
+            Attack::SilentClients => clients::wait(attacker).await,
+            Attack::OverLimit => objects::over_limit(attacker).await,
+            Attack::UnknownNames => clients::unknown_names(attacker).await,
+            Attack::Unauthenticated => clients::unauthenticated(attacker).await,
+            Attack::FlappingEndpoints => endpoints::flapping(attacker).await,
+            Attack::RewrittenSecret => secrets::rewritten(attacker).await,
+            Attack::StatusConflicts => status::conflicts(attacker).await,
         }
     }
 }

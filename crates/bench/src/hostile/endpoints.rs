@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::ground::{Ground, host, object, place, proxy};
+use super::attacker::{Attacker, api_path, host, object, proxy};
 use crate::world::Object;
 
 /// The API group of EndpointSlices.
@@ -17,20 +17,20 @@ const IN_SLICE: usize = 100;
 const REST: Duration = Duration::from_millis(50);
 
 /// Makes it, and flaps.
-pub async fn flapping(ground: &Ground) -> Result<()> {
-    let slices = ground.count(5000).div_ceil(IN_SLICE);
+pub async fn flapping(attacker: &Attacker) -> Result<()> {
+    let slices = attacker.count(5000).div_ceil(IN_SLICE);
     let service = json!({ "spec": { "clusterIP": "None", "ports": [{ "name": "http", "port": 80 }] } });
-    ground.writer.create(&object("/api/v1", "services", service, "flapping")).await?;
+    attacker.writer.create(&object("/api/v1", "services", service, "flapping")).await?;
     let routes = json!([{ "services": [{ "name": "flapping", "port": 80 }] }]);
     let spec = json!({ "virtualhost": { "fqdn": host(0) }, "routes": routes });
-    ground.writer.create(&proxy("flapping", spec)).await?;
-    ground.create_all((0..slices).map(slice)).await?;
-    ground.in_place();
+    attacker.writer.create(&proxy("flapping", spec)).await?;
+    attacker.create_all((0..slices).map(slice)).await?;
+    attacker.in_place();
     for round in 0.. {
         sleep(REST).await;
         let (number, ready) = (round % slices, !(round / slices).is_multiple_of(2));
         let edit = json!({ "endpoints": endpoints(number, ready) });
-        ground.writer.edit(&(place(SLICES, "endpointslices", &format!("flapping-{number}")), edit)).await?;
+        attacker.writer.edit(&(api_path(SLICES, "endpointslices", &format!("flapping-{number}")), edit)).await?;
     }
     Ok(())
 }

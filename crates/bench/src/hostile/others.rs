@@ -1,6 +1,6 @@
 //! The others: they edit routes and move endpoints, one change after the other, and note what each took.
 //!
-//! In: a bed. Out: a [`Sample`] for each change. What counts is when the very resource of the change has come, not when anything
+//! In: a fixture. Out: a [`Sample`] for each change. What counts is when the very resource of the change has come, not when anything
 //! has: the attacker's changes travel by the same stream.
 
 use std::cell::Cell;
@@ -12,12 +12,12 @@ use testbed::XdsClient;
 use testbed::xds_client::{Kind, State};
 use tokio::time::{sleep, timeout};
 
-use super::bed::Bed;
-use super::ground::Ground;
+use super::attacker::Attacker;
+use super::fixture::Fixture;
 use super::outcome::{Change, Outcome, Sample};
 use super::{LATE, MOST_MEMORY};
 use crate::follower::{ROUTES, until};
-use crate::proxy::Wish;
+use crate::proxy::ExpectedAnswer;
 use crate::usage::Usage;
 use crate::world::{Backend, FIRST, FIRST_PATH, SECOND, host, name};
 
@@ -35,12 +35,12 @@ pub struct Until {
     /// At least so long, after the attack is in place if there is one.
     pub window: Duration,
     /// Which attack.
-    pub attack: Option<Ground>,
+    pub attack: Option<Attacker>,
 }
 
 /// All others.
 pub struct Others<'b, 'a> {
-    bed: &'b Bed<'a>,
+    fixture: &'b Fixture<'a>,
     client: Option<XdsClient>,
     hosts: Vec<Host>,
     turn: usize,
@@ -57,10 +57,10 @@ struct Host {
 
 impl<'b, 'a> Others<'b, 'a> {
     /// A client that has all hosts.
-    pub async fn new(bed: &'b Bed<'a>) -> Result<Others<'b, 'a>> {
-        let mut others = Others { bed, client: None, hosts: Vec::new(), turn: 0, cuts: 0 };
+    pub async fn new(fixture: &'b Fixture<'a>) -> Result<Others<'b, 'a>> {
+        let mut others = Others { fixture, client: None, hosts: Vec::new(), turn: 0, cuts: 0 };
         let client = others.connect().await?;
-        let size = bed.world.size;
+        let size = fixture.world.size;
         let all = |state: &State| {
             state.count(Kind::Endpoints) >= size && ROUTES.iter().any(|kind| state.count(*kind) >= size)
         };
@@ -92,7 +92,7 @@ impl<'b, 'a> Others<'b, 'a> {
         longest: Duration,
         mut acks: impl FnMut(Change, Sample),
     ) -> Result<()> {
-        let (start, pid) = (Instant::now(), self.bed.controller.pid());
+        let (start, pid) = (Instant::now(), self.fixture.controller.pid());
         let mut made = 0;
         loop {
             let mut is_late = false;
@@ -106,7 +106,7 @@ impl<'b, 'a> Others<'b, 'a> {
                 sleep(REST).await;
             }
             made += 1;
-            let from = until.attack.as_ref().map_or(Some(start), Ground::since);
+            let from = until.attack.as_ref().map_or(Some(start), Attacker::since);
             let is_enough = from.is_some_and(|from| from.elapsed() >= until.window);
             if is_late || made >= until.samples && is_enough || start.elapsed() > longest {
                 return Ok(());
@@ -123,7 +123,7 @@ impl<'b, 'a> Others<'b, 'a> {
 
     async fn connect(&self) -> Result<XdsClient> {
         loop {
-            match XdsClient::to(self.bed.xds()).as_envoy().count_only().connect().await {
+            match XdsClient::to(self.fixture.xds()).as_envoy().count_only().connect().await {
                 Ok(client) => return Ok(client),
                 // Refused, or closed before it was heard: there are too many of the attacker's.
                 Err(_) => sleep(AGAIN).await,
@@ -133,32 +133,32 @@ impl<'b, 'a> Others<'b, 'a> {
 
     /// Makes one change and waits for it.
     async fn make(&mut self, change: Change) -> Result<Sample> {
-        let (bed, size) = (self.bed, self.hosts.len());
+        let (fixture, size) = (self.fixture, self.hosts.len());
         self.turn += 1;
         let number = self.turn % size;
         let host = &mut self.hosts[number];
         let (edit, resource) = match change {
             Change::RouteEdit => {
                 host.path = format!("/edit-{}", self.turn);
-                (bed.world.path_edit(number, &host.path), host.routes.clone())
+                (fixture.world.path_edit(number, &host.path), host.routes.clone())
             }
             Change::Endpoints => {
                 host.backend = if host.backend.name == FIRST.name { SECOND } else { FIRST };
-                (bed.world.endpoints_edit(number, host.backend), (Kind::Endpoints, host.endpoints.clone()))
+                (fixture.world.endpoints_edit(number, host.backend), (Kind::Endpoints, host.endpoints.clone()))
             }
         };
-        let wish = Wish { number, path: host.path.clone(), backend: host.backend };
+        let expected = ExpectedAnswer { number, path: host.path.clone(), backend: host.backend };
         // Before the write: its change may be there before anybody here gets to look.
         let before = self.client.as_ref().and_then(|client| client.look(|state| version(state, &resource)));
         let start = Instant::now();
         // The write may be done when the rest never comes.
         let written = Cell::new(None);
         let all = async {
-            let write = async { bed.writer.edit(&edit).await.map(|()| written.set(Some(since(start)))) };
+            let write = async { fixture.writer.edit(&edit).await.map(|()| written.set(Some(since(start)))) };
             let client = async { self.follow(&resource, before).await.map(|()| since(start)) };
             let served = async {
-                match &bed.proxy {
-                    Some(proxy) => Ok(Some((proxy.until_served(&wish).await - start).as_secs_f64() * 1000.0)),
+                match &fixture.proxy {
+                    Some(proxy) => Ok(Some((proxy.until_served(&expected).await - start).as_secs_f64() * 1000.0)),
                     None => Ok(None),
                 }
             };
@@ -169,7 +169,7 @@ impl<'b, 'a> Others<'b, 'a> {
             Ok(Err(error)) => Err(error),
             Err(_) => {
                 let late = since(start);
-                let served = bed.proxy.as_ref().map(|_| late);
+                let served = fixture.proxy.as_ref().map(|_| late);
                 Ok(Sample { write: written.get().unwrap_or(late), client: late, served })
             }
         }

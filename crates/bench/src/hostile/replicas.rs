@@ -18,10 +18,10 @@ use testbed::{ApiServer, Client, StateDir, XdsClient};
 use tokio::time::{sleep, timeout};
 
 use super::Options;
-use super::bed::papers;
+use super::fixture::papers;
 use super::outcome::Fleet;
-use crate::contender::{Place, Running, Sesame};
 use crate::follower::until;
+use crate::implementation::{Instance, Running, Sesame};
 use crate::progress::Progress;
 use crate::usage::Usage;
 use crate::world::{FIRST, Object};
@@ -48,13 +48,13 @@ pub async fn measure(options: &Options, hosts: usize) -> Result<Fleet> {
     let start = Instant::now();
     let mut replicas = Vec::new();
     for number in 0..2 {
-        let mut place = Place::new(api.kubeconfig()?)?;
-        place.replica = Some(format!("sesame-{number}"));
-        place.tls = Some(files.clone());
-        replicas.push((Running::start(&sesame, &place)?, place));
+        let mut instance = Instance::new(api.kubeconfig()?)?;
+        instance.replica = Some(format!("sesame-{number}"));
+        instance.tls = Some(files.clone());
+        replicas.push((Running::start(&sesame, &instance)?, instance));
     }
     try_join_all(replicas.iter().map(|(replica, _)| replica.listening())).await?;
-    let connecting = replicas.iter().map(|(_, place)| client(place, &identity, hosts));
+    let connecting = replicas.iter().map(|(_, instance)| client(instance, &identity, hosts));
     let clients = timeout(CLIENTS, try_join_all(connecting)).await.context("the clients do not get all hosts")??;
     let clients_have = since(start);
     let programmed = all_programmed(&writer, hosts, start).await?;
@@ -68,8 +68,8 @@ pub async fn measure(options: &Options, hosts: usize) -> Result<Fleet> {
 }
 
 /// A client that has all hosts.
-async fn client(place: &Place, identity: &Leaf, hosts: usize) -> Result<XdsClient> {
-    let server = Client::new(place.xds).identity(identity).sni("sesame");
+async fn client(instance: &Instance, identity: &Leaf, hosts: usize) -> Result<XdsClient> {
+    let server = Client::new(instance.xds).identity(identity).sni("sesame");
     let client = XdsClient::to(server).as_envoy().count_only().connect().await?;
     until(&client, "all hosts", |state: &State| state.count(Kind::ScopedRoute) >= hosts).await?;
     Ok(client)

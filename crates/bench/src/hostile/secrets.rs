@@ -12,7 +12,7 @@ use testbed::certs::{Ca, Leaf};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::attack::Rule;
-use super::ground::{Ground, NAMESPACE, SERVICE, host, object, place, proxy, proxy_edit, route};
+use super::attacker::{Attacker, NAMESPACE, SERVICE, api_path, host, object, proxy, proxy_edit, route};
 
 /// Names in one HTTPProxy: so many fit.
 const IN_ONE: usize = 1000;
@@ -22,8 +22,8 @@ const REST: Duration = Duration::from_millis(200);
 const UNANSWERED: usize = 200;
 
 /// Services that name CA Secrets: half of the names are none, half are nobody's. They become others, again and again.
-pub async fn unfetchable(ground: &Ground) -> Result<()> {
-    let names = ground.count(10_000);
+pub async fn unfetchable(attacker: &Attacker) -> Result<()> {
+    let names = attacker.count(10_000);
     let objects = names.div_ceil(IN_ONE);
     let spec = |number: usize, round: usize| {
         let from = number * IN_ONE;
@@ -38,13 +38,13 @@ pub async fn unfetchable(ground: &Ground) -> Result<()> {
         json!({ "virtualhost": { "fqdn": host(number) }, "routes": routes })
     };
     for number in 0..objects {
-        ground.writer.create(&proxy(&format!("names-{number}"), spec(number, 0))).await?;
+        attacker.writer.create(&proxy(&format!("names-{number}"), spec(number, 0))).await?;
     }
-    ground.in_place();
+    attacker.in_place();
     for round in 1.. {
         let number = round % objects;
         sleep(REST).await;
-        ground.writer.edit(&proxy_edit(&format!("names-{number}"), spec(number, round))).await?;
+        attacker.writer.edit(&proxy_edit(&format!("names-{number}"), spec(number, round))).await?;
     }
     Ok(())
 }
@@ -65,43 +65,43 @@ fn unanswered(n: usize) -> String {
 }
 
 /// Makes those Secrets.
-pub async fn prepare(ground: &Ground) -> Result<()> {
+pub async fn prepare(attacker: &Attacker) -> Result<()> {
     let leaf = Ca::new("hostile").leaf(&host(0)).make();
-    let secrets = (0..ground.count(UNANSWERED)).map(|n| secret(&unanswered(n), &leaf));
-    ground.create_all(secrets).await
+    let secrets = (0..attacker.count(UNANSWERED)).map(|n| secret(&unanswered(n), &leaf));
+    attacker.create_all(secrets).await
 }
 
 /// Hosts whose certificates are those Secrets; they change to others of them, again and again.
-pub async fn hung(ground: &Ground) -> Result<()> {
-    let count = ground.count(UNANSWERED);
+pub async fn hung(attacker: &Attacker) -> Result<()> {
+    let count = attacker.count(UNANSWERED);
     let spec = |n: usize, round: usize| {
         let secret = unanswered((n + round) % count);
         json!({ "virtualhost": { "fqdn": host(n), "tls": { "secretName": secret } }, "routes": [route("/")] })
     };
-    ground.create_all((0..count).map(|n| proxy(&format!("hung-{n}"), spec(n, 0)))).await?;
-    ground.in_place();
+    attacker.create_all((0..count).map(|n| proxy(&format!("hung-{n}"), spec(n, 0)))).await?;
+    attacker.in_place();
     for round in 1.. {
         sleep(REST).await;
         let n = round % count;
-        ground.writer.edit(&proxy_edit(&format!("hung-{n}"), spec(n, round))).await?;
+        attacker.writer.edit(&proxy_edit(&format!("hung-{n}"), spec(n, round))).await?;
     }
     Ok(())
 }
 
 /// A certificate that is renewed 100 times a second.
-pub async fn rewritten(ground: &Ground) -> Result<()> {
+pub async fn rewritten(attacker: &Attacker) -> Result<()> {
     let ca = Ca::new("hostile");
     let leaves = [ca.leaf(&host(0)).make(), ca.leaf(&host(0)).make()];
-    ground.writer.create(&secret("rewritten", &leaves[0])).await?;
+    attacker.writer.create(&secret("rewritten", &leaves[0])).await?;
     let tls = json!({ "fqdn": host(0), "tls": { "secretName": "rewritten" } });
-    ground.writer.create(&proxy("rewritten", json!({ "virtualhost": tls, "routes": [route("/")] }))).await?;
-    ground.in_place();
+    attacker.writer.create(&proxy("rewritten", json!({ "virtualhost": tls, "routes": [route("/")] }))).await?;
+    attacker.in_place();
     let mut turns = interval(Duration::from_millis(10));
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 1.. {
         turns.tick().await;
         let edit = json!({ "data": data(&leaves[round % 2]) });
-        ground.writer.edit(&(place("/api/v1", "secrets", "rewritten"), edit)).await?;
+        attacker.writer.edit(&(api_path("/api/v1", "secrets", "rewritten"), edit)).await?;
     }
     Ok(())
 }

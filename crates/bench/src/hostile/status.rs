@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::Options;
 use super::attack::Rule;
-use super::ground::{Ground, NAMESPACE, host, proxy, proxy_edit, route, scaled};
+use super::attacker::{Attacker, NAMESPACE, host, proxy, proxy_edit, route, scaled};
 
 /// How many conflicts there are, and on how many objects.
 const CONFLICTS: usize = 2000;
@@ -33,15 +33,15 @@ pub fn faults(options: &Options) -> Rule {
 }
 
 /// Makes the objects, and edits one after the other.
-pub async fn conflicts(ground: &Ground) -> Result<()> {
-    let count = ground.count(CONFLICTS);
+pub async fn conflicts(attacker: &Attacker) -> Result<()> {
+    let count = attacker.count(CONFLICTS);
     let spec =
         |n: usize, round: usize| json!({ "virtualhost": { "fqdn": host(n) }, "routes": [route(&format!("/{round}"))] });
-    ground.create_all((0..count).map(|n| proxy(&format!("conflict-{n}"), spec(n, 0)))).await?;
-    ground.in_place();
+    attacker.create_all((0..count).map(|n| proxy(&format!("conflict-{n}"), spec(n, 0)))).await?;
+    attacker.in_place();
     for round in 1.. {
         sleep(REST).await;
-        ground.writer.edit(&proxy_edit(&format!("conflict-{}", round % count), spec(round % count, round))).await?;
+        attacker.writer.edit(&proxy_edit(&format!("conflict-{}", round % count), spec(round % count, round))).await?;
     }
     Ok(())
 }

@@ -9,10 +9,10 @@ use anyhow::Result;
 use testbed::certs::Ca;
 use testbed::xds_client;
 
-use super::{Bed, LIMIT, milliseconds};
+use super::{Fixture, LIMIT, milliseconds};
 use crate::follower::ROUTES;
 use crate::progress::Progress;
-use crate::proxy::Wish;
+use crate::proxy::ExpectedAnswer;
 use crate::report::{Run, Step};
 use crate::usage::cpu;
 use crate::world::{FIRST, FIRST_PATH, Object, SECOND};
@@ -60,22 +60,22 @@ impl Kind {
 }
 
 /// Makes the change as often as wanted.
-pub async fn measure(bed: &mut Bed<'_>, kind: Kind, run: &mut Run) -> Result<()> {
-    let (step, samples) = (kind.step().key(), bed.options.samples);
-    let (controller, envoy) = (bed.controller.pid(), bed.proxy.pid());
+pub async fn measure(fixture: &mut Fixture<'_>, kind: Kind, run: &mut Run) -> Result<()> {
+    let (step, samples) = (kind.step().key(), fixture.options.samples);
+    let (controller, envoy) = (fixture.controller.pid(), fixture.proxy.pid());
     let progress = Progress::new(kind.what(), samples);
     let (mut controller_cpu, mut envoy_cpu) = (0.0, 0.0);
     for sample in 0..samples {
-        bed.at_rest().await?;
-        let change = Change::prepare(bed, kind, sample).await?;
+        fixture.at_rest().await?;
+        let change = Change::prepare(fixture, kind, sample).await?;
         let before = (cpu(controller)?, cpu(envoy)?);
-        let seen = change.make(bed, kind).await?;
+        let seen = change.make(fixture, kind).await?;
         run.sample(&format!("{step}.write"), seen.write);
         if let Some(xds) = seen.xds {
             run.sample(&format!("{step}.xds"), xds);
         }
         run.sample(&format!("{step}.served"), seen.served);
-        bed.at_rest().await?;
+        fixture.at_rest().await?;
         controller_cpu += (cpu(controller)? - before.0).as_secs_f64() * 1000.0;
         envoy_cpu += (cpu(envoy)? - before.1).as_secs_f64() * 1000.0;
         progress.step();
@@ -98,7 +98,7 @@ struct Seen {
 /// A change that is ready to be made.
 struct Change {
     write: Write,
-    wish: Wish,
+    expected: ExpectedAnswer,
 }
 
 enum Write {
@@ -108,53 +108,53 @@ enum Write {
 
 impl Change {
     /// Spreads the changes over all hosts; the three kinds change different ones.
-    async fn prepare(bed: &Bed<'_>, kind: Kind, sample: usize) -> Result<Change> {
-        let stride = (bed.world.size / bed.options.samples).max(1);
-        let spread = |offset: usize| (sample * stride + offset) % bed.world.size;
+    async fn prepare(fixture: &Fixture<'_>, kind: Kind, sample: usize) -> Result<Change> {
+        let stride = (fixture.world.size / fixture.options.samples).max(1);
+        let spread = |offset: usize| (sample * stride + offset) % fixture.world.size;
         Ok(match kind {
             Kind::NewHost => {
-                let number = bed.world.size + sample;
-                let mut objects = bed.world.objects(number, &Ca::new("bench"));
+                let number = fixture.world.size + sample;
+                let mut objects = fixture.world.objects(number, &Ca::new("bench"));
                 let ingress = objects.pop().expect("every host has an Ingress, which comes last");
                 for object in &objects {
-                    bed.writer.create(object).await?;
+                    fixture.writer.create(object).await?;
                 }
-                let wish = Wish { number, path: FIRST_PATH.to_owned(), backend: FIRST };
-                Change { write: Write::Create(ingress), wish }
+                let expected = ExpectedAnswer { number, path: FIRST_PATH.to_owned(), backend: FIRST };
+                Change { write: Write::Create(ingress), expected }
             }
             Kind::RouteEdit => {
                 let (number, path) = (spread(0), format!("/edit-{sample}"));
-                let write = Write::Edit(bed.world.path_edit(number, &path));
-                Change { write, wish: Wish { number, path, backend: FIRST } }
+                let write = Write::Edit(fixture.world.path_edit(number, &path));
+                Change { write, expected: ExpectedAnswer { number, path, backend: FIRST } }
             }
             Kind::Endpoints => {
                 let number = spread(1);
-                let write = Write::Edit(bed.world.endpoints_edit(number, SECOND));
-                Change { write, wish: Wish { number, path: FIRST_PATH.to_owned(), backend: SECOND } }
+                let write = Write::Edit(fixture.world.endpoints_edit(number, SECOND));
+                Change { write, expected: ExpectedAnswer { number, path: FIRST_PATH.to_owned(), backend: SECOND } }
             }
         })
     }
 
     /// Makes it, and waits on both sides at once.
-    async fn make(self, bed: &Bed<'_>, kind: Kind) -> Result<Seen> {
-        let before = bed.follower.as_ref().map(|follower| follower.responses(kind.travels_by()));
+    async fn make(self, fixture: &Fixture<'_>, kind: Kind) -> Result<Seen> {
+        let before = fixture.follower.as_ref().map(|follower| follower.responses(kind.travels_by()));
         let start = Instant::now();
         let write = async {
             match &self.write {
-                Write::Create(object) => bed.writer.create(object).await?,
-                Write::Edit(edit) => bed.writer.edit(edit).await?,
+                Write::Create(object) => fixture.writer.create(object).await?,
+                Write::Edit(edit) => fixture.writer.edit(edit).await?,
             }
             Ok(Instant::now())
         };
         let follow = async {
-            match bed.follower.as_ref().zip(before) {
+            match fixture.follower.as_ref().zip(before) {
                 Some((follower, before)) => follower.more(kind.travels_by(), before).await.map(Some),
                 None => Ok(None),
             }
         };
-        let served = async { Ok(bed.proxy.until_served(&self.wish).await) };
+        let served = async { Ok(fixture.proxy.until_served(&self.expected).await) };
         let all = async { futures::try_join!(write, follow, served) };
-        let (write, xds, served) = bed.controller.brings("a change to be served", LIMIT, all).await?;
+        let (write, xds, served) = fixture.controller.brings("a change to be served", LIMIT, all).await?;
         let from_start = |at| milliseconds(start, at);
         Ok(Seen { write: from_start(write), xds: xds.map(from_start), served: from_start(served) })
     }

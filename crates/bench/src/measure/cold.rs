@@ -9,8 +9,8 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::{LIMIT, Options, milliseconds};
-use crate::contender::{Contender, Place, Running};
 use crate::follower::Follower;
+use crate::implementation::{Implementation, Instance, Running};
 use crate::proxy::Proxy;
 use crate::report::{Run, Step};
 use crate::usage::{Usage, at_rest};
@@ -18,20 +18,20 @@ use crate::world::{FIRST, FIRST_PATH, World};
 
 /// With the client that counts.
 pub async fn followed(
-    contender: &dyn Contender,
-    place: &Place,
+    implementation: &dyn Implementation,
+    instance: &Instance,
     world: World,
     options: &Options,
     run: &mut Run,
 ) -> Result<()> {
-    if !contender.is_delta() {
+    if !implementation.is_delta() {
         return Ok(());
     }
     for _ in 0..options.starts {
         let start = Instant::now();
-        let controller = Running::start(contender, place)?;
+        let controller = Running::start(implementation, instance)?;
         let follow = async {
-            let follower = Follower::connect(place.xds).await?;
+            let follower = Follower::connect(instance.xds).await?;
             let first = follower.first().await?;
             Ok((first, follower.all(world).await?, follower.came().1))
         };
@@ -47,18 +47,18 @@ pub async fn followed(
 
 /// With Envoy. Both are left running for the steps that follow.
 pub async fn served<'a>(
-    contender: &'a dyn Contender,
-    place: &Place,
+    implementation: &'a dyn Implementation,
+    instance: &Instance,
     world: World,
     options: &Options,
     run: &mut Run,
 ) -> Result<(Running<'a>, Proxy)> {
-    let mut left = start(contender, place, world, run).await?;
+    let mut left = start(implementation, instance, world, run).await?;
     for _ in 1..options.starts {
         let (controller, proxy) = left;
         proxy.envoy.stop().await?;
         controller.stop().await?;
-        left = start(contender, place, world, run).await?;
+        left = start(implementation, instance, world, run).await?;
     }
     run.medians(&["cold.first-served", "cold.served"]);
     let (controller, proxy) = &left;
@@ -73,15 +73,15 @@ pub async fn served<'a>(
 }
 
 async fn start<'a>(
-    contender: &'a dyn Contender,
-    place: &Place,
+    implementation: &'a dyn Implementation,
+    instance: &Instance,
     world: World,
     run: &mut Run,
 ) -> Result<(Running<'a>, Proxy)> {
     let start = Instant::now();
-    let controller = Running::start(contender, place)?;
+    let controller = Running::start(implementation, instance)?;
     controller.listening().await?;
-    let proxy = Proxy::new(controller.envoy().await?, place, world);
+    let proxy = Proxy::new(controller.envoy().await?, instance, world);
     let sweep = controller.brings("all hosts to be served", LIMIT, proxy.sweep(FIRST_PATH, FIRST)).await?;
     run.sample("cold.first-served", milliseconds(start, sweep.first));
     run.sample("cold.served", milliseconds(start, sweep.last));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use testbed::Load;
 
-use super::{Bed, milliseconds};
+use super::{Fixture, milliseconds};
 use crate::report::{Run, Step};
 
 /// How long an Envoy may take to come back, and for how long it must be sent nothing to be done.
@@ -13,22 +13,22 @@ const COMES_BACK: Duration = Duration::from_secs(300);
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Restarts, under a light load on the newest host.
-pub async fn measure(bed: &mut Bed<'_>, run: &mut Run) -> Result<()> {
-    let request = bed.proxy.client(bed.world.size).get(crate::world::FIRST_PATH);
+pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
+    let request = fixture.proxy.client(fixture.world.size).get(crate::world::FIRST_PATH);
     let load = Load::of(request).per_second(100).start();
-    let came = bed.follower.as_ref().map(|follower| follower.came());
+    let came = fixture.follower.as_ref().map(|follower| follower.came());
     let start = Instant::now();
-    bed.controller.restart().await?;
+    fixture.controller.restart().await?;
     run.put("restart.listening", milliseconds(start, Instant::now()));
-    if let (Some(follower), Some((resources, bytes))) = (bed.follower.take(), came) {
+    if let (Some(follower), Some((resources, bytes))) = (fixture.follower.take(), came) {
         let follower = follower.reconnect().await?;
-        run.put("restart.envoy-bytes", envoy_received(bed).await? as f64);
+        run.put("restart.envoy-bytes", envoy_received(fixture).await? as f64);
         let (resources_now, bytes_now) = follower.came();
         run.put("restart.resources", (resources_now - resources) as f64);
         run.put("restart.bytes", (bytes_now - bytes) as f64);
-        bed.follower = Some(follower);
+        fixture.follower = Some(follower);
     } else {
-        run.put("restart.envoy-bytes", envoy_received(bed).await? as f64);
+        run.put("restart.envoy-bytes", envoy_received(fixture).await? as f64);
     }
     let report = load.stop().await;
     run.put("restart.failed", report.failed.len() as f64);
@@ -39,13 +39,13 @@ pub async fn measure(bed: &mut Bed<'_>, run: &mut Run) -> Result<()> {
 }
 
 /// What Envoy has received on its new connections to the controller, once nothing more comes. The kernel counts it, so
-/// it is the same for every contender and statistics; it holds HTTP/2's own frames and empty responses, too.
-async fn envoy_received(bed: &Bed<'_>) -> Result<u64> {
+/// it is the same for every implementation and statistics; it holds HTTP/2's own frames and empty responses, too.
+async fn envoy_received(fixture: &Fixture<'_>) -> Result<u64> {
     let start = Instant::now();
     let mut last = None;
     loop {
         tokio::time::sleep(SILENCE).await;
-        let now = received(bed).await?;
+        let now = received(fixture).await?;
         if now.is_some() && now == last {
             return now.context("just seen");
         }
@@ -57,8 +57,8 @@ async fn envoy_received(bed: &Bed<'_>) -> Result<u64> {
 }
 
 /// The bytes on Envoy's open connections to the controller, or nothing when it has none.
-async fn received(bed: &Bed<'_>) -> Result<Option<u64>> {
-    let xds = bed.place.xds;
+async fn received(fixture: &Fixture<'_>) -> Result<Option<u64>> {
+    let xds = fixture.instance.xds;
     let output = tokio::process::Command::new("ss")
         .args([
             "-tnpHi",
@@ -74,7 +74,7 @@ async fn received(bed: &Bed<'_>) -> Result<Option<u64>> {
         .await
         .context("ss of iproute2 is needed to count bytes")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let owner = format!("pid={},", bed.proxy.pid());
+    let owner = format!("pid={},", fixture.proxy.pid());
     // A connection is a line that says whose it is, and an indented one with its numbers.
     let (mut ours, mut sum) = (false, None);
     for line in text.lines() {

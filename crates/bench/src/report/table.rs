@@ -1,4 +1,4 @@
-//! A report as tables: for each world one of all rows, contenders side by side, and one of what they used.
+//! A report as tables: for each world one of all rows, implementations side by side, and one of what they used.
 
 use super::{Report, Run, hostile};
 use crate::row::ROWS;
@@ -19,7 +19,7 @@ pub fn tables(report: &Report, markdown: bool) -> String {
         for run in runs {
             let failed = run.failed.iter().map(|why| format!("stopped: {}", why.lines().next().unwrap_or_default()));
             for note in run.notes.iter().cloned().chain(failed) {
-                text.push_str(&format!("- {}: {note}\n", run.contender));
+                text.push_str(&format!("- {}: {note}\n", run.implementation));
             }
         }
     }
@@ -31,11 +31,11 @@ pub(super) fn title(text: &str, markdown: bool) -> String {
     if markdown { format!("\n### {text}\n\n") } else { format!("\n{text}\n") }
 }
 
-/// One line a row, one column a contender, and how much more than the first the others take.
+/// One line a row, one column an implementation, and how much more than the first the others take.
 fn figures(runs: &[&Run]) -> Vec<Vec<String>> {
     let mut head = vec![String::new()];
     for (number, run) in runs.iter().enumerate() {
-        head.push(format!("{} {}", run.contender, run.version));
+        head.push(format!("{} {}", run.implementation, run.version));
         if number > 0 {
             head.push("ratio".to_owned());
         }
@@ -66,13 +66,13 @@ pub(super) fn ratio(value: Option<&f64>, first: Option<&f64>) -> String {
     }
 }
 
-/// One line a step and contender: memory, its peak, and CPU time since the start of the process.
+/// One line a step and implementation: memory, its peak, and CPU time since the start of the process.
 fn usage(runs: &[&Run]) -> Vec<Vec<String>> {
     let head = ["after", "", "controller RSS", "peak", "CPU", "Envoy RSS", "peak", "CPU"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for run in runs {
         for used in &run.usage {
-            let mut line = vec![used.step.label().to_owned(), run.contender.clone()];
+            let mut line = vec![used.step.label().to_owned(), run.implementation.clone()];
             for usage in [used.controller, used.envoy] {
                 line.push(format!("{:.0} MiB", usage.rss));
                 line.push(format!("{:.0} MiB", usage.peak));

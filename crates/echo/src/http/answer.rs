@@ -1,6 +1,6 @@
-//! The plain answer: what was seen as JSON, or as many bytes as asked for, poured out as the wishes say.
+//! The plain answer: what was seen as JSON, or as many bytes as asked for, poured out as the directives say.
 //!
-//! In: a [`Seen`] and its [`Wishes`]. Out: a response whose body is made piece by piece, so that a gigabyte costs no
+//! In: a [`Seen`] and its [`Directives`]. Out: a response whose body is made piece by piece, so that a gigabyte costs no
 //! more memory than a line.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use hyper::body::Frame;
 
 use super::{Body, Cut};
 use crate::Seen;
-use crate::wishes::{Reset, Wishes};
+use crate::directives::{Directives, Reset};
 
 /// What a body of a wished size is made of: lines that tell a reader nothing was lost.
 static FILL: [u8; 64 * 1024] = {
@@ -28,11 +28,11 @@ static FILL: [u8; 64 * 1024] = {
 };
 
 /// Answers a request that was read to its end.
-pub(crate) fn answer(seen: &Seen, wishes: Wishes) -> Result<Response<Body>, Cut> {
-    if wishes.reset == Some(Reset::Before) {
+pub(crate) fn answer(seen: &Seen, directives: Directives) -> Result<Response<Body>, Cut> {
+    if directives.reset == Some(Reset::Before) {
         return Err(Cut);
     }
-    let (source, kind) = match wishes.size {
+    let (source, kind) = match directives.size {
         Some(size) => (Source::Fill { left: size }, "text/plain"),
         None => {
             let mut json = serde_json::to_vec_pretty(seen).map_err(|_| Cut)?;
@@ -42,28 +42,28 @@ pub(crate) fn answer(seen: &Seen, wishes: Wishes) -> Result<Response<Body>, Cut>
     };
     let length = source.left();
     let mut trailers = HeaderMap::new();
-    trailers.extend(wishes.trailers.into_iter().map(|(n, v)| (Some(n), v)));
+    trailers.extend(directives.trailers.into_iter().map(|(n, v)| (Some(n), v)));
     let mut response = Response::new(());
-    *response.status_mut() = wishes.status.unwrap_or(StatusCode::OK);
+    *response.status_mut() = directives.status.unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if wishes.chunk.is_none() && trailers.is_empty() {
+    if directives.chunk.is_none() && trailers.is_empty() {
         headers.insert(CONTENT_LENGTH, length.into());
     }
     // HTTP/1.1 sends only the trailers that were announced.
     for name in trailers.keys() {
         headers.append(TRAILER, name.clone().into());
     }
-    for (name, value) in wishes.headers {
+    for (name, value) in directives.headers {
         headers.append(name, value);
     }
-    let cut_after = match wishes.reset {
+    let cut_after = match directives.reset {
         None => None,
         Some(Reset::Body) => Some(length / 2),
         Some(Reset::Before | Reset::Headers) => Some(0),
     };
-    let piece = wishes.chunk.unwrap_or(FILL.len()).min(FILL.len());
-    let pour = Pour { source, piece, pause: wishes.pause, first: true, cut_after, trailers };
+    let piece = directives.chunk.unwrap_or(FILL.len()).min(FILL.len());
+    let pour = Pour { source, piece, pause: directives.pause, first: true, cut_after, trailers };
     let frames = stream::unfold(pour, |mut pour| async move { pour.next().await.map(|frame| (frame, pour)) });
     Ok(response.map(|()| StreamBody::new(frames).boxed_unsync()))
 }

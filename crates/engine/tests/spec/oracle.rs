@@ -10,8 +10,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::toy::{
-    self, Balancers, Clusters, Crowds, Directory, EndpointSets, Hosts, Notes, Object, Objects, Pages, Services,
-    Settings, Slices, Units,
+    self, Balancers, Callers, Clusters, Crowds, Directory, EndpointSets, Hosts, Notes, Object, Objects, Pages,
+    Services, Settings, Slices, Units,
 };
 
 #[derive(Clone, Debug)]
@@ -178,6 +178,7 @@ impl World {
         assert!(self.engine.rows::<EndpointSets>().eq(other.rows::<EndpointSets>()));
         assert!(self.engine.rows::<Balancers>().eq(other.rows::<Balancers>()));
         assert!(self.engine.rows::<Crowds>().eq(other.rows::<Crowds>()));
+        assert!(self.engine.rows::<Callers>().eq(other.rows::<Callers>()));
         assert!(self.engine.rows::<Notes>().eq(other.rows::<Notes>()));
         assert!(self.engine.rows::<Pages>().eq(other.rows::<Pages>()));
         assert!(self.engine.rows::<Directory>().eq(other.rows::<Directory>()));

@@ -8,14 +8,14 @@
 //! Slices ─ OfService ─────────────────→ EndpointSets (lane, output) ──→ Balancers (lane, output; keys: Services)
 //! ```
 //!
-//! Beside these: a crowd for each host (how many units, whatever is in them), a note for each object (is its unit held?),
-//! and a directory of all hosts.
+//! Beside these: a crowd for each host (how many units, whatever is in them), the callers of each service (which units, and
+//! their parts for it), a note for each object (is its unit held?), and a directory of all hosts.
 //! A service on port 13 makes its units panic, three units on one host that host.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Once};
 
-use engine::{Derived, Engine, Index, Input, Pipeline, Reads, Table};
+use engine::{Derived, Engine, Index, Input, PartIndex, Pipeline, Reads, Table};
 
 macro_rules! table {
     ($name:ident, $text:literal, $key:ty => $value:ty) => {
@@ -135,6 +135,29 @@ impl Derived for Units {
 index!(ByHost, "by host", Units => u32, |_key, unit| unit.hosts.clone());
 index!(ByService, "by service", Units => u32, |_key, unit| unit.backends.iter().map(|(service, _)| *service));
 
+impl PartIndex for ByService {
+    type Part<'v> = Vec<Option<u16>>;
+
+    fn part(key: &u32, unit: &Unit) -> Vec<Option<u16>> {
+        unit.backends.iter().filter(|(service, _)| service == key).map(|(_, port)| *port).collect()
+    }
+}
+
+table!(Callers, "callers", u32 => Vec<(u32, Vec<Option<u16>>)>);
+impl Derived for Callers {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Vec<(u32, Vec<Option<u16>>)>> {
+        Some(reads.parts::<ByService>(key).into_iter().map(|(unit, part)| (*unit, part)).collect())
+    }
+}
+
+// How many callers a service has, whatever they want of it.
+table!(CallerCounts, "caller counts", u32 => usize);
+impl Derived for CallerCounts {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<usize> {
+        Some(reads.probe::<ByService>(key).len())
+    }
+}
+
 table!(Hosts, "hosts", u32 => Host);
 impl Derived for Hosts {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Host> {
@@ -217,6 +240,9 @@ pub fn engine() -> Engine {
     pipeline.derived(EndpointSets).each::<Clusters>().lane().output();
     pipeline.derived(Balancers).each::<Services>().lane().output();
     pipeline.derived(Crowds).per::<ByHost>();
+    pipeline.parts::<ByService>();
+    pipeline.derived(Callers).per::<ByService>();
+    pipeline.derived(CallerCounts).each::<Services>();
     pipeline.derived(Notes).each::<Objects>();
     pipeline.derived(Pages).each::<Hosts>().output();
     pipeline.derived(Directory).always(());

@@ -3,8 +3,8 @@
 use engine::Engine;
 
 use crate::toy::{
-    self, Clusters, Crowds, Directory, EndpointSets, Host, Hosts, Object, Objects, OfService, Pages, Services, Slices,
-    Units, plain,
+    self, Callers, Clusters, Crowds, Directory, EndpointSets, Host, Hosts, Object, Objects, OfService, Pages, Services,
+    Slices, Units, plain,
 };
 
 /// How often each of these tables computed a row while `edit` and a settling were done.
@@ -75,6 +75,34 @@ fn a_probe_does_not_depend_on_contents() {
     assert_eq!(engine.get::<Crowds>(&1).map(|size| **size), Some(2));
     assert_eq!(computed(&mut engine, crowds, |engine| _ = engine.remove::<Objects>(&2)), [1]);
     assert_eq!(engine.get::<Crowds>(&1).map(|size| **size), Some(1));
+}
+
+#[test]
+fn a_part_depends_on_itself_and_not_on_its_row() {
+    let calls = |service: u32, others: Vec<u32>| Object { includes: others, service: Some(service), ..plain(1) };
+    let callee = |service: u32| Object { service: Some(service), ..Object::default() };
+    let mut engine = with([(1, calls(1, vec![2])), (2, callee(2)), (3, callee(3)), (4, plain(4))]);
+    engine.set::<Services>(&3, 80u16);
+    engine.settle();
+    let tables = ["units", "callers", "caller counts"];
+    // The unit changes in its part for the second service, which the first does not hear of, nor who only counts.
+    assert_eq!(computed(&mut engine, tables, |engine| _ = engine.set::<Services>(&2, 80u16)), [1, 1, 1]);
+    assert_eq!(**engine.get::<Callers>(&2).unwrap(), [(1, vec![Some(80)])]);
+    assert_eq!(computed(&mut engine, tables, |engine| _ = engine.set::<Services>(&2, 81u16)), [1, 1, 0]);
+    assert_eq!(**engine.get::<Callers>(&2).unwrap(), [(1, vec![Some(81)])]);
+    // It changes, but in none of its parts.
+    assert_eq!(
+        computed(&mut engine, tables, |engine| _ = engine.set::<Objects>(&1, Object { age: 3, ..calls(1, vec![2]) })),
+        [1, 0, 0]
+    );
+    // A part comes, and goes again.
+    let edit = |engine: &mut Engine| _ = engine.set::<Objects>(&1, calls(1, vec![2, 3]));
+    assert_eq!(computed(&mut engine, tables, edit), [1, 1, 1]);
+    assert_eq!(**engine.get::<Callers>(&3).unwrap(), [(1, vec![Some(80)])]);
+    let edit = |engine: &mut Engine| _ = engine.set::<Objects>(&1, calls(1, vec![2]));
+    assert_eq!(computed(&mut engine, tables, edit), [1, 0, 1], "a row that nobody names is not computed");
+    assert!(engine.get::<Callers>(&3).is_none());
+    assert_eq!(engine.self_check(), Ok(()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Mistakes in a pipeline are loud: they are the program's, and must not end as a held row.
 
-use engine::{Derived, Pipeline, Reads, Table};
+use engine::{Derived, Index, PartIndex, Pipeline, Reads, Table};
 
 use crate::toy::{Clusters, EndpointSets, Hosts, Object, Objects, Roots, Services, Units};
 
@@ -21,6 +21,41 @@ impl<T: Table<Key = u32>> Derived for Reading<T> {
 
 fn reading<T>() -> Reading<T> {
     Reading(std::marker::PhantomData)
+}
+
+/// Objects by their age, with their hosts.
+struct ByAge;
+
+impl Index for ByAge {
+    type Of = Objects;
+    type Key = u8;
+    const NAME: &'static str = "by age";
+
+    fn keys(_: &u32, object: &Object) -> impl IntoIterator<Item = u8> {
+        [object.age]
+    }
+}
+
+impl PartIndex for ByAge {
+    type Part<'v> = &'v [u32];
+
+    fn part<'v>(_: &u8, object: &'v Object) -> &'v [u32] {
+        &object.hosts
+    }
+}
+
+struct ReadingParts;
+
+impl Table for ReadingParts {
+    type Key = u32;
+    type Value = usize;
+    const NAME: &'static str = "reading parts";
+}
+
+impl Derived for ReadingParts {
+    fn compute(&self, _: &u32, reads: &mut Reads<'_>) -> Option<usize> {
+        Some(reads.parts::<ByAge>(&0).len())
+    }
 }
 
 fn run(pipeline: Pipeline) {
@@ -55,6 +90,16 @@ fn reading_out_of_the_lane() {
     pipeline.input::<Objects>();
     pipeline.derived(Units).per::<Roots>();
     pipeline.derived(reading::<Units>()).each::<Objects>().lane();
+    run(pipeline);
+}
+
+#[test]
+#[should_panic(expected = "reading parts reads parts of objects, which are not declared")]
+fn reading_parts_that_nobody_compares() {
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.index::<ByAge>();
+    pipeline.derived(ReadingParts).each::<Objects>();
     run(pipeline);
 }
 

@@ -38,7 +38,7 @@ pub fn connection_manager(
     arrangement: Arrangement,
 ) -> HttpConnectionManager {
     let http = &listener.http;
-    let mut http_filters = filters::http(http);
+    let mut http_filters = filters::http(&listener.id, http);
     let (specifier, key, upgrade_configs) = match arrangement {
         Arrangement::Table => (plain::specifier(table), bound::removed(redirects::KEY), Vec::new()),
         Arrangement::Scopes => {

@@ -1,5 +1,6 @@
 //! The HTTP filters, in the order a request goes through them.
 
+use super::slots::Slot;
 use crate::route::{
     cookies::COOKIES,
     filters::{CLIENTS, CORS, LOCAL_LIMIT},
@@ -29,10 +30,13 @@ use envoy_api::{
         },
     },
 };
-use model::listener::{Compression, HttpSettings};
+use model::{
+    ListenerId,
+    listener::{Compression, HttpSettings},
+};
 
-/// The filters of every listener.
-pub fn http(http: &HttpSettings) -> Vec<HttpFilter> {
+/// The filters of a listener.
+pub fn http(listener: &ListenerId, http: &HttpSettings) -> Vec<HttpFilter> {
     let mut filters = Vec::new();
     filters.extend(compression(http.compression));
     filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
@@ -44,6 +48,7 @@ pub fn http(http: &HttpSettings) -> Vec<HttpFilter> {
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
     filters.push(filter(COOKIES, any(&Lua::default())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
+    filters.extend(Slot::ALL.map(|slot| slot.filter(listener)));
     filters.push(filter("envoy.filters.http.router", any(&Router::default())));
     filters
 }

@@ -1,9 +1,9 @@
 //! Which filter chain a TLS connection takes: by the server name that the client asks for.
 //!
 //! The names stand beside the chains, not in them: `server_names` would be part of a chain's identity, and every host that
-//! joins would cut the connections of all others. A name that is not listed leads to the chain of the fallback certificate,
-//! or ends the connection where there is none. Each chain's names are encoded by themselves, when they change: see
-//! [`crate::splice`].
+//! joins would cut the connections of all others. A name that is not listed leads to the on-demand chain, whose certificates
+//! tell which hosts there are, or to that of the fallback certificate, or ends the connection where there is neither. Each
+//! chain's names are encoded by themselves, when they change: see [`crate::splice`].
 
 use bytes::{Bytes, BytesMut};
 use envoy_api::{
@@ -59,7 +59,7 @@ pub(super) fn take(chain: &str) -> OnMatch {
 }
 
 /// Every name of a host leads to one chain.
-pub fn every(chain: &str) -> Matcher {
+fn every(chain: &str) -> Matcher {
     let host_name = StringMatcher {
         match_pattern: Some(MatchPattern::SafeRegex(RegexMatcher {
             engine_type: Some(EngineType::GoogleRe2(GoogleRe2 {})),
@@ -81,17 +81,25 @@ pub fn every(chain: &str) -> Matcher {
     }
 }
 
-/// The map from server names to the names of chains.
-pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>) -> Matcher {
+/// The map from server names to the names of chains, and the chain of all other names, if there is one.
+pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>, unlisted: Option<&str>) -> Matcher {
+    let unlisted = unlisted.map(every);
     let mut map = BytesMut::new();
     names.for_each(|names| splice::append(&mut map, DOMAIN_MATCHERS, names));
+    let unlisted = match unlisted {
+        Some(only) if map.is_empty() => return only,
+        unlisted => unlisted.map(|matcher| OnMatch {
+            on_match: Some(on_match::OnMatch::Matcher(Box::new(matcher))),
+            ..Default::default()
+        }),
+    };
     let map = Any { type_url: ServerNameMatcher::type_url(), value: map.freeze() };
     Matcher {
         matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
             input: Some(extension("server-name", any(&ServerNameInput {}))),
             tree_type: Some(TreeType::CustomMatch(extension("server-names", map))),
         })),
-        ..Default::default()
+        on_no_match: unlisted.map(Box::new),
     }
 }
 

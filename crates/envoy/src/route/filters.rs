@@ -24,7 +24,7 @@ use envoy_api::{
     },
 };
 use model::route::{
-    AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, TextMatch,
+    AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
     cors::{HeaderToken, Origin},
 };
 use std::collections::BTreeMap;
@@ -139,13 +139,13 @@ fn cors_policy(cors: &Cors) -> CorsPolicy {
 fn origin(origin: &Origin) -> StringMatcher {
     let (pattern, ignore_case) = match origin {
         Origin::Any => (MatchPattern::Exact("*".to_owned()), false),
-        Origin::Matching(TextMatch::Regex(regex)) => {
+        Origin::Matching(StringMatch::Regex(regex)) => {
             (MatchPattern::SafeRegex(RegexMatcher { regex: regex.to_string(), ..Default::default() }), false)
         }
-        Origin::Matching(TextMatch::Exact(text)) => (MatchPattern::Exact(text.to_string()), true),
-        Origin::Matching(TextMatch::Prefix(text)) => (MatchPattern::Prefix(text.to_string()), true),
-        Origin::Matching(TextMatch::Suffix(text)) => (MatchPattern::Suffix(text.to_string()), true),
-        Origin::Matching(TextMatch::Contains(text)) => (MatchPattern::Contains(text.to_string()), true),
+        Origin::Matching(StringMatch::Exact(text)) => (MatchPattern::Exact(text.to_string()), true),
+        Origin::Matching(StringMatch::Prefix(text)) => (MatchPattern::Prefix(text.to_string()), true),
+        Origin::Matching(StringMatch::Suffix(text)) => (MatchPattern::Suffix(text.to_string()), true),
+        Origin::Matching(StringMatch::Contains(text)) => (MatchPattern::Contains(text.to_string()), true),
     };
     StringMatcher { match_pattern: Some(pattern), ignore_case }
 }

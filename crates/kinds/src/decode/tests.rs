@@ -4,8 +4,9 @@
 
 use super::*;
 use crate::{
-    Ingress, Secret, Service, Vendor,
+    Ingress, Secret, Service,
     ingress::{HttpPath, PathType},
+    kind,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ fn read(kind: Kind, json: &str) -> Decoded {
 
 fn ingress(spec: &str) -> (Arc<Ingress>, Vec<String>) {
     let json = format!(r#"{{"metadata": {{"name": "web", "namespace": "shop"}}, "spec": {spec}}}"#);
-    let decoded = read(Kind::Ingress, &json);
+    let decoded = read(kind::INGRESS, &json);
     let ingress = decoded.object.get::<Ingress>().unwrap().clone();
     (ingress, decoded.faults.iter().map(ToString::to_string).collect())
 }
@@ -24,7 +25,7 @@ fn ingress(spec: &str) -> (Arc<Ingress>, Vec<String>) {
 #[test]
 fn an_ingress_as_the_api_server_sends_it() {
     let decoded = read(
-        Kind::Ingress,
+        kind::INGRESS,
         r#"{
           "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
           "metadata": {
@@ -45,7 +46,7 @@ fn an_ingress_as_the_api_server_sends_it() {
         }"#,
     );
     assert_eq!((decoded.faults, decoded.unknown), (vec![], vec![]));
-    assert_eq!(decoded.object.key(), ObjectKey::new(Kind::Ingress, "shop", "web"));
+    assert_eq!(decoded.object.key(), ObjectRef::new(kind::INGRESS, "shop", "web"));
     let ingress = decoded.object.get::<Ingress>().unwrap();
     assert_eq!(
         (ingress.meta.uid.to_string(), ingress.meta.generation, ingress.meta.resource_version),
@@ -97,7 +98,7 @@ fn a_bad_field_of_the_spec_cannot_be_mistaken_for_an_absent_one() {
 #[test]
 fn of_an_endpoint_slice_only_the_label_that_counts_is_kept() {
     let decoded = read(
-        Kind::EndpointSlice,
+        kind::ENDPOINT_SLICE,
         r#"{"metadata": {"name": "a", "labels": {"kubernetes.io/service-name": "web", "b": "c"}, "annotations": {"d": "e"}},
             "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}, {"addresses": "10.0.0.2"}]}"#,
     );
@@ -118,7 +119,7 @@ fn null_is_absent() {
 #[test]
 fn an_annotation_without_quotes_is_bad_alone() {
     let decoded = read(
-        Kind::Service,
+        kind::SERVICE,
         r#"{"metadata": {"name": "a", "labels": 5, "creationTimestamp": "yesterday", "generation": "x",
             "annotations": {"n": 3, "s": "3", "null": null}}}"#,
     );
@@ -140,7 +141,7 @@ fn an_annotation_without_quotes_is_bad_alone() {
 #[test]
 fn unknown_fields_are_named_with_what_was_probably_meant() {
     let decoded = read(
-        Kind::Service,
+        kind::SERVICE,
         r#"{"metadata": {"name": "a", "anotations": {}}, "spec": {"selektor": {}, "selector": {"app": "a"},
             "ports": [{"port": 1, "targetport": 2, "targetPort": 3, "speed": 4}]}, "extra": 1}"#,
     );
@@ -165,11 +166,11 @@ fn known_fields_that_nothing_reads_are_not_reported() {
     let balancer = r#""loadBalancer": {"ingress": [{"ip": "10.0.0.1", "ipMode": "VIP", "ports": []}]}"#;
     let delegation = r#""spec": {"delegations": []}, "status": {}"#;
     for (kind, rest) in [
-        (Kind::Namespace, r#""spec": {}, "status": {}"#.to_owned()),
-        (Kind::IngressClass, r#""spec": {"controller": "x", "parameters": {}}"#.to_owned()),
-        (Kind::Ingress, format!(r#""spec": {{}}, "status": {{{balancer}}}"#)),
+        (kind::NAMESPACE, r#""spec": {}, "status": {}"#.to_owned()),
+        (kind::INGRESS_CLASS, r#""spec": {"controller": "x", "parameters": {}}"#.to_owned()),
+        (kind::INGRESS, format!(r#""spec": {{}}, "status": {{{balancer}}}"#)),
         (
-            Kind::Service,
+            kind::SERVICE,
             format!(
                 r#""spec": {{"allocateLoadBalancerNodePorts": true, "clusterIPs": [], "externalIPs": [], "externalTrafficPolicy": "",
                 "healthCheckNodePort": 1, "internalTrafficPolicy": "", "ipFamilies": [], "ipFamilyPolicy": "", "loadBalancerClass": "",
@@ -179,14 +180,14 @@ fn known_fields_that_nothing_reads_are_not_reported() {
             ),
         ),
         (
-            Kind::EndpointSlice,
+            kind::ENDPOINT_SLICE,
             r#""endpoints": [{"addresses": [], "deprecatedTopology": {}, "hints": {}, "hostname": "", "nodeName": "", "targetRef": {}}]"#
                 .to_owned(),
         ),
-        (Kind::Secret, r#""immutable": true"#.to_owned()),
-        (Kind::ConfigMap, r#""immutable": true, "binaryData": {}"#.to_owned()),
-        (Kind::TlsCertificateDelegation(Vendor::Contour), delegation.to_owned()),
-        (Kind::TlsCertificateDelegation(Vendor::Sesame), delegation.to_owned()),
+        (kind::SECRET, r#""immutable": true"#.to_owned()),
+        (kind::CONFIG_MAP, r#""immutable": true, "binaryData": {}"#.to_owned()),
+        (kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, delegation.to_owned()),
+        (kind::SESAME_TLS_CERTIFICATE_DELEGATION, delegation.to_owned()),
     ] {
         let api_version = kind.api_version();
         let decoded = read(kind, &format!(r#"{{"apiVersion": "{api_version}", "kind": "{kind}", {meta}, {rest}}}"#));
@@ -197,7 +198,7 @@ fn known_fields_that_nothing_reads_are_not_reported() {
 #[test]
 fn secrets_are_decoded_entry_by_entry_and_never_shown() {
     let decoded = read(
-        Kind::Secret,
+        kind::SECRET,
         r#"{"metadata": {"name": "a"}, "type": "kubernetes.io/tls",
             "data": {"a": "aHVudGVy\nMg==", "b": "hunter2!", "c": "aHVudGVyMg==", "d": ["hunter2"]},
             "stringData": {"c": "plain"}}"#,
@@ -217,7 +218,7 @@ fn secrets_are_decoded_entry_by_entry_and_never_shown() {
 
 #[test]
 fn what_has_no_name_or_no_shape_is_refused() {
-    let refused = |json: &str| decode_json(Kind::Ingress, json.as_bytes()).unwrap_err().to_string();
+    let refused = |json: &str| decode_json(kind::INGRESS, json.as_bytes()).unwrap_err().to_string();
     assert_eq!(refused(r#"{"spec": {}}"#), "metadata.name is missing");
     assert_eq!(refused(r#"{"metadata": {"name": ""}}"#), "metadata.name is missing");
     assert_eq!(
@@ -231,18 +232,18 @@ fn what_has_no_name_or_no_shape_is_refused() {
 
 #[test]
 fn namespaces_are_optional_and_cluster_wide_kinds_have_none() {
-    let object = read(Kind::Service, r#"{"metadata": {"name": "a"}}"#).object;
-    assert_eq!(object.key(), ObjectKey::new(Kind::Service, "default", "a"));
-    let object = read(Kind::IngressClass, r#"{"metadata": {"name": "a", "namespace": "b"}}"#).object;
-    assert_eq!(object.key(), ObjectKey::new(Kind::IngressClass, "", "a"));
+    let object = read(kind::SERVICE, r#"{"metadata": {"name": "a"}}"#).object;
+    assert_eq!(object.key(), ObjectRef::new(kind::SERVICE, "default", "a"));
+    let object = read(kind::INGRESS_CLASS, r#"{"metadata": {"name": "a", "namespace": "b"}}"#).object;
+    assert_eq!(object.key(), ObjectRef::new(kind::INGRESS_CLASS, "", "a"));
 }
 
 #[test]
 fn the_group_is_part_of_what_an_object_is() {
     let json =
         r#"{"metadata": {"name": "a"}, "spec": {"delegations": [{"secretName": "s", "targetNamespaces": ["*"]}]}}"#;
-    let keys =
-        [Vendor::Contour, Vendor::Sesame].map(|vendor| read(Kind::TlsCertificateDelegation(vendor), json).object.key());
+    let keys = [kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, kind::SESAME_TLS_CERTIFICATE_DELEGATION]
+        .map(|kind| read(kind, json).object.key());
     assert_ne!(keys[0], keys[1]);
     assert_eq!(keys[0].kind.group(), "projectcontour.io");
 }
@@ -250,7 +251,7 @@ fn the_group_is_part_of_what_an_object_is() {
 #[test]
 fn only_what_was_written_counts_not_when() {
     let at = |version: u32| {
-        read(Kind::Service, &format!(r#"{{"metadata": {{"name": "a", "resourceVersion": "{version}"}}}}"#)).object
+        read(kind::SERVICE, &format!(r#"{{"metadata": {{"name": "a", "resourceVersion": "{version}"}}}}"#)).object
     };
     assert_eq!(at(1), at(2));
 }
@@ -258,8 +259,8 @@ fn only_what_was_written_counts_not_when() {
 #[test]
 fn the_identity_of_a_broken_object_is_known() {
     let node = serde_json::from_str(r#"{"metadata": {"name": "a"}, "spec": 1}"#).unwrap();
-    assert!(decode(Kind::Ingress, &node).is_err());
-    assert_eq!(identity(Kind::Ingress, &node), Some(ObjectKey::new(Kind::Ingress, "default", "a")));
+    assert!(decode(kind::INGRESS, &node).is_err());
+    assert_eq!(identity(kind::INGRESS, &node), Some(ObjectRef::new(kind::INGRESS, "default", "a")));
 }
 
 /// Any tree: fields that kinds have and others, values of every type.
@@ -320,7 +321,7 @@ fn any_node() -> impl Strategy<Value = Node<'static>> {
 
 proptest! {
     #[test]
-    fn no_tree_makes_the_decoder_panic(spec in any_node(), kind in prop::sample::select(Kind::ALL)) {
+    fn no_tree_makes_the_decoder_panic(spec in any_node(), kind in prop::sample::select(kind::ALL)) {
         let _ = decode(kind, &spec);
     }
 
@@ -333,7 +334,7 @@ proptest! {
         };
         let name = map(vec![("name", Value::Text("a".into()).into())]);
         let spec = map(vec![("tls", tls), ("rules", rules), ("defaultBackend", backend)]);
-        let decoded = decode(Kind::Ingress, &map(vec![("metadata", name), ("spec", spec)]));
+        let decoded = decode(kind::INGRESS, &map(vec![("metadata", name), ("spec", spec)]));
         prop_assert!(decoded.is_ok(), "{decoded:?}");
     }
 }

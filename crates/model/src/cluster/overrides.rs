@@ -1,7 +1,7 @@
-//! What a route says about the way to its backend: part of a cluster's identity.
+//! What a route overrides of the cluster of its backend: part of the cluster's identity.
 //!
 //! Two routes that ask for different things of one Service port have two clusters, and two that ask for the same share
-//! one. The name is a hash of a text in which every setting stands by name, so that it is equal on every replica, and a
+//! one. The name contains a hash of a text that lists every setting by name, so that it is equal on every replica, and a
 //! setting that a later version adds changes no name of today.
 
 use super::{HealthCheck, Probe, Protocol, SlowStart, Validation};
@@ -11,48 +11,48 @@ use std::{
     sync::Arc,
 };
 
-/// How an endpoint is chosen.
+/// The load balancing policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoadBalancing {
-    /// In turn.
+    /// Round robin.
     #[default]
     RoundRobin,
-    /// By chance.
+    /// Random.
     Random,
-    /// The better of two by requests in flight.
+    /// Least request, of two random choices.
     LeastRequest,
-    /// By a hash of the request, on a ring.
+    /// Ring hash.
     RingHash,
 }
 
-/// What a route says about the way to its backend; the default says nothing.
+/// What a route overrides of the cluster of its backend; by default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterOverrides {
-    /// What is spoken, where it is not what the Service says.
+    /// The protocol, if it is not that of the Service.
     pub protocol: Option<Protocol>,
-    /// The name asked for in the TLS handshake; at most [`super::LONGEST_SERVER_NAME`] bytes.
+    /// The server name (SNI) of the TLS handshake; at most [`super::LONGEST_SERVER_NAME`] bytes.
     pub server_name: Option<Arc<str>>,
-    /// How long a connection may be without requests.
+    /// The idle timeout of connections.
     pub idle: Timeout,
-    /// How an endpoint is chosen.
+    /// The load balancing policy.
     pub balance: LoadBalancing,
-    /// How endpoints are probed.
+    /// Active health checks.
     pub health: Option<HealthCheck>,
-    /// The Service's port at which they are probed, if it is another.
+    /// The Service port that health checks use, if it is another.
     pub health_port: Option<u16>,
-    /// How new endpoints are eased in.
+    /// Slow start of new endpoints.
     pub slow_start: Option<SlowStart>,
-    /// Whom to trust.
+    /// How the certificate of the backend is validated.
     pub validation: Option<Validation>,
 }
 
 impl ClusterOverrides {
-    /// Nothing, where it says nothing.
+    /// `None` if nothing is overridden.
     pub fn shared(self) -> Option<Arc<ClusterOverrides>> {
         (self != ClusterOverrides::default()).then(|| Arc::new(self))
     }
 
-    /// All of it as a text; what says nothing leaves nothing.
+    /// All of it as a text; what is not overridden is left out.
     pub fn canonical(&self) -> String {
         let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port } = self;
         let mut out = String::new();
@@ -98,7 +98,7 @@ impl ClusterOverrides {
             put("slow-start", format_args!("{}ns {aggression} {least_percent}", window.as_nanos()));
         }
         if let Some(Validation { ca, names }) = validation {
-            put("ca", format_args!("{ca}"));
+            put("ca", format_args!("{}/{}", ca.namespace, ca.name));
             names.iter().for_each(|name| put("subject", format_args!("{name}")));
         }
         out
@@ -115,7 +115,7 @@ impl fmt::Display for ClusterOverrides {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeaderValue, cluster::Aggression, route::Path};
+    use crate::{HeaderValue, ObjectRef, cluster::Aggression, route::Path};
     use std::time::Duration;
 
     fn http(statuses: Vec<(u16, u16)>) -> Probe {
@@ -134,7 +134,7 @@ mod tests {
 
     fn trusted(ca: &str, names: &[&str]) -> Validation {
         let names = names.iter().map(|&name| name.into()).collect();
-        Validation { ca: crate::SecretId::new("ns", ca), names }
+        Validation { ca: ObjectRef::new(kinds::kind::SECRET, "ns", ca), names }
     }
 
     fn slow(aggression: &str, least_percent: u32) -> SlowStart {

@@ -1,13 +1,12 @@
-//! Header values that may hold something of the request: Envoy's `%OPERATORS%`, as far as they are allowed.
+//! Header values with Envoy's command operators (`%PROTOCOL%`), as far as they are allowed.
 //!
-//! Envoy reads every `%` as the beginning of an operator and refuses the whole table when there is no such operator.
-//! So a value is taken apart here: operators on the list stay, names of ours are replaced, and any other `%` is doubled,
-//! which is a plain `%` to Envoy.
+//! Envoy reads every `%` as the beginning of an operator and rejects the whole route table if there is no such operator.
+//! So a value is parsed here: operators on the list stay, variables of Sesame are replaced, and any other `%` is escaped.
 
 use super::{HeaderError, HeaderValue, LONGEST, is_token};
 use std::{fmt::Write, sync::Arc};
 
-/// The operators that stand alone.
+/// The operators without arguments.
 const ALLOWED: [&str; 26] = [
     "DOWNSTREAM_LOCAL_ADDRESS",
     "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
@@ -37,21 +36,21 @@ const ALLOWED: [&str; 26] = [
     "UPSTREAM_REMOTE_ADDRESS",
 ];
 
-/// A header value in Envoy's form.
+/// A header value in Envoy's format.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderFormat(Arc<str>);
 
-/// What came of reading a value.
+/// The result of reading a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formatted {
     /// The value.
     pub format: HeaderFormat,
-    /// What looked like operators and is plain text, because it is not on the list.
+    /// What looks like operators and is literal text, because it is not on the list.
     pub plain: Vec<Box<str>>,
 }
 
 impl HeaderFormat {
-    /// Reads a value; `own` are names with what stands for them.
+    /// Reads a value; `own` are variables and their values.
     pub fn read(text: &str, own: &[(&str, &str)]) -> Result<Formatted, HeaderError> {
         HeaderValue::parse(text)?;
         let mut out = String::with_capacity(text.len());

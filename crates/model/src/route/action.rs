@@ -1,61 +1,61 @@
-//! What is done with a request that a route took.
+//! Route actions: what is done with a request that matches a route.
 
 use super::{CookieRewrite, HeaderChanges, Path};
 use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, Timeout};
 use std::sync::Arc;
 
-/// Envoy refuses a longer text in a direct answer.
+/// The longest body of a direct response that Envoy accepts, in bytes.
 pub const LONGEST_BODY: usize = 4096;
 
-/// What is done.
+/// What is done with a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It goes to a backend.
+    /// It is forwarded to a backend.
     Forward(Box<Forward>),
-    /// The client is sent elsewhere.
+    /// The client gets a redirect.
     Redirect(Redirect),
-    /// The proxy answers by itself.
+    /// The proxy answers itself.
     DirectResponse(DirectResponse),
 }
 
-/// A request goes to a backend.
+/// A request is forwarded to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Forward {
-    /// The backends and their shares. Never empty: a route without backends is a [`DirectResponse`].
+    /// The backends and their weights. Never empty: a route without backends is a [`DirectResponse`].
     pub clusters: Vec<WeightedCluster>,
-    /// How long the whole answer may take.
+    /// The timeout of the whole response.
     pub timeout: Timeout,
-    /// Whether and when it is tried again.
+    /// When a request is retried, if at all.
     pub retry: Option<RetryPolicy>,
     /// Whether the connection may become a WebSocket.
     pub websocket: bool,
-    /// How long nothing may move.
+    /// The idle timeout of the stream.
     pub idle: Timeout,
-    /// The backends that get copies.
+    /// The backends that requests are mirrored to.
     pub mirrors: Vec<Mirror>,
-    /// What the backend sees for the prefix that the route matched.
+    /// The path that replaces the prefix that the route matched.
     pub rewrite: Option<Path>,
-    /// What the backend sees as the host.
+    /// How the Host header is rewritten.
     pub host: Option<HostRewrite>,
-    /// What a hash of the request is made of, where one chooses the endpoint.
+    /// The hash policy: what the hash of a request is made of, for load balancing by hash.
     pub hash: Vec<Hash>,
     /// Redirects of the backend that the proxy follows itself.
     pub internal_redirect: Option<InternalRedirect>,
 }
 
-/// A part of the hash of a request.
+/// One part of the hash policy.
 #[derive(Clone, Debug, PartialEq, Eq, std::hash::Hash)]
 pub struct Hash {
     /// What it is made of.
     pub of: HashOf,
-    /// Nothing after this counts where this gives something.
+    /// Whether the parts after this one are ignored if this one yields a hash.
     pub terminal: bool,
 }
 
 /// What a hash is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HashOf {
-    /// A cookie of this name, which a client without one is given for its session.
+    /// A session cookie of this name; the proxy sets it for a client without one.
     Cookie(Arc<str>),
     /// A header.
     Header(HeaderName),
@@ -68,13 +68,13 @@ pub enum HashOf {
 /// Redirects of the backend that the proxy follows itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InternalRedirect {
-    /// How many in a row; one where nothing is said.
+    /// How many redirects in a row are followed; one by default.
     pub most: Option<u32>,
-    /// Which statuses, of 301, 302, 303, 307 and 308; 302 where there is none.
+    /// The statuses that are followed, of 301, 302, 303, 307 and 308; 302 if empty.
     pub statuses: Vec<u32>,
     /// Whether the scheme may change.
     pub cross_scheme: CrossScheme,
-    /// Not to a route that was taken before.
+    /// Whether a route that was taken before is not taken again.
     pub no_repeats: bool,
 }
 
@@ -90,22 +90,22 @@ pub enum CrossScheme {
 }
 
 impl Forward {
-    /// Every backend that a request may reach, copies of it too.
+    /// Every backend that a request may reach, mirrored requests included.
     pub fn targets(&self) -> impl Iterator<Item = &ClusterId> {
         self.clusters.iter().map(|share| &share.cluster).chain(self.mirrors.iter().map(|mirror| &mirror.cluster))
     }
 }
 
-/// A backend that gets copies of requests, and nobody waits for its answers.
+/// A backend that requests are mirrored to; its responses are discarded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mirror {
     /// The backend.
     pub cluster: ClusterId,
-    /// Of how many requests in a hundred; 1 to 100.
+    /// The percentage of requests, 1 to 100.
     pub percent: u32,
 }
 
-/// What the backend sees as the host.
+/// How the Host header is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostRewrite {
     /// This text.
@@ -114,47 +114,47 @@ pub enum HostRewrite {
     Header(HeaderName),
 }
 
-/// A backend's share of a route.
+/// A backend of a route and its weight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WeightedCluster {
     /// The backend.
     pub cluster: ClusterId,
-    /// Its share; those of a route are together above nothing and no more than a `u32` holds.
+    /// Its weight; the sum of a route is above 0 and fits a `u32`.
     pub weight: u32,
-    /// What is changed about the headers of a request that goes there.
+    /// Changes of the headers of requests to this backend.
     pub request_headers: HeaderChanges,
-    /// What is changed about the headers of an answer that comes from there.
+    /// Changes of the headers of its responses.
     pub response_headers: HeaderChanges,
-    /// What it sees as the host.
+    /// The Host header that it gets.
     pub host: Option<HeaderValue>,
-    /// What is changed about the cookies that it sets, all told: the route's word is in it. Nothing where the route's stands.
+    /// Changes of the cookies that it sets, with those of the route merged in. Empty if those of the route apply.
     pub cookies: Vec<CookieRewrite>,
 }
 
 impl WeightedCluster {
-    /// A backend's share, with nothing changed on the way.
+    /// A backend with nothing changed on the way.
     pub fn new(cluster: ClusterId, weight: u32) -> Self {
         let (request_headers, response_headers, cookies) = Default::default();
         Self { cluster, weight, request_headers, response_headers, host: None, cookies }
     }
 }
 
-/// When a request is tried again.
+/// When a request is retried.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetryPolicy {
-    /// The conditions, in Envoy's words.
+    /// The conditions.
     pub on: Vec<RetryOn>,
-    /// How often at most.
+    /// The most retries.
     pub count: u32,
-    /// How long each try may take.
+    /// The timeout of each try.
     pub per_try: Timeout,
-    /// The answers that [`RetryOn::RetriableStatusCodes`] means.
+    /// The status codes of [`RetryOn::RetriableStatusCodes`].
     pub status_codes: Vec<u32>,
 }
 
 macro_rules! retry_on {
     ($($name:ident $word:literal $doc:literal;)*) => {
-        /// A condition for another try.
+        /// A condition for a retry.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum RetryOn {
             $(#[doc = $doc] $name,)*
@@ -164,7 +164,7 @@ macro_rules! retry_on {
             /// Every condition.
             pub const ALL: &'static [RetryOn] = &[$(RetryOn::$name,)*];
 
-            /// The word that Envoy has for it.
+            /// Its name in Envoy's `retry_on`.
             pub fn word(self) -> &'static str {
                 match self { $(RetryOn::$name => $word,)* }
             }
@@ -173,17 +173,17 @@ macro_rules! retry_on {
 }
 
 retry_on! {
-    ServerError "5xx" "Any answer of 500 and above, or none.";
-    GatewayError "gateway-error" "An answer of 502, 503 or 504.";
-    Reset "reset" "The backend did not answer.";
-    ResetBeforeRequest "reset-before-request" "The backend went before it had the request.";
-    ConnectFailure "connect-failure" "No connection was to be had.";
-    EnvoyRatelimited "envoy-ratelimited" "A limit on the way refused it.";
-    Retriable4xx "retriable-4xx" "An answer of 409.";
+    ServerError "5xx" "Any response with status 500 or above, or none at all.";
+    GatewayError "gateway-error" "A response with status 502, 503 or 504.";
+    Reset "reset" "The backend did not respond: disconnect, reset or timeout.";
+    ResetBeforeRequest "reset-before-request" "The connection was reset before the request was sent.";
+    ConnectFailure "connect-failure" "The connection to the backend failed.";
+    EnvoyRatelimited "envoy-ratelimited" "The request was rate limited.";
+    Retriable4xx "retriable-4xx" "A response with status 409.";
     RefusedStream "refused-stream" "The backend refused the HTTP/2 stream.";
-    RetriableStatusCodes "retriable-status-codes" "An answer with one of the codes that are listed.";
-    RetriableHeaders "retriable-headers" "An answer with one of the headers that are listed.";
-    Http3PostConnectFailure "http3-post-connect-failure" "HTTP/3 failed after the connection was there.";
+    RetriableStatusCodes "retriable-status-codes" "A response with one of the listed status codes.";
+    RetriableHeaders "retriable-headers" "A response with one of the listed headers.";
+    Http3PostConnectFailure "http3-post-connect-failure" "HTTP/3 failed after the connection was established.";
     Cancelled "cancelled" "gRPC status 1.";
     DeadlineExceeded "deadline-exceeded" "gRPC status 4.";
     Internal "internal" "gRPC status 13.";
@@ -191,14 +191,14 @@ retry_on! {
     Unavailable "unavailable" "gRPC status 14.";
 }
 
-/// The client is sent elsewhere; what is not said stays as it was.
+/// A redirect; what is not set stays as in the request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Redirect {
     /// The scheme.
     pub scheme: Option<Scheme>,
     /// The host.
     pub host: Option<Fqdn>,
-    /// The port, where it is not the scheme's usual one.
+    /// The port, if it is not the default of the scheme.
     pub port: Option<u16>,
     /// The path.
     pub path: Option<RedirectPath>,
@@ -207,13 +207,13 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// To the same place over HTTPS, for good; at `port`, where clients do not reach HTTPS at the usual one.
+    /// A permanent redirect to HTTPS; to `port`, if clients do not reach HTTPS at 443.
     pub fn to_https(port: Option<u16>) -> Self {
         Self { scheme: Some(Scheme::Https), host: None, port, path: None, status: 301 }
     }
 }
 
-/// How a place is asked for.
+/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// `http`
@@ -222,26 +222,26 @@ pub enum Scheme {
     Https,
 }
 
-/// The path that a client is sent to.
+/// The path of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RedirectPath {
-    /// This one.
+    /// This path.
     Whole(Path),
-    /// That of the request, with this for the prefix that the route matched.
+    /// That of the request, with the prefix that the route matched replaced by this.
     Prefix(Path),
 }
 
-/// The proxy answers by itself.
+/// A response of the proxy itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DirectResponse {
     /// The status, 200 to 599.
     pub status: u16,
-    /// The text, at most [`LONGEST_BODY`] bytes.
+    /// The body, at most [`LONGEST_BODY`] bytes.
     pub body: Arc<str>,
 }
 
 impl DirectResponse {
-    /// 503: what the route leads to is not there.
+    /// 503: what the route refers to is not available.
     pub fn unavailable() -> Self {
         Self { status: 503, body: "".into() }
     }

@@ -85,14 +85,14 @@ impl CookieValue {
 pub enum SameSite {
     /// Never.
     Strict,
-    /// When a link leads here.
+    /// On top-level navigation only.
     Lax,
     /// Always.
     None,
 }
 
 impl SameSite {
-    /// Reads the word.
+    /// Reads the attribute's value.
     pub fn parse(text: &str) -> Option<Self> {
         [SameSite::Strict, SameSite::Lax, SameSite::None].into_iter().find(|word| word.to_string() == text)
     }
@@ -108,7 +108,7 @@ impl fmt::Display for SameSite {
     }
 }
 
-/// What is changed about one cookie; what is not said stays as it was.
+/// Changes of one cookie; attributes that are not set stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CookieRewrite {
     /// The cookie.
@@ -124,7 +124,7 @@ pub struct CookieRewrite {
 }
 
 impl CookieRewrite {
-    /// This one, and for what it does not say, the other.
+    /// This one, and the other where this one does not set an attribute.
     #[must_use]
     pub fn over(self, other: &Self) -> Self {
         Self {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_closer_wins_and_the_rest_stays() {
+    fn the_closer_setting_wins_and_the_others_stay() {
         let name = CookieName::parse("id").expect("a name");
         let path = |text| CookieValue::path(text).ok();
         let nothing = CookieRewrite { name, path: None, domain: None, secure: None, same_site: None };

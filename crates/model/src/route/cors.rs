@@ -1,48 +1,48 @@
-//! Which other sites may use a route.
+//! CORS: which origins may use a route.
 
-use super::TextMatch;
+use super::StringMatch;
 use crate::HeaderName;
 use std::time::Duration;
 
-/// A site.
+/// An allowed origin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// Every one.
+    /// Every origin.
     Any,
-    /// Those whose origin is so, in any case.
-    Matching(TextMatch),
+    /// Those that match, ignoring case.
+    Matching(StringMatch),
 }
 
-/// Which other sites may use a route.
+/// The CORS policy of a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cors {
-    /// The sites; never empty.
+    /// The allowed origins; never empty.
     pub origins: Vec<Origin>,
-    /// The methods that they may use; tokens.
+    /// The allowed methods.
     pub methods: Vec<HeaderToken>,
-    /// The headers that they may send.
+    /// The allowed request headers.
     pub headers: Vec<HeaderToken>,
-    /// The headers that they may read.
+    /// The exposed response headers.
     pub exposed: Vec<HeaderToken>,
-    /// Whether with cookies and the like.
+    /// Whether credentials are allowed.
     pub credentials: bool,
-    /// How long a browser may remember it.
+    /// How long a browser may cache a preflight response.
     pub max_age: Option<Duration>,
-    /// Whether from a public site to a private address.
+    /// Whether private network access is allowed.
     pub private_network: bool,
 }
 
-/// A word of the characters that header names have, in the case in which it was written.
+/// An HTTP token, with its case preserved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderToken(Box<str>);
 
 impl HeaderToken {
-    /// Reads a word.
+    /// Reads a token.
     pub fn parse(text: &str) -> Result<Self, crate::header::HeaderError> {
         HeaderName::parse(text).map(|_| Self(text.into()))
     }
 
-    /// The word.
+    /// The token as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

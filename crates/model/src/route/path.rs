@@ -1,4 +1,4 @@
-//! Paths and how a request's path is compared with them.
+//! Paths and path matches.
 
 use crate::Regex;
 use std::{fmt, sync::Arc};
@@ -6,24 +6,24 @@ use std::{fmt, sync::Arc};
 /// The longest path that a route may name.
 pub const LONGEST: usize = 4096;
 
-/// Where a certificate authority looks for the proof that a host is ours (RFC 8555), in the clear.
+/// The directory of ACME HTTP-01 challenges (RFC 8555), which a certificate authority requests in plaintext.
 pub const ACME: &str = "/.well-known/acme-challenge/";
 
-/// Why a text is no path.
+/// Why a text is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Paths begin at the root.
+    /// A path begins with `/`.
     #[error("`{0}` must begin with `/`")]
     NotAbsolute(Box<str>),
-    /// A character that no request path has.
+    /// A character that is not allowed in a path.
     #[error("`{0}` contains a space, a control character, `?` or `#`")]
     Character(Box<str>),
-    /// Past [`LONGEST`].
+    /// Longer than [`LONGEST`].
     #[error("the path has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
 }
 
-/// A path without query: begins with `/`, nothing in it that a request's path cannot have.
+/// A path without query: begins with `/`, and has no character that is not allowed in a request's path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Arc<str>);
 
@@ -58,7 +58,7 @@ impl Path {
 pub struct PathAndQuery(Arc<str>);
 
 impl PathAndQuery {
-    /// Reads a path and what may follow it behind the first `?`, in which another `?` is a character like any other.
+    /// Reads a path and the query after the first `?`; further `?` are part of the query.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
         Path::parse(path)?;
@@ -99,21 +99,21 @@ fn shown(text: &str) -> Box<str> {
     text.chars().take(80).collect::<String>().escape_debug().to_string().into()
 }
 
-/// How a request's path is compared.
+/// How the path of a request is matched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathMatch {
-    /// This path and no other.
+    /// The path is this one.
     Exact(Path),
     /// The whole path matches this pattern.
     Regex(Regex),
-    /// This path and what lies below it, element by element: `/a` takes `/a` and `/a/b`, not `/ab`. Holds no final `/`.
+    /// This path and those below it, by path element: `/a` matches `/a` and `/a/b`, not `/ab`. Without a final `/`.
     Below(Path),
-    /// Every path that begins with this text: `/a` takes `/ab`.
+    /// Every path that begins with this text: `/a` matches `/ab`.
     Prefix(Path),
 }
 
 impl PathMatch {
-    /// A match by path element. A final `/` says nothing about elements, and everything lies below `/`.
+    /// A match by path element. A final `/` is ignored, and every path is below `/`.
     pub fn below(path: &Path) -> Self {
         match path.as_str().trim_end_matches('/') {
             "" => PathMatch::Prefix(Path::root()),
@@ -121,7 +121,7 @@ impl PathMatch {
         }
     }
 
-    /// Whether it is for ACME challenges alone: the directory that holds them, in any form, or something in it.
+    /// Whether it matches ACME challenges only: their directory, in any form, or a path below it.
     pub fn is_acme(&self) -> bool {
         match self {
             PathMatch::Below(path) => path.as_str().starts_with(ACME) || path.as_str() == ACME.trim_end_matches('/'),

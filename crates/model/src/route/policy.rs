@@ -1,5 +1,4 @@
-//! What is done with every request of a route, whatever its action is: which clients may, how many requests each proxy
-//! takes, what is changed about headers.
+//! Policies of a route, whatever its action is: IP filters, local rate limits, header and cookie changes, CORS.
 
 use super::{CookieRewrite, Cors};
 use crate::{MutableHeader, header::HeaderFormat};
@@ -11,50 +10,50 @@ use std::{
     time::Duration,
 };
 
-/// What is changed about headers.
+/// Header changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderChanges {
-    /// Headers that are given a value, whatever they had; sorted, each once.
+    /// Headers that are set, whatever their value was; sorted, each once.
     pub set: Vec<(MutableHeader, HeaderFormat)>,
-    /// Headers that are taken away; sorted, each once.
+    /// Headers that are removed; sorted, each once.
     pub remove: Vec<MutableHeader>,
 }
 
-/// What is done with every request of a route.
+/// The policies of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// What is changed about the headers of a request.
+    /// Changes of request headers.
     pub request_headers: HeaderChanges,
-    /// What is changed about the headers of an answer.
+    /// Changes of response headers.
     pub response_headers: HeaderChanges,
-    /// Which clients may.
+    /// Which clients may send requests, by IP address.
     pub clients: Option<IpFilter>,
-    /// How many requests of this route are taken.
+    /// The local rate limit of this route.
     pub limit: Option<LocalRateLimitPolicy>,
-    /// How many requests of all routes of the host are taken together, where a route says nothing.
+    /// The local rate limit that all routes of the host without one of their own share.
     pub host_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
-    /// Which other sites may.
+    /// The CORS policy.
     pub cors: Option<Arc<Cors>>,
-    /// What is changed about the cookies that backends set; sorted, each cookie once.
+    /// Changes of the cookies that backends set; sorted, each cookie once.
     pub cookies: Vec<CookieRewrite>,
 }
 
-/// A range of addresses.
+/// A CIDR range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cidr {
-    /// The address, with nothing beyond the prefix.
+    /// The address, with zeroes after the prefix.
     pub address: IpAddr,
-    /// How many of its bits count.
+    /// The length of the prefix.
     pub bits: u8,
 }
 
-/// Why a text is no range of addresses.
+/// Why a text is not a CIDR range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be an IP address or a CIDR range such as 10.0.0.0/8, not `{0}`")]
 pub struct CidrError(Box<str>);
 
 impl Cidr {
-    /// Reads a range, or an address for that one alone.
+    /// Reads a range, or a single address.
     pub fn parse(text: &str) -> Result<Self, CidrError> {
         let wrong = || CidrError(text.chars().take(80).collect::<String>().escape_debug().to_string().into());
         let (address, bits) = match text.split_once('/') {
@@ -114,14 +113,14 @@ impl fmt::Display for Cidr {
 pub enum AddressOf {
     /// The other end of the connection.
     Peer,
-    /// What trusted proxies tell.
+    /// The client address that trusted proxies forward.
     Remote,
 }
 
-/// Which clients may.
+/// Which clients may send requests, by IP address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IpFilter {
-    /// Whether those in the ranges are the only ones that may, or the ones that may not.
+    /// Whether the ranges are an allow list; otherwise they are a deny list.
     pub allow: bool,
     /// The ranges; never empty.
     pub ranges: Vec<(AddressOf, Cidr)>,
@@ -136,41 +135,41 @@ impl IpFilter {
     }
 }
 
-/// Whether Envoy takes a status for the answer to one request too many: from 400 on, only those that have a name.
+/// Whether Envoy accepts a status for rate limited responses: from 400 on, only registered ones.
 pub fn is_status(code: u16) -> bool {
     matches!(code, 400..=417 | 421..=424 | 426 | 428 | 429 | 431 | 500..=508 | 510 | 511)
 }
 
-/// How many requests each proxy takes.
+/// A local rate limit: each proxy counts by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalRateLimitPolicy {
-    /// So many; at least 1.
+    /// The requests in an interval; at least 1.
     pub requests: u32,
-    /// In this time.
+    /// The interval.
     pub interval: Duration,
-    /// So many more at once.
+    /// The burst above that.
     pub burst: u32,
-    /// The status of an answer to one too many; see [`is_status`].
+    /// The status of a rate limited response; see [`is_status`].
     pub status: u16,
-    /// Headers of that answer.
+    /// Headers of that response.
     pub headers: Vec<(MutableHeader, HeaderFormat)>,
 }
 
-/// What is changed about headers where nobody who wrote a route says anything about them.
+/// Header changes that apply where a route does not change the header itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HeaderDefaults {
-    /// Headers that are given a value: as it was written, since some of it may stand for the backend.
+    /// Headers that are set: as written, since a value may contain variables of the backend.
     pub set: BTreeMap<MutableHeader, Box<str>>,
-    /// Headers that are taken away.
+    /// Headers that are removed.
     pub remove: BTreeSet<MutableHeader>,
 }
 
 impl HeaderDefaults {
-    /// What somebody said, and these beneath it; `own` are names in values with what stands for them.
+    /// The changes of a route, and these where it does not change a header; `own` are variables in values.
     #[must_use]
-    pub fn under(&self, said: HeaderChanges, own: &[(&str, &str)]) -> HeaderChanges {
-        let mut set: BTreeMap<MutableHeader, HeaderFormat> = said.set.into_iter().collect();
-        let mut remove: BTreeSet<MutableHeader> = said.remove.into_iter().collect();
+    pub fn under(&self, changes: HeaderChanges, own: &[(&str, &str)]) -> HeaderChanges {
+        let mut set: BTreeMap<MutableHeader, HeaderFormat> = changes.set.into_iter().collect();
+        let mut remove: BTreeSet<MutableHeader> = changes.remove.into_iter().collect();
         for (name, value) in &self.set {
             if !set.contains_key(name)
                 && !remove.contains(name)
@@ -234,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_said_stands_above() {
+    fn the_changes_of_a_route_come_first() {
         let defaults = HeaderDefaults {
             set: [("x-a", "%CONTOUR_NAMESPACE%"), ("x-b", "b"), ("x-c", "c")].map(|(n, v)| (name(n), v.into())).into(),
             remove: ["x-d", "x-e"].map(name).into(),
         };
-        let said = HeaderChanges {
+        let changes = HeaderChanges {
             set: vec![(name("x-b"), value("own")), (name("x-d"), value("own"))],
             remove: vec![name("x-c")],
         };
@@ -247,7 +246,7 @@ mod tests {
             set: vec![(name("x-a"), value("shop")), (name("x-b"), value("own")), (name("x-d"), value("own"))],
             remove: vec![name("x-c"), name("x-e")],
         };
-        assert_eq!(defaults.under(said, &[("CONTOUR_NAMESPACE", "shop")]), expected);
+        assert_eq!(defaults.under(changes, &[("CONTOUR_NAMESPACE", "shop")]), expected);
         assert_eq!(HeaderDefaults::default().under(expected.clone(), &[]), expected);
     }
 }

@@ -1,7 +1,9 @@
 //! How much text a route holds, about as much as a proxy is sent for it: what the limits of objects that unfold are
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
-use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, Policy, RedirectPath, Test, TextMatch};
+use super::{
+    Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, Policy, RedirectPath, StringMatch, ValueMatch,
+};
 use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
@@ -19,8 +21,8 @@ impl Conditions {
 
     /// How much text they hold.
     pub fn bytes(&self) -> usize {
-        let headers = self.headers.iter().map(|header| header.name.as_str().len() + tested(&header.test));
-        let query = self.query.iter().map(|query| query.name.len() + tested(&query.test));
+        let headers = self.headers.iter().map(|header| header.name.as_str().len() + compared_with(&header.value));
+        let query = self.query.iter().map(|query| query.name.len() + compared_with(&query.value));
         headers.chain(query).sum()
     }
 }
@@ -86,19 +88,20 @@ fn cluster(id: &ClusterId) -> usize {
     ENTRY + id.backend.namespace.len() + id.backend.service.len()
 }
 
-fn tested(test: &Test) -> usize {
-    match test {
-        Test::Present => 0,
-        Test::Text { text, .. } => compared(text),
+fn compared_with(value: &ValueMatch) -> usize {
+    match value {
+        ValueMatch::Present => 0,
+        ValueMatch::Text { text, .. } => compared(text),
     }
 }
 
-fn compared(text: &TextMatch) -> usize {
+fn compared(text: &StringMatch) -> usize {
     match text {
-        TextMatch::Exact(text) | TextMatch::Prefix(text) | TextMatch::Suffix(text) | TextMatch::Contains(text) => {
-            text.len()
-        }
-        TextMatch::Regex(regex) => regex.as_str().len(),
+        StringMatch::Exact(text)
+        | StringMatch::Prefix(text)
+        | StringMatch::Suffix(text)
+        | StringMatch::Contains(text) => text.len(),
+        StringMatch::Regex(regex) => regex.as_str().len(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
-    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, SecretId,
+    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, ObjectRef,
     cluster::{
         Aggression, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME,
         LoadBalancing, Probe, Protocol, SlowStart, Validation,
@@ -55,8 +55,8 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         slow_start: None,
         validation: None,
     };
-    let variant = dice.maybe(variant).unwrap_or_default();
-    plain.varied(&ClusterId { backend, variant: variant.shared() })
+    let overrides = dice.maybe(overrides).unwrap_or_default();
+    plain.varied(&ClusterId { backend, overrides: overrides.shared() })
 }
 
 fn protocol(dice: &mut Dice) -> Protocol {
@@ -69,7 +69,7 @@ fn server_name(dice: &mut Dice) -> Arc<str> {
         .into()
 }
 
-fn variant(dice: &mut Dice) -> ClusterOverrides {
+fn overrides(dice: &mut Dice) -> ClusterOverrides {
     ClusterOverrides {
         protocol: dice.maybe(protocol),
         server_name: dice.maybe(server_name),
@@ -88,7 +88,7 @@ fn variant(dice: &mut Dice) -> ClusterOverrides {
             least_percent: dice.between(0, 100),
         }),
         validation: dice.maybe(|dice| Validation {
-            ca: SecretId::new(&dice.object_name(), &dice.object_name()),
+            ca: ObjectRef::new(kinds::kind::SECRET, dice.object_name(), dice.object_name()),
             names: dice.list(1, 8, server_name),
         }),
     }

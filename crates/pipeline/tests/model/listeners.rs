@@ -2,7 +2,7 @@
 
 use envoy::listener::access_log::{DEFAULT_FIELDS, format};
 use model::{
-    ClusterId, Host, Listener, ListenerId, SecretId,
+    CertificateRef, ClusterId, Host, Listener, ListenerId, ObjectRef,
     listener::{
         AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
         HttpSettings, HttpVersions, Security, ServerHeader,
@@ -138,15 +138,16 @@ pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
         (TlsVersion::V1_2, TlsVersion::V1_3),
         (TlsVersion::V1_3, TlsVersion::V1_3),
     ]);
-    let certificate = SecretId::new(&dice.object_name(), &format!("{}-{certificate}", dice.object_name()));
-    Termination { certificate, lowest, highest }
+    let certificate =
+        ObjectRef::new(kinds::kind::SECRET, dice.object_name(), format!("{}-{certificate}", dice.object_name()));
+    Termination { certificate: CertificateRef::Secret(certificate), lowest, highest }
 }
 
 /// Chains that differ in their certificates, each with hosts of its own.
 pub fn chains(dice: &mut Dice, port: u16, hosts: Vec<Vec<Host>>) -> Vec<Chain> {
     let chains = hosts.into_iter().enumerate().map(|(number, mut hosts)| {
         hosts.sort();
-        Chain { termination: termination(dice, &format!("{port}-{number}")), hosts }
+        Chain { termination: termination(dice, &format!("{port}-{number}")), hosts, takes_unlisted: false }
     });
     chains.collect()
 }

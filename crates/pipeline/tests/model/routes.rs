@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     route::{
-        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, Dialect, DirectResponse, Forward, Hash, HashOf,
+        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, DirectResponse, Forward, Hash, HashOf,
         HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
-        Mirror, PathMatch, Policy, QueryMatch, Rank, Redirect, RedirectPath, RetryPolicy, Scheme, Test, TextMatch,
-        WeightedCluster,
+        Mirror, OnEqual, PathMatch, Policy, Precedence, QueryMatch, Redirect, RedirectPath, RetryPolicy, Scheme, Share,
+        StringMatch, ValueMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
@@ -33,7 +33,8 @@ pub fn wildcard(dice: &mut Dice, number: usize) -> Host {
 
 /// A virtual host with so many routes at most.
 pub fn virtual_host(dice: &mut Dice, host: Host, clusters: &[ClusterId], most: usize) -> VirtualHost {
-    let routes = dice.list(0, most, |dice| Arc::new(route(dice, clusters)));
+    let mut routes = dice.list(0, most, |dice| Arc::new(route(dice, clusters)));
+    routes.extend(dice.maybe(|dice| combined(dice, clusters)));
     let catch_all = match host {
         Host::Wildcard(_) => dice.list(0, 2, |dice| Arc::new(route(dice, clusters))),
         _ => Vec::new(),
@@ -55,24 +56,36 @@ pub fn long_host(dice: &mut Dice, host: Host, clusters: &[ClusterId]) -> Virtual
     VirtualHost { host, routes: routes.into_iter().map(Arc::new).collect(), catch_all: Vec::new(), limit: None }
 }
 
+/// A route whose requests several objects share, as assembly makes it.
+fn combined(dice: &mut Dice, clusters: &[ClusterId]) -> Arc<Route> {
+    let base = Route { action: Action::Forward(Box::new(forward(dice, clusters))), ..route(dice, clusters) };
+    let member = |dice: &mut Dice| {
+        let mut route = base.clone();
+        if let Action::Forward(forward) = &mut route.action {
+            forward.clusters = shares(dice, clusters);
+        }
+        route.precedence.index = dice.number();
+        let share = if dice.one_in(2) { Share::Rest } else { Share::Percent(dice.between(0, 100) as u8) };
+        route.precedence.on_equal = OnEqual::Combine { share, across_namespaces: false };
+        Arc::new(route)
+    };
+    let members = dice.list(1, 4, member);
+    assemble::combine::resolve(members, |_, _, _| {})
+}
+
 fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
     let (namespace, name) = (dice.name(), dice.name());
-    let rank = Rank {
-        dialect: Dialect::HttpProxy,
-        implied: false,
-        created: 0,
-        namespace: namespace.as_str().into(),
-        name: name.as_str().into(),
-        index: 0,
-    };
+    let (ns, object) = (namespace.as_str().into(), name.as_str().into());
+    let precedence = Precedence::by_age(dialect_httpproxy::DIALECT, 0, ns, object, 0);
     Route {
         path: path_match(dice),
         conditions: Conditions { headers: dice.list(0, 2, header_match), query: dice.list(0, 2, query_match) }.sorted(),
         depth: dice.pick(&[Depth::OneLabel, Depth::AnyLabels]),
         action: action(dice, clusters),
         policy: policy(dice),
-        rank,
-        origin: ObjectRef::new("HTTPProxy", &namespace, &name).at(dice.text().as_str()),
+        precedence,
+        combined: None,
+        origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, namespace, name).at(dice.text().as_str()),
     }
 }
 
@@ -85,20 +98,20 @@ fn path_match(dice: &mut Dice) -> PathMatch {
     }
 }
 
-fn text_match(dice: &mut Dice) -> TextMatch {
+fn text_match(dice: &mut Dice) -> StringMatch {
     match dice.below(5) {
-        0 => TextMatch::Exact(dice.text().into()),
-        1 => TextMatch::Regex(dice.regex()),
-        2 => TextMatch::Prefix(dice.name().into()),
-        3 => TextMatch::Suffix(dice.name().into()),
-        _ => TextMatch::Contains(dice.name().into()),
+        0 => StringMatch::Exact(dice.text().into()),
+        1 => StringMatch::Regex(dice.regex()),
+        2 => StringMatch::Prefix(dice.name().into()),
+        3 => StringMatch::Suffix(dice.name().into()),
+        _ => StringMatch::Contains(dice.name().into()),
     }
 }
 
-fn test(dice: &mut Dice) -> Test {
+fn value_match(dice: &mut Dice) -> ValueMatch {
     match dice.below(3) {
-        0 => Test::Present,
-        _ => Test::Text { text: text_match(dice), ignore_case: dice.one_in(2) },
+        0 => ValueMatch::Present,
+        _ => ValueMatch::Text { text: text_match(dice), ignore_case: dice.one_in(2) },
     }
 }
 
@@ -106,14 +119,14 @@ fn header_match(dice: &mut Dice) -> HeaderMatch {
     HeaderMatch {
         name: dice.parsed(Dice::header_text, model::HeaderName::parse_matched),
         invert: dice.one_in(2),
-        test: test(dice),
+        value: value_match(dice),
         missing_is_empty: dice.one_in(2),
     }
 }
 
 fn query_match(dice: &mut Dice) -> QueryMatch {
     let name = dice.until(|dice| Some(dice.name()).filter(|name| name.len() <= LONGEST_PARAMETER));
-    QueryMatch { name: name.into(), test: test(dice) }
+    QueryMatch { name: name.into(), value: value_match(dice) }
 }
 
 fn action(dice: &mut Dice, clusters: &[ClusterId]) -> Action {

@@ -15,7 +15,7 @@ use envoy::{
 };
 use envoy_api::Message;
 use model::{
-    ClusterId, Host, Listener, ListenerId, RouteTableId, SecretId, VirtualHost,
+    CertificateRef, ClusterId, Host, Listener, ListenerId, RouteTableId, VirtualHost,
     cluster::Discovery,
     listener::Security,
     tls::{Chain, KeyPair, TcpChain},
@@ -192,7 +192,8 @@ impl World {
         if fallback {
             let hosts = self.virtual_hosts(dice, clusters, false);
             let names = hosts.iter().map(|host| host.host.clone()).collect();
-            let chain = Chain { termination: listeners::termination(dice, "fallback"), hosts: names };
+            let chain =
+                Chain { termination: listeners::termination(dice, "fallback"), hosts: names, takes_unlisted: false };
             arrangements.push(self.chain(dice, packing, &ListenerId::fallback(), &chain, hosts));
             chains.fallback = Some(chain);
         }
@@ -224,7 +225,7 @@ impl World {
         (table, arrangement)
     }
 
-    fn certificate(&mut self, dice: &mut Dice, id: &SecretId) {
+    fn certificate(&mut self, dice: &mut Dice, id: &CertificateRef) {
         let pair = dice.pick(&PAIRS);
         self.add(Kind::Secret, &name::secret(id), &secret::certificate(&name::secret(id), &pair), pair);
     }
@@ -250,7 +251,7 @@ impl World {
                     names.push(listener::tcp::names(chain));
                 }
                 let fallback = chains.fallback.as_ref().map(|chain| encode(&ListenerId::fallback(), chain));
-                let names = listener::sni::matcher(names.iter());
+                let names = listener::sni::matcher(names.iter(), None);
                 listener::encrypted(&model, encoded.iter(), fallback.as_ref(), names)
             }
         };

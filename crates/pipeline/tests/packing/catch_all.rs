@@ -2,7 +2,7 @@
 
 use super::requests::TURN;
 use super::world::{World, ingress, object, service};
-use kinds::{Kind, Object};
+use kinds::{Object, kind};
 use model::{Code, Verdict};
 use pipeline::settings::Packing;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn catch_all(count: usize) -> Object {
     let path = |path: String| json!({"path": path, "pathType": "Prefix", "backend": backend});
     let paths: Vec<Value> = (0..count).map(|at| format!("/{at}")).chain(["/".to_owned()]).map(path).collect();
     let meta = json!({"namespace": "default", "name": "any"});
-    object(Kind::Ingress, &json!({"metadata": meta, "spec": {"rules": [{"http": {"paths": paths}}]}}))
+    object(kind::INGRESS, &json!({"metadata": meta, "spec": {"rules": [{"http": {"paths": paths}}]}}))
 }
 
 async fn ask(host: &str, path: &str) -> String {

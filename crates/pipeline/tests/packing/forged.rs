@@ -23,7 +23,7 @@ use envoy_api::{
     },
 };
 use model::{
-    Listener, ListenerId, RouteTableId, SecretId,
+    CertificateRef, Listener, ListenerId, ObjectRef, RouteTableId,
     listener::{ConnectionSettings, HttpSettings, Security},
     tls::{Termination, TlsVersion},
 };
@@ -66,7 +66,7 @@ async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
         http: HttpSettings::default(),
     };
     let termination = Termination {
-        certificate: SecretId::new("default", "any"),
+        certificate: CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "default", "any")),
         lowest: TlsVersion::V1_2,
         highest: TlsVersion::V1_3,
     };

@@ -2,7 +2,7 @@
 
 use super::requests::TURN;
 use super::world::{World, ingress, object, service};
-use kinds::{Kind, Object, Vendor};
+use kinds::{Object, kind};
 use pipeline::settings::Packing;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ fn limited(fqdn: &str) -> Object {
     let host = json!({"fqdn": fqdn, "rateLimitPolicy": limit});
     let spec = json!({"virtualhost": host, "routes": [{"services": [{"name": "wild", "port": 80}]}]});
     let meta = json!({"namespace": "default", "name": "limited"});
-    object(Kind::HttpProxy(Vendor::Contour), &json!({"metadata": meta, "spec": spec}))
+    object(kind::CONTOUR_HTTP_PROXY, &json!({"metadata": meta, "spec": spec}))
 }
 
 async fn ask(host: &str, path: &str) -> String {

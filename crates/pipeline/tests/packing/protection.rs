@@ -7,7 +7,7 @@
 
 use super::requests::TURN;
 use super::world::{World, ingress, object, secret, service};
-use kinds::{Kind, Object, Vendor};
+use kinds::{Object, kind};
 use pipeline::settings::Packing;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -122,7 +122,7 @@ fn proxy(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> Object {
     host["fqdn"] = fqdn.into();
     route["services"] = json!([{"name": "web", "port": 80}]);
     object(
-        Kind::HttpProxy(Vendor::Contour),
+        kind::CONTOUR_HTTP_PROXY,
         &json!({
             "metadata": {"namespace": "default", "name": name},
             "spec": {"virtualhost": host, "routes": [route]},

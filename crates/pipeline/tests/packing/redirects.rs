@@ -5,7 +5,7 @@
 
 use super::requests::TURN;
 use super::world::{World, ingress, object, secret, service, settings};
-use kinds::{Kind, Object, Vendor};
+use kinds::{Object, kind};
 use pipeline::Settings;
 use pipeline::settings::{Certificates, Packing};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub fn following(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> O
     }
     route["internalRedirectPolicy"] = json!({});
     object(
-        Kind::HttpProxy(Vendor::Contour),
+        kind::CONTOUR_HTTP_PROXY,
         &json!({
             "metadata": {"namespace": "default", "name": name},
             "spec": {"virtualhost": host, "routes": [route]},

@@ -6,8 +6,8 @@
 
 use super::requests::TURN;
 use super::world::{World, object, secret, settings};
-use kinds::{Kind, Object, Vendor};
-use model::SecretId;
+use kinds::{Object, kind};
+use model::ObjectRef;
 use pipeline::settings::{Certificates, Packing};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,7 +57,7 @@ impl Greeter {
         [("mail", 80), ("mail-tls", 443)].map(|(name, port)| {
             let annotations = json!({"projectsesame.io/endpoints": format!("{}:{port}", self.at)});
             let meta = json!({"namespace": "default", "name": name, "annotations": annotations});
-            object(Kind::Service, &json!({"metadata": meta, "spec": {"ports": [{"port": port}]}}))
+            object(kind::SERVICE, &json!({"metadata": meta, "spec": {"ports": [{"port": port}]}}))
         })
     }
 }
@@ -89,7 +89,7 @@ fn root(name: &str, fqdn: &str, decrypts: Decrypts, mut host: Value) -> Object {
     };
     host["tls"] = tls;
     object(
-        Kind::HttpProxy(Vendor::Contour),
+        kind::CONTOUR_HTTP_PROXY,
         &json!({
             "metadata": {"namespace": "default", "name": name},
             "spec": {"virtualhost": host, "tcpproxy": {"services": [service]}},
@@ -102,7 +102,7 @@ fn answering(name: &str, mut host: Value) -> Object {
     host["fqdn"] = format!("{name}.example.com").into();
     let routes = json!([{"directResponsePolicy": {"statusCode": 200}}]);
     object(
-        Kind::HttpProxy(Vendor::Contour),
+        kind::CONTOUR_HTTP_PROXY,
         &json!({
             "metadata": {"namespace": "default", "name": name},
             "spec": {"virtualhost": host, "routes": routes},
@@ -155,7 +155,7 @@ async fn world(packing: Packing, certificates: Certificates, proxy_protocol: boo
     let ca = Ca::new("tcp clients");
     let greeter = Greeter::start(&ca).await;
     let mut settings = pipeline::Settings { certificates, ..settings(packing) };
-    settings.http_proxy.fallback_certificate = Some(SecretId::new("default", "fallback"));
+    settings.http_proxy.fallback_certificate = Some(ObjectRef::new(kinds::kind::SECRET, "default", "fallback"));
     settings.https_settings.proxy_protocol = proxy_protocol;
     settings.http_settings.proxy_protocol = proxy_protocol;
     let certificates = [secret(&ca, "cert", "*.example.com"), secret(&ca, "fallback", "fallback.example.com")];

@@ -2,7 +2,7 @@
 
 use super::requests::TURN;
 use super::world::{World, object, service};
-use kinds::{Kind, Vendor};
+use kinds::kind;
 use pipeline::settings::Packing;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ async fn the_time_limit_of_a_route_is_not_that_of_its_websockets() {
         "services": [{"name": "web", "port": 80}], "enableWebsockets": true, "timeoutPolicy": {"response": "500ms"},
     });
     let proxy = object(
-        Kind::HttpProxy(Vendor::Contour),
+        kind::CONTOUR_HTTP_PROXY,
         &json!({
             "metadata": {"namespace": "default", "name": "site"},
             "spec": {"virtualhost": {"fqdn": "a.example.com"}, "routes": [route]},

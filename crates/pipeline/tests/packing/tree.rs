@@ -6,7 +6,7 @@ use envoy::{listener, virtual_host};
 use envoy_api::Message;
 use envoy_api::envoy::config::route::v3::RouteConfiguration;
 use model::route::{
-    Action, Conditions, Depth, Dialect, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Rank, Route, Test,
+    Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Precedence, Route, ValueMatch,
 };
 use model::{Host, ObjectRef, Regex, VirtualHost};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,7 +44,7 @@ impl Dice {
         };
         let header = HeaderMatch {
             name: model::HeaderName::parse("x-test").unwrap(),
-            test: Test::Present,
+            value: ValueMatch::Present,
             invert: self.below(2) == 0,
             missing_is_empty: false,
         };
@@ -55,22 +55,18 @@ impl Dice {
             depth: Depth::AnyLabels,
             action: Action::DirectResponse(DirectResponse { status: 200, body: format!("route {number}").into() }),
             policy: Policy::default(),
-            rank: Rank {
-                dialect: Dialect::Ingress,
-                implied: false,
-                created: 0,
-                namespace: "n".into(),
-                name: "n".into(),
-                index: number,
-            },
-            origin: ObjectRef::new("Ingress", "n", "n").at(format!("spec.rules[{number}]").as_str()),
+            precedence: Precedence::by_age(dialect_ingress::DIALECT, 0, "n".into(), "n".into(), number),
+            combined: None,
+            origin: ObjectRef::new(kinds::kind::INGRESS, "n", "n").at(format!("spec.rules[{number}]").as_str()),
         })
     }
 }
 
 fn host(name: &str, routes: &[Arc<Route>]) -> VirtualHost {
     let host = Host::parse(name).unwrap();
-    assemble::virtual_host::assemble(&host, routes.to_vec(), &[]).host
+    let mut contributions = assemble::virtual_host::Contributions::new(&host);
+    contributions.routes(routes.to_vec());
+    contributions.assemble().host
 }
 
 #[test]

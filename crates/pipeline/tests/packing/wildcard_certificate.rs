@@ -6,7 +6,7 @@
 
 use super::requests::TURN;
 use super::world::{World, object, settings};
-use kinds::{Kind, Object, Vendor};
+use kinds::{Object, Secret, kind};
 use pipeline::Settings;
 use pipeline::settings::{Certificates, Packing};
 use serde_json::{Value, json};
@@ -118,32 +118,31 @@ fn ingress(namespace: &str, name: &str, host: &str, service: &str, secret: Optio
     let paths = json!([{"path": "/", "pathType": "Prefix", "backend": backend}]);
     let tls: Vec<Value> = secret.iter().map(|secret| json!({"hosts": [host], "secretName": secret})).collect();
     let spec = json!({"rules": [{"host": host, "http": {"paths": paths}}], "tls": tls});
-    object(Kind::Ingress, &json!({"metadata": meta(namespace, name, older), "spec": spec}))
+    object(kind::INGRESS, &json!({"metadata": meta(namespace, name, older), "spec": spec}))
 }
 
 fn root(namespace: &str, name: &str, host: &str, service: &str, secret: Option<&str>, older: bool) -> Object {
     let host = json!({"fqdn": host, "tls": {"secretName": secret}});
     let spec = json!({"virtualhost": host, "routes": [{"services": [{"name": service, "port": 80}]}]});
-    object(Kind::HttpProxy(Vendor::Contour), &json!({"metadata": meta(namespace, name, older), "spec": spec}))
+    object(kind::CONTOUR_HTTP_PROXY, &json!({"metadata": meta(namespace, name, older), "spec": spec}))
 }
 
 fn service(namespace: &str, name: &str, at: Ipv4Addr) -> Object {
     let annotations = json!({"projectsesame.io/endpoints": format!("{at}:80")});
     let meta = json!({"namespace": namespace, "name": name, "annotations": annotations});
-    object(Kind::Service, &json!({"metadata": meta, "spec": {"ports": [{"port": 80}]}}))
+    object(kind::SERVICE, &json!({"metadata": meta, "spec": {"ports": [{"port": 80}]}}))
 }
 
 fn secret(ca: &Ca, namespace: &str, name: &str) -> Object {
-    let Object::Secret(secret) = super::world::secret(ca, name, "*.example.com") else { panic!("a Secret") };
-    let mut secret = (*secret).clone();
+    let mut secret = Secret::clone(super::world::secret(ca, name, "*.example.com").get::<Secret>().unwrap());
     secret.meta.namespace = namespace.into();
-    Object::Secret(secret.into())
+    Object::new(kind::SECRET, secret)
 }
 
 fn delegation(secret: &str, to: &[&str]) -> Object {
     let spec = json!({"delegations": [{"secretName": secret, "targetNamespaces": to}]});
     let meta = json!({"namespace": OWNER, "name": secret});
-    object(Kind::TlsCertificateDelegation(Vendor::Contour), &json!({"metadata": meta, "spec": spec}))
+    object(kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, &json!({"metadata": meta, "spec": spec}))
 }
 
 /// The answer to a request, and who gave it.

@@ -1,7 +1,7 @@
 //! A pipeline that feeds an Envoy, and objects for it.
 
-use kinds::{Kind, Object};
-use model::tls::{Termination, TlsVersion};
+use kinds::{Kind, Object, Secret, kind};
+use model::tls::{CertificateRef, Termination, TlsVersion};
 use pipeline::{Output, Pipeline, Settings, settings::Packing};
 use serde_json::{Value, json};
 use testbed::{cases::Proxy, certs::Ca, envoy::Config};
@@ -57,7 +57,7 @@ pub fn http_scope(host: &str) -> String {
 
 /// The name of the scope of an exact host on the chain of a certificate.
 pub fn https_scope(secret: &str, host: &str) -> String {
-    let certificate = model::SecretId::new("default", secret);
+    let certificate = CertificateRef::Secret(model::ObjectRef::new(kind::SECRET, "default", secret));
     let (lowest, highest) = (TlsVersion::V1_2, TlsVersion::V1_3);
     let termination = Some(Termination { certificate, lowest, highest }.into());
     let table = model::RouteTableId { listener: model::ListenerId::https(), termination };
@@ -99,7 +99,7 @@ pub fn ingress_with(
     }
     let tls: Vec<Value> = tls.iter().map(|(host, secret)| json!({"hosts": [host], "secretName": secret})).collect();
     object(
-        Kind::Ingress,
+        kind::INGRESS,
         &json!({
             "metadata": {"namespace": "default", "name": name, "annotations": annotations},
             "spec": {"rules": [rule], "tls": tls},
@@ -111,16 +111,16 @@ pub fn ingress_with(
 pub fn service(name: &str, at: std::net::Ipv4Addr) -> Object {
     let annotations = json!({"projectsesame.io/endpoints": format!("{at}:80")});
     let meta = json!({"namespace": "default", "name": name, "annotations": annotations});
-    object(Kind::Service, &json!({"metadata": meta, "spec": {"ports": [{"port": 80}]}}))
+    object(kind::SERVICE, &json!({"metadata": meta, "spec": {"ports": [{"port": 80}]}}))
 }
 
 /// A Secret with a certificate for this name.
 pub fn secret(ca: &Ca, name: &str, host: &str) -> Object {
     let leaf = ca.leaf(host).make();
     let meta = json!({"namespace": "default", "name": name});
-    let empty = object(Kind::Secret, &json!({"metadata": meta, "type": "kubernetes.io/tls", "data": {}}));
-    let Object::Secret(empty) = empty else { panic!("a Secret") };
+    let empty = object(kind::SECRET, &json!({"metadata": meta, "type": "kubernetes.io/tls", "data": {}}));
+    let empty = empty.get::<Secret>().unwrap();
     let entries = [("tls.crt", leaf.chain_pem()), ("tls.key", leaf.key_pem())];
     let entries = entries.map(|(name, pem)| (name.into(), pem.as_bytes().into()));
-    Object::Secret((*empty).clone().with(entries).into())
+    Object::new(kind::SECRET, Secret::clone(empty).with(entries))
 }

@@ -11,7 +11,7 @@ fn service(spec: serde_json::Value, annotations: serde_json::Value, settings: &S
         "metadata": { "name": "web", "namespace": "shop", "annotations": annotations },
         "spec": spec,
     });
-    let decoded = kinds::decode_json(kinds::Kind::Service, object.to_string().as_bytes()).unwrap();
+    let decoded = kinds::decode_json(kinds::kind::SERVICE, object.to_string().as_bytes()).unwrap();
     Service::read(decoded.object.get::<kinds::Service>().unwrap(), settings)
 }
 

@@ -103,8 +103,8 @@ pub fn run(args: Args) -> Result<()> {
     }
     let path = args.path.clone();
     let rendered = chosen(args)?.render();
-    let bootstrap =
-        json::to_json(&rendered.bootstrap).coded(Code::CommandLine, || "this cannot be written".to_owned())?;
+    let bootstrap = json::to_json(&rendered.bootstrap)
+        .coded(Code::CommandLine, || "failed to render the bootstrap configuration".to_owned())?;
     // Before the bootstrap, which points to them.
     for (path, content) in rendered.files {
         output::write(&path, &format!("{content:#}\n"))?;
@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Result<()> {
 fn chosen(args: Args) -> Result<Bootstrap> {
     let tls = tls(args.envoy_cafile, args.envoy_cert_file, args.envoy_key_file, args.resources_dir)?;
     if tls.is_none() && !is_loopback(&args.xds_address) {
-        warn!("no TLS files are given: the connection to {} is neither encrypted nor proven", args.xds_address);
+        warn!("no TLS files are given: the connection to {} is neither encrypted nor authenticated", args.xds_address);
     }
     Ok(Bootstrap {
         node: Node { id: args.node_id, cluster: args.node_cluster, fleet: args.fleet },

@@ -62,7 +62,7 @@ pub struct Args {
     kubeconfig: Option<PathBuf>,
 }
 
-/// How the Secrets are laid out.
+/// The format of the Secrets.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Layout {
     /// Two Secrets, each with ca.crt, tls.crt and tls.key
@@ -71,10 +71,10 @@ enum Layout {
     Legacy,
 }
 
-/// Makes the certificates and puts them where they were asked for.
+/// Generates the certificates and writes them to the outputs.
 pub async fn run(args: Args) -> Result<()> {
     if !(args.kube || args.yaml || args.pem) {
-        return Err(Problem::of(Code::CommandLine, "say where the certificates go: --kube, --yaml or --pem"));
+        return Err(Problem::of(Code::CommandLine, "no output is given: use --kube, --yaml or --pem"));
     }
     let request = Request {
         namespace: args.namespace.clone(),
@@ -82,8 +82,8 @@ pub async fn run(args: Args) -> Result<()> {
         lifetime: DAY * args.certificate_lifetime,
         now: SystemTime::now(),
     };
-    let certificates =
-        Certificates::issue(&request).coded(Code::CertificatesNotMade, || "no certificates were made".to_owned())?;
+    let certificates = Certificates::issue(&request)
+        .coded(Code::CertificatesNotMade, || "failed to generate the certificates".to_owned())?;
     if args.pem {
         write_files(&certificates, &args.outputdir, args.overwrite)?;
     }
@@ -96,15 +96,19 @@ pub async fn run(args: Args) -> Result<()> {
         output::write(Path::new("-"), &yaml(&secrets).context("the Secrets have no form in YAML")?)?;
     }
     if args.kube {
-        let client = client(&args).await.coded(Code::ApiServerFailed, || "no cluster can be used".to_owned())?;
+        let client =
+            client(&args).await.coded(Code::ApiServerFailed, || "failed to connect to the cluster".to_owned())?;
         let outcome = cluster::write(client, &secrets, args.overwrite).await;
         let code = match outcome {
             Err(ClusterError::Mixed { .. }) => Code::OutputExists,
             _ => Code::ApiServerFailed,
         };
-        match outcome.coded(code, || "the Secrets were not written".to_owned())? {
+        match outcome.coded(code, || "failed to write the Secrets".to_owned())? {
             Outcome::Written => info!("wrote {} Secrets into namespace {}", secrets.len(), args.namespace),
-            Outcome::Kept => info!("the Secrets exist in namespace {}; they stay as they are", args.namespace),
+            Outcome::Kept => info!(
+                "the Secrets already exist in namespace {} and are left unchanged; use --overwrite to replace them",
+                args.namespace
+            ),
         }
     }
     Ok(())
@@ -116,7 +120,7 @@ fn write_files(certificates: &Certificates, folder: &Path, overwrite: bool) -> R
         Err(FilesError::Exists(_)) => Code::OutputExists,
         _ => Code::FileNotWritable,
     };
-    for path in written.coded(code, || "no files were written".to_owned())? {
+    for path in written.coded(code, || "failed to write the files".to_owned())? {
         info!("wrote {}", path.display());
     }
     Ok(())

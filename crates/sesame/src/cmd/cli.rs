@@ -105,7 +105,7 @@ impl Printer {
     }
 }
 
-/// Private parts of secrets have no place on a screen.
+/// Redacts private keys.
 fn hide_keys(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 /// ALPN. Responses are JSON: the name of the backend, and the method, path, headers, body and TLS session of the request.
 /// TCP and UDP echo what they receive, and answer "who?" with the name of the backend.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = WISHES)]
+#[command(after_long_help = DIRECTIVES)]
 pub struct Args {
     /// Backend name in responses
     #[arg(long, default_value = "echo")]
@@ -57,7 +57,7 @@ pub struct Args {
 }
 
 /// The second half of `sesame echo --help`; the table stands in full in the documentation of the crate.
-const WISHES: &str = "\
+const DIRECTIVES: &str = "\
 A request asks for a special answer by its headers:
   x-echo-delay: 250ms            wait before answering
   x-echo-status: 503             this status
@@ -104,7 +104,7 @@ pub async fn run(args: Args) -> Result<()> {
     }
     info!("stopping, after {} requests", running.requests());
     if !running.stop().await {
-        warn!("cut what was still under way after {} s", args.grace);
+        warn!("closed connections that were still open after {} s", args.grace);
     }
     Ok(())
 }

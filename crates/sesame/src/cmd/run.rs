@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
     packing: Packing,
     /// How Envoy loads the certificates of TLS hosts
-    #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     certificates: Certificates,
     /// Validate only; do not start Envoy
     #[arg(long)]
@@ -98,8 +98,12 @@ pub async fn run(args: Args) -> Result<()> {
     }
     let stop = signals::stop()?;
     let opened = Folder::open(&args.folder, Limits::default());
-    let folder = opened.coded(Code::FileNotReadable, || "the folder cannot be served".to_owned())?;
-    let server = Server::new(xds::Config { resolver: settings.resolver(), ..xds::Config::default() });
+    let folder = opened.coded(Code::FileNotReadable, || "failed to open the directory".to_owned())?;
+    let server = Server::new(xds::Config {
+        resolver: settings.resolver(),
+        required_envoy: settings.required_envoy(),
+        ..xds::Config::default()
+    });
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
     let replicas = Replicas::new(server.clone(), None);
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas);
@@ -178,7 +182,7 @@ fn is_free(flag: &str, bind: Bind) -> Result<()> {
 
 fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     let read = Folder::read(&args.folder, Limits::default());
-    let batch = read.coded(Code::FileNotReadable, || "the folder cannot be checked".to_owned())?;
+    let batch = read.coded(Code::FileNotReadable, || "failed to read the directory".to_owned())?;
     let begun = std::time::Instant::now();
     let mut origins = source::Origins::default();
     origins.apply(&batch);

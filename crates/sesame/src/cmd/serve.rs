@@ -167,7 +167,7 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
     pub packing: Packing,
     /// How Envoy loads the certificates of TLS hosts
-    #[arg(long, value_name = "HOW", value_enum, default_value = "per-chain")]
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     pub certificates: Certificates,
     /// Compare all tables with a full rebuild after each batch, and exit if they differ
     #[arg(long)]

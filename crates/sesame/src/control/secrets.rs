@@ -7,10 +7,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use kinds::{Kind, ObjectKey};
-use model::SecretId;
+use model::ObjectRef;
 use pipeline::{FetchResult, Pipeline};
-use source::fetch::Wants;
+use source::fetch::FetchHandle;
 use source::{Batch, Change, Feed, Problem, Subject};
 
 /// How often the first build waits for what the last answers led to: an object refers to a second Secret only if the first is
@@ -19,19 +18,19 @@ pub(super) const ROUNDS: u32 = 4;
 
 /// The Secrets that are referred to, and the way to have them brought.
 pub struct Secrets {
-    wants: Wants,
+    wants: FetchHandle,
     answers: Feed,
-    referred: HashSet<ObjectKey>,
+    referred: HashSet<ObjectRef>,
     /// Of those, the ones about which nothing is known yet.
-    unanswered: HashSet<ObjectKey>,
+    unanswered: HashSet<ObjectRef>,
     /// Of those, the ones that the first build waits for.
-    awaited: HashSet<ObjectKey>,
+    awaited: HashSet<ObjectRef>,
     rounds: u32,
 }
 
 impl Secrets {
     /// Asks by `wants`, and is answered by `answers`.
-    pub fn new(wants: Wants, answers: Feed) -> Self {
+    pub fn new(wants: FetchHandle, answers: Feed) -> Self {
         let (referred, unanswered, awaited) = Default::default();
         Self { wants, answers, referred, unanswered, awaited, rounds: ROUNDS }
     }
@@ -45,15 +44,15 @@ impl Secrets {
     /// was taken.
     pub fn ask(&mut self, pipeline: &mut Pipeline) -> bool {
         let changes = pipeline.secret_refs();
-        let gone: Vec<ObjectKey> = changes.gone.iter().map(key).filter(|key| self.referred.remove(key)).collect();
+        let gone: Vec<ObjectRef> = changes.gone.into_iter().filter(|key| self.referred.remove(key)).collect();
         for key in &gone {
             self.unanswered.remove(key);
             self.awaited.remove(key);
             self.wants.forget(key);
             pipeline.put(key, None);
-            pipeline.set_fetch_result(&id(key), None);
+            pipeline.set_fetch_result(key, None);
         }
-        for key in changes.new.iter().map(key) {
+        for key in changes.new {
             if self.referred.insert(key.clone()) {
                 self.unanswered.insert(key.clone());
                 self.wants.want(key);
@@ -78,7 +77,7 @@ impl Secrets {
         problems: &BTreeMap<Subject, Vec<Problem>>,
         pipeline: &mut Pipeline,
     ) -> bool {
-        if change.key.kind != Kind::Secret {
+        if !change.key.kind.is_fetched() {
             return true;
         }
         if !self.referred.contains(&change.key) {
@@ -92,15 +91,7 @@ impl Secrets {
             (None, Some(problem)) => FetchResult::NotReadable((*problem.message).into()),
             (None, None) => FetchResult::Absent,
         };
-        pipeline.set_fetch_result(&id(&change.key), Some(answer));
+        pipeline.set_fetch_result(&change.key, Some(answer));
         true
     }
-}
-
-fn key(id: &SecretId) -> ObjectKey {
-    ObjectKey::new(Kind::Secret, id.namespace.clone(), id.name.clone())
-}
-
-fn id(key: &ObjectKey) -> SecretId {
-    SecretId { namespace: key.namespace.clone(), name: key.name.clone() }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use certgen::Authority;
-use model::SecretId;
+use model::Host;
 use model::tls::KeyPair;
 use pipeline::Pipeline;
 use tracing::warn;
@@ -22,24 +22,24 @@ impl Signer {
     pub fn sign(&mut self, pipeline: &mut Pipeline) -> bool {
         let wanted = pipeline.unsigned();
         let mut any = false;
-        for id in wanted {
-            match self.signed(&id) {
+        for host in wanted {
+            match self.signed(&host) {
                 Ok(pair) => {
-                    pipeline.sign(&id, pair);
+                    pipeline.sign(&host, pair);
                     any = true;
                 }
-                Err(error) => warn!(host = %id.name, %error, "no certificate could be made"),
+                Err(error) => warn!(%host, %error, "no certificate could be made"),
             }
         }
         any
     }
 
-    fn signed(&mut self, id: &SecretId) -> Result<KeyPair, certgen::IssueError> {
+    fn signed(&mut self, host: &Host) -> Result<KeyPair, certgen::IssueError> {
         let authority = match self.authority.take() {
             Some(authority) => authority,
             None => Authority::new(SystemTime::now(), VALID_FOR)?,
         };
-        let pair = self.authority.insert(authority).host(&id.name)?;
+        let pair = self.authority.insert(authority).host(&host.to_string())?;
         Ok(KeyPair { chain: pair.certificate.into(), key: pair.key.into() })
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kinds::{HttpProxy, Typed};
 use serde_json::{Value, json};
 use source::fetch::{Request, Requests};
 use source::{Change, Feeder, Origin, Update, feed};
@@ -29,7 +30,7 @@ struct Heard {
 struct Bed {
     objects: Feeder,
     answers: Feeder,
-    requests: Requests<ObjectKey>,
+    requests: Requests<ObjectRef>,
     heard: mpsc::UnboundedReceiver<Heard>,
     task: JoinHandle<Result<(), Divergence>>,
 }
@@ -47,7 +48,7 @@ impl Bed {
         let replicas = Replicas::new(server.clone(), None);
         let control = Control::new(Pipeline::new(&settings), server, Fleet::Shared, replicas)
             .fetching(Secrets::new(wants, answered))
-            .telling(|kind| matches!(kind, Kind::HttpProxy(_)))
+            .telling(|kind| HttpProxy::KINDS.contains(&kind))
             .checking(checks);
         let (tell, heard) = mpsc::unbounded_channel();
         let task = tokio::spawn(control.run(fed, move |news| {
@@ -81,11 +82,11 @@ impl Bed {
     }
 
     /// Answers that there is no such Secret.
-    async fn absent(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+    async fn absent(&self, keys: impl IntoIterator<Item = ObjectRef>) {
         self.answers.send(update(keys.into_iter().map(|key| (key, None)))).await.unwrap();
     }
 
-    async fn asked(&mut self) -> Request<ObjectKey> {
+    async fn asked(&mut self) -> Request<ObjectRef> {
         tokio::time::timeout(PATIENCE, self.requests.recv()).await.expect("a question").unwrap()
     }
 
@@ -109,7 +110,7 @@ impl Drop for Bed {
     }
 }
 
-fn update(changes: impl Iterator<Item = (ObjectKey, Option<Object>)>) -> Update {
+fn update(changes: impl Iterator<Item = (ObjectRef, Option<Object>)>) -> Update {
     let changes = changes.map(|(key, object)| Change { key, object, origin: Origin::Cluster });
     Update { changes: changes.collect(), ..Update::default() }
 }
@@ -154,8 +155,8 @@ fn trusting(path: &str, ca: &str) -> Value {
     json!({ "conditions": [{ "prefix": path }], "services": [service] })
 }
 
-fn secret(name: &str) -> ObjectKey {
-    ObjectKey::new(Kind::Secret, "a", name)
+fn secret(name: &str) -> ObjectRef {
+    ObjectRef::new(kind::SECRET, "a", name)
 }
 
 #[tokio::test]

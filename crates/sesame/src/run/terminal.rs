@@ -105,8 +105,8 @@ impl Terminal {
 
 fn findings(text: &mut String, verdicts: &[Verdict], origins: &Origins, style: Style) {
     for verdict in verdicts {
-        let spot = origins.spot(&verdict.origin);
-        let _infallible = writeln!(text, "{}\n", snippet::verdict(verdict, spot.as_ref(), style));
+        let location = origins.location(&verdict.origin);
+        let _infallible = writeln!(text, "{}\n", snippet::verdict(verdict, location.as_ref(), style));
     }
 }
 

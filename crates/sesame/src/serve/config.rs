@@ -22,7 +22,7 @@ use model::listener::{AccessLogFormat, HttpSettings};
 use model::tls::TlsVersions;
 use pipeline::settings::Bind;
 use source::yaml::{self, Limits};
-use source::{Problem, Spot};
+use source::{Problem, SourceLocation};
 use status::Addresses;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Config {
             Ok(text) => Self::parse(path, &text),
             Err(error) => {
                 let why = format!("the configuration file cannot be read: {error}");
-                Err(vec![Problem::new(Code::FileNotReadable, why).at(Spot::file(path.into()))])
+                Err(vec![Problem::new(Code::FileNotReadable, why).at(SourceLocation::file(path.into()))])
             }
         }
     }
@@ -129,16 +129,16 @@ impl Config {
         match documents.first().map(|document| document.parse(&limits, &mut nodes)) {
             None | Some(Ok(None)) => {}
             Some(Err(error)) => {
-                let spot = Spot::at(reading.file.clone(), text, error.position());
-                reading.problems.push(Problem::new(Code::ConfigNotYaml, error.to_string()).at(spot));
+                let location = SourceLocation::at(reading.file.clone(), text, error.position());
+                reading.problems.push(Problem::new(Code::ConfigNotYaml, error.to_string()).at(location));
             }
             Some(Ok(Some(root))) => reading.root(&root),
         }
         if let Some(second) = documents.get(1) {
             let position = kinds::Position { line: second.first_line, column: 1 };
-            let spot = Spot::at(reading.file.clone(), text, position);
+            let location = SourceLocation::at(reading.file.clone(), text, position);
             let why = "a second YAML document starts here; the file must contain one";
-            reading.problems.push(Problem::new(Code::ConfigNotYaml, why).at(spot));
+            reading.problems.push(Problem::new(Code::ConfigNotYaml, why).at(location));
         }
         if reading.problems.is_empty() { Ok(reading.config) } else { Err(reading.problems) }
     }
@@ -259,14 +259,14 @@ impl Reading<'_> {
 
     /// Something is wrong with the value of a key.
     fn problem(&mut self, root: &Node<'_>, code: Code, field: &str, why: String) {
-        let spot = Spot::of_value(self.file.clone(), self.text, root, field);
-        self.problems.push(Problem::new(code, why).field(field).at(spot));
+        let location = SourceLocation::of_value(self.file.clone(), self.text, root, field);
+        self.problems.push(Problem::new(code, why).field(field).at(location));
     }
 
     /// The key should not be there.
     fn misplaced(&mut self, root: &Node<'_>, code: Code, field: &str, why: String) {
-        let spot = Spot::of_key(self.file.clone(), self.text, root, field);
-        self.problems.push(Problem::new(code, why).field(field).at(spot));
+        let location = SourceLocation::of_key(self.file.clone(), self.text, root, field);
+        self.problems.push(Problem::new(code, why).field(field).at(location));
     }
 }
 

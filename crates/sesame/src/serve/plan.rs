@@ -9,10 +9,10 @@ mod tests;
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use kinds::Kind;
+use kinds::kind;
 use model::listener::{AccessLog, AccessLogFormat};
-use model::{Code, SecretId};
-use pipeline::settings::Bind;
+use model::{Code, ObjectRef};
+use pipeline::{Dialects, settings::Bind};
 use source::cluster::{Access, Options, Rate};
 use status::{Addresses, lease};
 use xds::TlsFiles;
@@ -72,10 +72,12 @@ impl Plan {
             address: args.http_address.unwrap_or(config.metrics.address),
             port: args.http_port.unwrap_or(config.metrics.port),
         };
+        let (access, verbose) = (access(args, &config), config.debug);
+        let pipeline = pipeline(args, config);
         Ok(Self {
-            access: access(args, &config),
+            access,
             source: Options {
-                kinds: Kind::ALL.iter().copied().filter(|kind| pipeline::reads(*kind)).collect(),
+                kinds: Dialects::new(&pipeline).kinds(),
                 namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },
@@ -91,8 +93,8 @@ impl Plan {
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
-            verbose: config.debug,
-            pipeline: pipeline(args, config),
+            verbose,
+            pipeline,
             warnings,
         })
     }
@@ -175,7 +177,8 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
         settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);
     }
     if let (Some(namespace), Some(name)) = &config.fallback {
-        settings.http_proxy.fallback_certificate = Some(SecretId::new(namespace, name));
+        settings.http_proxy.fallback_certificate =
+            Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
     }
     settings.http = Bind { address: args.envoy_service_http_address, port: args.envoy_service_http_port };
     settings.https = Bind { address: args.envoy_service_https_address, port: args.envoy_service_https_port };

@@ -69,8 +69,7 @@ impl Programmed {
 
 /// Whether the status of an object says that proxies have acknowledged it.
 fn reports_programmed(object: &ObjectRef) -> bool {
-    let kind = status::report::kind(object).and_then(pipeline::status_of);
-    kind.is_some_and(|kind| kind.reports_programmed)
+    pipeline::status_of(object.kind).is_some_and(|kind| kind.reports_programmed)
 }
 
 impl Task {

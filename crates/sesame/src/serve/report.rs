@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use admin::{Note, Recorder, Task};
 use anyhow::{Result, bail};
-use model::{Code, ObjectRef, Verdict};
+use model::{Code, Verdict};
 use source::outage::Outage;
 use source::{Problem, Subject, cluster::Connection};
 use status::{Report, Reporter};
@@ -49,10 +49,8 @@ impl BatchReporter {
         });
         let problems = news.problems.iter().filter_map(|(subject, problems)| match subject {
             Subject::Object(key) => {
-                let object =
-                    ObjectRef { kind: key.kind.name(), namespace: key.namespace.clone(), name: key.name.clone() };
                 let verdict =
-                    |problem: &Problem| Verdict::new(problem.code, object.at(&*problem.field), problem.message.clone());
+                    |problem: &Problem| Verdict::new(problem.code, key.at(&*problem.field), problem.message.clone());
                 Some((key.clone(), problems.iter().map(verdict).collect()))
             }
             Subject::Source(_) | Subject::File(_) => None,

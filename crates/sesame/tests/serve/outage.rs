@@ -109,7 +109,7 @@ async fn an_outage_is_told_when_it_begins_and_when_it_ends_and_shown_by_a_metric
     replica.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
     let log = replica.process.log().text();
     let lines = |text: &str| log.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
-    let (begun, ended) = (lines("the API server cannot be reached"), lines("the API server answers again"));
+    let (begun, ended) = (lines("API server unreachable"), lines("API server reachable again"));
     assert_eq!((begun.len(), ended.len()), (1, 1), "{log}");
     let address = bed.api.address().to_string();
     assert!(begun[0].contains(&address) && ended[0].contains(&address), "{begun:?} {ended:?}");

@@ -72,4 +72,19 @@ async fn a_replica_that_cannot_send_its_listeners_is_not_ready_and_says_why() {
         other => Err(format!("{other:?}")),
     };
     replica.process.expect_ok("to say why it is not ready", PATIENCE, look).await.unwrap();
+
+    // Every batch finds it again; the log has it once.
+    let namespace = bed.api.namespace("size").await.unwrap();
+    for count in 1..=5 {
+        bed.api.apply(&proxy(&namespace, &format!("p-{count}"), 1)).await.unwrap();
+        let known = format!(r#"sesame_objects{{kind="httpproxies"}} {count}"#);
+        let look = async || match replica.page("/metrics").await {
+            Ok((200, text)) if text.contains(&known) => Ok(()),
+            Ok((_, text)) => Err(text.lines().filter(|line| line.contains("sesame_objects")).collect::<String>()),
+            Err(error) => Err(format!("{error:?}")),
+        };
+        replica.process.expect_ok("to have read the object", PATIENCE, look).await.unwrap();
+    }
+    let log = replica.process.log().text();
+    assert_eq!(log.matches("not ready: ").count(), 1, "{log}");
 }

@@ -12,7 +12,7 @@ use crate::cluster::{
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt;
-use kinds::ObjectKey;
+use kinds::ObjectRef;
 use kube::client::Body;
 use std::{error::Error, time::Duration};
 use tokio::time::timeout;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 pub enum Failure {
     /// Nobody answers.
     #[error("no answer: {0}")]
-    ApiConnection(String),
+    Unreachable(String),
     /// The history from which to go on is gone.
     #[error("the version is too old: {0}")]
     Expired(String),
@@ -92,7 +92,7 @@ impl Api {
     }
 
     /// One object.
-    pub async fn object(&self, key: &ObjectKey) -> Result<Bytes, Failure> {
+    pub async fn object(&self, key: &ObjectRef) -> Result<Bytes, Failure> {
         self.bytes(&object_url(key.kind, &key.namespace, &key.name), "application/json").await
     }
 
@@ -109,22 +109,27 @@ impl Api {
         self.bytes("/readyz", "*/*").await.is_ok()
     }
 
-    /// Whether the API server has the kind at all; it tells this even those who may not read it.
+    /// Whether the API server has the kind in any version; it tells this even those who may not read it.
     pub async fn has(&self, target: &Target) -> bool {
-        let (path, name) = target.discovery();
-        match self.bytes(&path, "application/json").await {
-            Ok(body) => match serde_json::from_slice::<Kinds<'_>>(&body) {
-                Ok(Kinds { resources }) => resources.iter().any(|kind| kind.name == name),
-                Err(_) => true,
-            },
-            Err(failure) => !matches!(failure, Failure::Missing(_)),
+        for path in target.discovery() {
+            let is_there = match self.bytes(&path, "application/json").await {
+                Ok(body) => match serde_json::from_slice::<Kinds<'_>>(&body) {
+                    Ok(Kinds { resources }) => resources.iter().any(|kind| kind.name == target.kind.plural()),
+                    Err(_) => true,
+                },
+                Err(failure) => !matches!(failure, Failure::Missing(_)),
+            };
+            if is_there {
+                return true;
+            }
         }
+        false
     }
 
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {
         let whole = async {
             let body = self.ask(url, form).await?.collect().await;
-            Ok(body.map_err(|error| Failure::ApiConnection(with_causes(&error)))?.to_bytes())
+            Ok(body.map_err(|error| Failure::Unreachable(with_causes(&error)))?.to_bytes())
         };
         timeout(self.timing.answer, whole).await.map_err(|_| late(url))?
     }
@@ -133,7 +138,7 @@ impl Api {
         // Without compression: a watch must not wait in anybody's buffer.
         let request = Request::get(url).header(header::ACCEPT, form).header(header::ACCEPT_ENCODING, "identity");
         let request = request.body(Body::empty()).map_err(|error| Failure::Other(with_causes(&error)))?;
-        let answer = self.client.send(request).await.map_err(|error| Failure::ApiConnection(with_causes(&error)))?;
+        let answer = self.client.send(request).await.map_err(|error| Failure::Unreachable(with_causes(&error)))?;
         let code = answer.status();
         if code.is_success() {
             return Ok(answer.into_body());
@@ -147,7 +152,7 @@ impl Api {
 
 fn late(url: &str) -> Failure {
     let path = url.split('?').next().unwrap_or(url);
-    Failure::ApiConnection(format!("{path} took too long"))
+    Failure::Unreachable(format!("{path} took too long"))
 }
 
 /// An error with all that is behind it: the first line alone often says only that something failed.

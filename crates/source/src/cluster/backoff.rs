@@ -1,7 +1,7 @@
 //! Pauses between tries, and the one connection that all tasks share.
 //!
 //! A pause grows from try to try and is jittered, so that many that failed together do not come back together. But when
-//! the API server is back, kinds that catch up one after another would show a Service gone before the Ingress that no
+//! the API server is back, kinds that catch up one after another would show a Service gone before the object that no
 //! longer points to it: so the first that gets through wakes all who wait for the connection.
 
 use crate::{

@@ -1,11 +1,11 @@
-//! Whether the API server can be reached: told in the log, and shown by metrics.
+//! Whether the API server can be reached: in the log and as metrics.
 //!
-//! In: from everybody who asks it something, what came of it. Out: one line when an outage begins, one a minute, one when it
-//! ends, each with the address; `sesame_apiserver_connected`, and for each kind when it was last heard of.
+//! In: the results of requests, from every caller. Out: one log line when an outage begins, one a minute, one when it ends, each
+//! with the address; `sesame_apiserver_connected`, and for each kind the time of the last event.
 
 use crate::{
     Subject,
-    outage::{News, Outage},
+    outage::{Outage, OutageEvent},
 };
 use kinds::Kind;
 use parking_lot::Mutex;
@@ -15,21 +15,47 @@ use prometheus_client::{
     registry::Registry,
 };
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{Arc, atomic::AtomicU64},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 use tracing::{info, warn};
 
-/// The way to one API server. Clones are handles of the same one.
+/// The connection to one API server. Clones are handles of the same one.
 #[derive(Clone)]
-pub struct Connection(Arc<Shared>);
+pub struct Connection {
+    shared: Arc<Shared>,
+    caller: &'static str,
+}
 
 struct Shared {
     address: Box<str>,
-    outage: Mutex<Outage>,
+    failing: Mutex<Failing>,
     connected: Gauge,
     heard: Family<OfKind, Gauge<f64, AtomicU64>>,
+}
+
+/// Who gets no answers, and the outage that this makes.
+///
+/// A watch may deliver events while a write hangs. So an outage ends when everybody who failed is answered again, not when
+/// anybody is: else each success of one caller and each failure of another would be a line in the log.
+#[derive(Default)]
+struct Failing {
+    callers: BTreeSet<&'static str>,
+    outage: Outage,
+}
+
+impl Failing {
+    fn failed(&mut self, caller: &'static str, now: Instant) -> Option<OutageEvent> {
+        self.callers.insert(caller);
+        self.outage.failed(now)
+    }
+
+    fn answered(&mut self, caller: &'static str, now: Instant) -> Option<OutageEvent> {
+        self.callers.remove(caller);
+        if self.callers.is_empty() { self.outage.worked(now) } else { None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -38,46 +64,60 @@ struct OfKind {
 }
 
 impl Connection {
-    /// To the API server at an address. It is not known whether anybody answers there.
+    /// To the API server at an address. It is not known whether it answers.
     pub fn new(address: impl Into<Box<str>>) -> Self {
-        let (outage, connected, heard) = Default::default();
-        Self(Arc::new(Shared { address: address.into(), outage, connected, heard }))
+        let (failing, connected, heard) = Default::default();
+        let shared = Shared { address: address.into(), failing, connected, heard };
+        Self { shared: Arc::new(shared), caller: "watches" }
     }
 
-    /// What a source says about the connection is said about this. The log has it from here.
+    /// The same connection for another caller: a failure that it reports ends with a success that it reports.
+    #[must_use]
+    pub fn for_caller(&self, caller: &'static str) -> Self {
+        Self { shared: self.shared.clone(), caller }
+    }
+
+    /// The subject of problems of the connection. The connection itself writes them to the log.
     pub fn subject() -> Subject {
         Subject::Source("the API server".into())
     }
 
-    /// Where the API server is.
+    /// The address of the API server.
     pub fn address(&self) -> &str {
-        &self.0.address
+        &self.shared.address
     }
 
-    /// It did not answer.
+    /// A request got no answer.
     pub fn failed(&self, why: &str) {
-        self.0.connected.set(0);
+        self.shared.connected.set(0);
         let address = self.address();
-        match self.0.outage.lock().failed(Instant::now()) {
-            Some(News::Begun) => {
-                warn!(address, why, "the API server cannot be reached; what is known stays in force");
+        match self.shared.failing.lock().failed(self.caller, Instant::now()) {
+            Some(OutageEvent::Started) => {
+                warn!(address, why, "API server unreachable; the last known configuration stays in effect");
             }
-            Some(News::Lasting(away)) => {
-                warn!(address, why, ?away, "the API server still cannot be reached; what is known stays in force");
+            Some(OutageEvent::Ongoing(duration)) => {
+                warn!(
+                    address,
+                    why,
+                    ?duration,
+                    "API server still unreachable; the last known configuration stays in effect"
+                );
             }
-            Some(News::Over(_)) | None => {}
+            Some(OutageEvent::Ended(_)) | None => {}
         }
     }
 
-    /// It answered, whatever it said.
+    /// A request got an answer, whatever it was.
     pub fn answered(&self) {
-        self.0.connected.set(1);
-        if let Some(News::Over(away)) = self.0.outage.lock().worked(Instant::now()) {
-            info!(address = self.address(), ?away, "the API server answers again");
+        let mut failing = self.shared.failing.lock();
+        let news = failing.answered(self.caller, Instant::now());
+        self.shared.connected.set(i64::from(failing.callers.is_empty()));
+        if let Some(OutageEvent::Ended(duration)) = news {
+            info!(address = self.address(), ?duration, "API server reachable again");
         }
     }
 
-    /// What came of a request; says whether there was an answer.
+    /// Takes the result of a request; says whether there was an answer.
     pub fn note<T>(&self, answer: &kube::Result<T>) -> bool {
         match answer {
             Ok(_) | Err(kube::Error::Api(_)) => {
@@ -91,21 +131,21 @@ impl Connection {
         }
     }
 
-    /// Something was heard of a kind: a list, an event, or a bookmark that says that there is none.
+    /// A list, an event or a bookmark of a kind has arrived.
     pub(super) fn heard(&self, kind: Kind) {
         self.answered();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.0.heard.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
+        self.shared.heard.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
     }
 
     /// Adds `sesame_apiserver_connected` and `sesame_source_last_event_timestamp_seconds` to a registry.
     pub fn register(&self, registry: &mut Registry) {
-        let connected = self.0.connected.clone();
+        let connected = self.shared.connected.clone();
         registry.register("sesame_apiserver_connected", "1 if the API server answers, else 0", connected);
         registry.register(
             "sesame_source_last_event_timestamp_seconds",
             "Time of the last watch event for each kind, in seconds since the epoch; bookmarks arrive about once a minute",
-            self.0.heard.clone(),
+            self.shared.heard.clone(),
         );
     }
 }
@@ -118,6 +158,28 @@ impl Default for Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Connection").field(&self.0.address).finish()
+        f.debug_tuple("Connection").field(&self.shared.address).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_outage_of_one_caller_is_one_outage_although_others_are_answered() {
+        let (mut failing, begin) = (Failing::default(), Instant::now());
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        let mut told = Vec::new();
+        for second in 0..100 {
+            told.extend(failing.failed("leader lease", after(second)));
+            told.extend(failing.answered("watches", after(second)));
+        }
+        assert_eq!(told, [OutageEvent::Started, OutageEvent::Ongoing(Duration::from_secs(60))]);
+        assert_eq!(failing.answered("leader lease", after(100)), Some(OutageEvent::Ended(Duration::from_secs(100))));
+        assert_eq!(failing.failed("watches", after(101)), Some(OutageEvent::Started));
+        assert_eq!(failing.answered("leader lease", after(102)), None);
+        assert_eq!(failing.answered("watches", after(103)), Some(OutageEvent::Ended(Duration::from_secs(2))));
     }
 }

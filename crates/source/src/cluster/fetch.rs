@@ -12,10 +12,10 @@ use crate::{
         backoff::ApiConnection,
         follow::undecodable,
     },
-    fetch::{self, Limits, Outcome, Request, Requests, Schedule, Wants},
+    fetch::{self, FetchHandle, Limits, Outcome, Request, Requests, Schedule},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use kinds::{Decoded, Object, ObjectKey};
+use kinds::{Decoded, Object, ObjectRef};
 use model::Code;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -71,13 +71,13 @@ impl Fetched {
 /// Fetches what is wanted.
 pub struct Fetcher {
     api: Arc<Api>,
-    requests: Requests<ObjectKey>,
-    schedule: Schedule<ObjectKey>,
-    told: HashMap<ObjectKey, Told>,
+    requests: Requests<ObjectRef>,
+    schedule: Schedule<ObjectRef>,
+    told: HashMap<ObjectRef, Told>,
 }
 
 /// A fetcher and the way to ask it.
-pub fn fetcher(api: Arc<Api>) -> (Wants, Fetcher) {
+pub fn fetcher(api: Arc<Api>) -> (FetchHandle, Fetcher) {
     let (wants, requests) = fetch::wants();
     let schedule = Schedule::new(limits(&api.timing));
     (wants, Fetcher { api, requests, schedule, told: HashMap::new() })
@@ -113,7 +113,7 @@ impl Fetcher {
         }
     }
 
-    fn take(&mut self, request: Request<ObjectKey>) {
+    fn take(&mut self, request: Request<ObjectRef>) {
         match request {
             Request::Want(key) => self.schedule.want(key, Instant::now()),
             Request::Refresh(key) => self.schedule.refresh(&key),
@@ -125,7 +125,7 @@ impl Fetcher {
     }
 
     /// Adds to an update what is to be told of an object that was fetched, or could not be.
-    fn fetched(&mut self, key: ObjectKey, fetched: Fetched, update: &mut Update) {
+    fn fetched(&mut self, key: ObjectRef, fetched: Fetched, update: &mut Update) {
         let outcome = fetched.outcome();
         // Whatever else came of it, somebody answered.
         if outcome != Outcome::Unreachable && self.api.connection.found() {
@@ -161,9 +161,9 @@ impl Fetcher {
     /// Adds an answer to an update. What was read before stays in force, unless it is gone; what was said is not said again.
     fn tell(
         &mut self,
-        key: ObjectKey,
+        key: ObjectRef,
         object: Option<Object>,
-        problems: impl FnOnce(&ObjectKey) -> Vec<Problem>,
+        problems: impl FnOnce(&ObjectRef) -> Vec<Problem>,
         update: &mut Update,
     ) {
         let problems = problems(&key);
@@ -182,12 +182,12 @@ impl Fetcher {
     }
 }
 
-fn unreadable(key: &ObjectKey, why: &str) -> Problem {
+fn unreadable(key: &ObjectRef, why: &str) -> Problem {
     Problem::new(Code::SecretNotReadable, format!("it cannot be read: {why}")).on(key.clone())
 }
 
 /// Asks for an object once.
-async fn fetch(api: Arc<Api>, key: ObjectKey) -> (ObjectKey, Fetched) {
+async fn fetch(api: Arc<Api>, key: ObjectRef) -> (ObjectRef, Fetched) {
     let limit = api.timing.fetch;
     let asked = timeout(limit, api.object(&key)).await;
     let failure = match asked {
@@ -200,12 +200,12 @@ async fn fetch(api: Arc<Api>, key: ObjectKey) -> (ObjectKey, Fetched) {
         }
         Ok(Err(Failure::Missing(_))) => return (key, Fetched::IsNot),
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::ApiConnection(format!("no answer within {limit:?}")),
+        Err(_) => Failure::Unreachable(format!("no answer within {limit:?}")),
     };
     // A server that cannot be reached knows nothing about anything, and one that is starting refuses what it will allow.
     let is_ready = timeout(limit, api.is_ready()).await == Ok(true);
     let fetched = match failure {
-        Failure::ApiConnection(why) if !is_ready => Fetched::Unreachable(why),
+        Failure::Unreachable(why) if !is_ready => Fetched::Unreachable(why),
         Failure::Forbidden(_) | Failure::Refused(_) if is_ready => Fetched::Refused(failure.to_string()),
         failure => Fetched::Failed(failure.to_string(), failure.pause()),
     };

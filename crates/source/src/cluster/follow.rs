@@ -14,7 +14,7 @@ use crate::{
         known::Known,
         target::Target,
     },
-    fetch::Wants,
+    fetch::FetchHandle,
 };
 use model::Code;
 use std::{sync::Arc, time::Instant};
@@ -63,7 +63,7 @@ pub struct Follower {
     target: Target,
     api: Arc<Api>,
     feeder: Feeder,
-    wants: Wants,
+    wants: FetchHandle,
     known: Known,
     presence: Presence,
     backoff: Backoff,
@@ -79,7 +79,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: Wants) -> Self {
+    pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: FetchHandle) -> Self {
         let (backoff, absent_backoff) = (Backoff::after_failure(&api.timing), Backoff::after_absence(&api.timing));
         Self {
             target,
@@ -123,7 +123,7 @@ impl Follower {
     /// What a failure means for the next try, and how long to wait for it.
     async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
         let was_watching = version.is_some();
-        let is_away = matches!(failure, Failure::ApiConnection(_) | Failure::Ended);
+        let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Ended);
         self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
             Failure::Expired(why) => {
@@ -132,7 +132,7 @@ impl Follower {
                 self.is_paged = was_watching;
                 *version = None;
             }
-            Failure::ApiConnection(why) => {
+            Failure::Unreachable(why) => {
                 if let Some(problem) = self.api.connection.lost(why) {
                     let problems = [(ApiConnection::subject(), vec![problem])].into();
                     self.feeder.send(Update { problems, ..Update::default() }).await?;
@@ -142,6 +142,11 @@ impl Follower {
             Failure::Ended => {
                 debug!(target = %self.target, "the watch ended at once");
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
+            }
+            Failure::Missing(_) if self.target.try_next_version() => {
+                debug!(target = %self.target, %failure, "trying another version");
+                *version = None;
+                return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }
             Failure::Missing(why) | Failure::Forbidden(why) => {
                 *version = None;
@@ -173,7 +178,7 @@ impl Follower {
 
     /// The API server is in good order and says that the kind is not there, or not for us.
     async fn absent(&mut self, why: String, is_missing: bool) -> Result<Pause, Closed> {
-        let is_harmless = if is_missing { self.target.is_custom() } else { self.target.is_optional() };
+        let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };
         match self.presence {
             _ if !is_harmless => {
                 let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);

@@ -47,11 +47,11 @@ pub struct Known {
 }
 
 /// What a version of an object is to us.
-pub enum News {
+pub enum Seen {
     /// It is known.
-    None,
-    /// It is not, or in another version; and whether something was wrong with that.
-    Some { was_faulty: bool },
+    Unchanged,
+    /// It is new, or known in another version; and whether that had problems.
+    Changed { was_faulty: bool },
 }
 
 impl Known {
@@ -61,16 +61,16 @@ impl Known {
     }
 
     /// Whether this version is news. Nothing is noted but that the list holds it.
-    pub fn see(&mut self, head: &HeadMeta<'_>, version: u64) -> News {
+    pub fn see(&mut self, head: &HeadMeta<'_>, version: u64) -> Seen {
         match self.rows.get_mut(&NamesRef { namespace: &head.namespace, name: &head.name }) {
             Some(row) => {
                 row.list = self.list;
                 match row.version == version {
-                    true => News::None,
-                    false => News::Some { was_faulty: row.is_faulty },
+                    true => Seen::Unchanged,
+                    false => Seen::Changed { was_faulty: row.is_faulty },
                 }
             }
-            None => News::Some { was_faulty: false },
+            None => Seen::Changed { was_faulty: false },
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
         known.begin();
         let mut news = Vec::new();
         for &(name, version) in held {
-            if let News::Some { .. } = known.see(&head(name), version) {
+            if let Seen::Changed { .. } = known.see(&head(name), version) {
                 news.push((name, version));
             }
         }
@@ -150,7 +150,7 @@ mod tests {
         let mut known = Known::default();
         list(&mut known, &[("a", 1), ("b", 2)]);
         known.begin();
-        assert!(matches!(known.see(&head("a"), 9), News::Some { .. }));
+        assert!(matches!(known.see(&head("a"), 9), Seen::Changed { .. }));
         assert_eq!(list(&mut known, &[("a", 9), ("b", 2)]), (vec!["a"], vec![]));
     }
 

@@ -1,6 +1,6 @@
 //! What one task follows: a kind, in one namespace or in all, whole or by name only; and the URLs for it.
 
-use kinds::Kind;
+use kinds::{Kind, kind};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// How many objects a page of a list holds.
@@ -32,6 +32,8 @@ pub struct Target {
     /// None for all namespaces, and for kinds that stand in none.
     pub namespace: Option<Arc<str>>,
     pub content: Content,
+    /// The version that is asked for.
+    version: &'static str,
 }
 
 impl Target {
@@ -49,11 +51,17 @@ impl Target {
     }
 
     fn new(kind: Kind, namespace: Option<Arc<str>>) -> Target {
-        let content = match kind {
-            Kind::Secret | Kind::ConfigMap => Content::Names,
-            _ => Content::Whole,
-        };
-        Target { kind, namespace, content }
+        let content = if kind.is_fetched() { Content::Names } else { Content::Whole };
+        Target { kind, namespace, content, version: kind.version() }
+    }
+
+    /// Asks for the next version of the kind from now on; says whether there is one that was not asked for yet since the
+    /// preferred one was.
+    pub fn try_next_version(&mut self) -> bool {
+        let versions = self.kind.versions();
+        let next = versions.iter().skip_while(|version| **version != self.version).nth(1);
+        self.version = next.unwrap_or(&versions[0]);
+        next.is_some()
     }
 
     /// Whether the kind is made by a CRD, and so may not be there.
@@ -61,20 +69,14 @@ impl Target {
         !["", "networking.k8s.io", "discovery.k8s.io"].contains(&self.kind.group())
     }
 
-    /// Whether we can do without the right to read it: it then counts as empty. What holds hosts, or decides about them,
-    /// is not among these: a right that got lost must not take hosts away.
-    pub fn is_optional(&self) -> bool {
-        matches!(self.kind, Kind::Namespace | Kind::IngressClass | Kind::ConfigMap)
-    }
-
-    /// The path of the list of kinds in its group, and its name there.
-    pub fn discovery(&self) -> (String, &'static str) {
-        (group(self.kind), self.kind.plural())
+    /// The paths of the lists of kinds in its group, one for each version.
+    pub fn discovery(&self) -> impl Iterator<Item = String> {
+        self.kind.versions().iter().map(|version| group(self.kind, version))
     }
 
     /// The path and query of one page of the list; all of it at once if not `paged`.
     pub fn list_url(&self, paged: bool, page: Option<&str>) -> String {
-        let mut url = collection(self.kind, self.namespace.as_deref());
+        let mut url = collection(self.kind, self.version, self.namespace.as_deref());
         let mut query = Query::new(&mut url);
         if paged {
             query.add("limit", &PAGE.to_string());
@@ -88,7 +90,7 @@ impl Target {
 
     /// The path and query of a watch from a version on.
     pub fn watch_url(&self, version: &str, lasting: Duration) -> String {
-        let mut url = collection(self.kind, self.namespace.as_deref());
+        let mut url = collection(self.kind, self.version, self.namespace.as_deref());
         let mut query = Query::new(&mut url);
         query.add("watch", "true");
         query.add("allowWatchBookmarks", "true");
@@ -100,13 +102,11 @@ impl Target {
 
     /// Leaves out, at the server, what can never matter.
     fn select(&self, query: &mut Query<'_>) {
-        match self.kind {
-            Kind::Secret => {
-                let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
-                query.add("fieldSelector", &others.join(","));
-            }
-            Kind::EndpointSlice => query.add("labelSelector", kinds::endpoint_slice::SERVICE_NAME),
-            _ => {}
+        if self.kind == kind::SECRET {
+            let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
+            query.add("fieldSelector", &others.join(","));
+        } else if self.kind == kind::ENDPOINT_SLICE {
+            query.add("labelSelector", kinds::endpoint_slice::SERVICE_NAME);
         }
     }
 
@@ -143,14 +143,14 @@ impl fmt::Display for Target {
 
 /// The path of one object.
 pub fn object_url(kind: Kind, namespace: &str, name: &str) -> String {
-    let mut url = collection(kind, Some(namespace).filter(|namespace| !namespace.is_empty()));
+    let mut url = collection(kind, kind.version(), Some(namespace).filter(|namespace| !namespace.is_empty()));
     url.push('/');
     push_escaped(&mut url, name);
     url
 }
 
-fn collection(kind: Kind, namespace: Option<&str>) -> String {
-    let mut url = group(kind);
+fn collection(kind: Kind, version: &str, namespace: Option<&str>) -> String {
+    let mut url = group(kind, version);
     if let Some(namespace) = namespace {
         url.push_str("/namespaces/");
         push_escaped(&mut url, namespace);
@@ -160,10 +160,10 @@ fn collection(kind: Kind, namespace: Option<&str>) -> String {
     url
 }
 
-fn group(kind: Kind) -> String {
+fn group(kind: Kind, version: &str) -> String {
     match kind.group() {
-        "" => format!("/api/{}", kind.version()),
-        group => format!("/apis/{group}/{}", kind.version()),
+        "" => format!("/api/{version}"),
+        group => format!("/apis/{group}/{version}"),
     }
 }
 
@@ -199,31 +199,44 @@ fn push_escaped(url: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinds::Vendor;
+    use object_ref::{ApiResource, Scope};
 
     #[test]
     fn urls_name_group_version_namespace_and_what_is_left_out() {
-        let delegations = Kind::TlsCertificateDelegation(Vendor::Contour);
+        let delegations = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
         assert_eq!(
             Target::new(delegations, None).list_url(true, Some("a=b")),
             "/apis/projectcontour.io/v1/tlscertificatedelegations?limit=500&continue=a%3Db"
         );
         assert_eq!(
-            Target::new(Kind::Service, Some("shop".into())).watch_url("17", Duration::from_secs(300)),
+            Target::new(kind::SERVICE, Some("shop".into())).watch_url("17", Duration::from_secs(300)),
             "/api/v1/namespaces/shop/services?watch=true&allowWatchBookmarks=true&resourceVersion=17&timeoutSeconds=300"
         );
         assert_eq!(
-            Target::new(Kind::EndpointSlice, None).list_url(false, None),
+            Target::new(kind::ENDPOINT_SLICE, None).list_url(false, None),
             "/apis/discovery.k8s.io/v1/endpointslices?labelSelector=kubernetes.io%2Fservice-name"
         );
-        let secrets = Target::new(Kind::Secret, None).list_url(false, None);
+        let secrets = Target::new(kind::SECRET, None).list_url(false, None);
         assert!(secrets.starts_with("/api/v1/secrets?fieldSelector=type%21%3Dhelm.sh%2Frelease.v1%2C"), "{secrets}");
-        assert_eq!(object_url(Kind::Secret, "shop", "../a?b"), "/api/v1/namespaces/shop/secrets/..%2Fa%3Fb");
+        assert_eq!(object_url(kind::SECRET, "shop", "../a?b"), "/api/v1/namespaces/shop/secrets/..%2Fa%3Fb");
+    }
+
+    #[test]
+    fn versions_are_tried_from_the_preferred_one_on() {
+        static ROW: ApiResource = ApiResource::new("a.io", &["v1", "v1beta1"], "Thing", "things", Scope::Cluster);
+        let mut target = Target::new(Kind::new(&ROW), None);
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            asked.push(target.list_url(false, None));
+            asked.push(target.try_next_version().to_string());
+        }
+        let (first, second) = ("/apis/a.io/v1/things", "/apis/a.io/v1beta1/things");
+        assert_eq!(asked, [first, "true", second, "false", first, "true"]);
     }
 
     #[test]
     fn namespaced_kinds_are_followed_in_each_namespace() {
-        let targets = Target::all(&[Kind::IngressClass, Kind::Ingress], &["a".into(), "b".into()]);
+        let targets = Target::all(&[kind::INGRESS_CLASS, kind::INGRESS], &["a".into(), "b".into()]);
         let shown: Vec<_> = targets.iter().map(ToString::to_string).collect();
         let ingresses = ["a", "b"].map(|name| format!("ingresses.networking.k8s.io in namespace {name}"));
         assert_eq!(shown, ["ingressclasses.networking.k8s.io", &ingresses[0], &ingresses[1]]);

@@ -4,13 +4,13 @@
 
 use super::*;
 use crate::Origin;
-use kinds::{Kind, Object};
+use kinds::{Object, kind};
 use std::time::Duration;
 use tokio::time::timeout;
 
 fn object(name: &str) -> Object {
     let json = format!(r#"{{"metadata": {{"name": "{name}"}}}}"#);
-    kinds::decode_json(Kind::Service, json.as_bytes()).unwrap().object
+    kinds::decode_json(kind::SERVICE, json.as_bytes()).unwrap().object
 }
 
 fn set(name: &str) -> Update {

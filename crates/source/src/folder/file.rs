@@ -8,11 +8,11 @@ use super::{
     pem::{self, PEM_FILES},
 };
 use crate::{
-    Place, Problem, Spot,
-    place::{FileVersion, Hide, Part, locate, locate_key},
+    ObjectLocation, Problem, SourceLocation,
+    location::{FileVersion, Part, Redaction, locate, locate_key},
     yaml::{self, YamlError},
 };
-use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectKey, Position, Secret, Value, decode};
+use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectRef, Position, Secret, Value, decode, kind};
 use model::Code;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +34,7 @@ pub(super) struct Reading {
     /// What the system says about the file, to tell without reading whether it is still the same.
     pub(super) signature: Option<Signature>,
     /// The objects.
-    pub(super) items: BTreeMap<ObjectKey, Item>,
+    pub(super) items: BTreeMap<ObjectRef, Item>,
     /// What is wrong.
     pub(super) problems: Vec<Problem>,
     /// What of the file's former objects stays.
@@ -51,14 +51,14 @@ pub(super) struct Reading {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
     pub(super) object: Object,
-    pub(super) place: Place,
+    pub(super) place: ObjectLocation,
 }
 
 /// Which of a file's former objects stay in force though it does not hold them now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Keep {
     /// These are there, but cannot be read.
-    these: BTreeSet<ObjectKey>,
+    these: BTreeSet<ObjectRef>,
     /// Something is there of which not even the name can be read.
     all: bool,
     /// The first problem that is the reason.
@@ -67,7 +67,7 @@ pub(super) struct Keep {
 
 impl Keep {
     /// Whether an object stays in force.
-    pub(super) fn keeps(&self, key: &ObjectKey) -> bool {
+    pub(super) fn keeps(&self, key: &ObjectRef) -> bool {
         self.all || self.these.contains(key)
     }
 
@@ -132,7 +132,7 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
                 _ => Code::FileNotReadable,
             };
             let problem = Problem::new(code, format!("cannot read the file: {error}"));
-            reading.broken(problem.at(Spot::file(shown.clone())), None);
+            reading.broken(problem.at(SourceLocation::file(shown.clone())), None);
             return reading;
         }
     };
@@ -144,8 +144,9 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
         Err(error) => {
             let good = &bytes[..error.valid_up_to()];
             let line = 1 + u32::try_from(good.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX);
-            let spot = Spot { position: Position { line, column: 0 }, ..Spot::file(shown.clone()) };
-            reading.broken(Problem::new(Code::NotYaml, "the file is not UTF-8").at(spot), None);
+            let location =
+                SourceLocation { position: Position { line, column: 0 }, ..SourceLocation::file(shown.clone()) };
+            reading.broken(Problem::new(Code::NotYaml, "the file is not UTF-8").at(location), None);
             return reading;
         }
     };
@@ -159,7 +160,7 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
             root,
             limits,
             mentions_secret: mentions_secret(document.text),
-            hide: if mentions_secret(document.text) { Hide::Everything } else { Hide::Nothing },
+            redaction: if mentions_secret(document.text) { Redaction::Everything } else { Redaction::Nothing },
         };
         match document.parse(&limits.yaml, &mut nodes) {
             Ok(None) => {}
@@ -169,7 +170,7 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
     }
     if reading.left_out > 0 {
         let why = format!("{} more problems of this file are not listed", reading.left_out);
-        reading.problems.push(Problem::new(Code::NotDecodable, why).at(Spot::file(shown.clone())));
+        reading.problems.push(Problem::new(Code::NotDecodable, why).at(SourceLocation::file(shown.clone())));
     }
     reading
 }
@@ -188,7 +189,7 @@ impl Reading {
     }
 
     /// Notes that an object cannot be read, or something of which not even the name can.
-    fn broken(&mut self, problem: Problem, key: Option<ObjectKey>) {
+    fn broken(&mut self, problem: Problem, key: Option<ObjectRef>) {
         self.keep.because.get_or_insert(self.problems.len());
         match key {
             Some(key) => {
@@ -208,7 +209,7 @@ struct DocumentReader<'r> {
     root: &'r Path,
     limits: &'r Limits,
     mentions_secret: bool,
-    hide: Hide,
+    redaction: Redaction,
 }
 
 impl DocumentReader<'_> {
@@ -217,8 +218,8 @@ impl DocumentReader<'_> {
             YamlError::Syntax { .. } => Code::NotYaml,
             YamlError::Limit { .. } => Code::FileTooLarge,
         };
-        let spot = self.spot((error.position(), Part::Point));
-        self.reading.broken(Problem::new(code, error.to_string()).at(spot), None);
+        let location = self.location((error.position(), Part::Point));
+        self.reading.broken(Problem::new(code, error.to_string()).at(location), None);
     }
 
     fn document(&mut self, node: &Node<'_>) {
@@ -239,8 +240,8 @@ impl DocumentReader<'_> {
     fn object(&mut self, node: &Node<'_>, item: Option<u32>, (list_version, list_kind): (&str, &str)) {
         if !matches!(node.value, Value::Map(_)) {
             let why = format!("expected an object with apiVersion, kind and metadata, found {}", node.describe());
-            let spot = self.spot((node.position, Part::Value));
-            return self.reading.broken(Problem::new(Code::NotDecodable, why).at(spot), None);
+            let location = self.location((node.position, Part::Value));
+            return self.reading.broken(Problem::new(Code::NotDecodable, why).at(location), None);
         }
         let field = |name: &str, of_list: &str| match node.get(name).and_then(Node::text) {
             None | Some("") if list_kind.is_empty() || of_list.is_empty() => None,
@@ -249,26 +250,33 @@ impl DocumentReader<'_> {
         };
         let (Some(api_version), Some(name)) = (field("apiVersion", list_version), field("kind", list_kind)) else {
             let missing = if field("kind", list_kind).is_none() { "kind" } else { "apiVersion" };
-            let spot = self.spot((node.position, Part::Key));
-            return self.reading.broken(Problem::new(Code::NoName, format!("`{missing}` is missing")).at(spot), None);
+            let location = self.location((node.position, Part::Key));
+            return self
+                .reading
+                .broken(Problem::new(Code::NoName, format!("`{missing}` is missing")).at(location), None);
         };
-        let Some(kind) = Kind::of(&api_version, &name) else {
+        let Some(kind) = kind::of(&api_version, &name) else {
             return self.not_ours(node, &api_version, &name);
         };
-        self.hide = match (kind, self.mentions_secret) {
-            (Kind::Secret, _) => Hide::Everything,
-            (_, true) => Hide::FlowLines,
-            (_, false) => Hide::Nothing,
+        self.redaction = match self.mentions_secret {
+            _ if kind == kind::SECRET => Redaction::Everything,
+            true => Redaction::FlowLines,
+            false => Redaction::Nothing,
         };
-        let place =
-            Place { file: self.version.clone(), document: self.index, item, start: node.position, hide: self.hide };
+        let place = ObjectLocation {
+            file: self.version.clone(),
+            document: self.index,
+            item,
+            start: node.position,
+            redaction: self.redaction,
+        };
         match kinds::decode(kind, node) {
             Ok(decoded) => self.decoded(node, decoded, place),
             Err(error) => {
                 let key = decode::identity(kind, node);
                 let code = if error == DecodeError::NoName { Code::NoName } else { Code::NotDecodable };
-                let spot = self.spot(locate(node, error.path()));
-                let problem = Problem::new(code, error.to_string()).field(error.path()).at(spot);
+                let location = self.location(locate(node, error.path()));
+                let problem = Problem::new(code, error.to_string()).field(error.path()).at(location);
                 self.reading.broken(Problem { object: key.clone(), ..problem }, key);
             }
         }
@@ -282,8 +290,8 @@ impl DocumentReader<'_> {
         let (group, _) = api_version.rsplit_once('/').unwrap_or_default();
         // The same name in a stranger's group is a stranger's kind; these are the groups of our kinds, now or formerly.
         let is_near = |kind: &Kind| [kind.group(), "extensions", ""].contains(&group);
-        let versions: Vec<String> = Kind::named(name).filter(is_near).map(Kind::api_version).collect();
-        let (code, field, why) = match (versions.is_empty(), Kind::meant_by(name).filter(|meant| *meant != name)) {
+        let versions: Vec<String> = kind::named(name).filter(is_near).map(Kind::api_version).collect();
+        let (code, field, why) = match (versions.is_empty(), kind::meant_by(name).filter(|meant| *meant != name)) {
             (false, _) => {
                 let why = format!("{name} is read as {}, not as {api_version}", versions.join(" and "));
                 (Code::OtherVersion, "apiVersion", why)
@@ -293,39 +301,39 @@ impl DocumentReader<'_> {
             }
             (true, None) => (Code::UnknownKind, "kind", format!("{name} of {api_version} is not read")),
         };
-        let spot = self.spot(locate(node, field));
-        self.reading.note(Problem::new(code, why).at(spot));
+        let location = self.location(locate(node, field));
+        self.reading.note(Problem::new(code, why).at(location));
     }
 
-    fn decoded(&mut self, node: &Node<'_>, decoded: Decoded, place: Place) {
+    fn decoded(&mut self, node: &Node<'_>, decoded: Decoded, place: ObjectLocation) {
         let Decoded { mut object, faults, unknown } = decoded;
         let key = object.key();
         for fault in faults {
-            let spot = self.spot(locate(node, &fault.path));
-            let problem = Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path).at(spot);
+            let location = self.location(locate(node, &fault.path));
+            let problem = Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path).at(location);
             self.reading.note(problem);
         }
         for field in unknown {
-            let spot = self.spot(locate_key(node, &field.path));
+            let location = self.location(locate_key(node, &field.path));
             let problem = Problem::new(Code::UnknownField, field.to_string());
-            self.reading.note(problem.on(key.clone()).field(field.path).at(spot));
+            self.reading.note(problem.on(key.clone()).field(field.path).at(location));
         }
         if let Some(secret) = object.get::<Secret>() {
             match self.with_pem_files(secret) {
-                Ok(Some(secret)) => object = Object::Secret(Arc::new(secret)),
+                Ok(Some(secret)) => object = Object::new(key.kind, secret),
                 Ok(None) => {}
                 Err(why) => {
                     let field = format!("metadata.annotations[\"{PEM_FILES}\"]");
-                    let spot = self.spot(locate(node, &field));
-                    let problem = Problem::new(Code::PemFileNotReadable, why).on(key.clone()).field(field).at(spot);
+                    let location = self.location(locate(node, &field));
+                    let problem = Problem::new(Code::PemFileNotReadable, why).on(key.clone()).field(field).at(location);
                     return self.reading.broken(problem, Some(key));
                 }
             }
         }
         if let Some(first) = self.reading.items.get(&key) {
             let why = format!("it stands in this file already, at line {}", first.place.start.line);
-            let spot = self.spot(locate(node, "metadata.name"));
-            let problem = Problem::new(Code::DuplicateObject, why).on(key).field("metadata.name").at(spot);
+            let location = self.location(locate(node, "metadata.name"));
+            let problem = Problem::new(Code::DuplicateObject, why).on(key).field("metadata.name").at(location);
             return self.reading.note(problem);
         }
         self.reading.items.insert(key, Item { object, place });
@@ -342,9 +350,10 @@ impl DocumentReader<'_> {
         Ok(Some(secret.clone().with(entries?)))
     }
 
-    fn spot(&self, (position, part): (Position, Part)) -> Spot {
+    fn location(&self, (position, part): (Position, Part)) -> SourceLocation {
         // Nobody sees the line of a problem that is not kept.
-        let hide = if self.reading.problems.len() < MOST_PROBLEMS { self.hide } else { Hide::Everything };
-        Spot::in_text(self.version.shown.clone(), self.text, position, part, hide)
+        let redaction =
+            if self.reading.problems.len() < MOST_PROBLEMS { self.redaction } else { Redaction::Everything };
+        SourceLocation::in_text(self.version.shown.clone(), self.text, position, part, redaction)
     }
 }

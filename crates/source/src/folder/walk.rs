@@ -6,10 +6,10 @@
 use super::{
     Limits,
     file::{self, Signature},
-    ledger::{Ledger, below},
+    file_index::{FileIndex, below},
     watch::{Touched, Watch, may_be_in_the_making},
 };
-use crate::{Problem, Spot, Update};
+use crate::{Problem, SourceLocation, Update};
 use model::Code;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -30,7 +30,7 @@ pub(super) struct Walk {
     shown: PathBuf,
     limits: Limits,
     watch: Watch,
-    ledger: Ledger,
+    index: FileIndex,
     /// The folders that were listed, and where each really is, links followed.
     folders: BTreeMap<PathBuf, PathBuf>,
     /// The same the other way round: a folder reached by two paths is read by the first.
@@ -61,7 +61,7 @@ impl Walk {
             shown: shown.to_owned(),
             limits,
             watch,
-            ledger: Ledger::default(),
+            index: FileIndex::default(),
             folders: BTreeMap::new(),
             real_folders: HashMap::new(),
             needs: BTreeMap::new(),
@@ -111,7 +111,7 @@ impl Walk {
         }
         for path in &touched.attributes {
             affected.extend(self.dependents(path));
-            if self.ledger.is_unreadable(path) || self.is_unlisted(path) {
+            if self.index.is_unreadable(path) || self.is_unlisted(path) {
                 self.look(path, Look::Closely);
             }
         }
@@ -120,13 +120,13 @@ impl Walk {
             self.look(&file, Look::Closely);
         }
         self.settle_needs();
-        self.ledger.settle()
+        self.index.settle()
     }
 
     /// Whether anything is known of a path or what is below it.
     fn is_known(&self, path: &Path) -> bool {
         path == self.root
-            || self.ledger.has_below(path)
+            || self.index.has_below(path)
             || below(&self.folders, path).next().is_some()
             || below(&self.needs, path).next().is_some()
     }
@@ -137,8 +137,8 @@ impl Walk {
         if !self.watch.is_live() {
             return self.forget(path);
         }
-        for file in self.ledger.below(path) {
-            self.ledger.leave(&file);
+        for file in self.index.below(path) {
+            self.index.leave(&file);
         }
         self.leaving.entry(path.to_owned()).or_insert_with(|| Instant::now() + GRACE);
     }
@@ -185,9 +185,9 @@ impl Walk {
                     self.forget(path);
                 }
                 let is_same = look == Look::AtAGlance
-                    && self.ledger.signature(path).is_some_and(|known| Signature::of(&metadata) == Some(known));
+                    && self.index.signature(path).is_some_and(|known| Signature::of(&metadata) == Some(known));
                 match is_same {
-                    true => self.ledger.stay(&path.into()),
+                    true => self.index.stay(&path.into()),
                     false if is_manifest(path) => self.file(path),
                     false => {}
                 }
@@ -200,7 +200,7 @@ impl Walk {
 
     fn file(&mut self, path: &Path) {
         let shown = self.shown(path);
-        if !self.ledger.knows(path) && self.ledger.len() >= self.limits.files {
+        if !self.index.knows(path) && self.index.len() >= self.limits.files {
             let most = self.limits.files;
             return self.note(
                 &self.root.clone(),
@@ -209,7 +209,7 @@ impl Walk {
             );
         }
         let reading = file::read(path, &shown, &self.root, &self.limits);
-        self.ledger.put(&path.into(), shown, reading);
+        self.index.put(&path.into(), shown, reading);
     }
 
     /// Watches a folder, and then looks at what is in it.
@@ -244,7 +244,7 @@ impl Walk {
         self.folders.insert(path.to_owned(), real);
         self.extra.remove(path);
         // A file may have had the name before.
-        self.ledger.remove(path);
+        self.index.remove(path);
         let watched = self.watch.add(path);
         let names = fs::read_dir(path)
             .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<BTreeSet<_>>>());
@@ -252,7 +252,7 @@ impl Walk {
             Ok(names) => names,
             Err(error) => return self.note(path, Code::FileNotReadable, &format!("cannot be listed: {error}")),
         };
-        self.ledger.folder(&path.into(), None);
+        self.index.folder(&path.into(), None);
         if let Err(error) = watched {
             self.note(path, Code::NotWatched, &format!("changes in it will not be seen: {error}"));
         }
@@ -268,7 +268,7 @@ impl Walk {
 
     /// What stands directly in a folder as far as is known.
     fn known_below(&self, folder: &Path) -> BTreeSet<PathBuf> {
-        let files = self.ledger.below(folder);
+        let files = self.index.below(folder);
         let folders = below(&self.folders, folder).map(|(path, _)| &**path);
         files
             .iter()
@@ -281,21 +281,21 @@ impl Walk {
 
     /// Forgets a path and everything below it.
     fn forget(&mut self, path: &Path) {
-        for file in self.ledger.below(path) {
-            self.ledger.remove(&file);
+        for file in self.index.below(path) {
+            self.index.remove(&file);
         }
         let gone: Vec<_> = below(&self.folders, path).map(|(folder, _)| folder.clone()).collect();
         let others = if gone.is_empty() { BTreeSet::new() } else { std::mem::take(&mut self.twice) };
         for folder in gone {
             self.watch.remove(&folder);
-            self.ledger.folder(&folder.as_path().into(), None);
+            self.index.folder(&folder.as_path().into(), None);
             if let Some(real) = self.folders.remove(&folder)
                 && self.real_folders.get(&real) == Some(&folder)
             {
                 self.real_folders.remove(&real);
             }
         }
-        self.ledger.folder(&path.into(), None);
+        self.index.folder(&path.into(), None);
         // A folder that was read by this path may be there by another.
         for other in others.iter().filter(|other| !other.starts_with(path)) {
             self.look(other, Look::Closely);
@@ -328,13 +328,13 @@ impl Walk {
 
     /// Whether a path is a folder that could not be listed.
     fn is_unlisted(&self, path: &Path) -> bool {
-        path.is_dir() && self.ledger.has_problem(path)
+        path.is_dir() && self.index.has_problem(path)
     }
 
     /// Watches the folders of the files that have a part in others, as far as they are not watched anyway.
     fn settle_needs(&mut self) {
         let mut needs: BTreeMap<PathBuf, BTreeSet<Arc<Path>>> = BTreeMap::new();
-        for (need, file) in self.ledger.needs() {
+        for (need, file) in self.index.needs() {
             needs.entry(need.to_owned()).or_default().insert(file.clone());
         }
         if needs.keys().eq(self.needs.keys()) {
@@ -356,8 +356,8 @@ impl Walk {
     }
 
     fn note(&mut self, path: &Path, code: Code, why: &str) {
-        let problem = Problem::new(code, why).at(Spot::file(self.shown(path)));
-        self.ledger.folder(&path.into(), Some(problem));
+        let problem = Problem::new(code, why).at(SourceLocation::file(self.shown(path)));
+        self.index.folder(&path.into(), Some(problem));
     }
 
     /// What people call a path.

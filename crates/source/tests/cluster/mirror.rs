@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kinds::{Kind, Object, ObjectKey};
+use kinds::{Kind, Object, ObjectRef};
 use source::cluster::{Options, Timing};
-use source::fetch::Wants;
+use source::fetch::FetchHandle;
 use source::{Batch, Cluster, Feed, Problem, Subject, feed};
 use tokio::task::JoinHandle;
 
@@ -14,12 +14,12 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A listener of a source.
 pub struct Mirror {
-    pub objects: BTreeMap<ObjectKey, Object>,
+    pub objects: BTreeMap<ObjectRef, Object>,
     pub problems: BTreeMap<Subject, Vec<Problem>>,
     /// Keys of all changes in the order in which they were told.
-    pub told: Vec<ObjectKey>,
+    pub told: Vec<ObjectRef>,
     pub is_synced: bool,
-    pub wants: Wants,
+    pub wants: FetchHandle,
     feed: Feed,
     answers: Feed,
     task: JoinHandle<source::Closed>,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Service;
-use kinds::{Kind, Vendor};
+use kinds::{Kind, kind};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use testbed::{ApiServer, Net, Wire};
@@ -12,7 +12,7 @@ use testbed::{ApiServer, Net, Wire};
 use crate::mirror::{Mirror, options};
 use crate::real::{CRD, service};
 
-const DELEGATION: Kind = Kind::TlsCertificateDelegation(Vendor::Contour);
+const DELEGATION: Kind = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
 
 /// Forgets all history before now.
 async fn compact(api: &ApiServer) {
@@ -54,12 +54,12 @@ async fn what_happened_meanwhile_is_told_once_and_nothing_else() {
         services.create(&PostParams::default(), &service(name, 80)).await.unwrap();
     }
     let wire = Wire::new(Net::here().unwrap().socket(6443), api.address()).await.unwrap();
-    let kinds = [Kind::Namespace, Kind::Ingress, Kind::Service, Kind::EndpointSlice, DELEGATION];
+    let kinds = [kind::NAMESPACE, kind::INGRESS, kind::SERVICE, kind::ENDPOINT_SLICE, DELEGATION];
     let mut mirror = Mirror::start(over(&wire, &api), options(&kinds));
     mirror.synced().await;
-    assert_eq!(mirror.of(Kind::Service, &namespace).len(), 4);
+    assert_eq!(mirror.of(kind::SERVICE, &namespace).len(), 4);
     let was = |mirror: &Mirror, name: &str| {
-        let key = kinds::ObjectKey::new(Kind::Service, &*namespace, name);
+        let key = kinds::ObjectRef::new(kind::SERVICE, &*namespace, name);
         mirror.objects.get(&key).map(|object| object.meta().uid.clone())
     };
     let remade = was(&mirror, "remade");
@@ -83,13 +83,13 @@ async fn what_happened_meanwhile_is_told_once_and_nothing_else() {
         }
         wire.lead_to(api.address());
         let back = Instant::now();
-        mirror.until("the new one", |mirror| mirror.of(Kind::Service, &namespace).contains(new)).await;
-        mirror.until("the old one to be gone", |mirror| !mirror.of(Kind::Service, &namespace).contains(gone)).await;
+        mirror.until("the new one", |mirror| mirror.of(kind::SERVICE, &namespace).contains(new)).await;
+        mirror.until("the old one to be gone", |mirror| !mirror.of(kind::SERVICE, &namespace).contains(gone)).await;
         mirror.until("the complaint to be over", |mirror| mirror.problems.is_empty()).await;
         println!("caught up {:?} after the wire was mended (forgotten: {is_forgotten})", back.elapsed());
         assert!(back.elapsed() < Duration::from_secs(5));
         mirror.listen(Duration::from_millis(200)).await;
-        let told: Vec<_> = mirror.told.iter().filter(|key| key.kind == Kind::Service).map(|key| &*key.name).collect();
+        let told: Vec<_> = mirror.told.iter().filter(|key| key.kind == kind::SERVICE).map(|key| &*key.name).collect();
         assert!(!told.contains(&"kept"), "{told:?}");
         let mut names: Vec<_> = told.clone();
         names.sort_unstable();
@@ -112,11 +112,11 @@ async fn a_server_that_starts_takes_nothing_away() {
          spec: {{delegations: [{{secretName: s, targetNamespaces: ['*']}}]}}"
     );
     api.apply(&delegation).await.unwrap();
-    let mut old = Mirror::start(api.client().unwrap(), options(&[Kind::Service, DELEGATION]));
+    let mut old = Mirror::start(api.client().unwrap(), options(&[kind::SERVICE, DELEGATION]));
     old.synced().await;
     api.kill().await.unwrap();
     old.until("the outage to be noticed", |mirror| mirror.complaints().contains("cannot be reached")).await;
-    let mut new = Mirror::start(api.client().unwrap(), options(&[Kind::Service, DELEGATION]));
+    let mut new = Mirror::start(api.client().unwrap(), options(&[kind::SERVICE, DELEGATION]));
     let (restarted, ()) = tokio::join!(api.restart(), new.synced());
     restarted.unwrap();
     assert_eq!(new.of(DELEGATION, &namespace).len(), 1, "the first list came too early");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
-use kinds::{Kind, Vendor};
+use kinds::kind;
 use kube::api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
@@ -94,14 +94,14 @@ stringData: {{a: b}}
     api.apply(&objects("a.example.com", "10.0.0.1")).await.unwrap();
     let mut mirror = Mirror::start(api.client().unwrap(), Options { timing: hasty(), ..Options::default() });
     mirror.synced().await;
-    assert!(mirror.of(Kind::Namespace, "").contains(&*namespace));
-    assert!(mirror.of(Kind::IngressClass, "").contains(&*namespace));
-    assert_eq!(mirror.of(Kind::Ingress, &namespace), ["web"].into());
-    assert_eq!(mirror.of(Kind::Service, &namespace), ["web"].into());
-    assert_eq!(mirror.of(Kind::EndpointSlice, &namespace), ["web-1"].into());
-    assert!(mirror.of(Kind::Secret, &namespace).is_empty(), "nothing refers to it");
+    assert!(mirror.of(kind::NAMESPACE, "").contains(&*namespace));
+    assert!(mirror.of(kind::INGRESS_CLASS, "").contains(&*namespace));
+    assert_eq!(mirror.of(kind::INGRESS, &namespace), ["web"].into());
+    assert_eq!(mirror.of(kind::SERVICE, &namespace), ["web"].into());
+    assert_eq!(mirror.of(kind::ENDPOINT_SLICE, &namespace), ["web-1"].into());
+    assert!(mirror.of(kind::SECRET, &namespace).is_empty(), "nothing refers to it");
     let ingress = |mirror: &Mirror| {
-        let key = kinds::ObjectKey::new(Kind::Ingress, &*namespace, "web");
+        let key = kinds::ObjectRef::new(kind::INGRESS, &*namespace, "web");
         mirror.objects.get(&key).and_then(|object| object.get::<kinds::Ingress>().cloned())
     };
     assert!(ingress(&mirror).unwrap().meta.annotations.is_empty(), "kubectl's copy is kept");
@@ -116,7 +116,7 @@ stringData: {{a: b}}
         .await;
     let services = Api::<Service>::namespaced(api.client().unwrap(), &namespace);
     services.delete("web", &DeleteParams::default()).await.unwrap();
-    mirror.until("the Service to be gone", |mirror| mirror.of(Kind::Service, &namespace).is_empty()).await;
+    mirror.until("the Service to be gone", |mirror| mirror.of(kind::SERVICE, &namespace).is_empty()).await;
 }
 
 #[tokio::test]
@@ -140,14 +140,55 @@ async fn lists_longer_than_a_page_are_read_whole() {
     let all = futures::stream::iter(made.iter().map(|service| services.create(&post, service)));
     let all: Vec<_> = futures::StreamExt::collect(futures::StreamExt::buffer_unordered(all, 32)).await;
     assert!(all.iter().all(Result::is_ok));
-    let mut mirror = Mirror::start(api.client().unwrap(), options(&[Kind::Service]));
+    let mut mirror = Mirror::start(api.client().unwrap(), options(&[kind::SERVICE]));
     mirror.synced().await;
-    assert_eq!(mirror.of(Kind::Service, &namespace).len(), 1100);
+    assert_eq!(mirror.of(kind::SERVICE, &namespace).len(), 1100);
+}
+
+/// Of several versions that Sesame reads, an API server may serve any one, and another after an upgrade.
+#[tokio::test]
+async fn a_kind_is_read_in_the_version_that_is_served() {
+    static ROW: object_ref::ApiResource = object_ref::ApiResource::new(
+        "projectcontour.io",
+        &["v2", "v1", "v1alpha1"],
+        "TLSCertificateDelegation",
+        "tlscertificatedelegations",
+        object_ref::Scope::Namespaced,
+    );
+    let kind = kinds::Kind::new(&ROW);
+    let api = ApiServer::start().await.unwrap();
+    let namespace = api.namespace("versions").await.unwrap();
+    let schema = "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
+    let crd = |old: bool| {
+        let version = format!("  - {{name: v1alpha1, served: {old}, storage: false, {schema}}}\n");
+        CRD.replace("{name: v1, served: true,", &format!("{{name: v1, served: {},", !old)) + &version
+    };
+    api.apply(&crd(true)).await.unwrap();
+    let in_version = |version: &str| {
+        let kind = GroupVersionKind::gvk("projectcontour.io", version, "TLSCertificateDelegation");
+        Api::<DynamicObject>::namespaced_with(api.client().unwrap(), &namespace, &ApiResource::from_gvk(&kind))
+    };
+    let named = |version: &str, name: &str| {
+        let mut object = delegation(name, serde_json::json!({ "delegations": [] }));
+        object.types = object
+            .types
+            .map(|types| kube::core::TypeMeta { api_version: format!("projectcontour.io/{version}"), ..types });
+        object
+    };
+    in_version("v1alpha1").create(&PostParams::default(), &named("v1alpha1", "old")).await.unwrap();
+    let mut mirror = Mirror::start(api.client().unwrap(), Options { timing: hasty(), ..options(&[kind]) });
+    mirror.synced().await;
+    assert_eq!(mirror.of(kind, &namespace), ["old"].into());
+
+    api.apply(&crd(false)).await.unwrap();
+    in_version("v1").create(&PostParams::default(), &named("v1", "new")).await.unwrap();
+    mirror.until("the object of the new version", |mirror| mirror.of(kind, &namespace) == ["old", "new"].into()).await;
+    assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
 }
 
 #[tokio::test]
 async fn a_kind_may_come_later_and_one_object_that_cannot_be_read_hurts_only_itself() {
-    let kind = Kind::TlsCertificateDelegation(Vendor::Contour);
+    let kind = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
     let api = ApiServer::start().await.unwrap();
     let namespace = api.namespace("later").await.unwrap();
     let mut mirror = Mirror::start(api.client().unwrap(), Options { timing: hasty(), ..Options::default() });
@@ -165,7 +206,7 @@ async fn a_kind_may_come_later_and_one_object_that_cannot_be_read_hurts_only_its
     delegations.create(&PostParams::default(), &delegation("bad", bad.clone())).await.unwrap();
     let patch = Patch::Merge(serde_json::json!({ "spec": bad }));
     delegations.patch("good", &PatchParams::default(), &patch).await.unwrap();
-    let on = |name: &str| Subject::Object(kinds::ObjectKey::new(kind, &*namespace, name));
+    let on = |name: &str| Subject::Object(kinds::ObjectRef::new(kind, &*namespace, name));
     mirror.until("both problems", |mirror| mirror.problems.len() == 2).await;
     let complaint = mirror.problems[&on("bad")][0].to_string();
     assert!(complaint.contains("SES2002") && complaint.contains("spec: expected a map"), "{complaint}");

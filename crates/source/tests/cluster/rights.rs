@@ -1,6 +1,6 @@
 //! A source that may read a namespace and nothing else.
 
-use kinds::Kind;
+use kinds::kind;
 use source::cluster::Options;
 use testbed::ApiServer;
 
@@ -62,17 +62,17 @@ async fn roles_of_the_namespaces_suffice() {
     assert!(!mirror.is_synced);
     api.apply(&role(&two)).await.unwrap();
     mirror.synced().await;
-    assert_eq!(mirror.of(Kind::Service, &one), ["web"].into());
-    assert_eq!(mirror.of(Kind::Service, &two), ["web"].into());
+    assert_eq!(mirror.of(kind::SERVICE, &one), ["web"].into());
+    assert_eq!(mirror.of(kind::SERVICE, &two), ["web"].into());
     assert!(
         mirror.objects.keys().all(|key| [&one, &two].iter().any(|it| **it == *key.namespace)),
         "{:?}",
         mirror.names()
     );
-    mirror.wants.want(kinds::ObjectKey::new(Kind::Secret, two.as_str(), "key"));
-    mirror.until("the Secret", |mirror| mirror.of(Kind::Secret, &two) == ["key"].into()).await;
+    mirror.wants.want(kinds::ObjectRef::new(kind::SECRET, two.as_str(), "key"));
+    mirror.until("the Secret", |mirror| mirror.of(kind::SECRET, &two) == ["key"].into()).await;
     // A Secret of a namespace that is not ours is answered too: with nothing, and why.
-    let foreign = kinds::ObjectKey::new(Kind::Secret, other.as_str(), "key");
+    let foreign = kinds::ObjectRef::new(kind::SECRET, other.as_str(), "key");
     mirror.told.clear();
     mirror.wants.want(foreign.clone());
     mirror.until("the answer", |mirror| mirror.told.contains(&foreign)).await;

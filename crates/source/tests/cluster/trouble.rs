@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kinds::{Kind, Vendor};
+use kinds::{Kind, kind};
 use parking_lot::Mutex;
 use source::cluster::{Options, Timing};
 use tokio::sync::mpsc::UnboundedSender;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::fake::{Answer, Fake, event, page, service, status, watch};
 use crate::mirror::{Mirror, PATIENCE, hasty, options};
 
-const DELEGATION: Kind = Kind::TlsCertificateDelegation(Vendor::Contour);
+const DELEGATION: Kind = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
 
 /// Watches that stay open, with a way to speak in the last one.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ async fn refusals_are_outlasted() {
         (true, _) => watches.open(),
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
     mirror.until("the first complaint", |mirror| mirror.complaints().contains("401")).await;
     assert!(!mirror.is_synced);
     mirror.synced().await;
@@ -78,7 +78,7 @@ async fn a_list_that_outlives_its_history_is_asked_for_in_one_piece() {
         _ => page(9, "", &[service("a", 5), service("b", 6)]),
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
     mirror.synced().await;
     assert_eq!(mirror.names(), ["Service n/a", "Service n/b"]);
     assert_eq!(mirror.told.len(), 2);
@@ -101,7 +101,7 @@ async fn a_list_that_breaks_off_changes_nothing_and_the_next_tells_what_is_gone(
         },
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
     mirror.synced().await;
     mirror.told.clear();
     watches.opened(1).await;
@@ -121,7 +121,7 @@ async fn a_watch_goes_on_from_where_it_ended() {
         false => page(7, "", &[service("a", 1)]),
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
     mirror.synced().await;
     watches.opened(1).await;
     watches.say(event("ADDED", &service("b", 8)));
@@ -162,7 +162,7 @@ async fn a_watch_that_fails_again_and_again_in_its_stream_is_listed_again() {
             _ => page(9, "", &[service("a", 1), service("b", 9)]),
         })
         .await;
-        let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service]));
+        let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
         mirror.synced().await;
         mirror.until("what only a list tells", |mirror| mirror.objects.len() == 2).await;
         watches.opened(9).await;
@@ -186,7 +186,7 @@ async fn a_silent_watch_is_given_up() {
     })
     .await;
     let timing = Timing { silence: Duration::from_millis(50), ..hasty() };
-    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Service]) });
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::SERVICE]) });
     mirror.synced().await;
     let look = async || (fake.asked("watch=").len() > 3).then_some(()).ok_or("not yet");
     testbed::eventually("several watches", PATIENCE, look).await.unwrap();
@@ -236,7 +236,7 @@ async fn without_the_right_to_what_matters_nothing_is_synced_and_without_other_r
         _ => page(7, "", &[service("a", 1)]),
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Service, Kind::IngressClass]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE, kind::INGRESS_CLASS]));
     mirror.until("both complaints", |mirror| mirror.problems.len() == 2).await;
     assert!(mirror.complaints().contains("services cannot be read, and nothing is served without"));
     assert!(mirror.complaints().contains("ingressclasses.networking.k8s.io may not be read"));
@@ -282,7 +282,7 @@ async fn the_first_that_gets_through_wakes_all() {
     .await;
     let hour = Duration::from_secs(3600);
     let timing = Timing { shortest_pause: hour, longest_pause: hour, ..hasty() };
-    let kinds = [Kind::Service, Kind::Ingress, Kind::Namespace];
+    let kinds = [kind::SERVICE, kind::INGRESS, kind::NAMESPACE];
     let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&kinds) });
     mirror.synced().await;
     let watching = async |count: usize| {
@@ -296,7 +296,7 @@ async fn the_first_that_gets_through_wakes_all() {
     mirror.until("the outage to be noticed", |mirror| mirror.complaints().contains("cannot be reached")).await;
     watching(6).await;
     fake.down(false);
-    mirror.wants.want(kinds::ObjectKey::new(Kind::Secret, "n", "s"));
+    mirror.wants.want(kinds::ObjectRef::new(kind::SECRET, "n", "s"));
     watching(9).await;
     mirror.until("the outage to be over", |mirror| mirror.problems.is_empty()).await;
 }

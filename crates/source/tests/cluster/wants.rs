@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kinds::{Kind, ObjectKey};
+use kinds::{ObjectRef, kind};
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use testbed::ApiServer;
@@ -21,7 +21,7 @@ fn secret(name: &str, value: &str) -> Secret {
     Secret { metadata, string_data: Some(data), ..Secret::default() }
 }
 
-fn content(mirror: &Mirror, key: &ObjectKey) -> Option<String> {
+fn content(mirror: &Mirror, key: &ObjectRef) -> Option<String> {
     let secret = mirror.objects.get(key)?.get::<kinds::Secret>()?;
     Some(String::from_utf8(secret.get("tls.crt").ok()??.to_vec()).unwrap())
 }
@@ -58,9 +58,9 @@ async fn only_what_is_referred_to_is_read() {
         secrets.create(&PostParams::default(), &secret(&format!("s-{number}"), "one")).await.unwrap();
     }
     let client = api.client_as("sesame", &["system:masters"]).unwrap();
-    let mut mirror = Mirror::start(client, options(&[Kind::Secret]));
+    let mut mirror = Mirror::start(client, options(&[kind::SECRET]));
     mirror.synced().await;
-    let key = |name: &str| ObjectKey::new(Kind::Secret, &*namespace, name);
+    let key = |name: &str| ObjectRef::new(kind::SECRET, &*namespace, name);
     mirror.wants.want(key("s-3"));
     mirror.until("the Secret", |mirror| content(mirror, &key("s-3")).as_deref() == Some("one")).await;
     // One that is not there is answered, and told as soon as it is.
@@ -96,6 +96,32 @@ async fn only_what_is_referred_to_is_read() {
     println!("asked about Secrets: {asked:?}");
 }
 
+/// Every kind that the table marks as fetched is read in the same way.
+#[tokio::test]
+async fn a_config_map_is_read_when_it_is_referred_to() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("maps").await.unwrap();
+    let maps = Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(api.client().unwrap(), &namespace);
+    for name in ["a", "b"] {
+        let map = serde_json::json!({ "metadata": { "name": name }, "data": { "ca.crt": "one" } });
+        maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
+    }
+    let mut mirror = Mirror::start(api.client().unwrap(), options(&[kind::CONFIG_MAP]));
+    mirror.synced().await;
+    assert_eq!(mirror.of(kind::CONFIG_MAP, &namespace), [].into());
+    let key = ObjectRef::new(kind::CONFIG_MAP, &*namespace, "a");
+    let held = |mirror: &Mirror| {
+        let map = mirror.objects.get(&key)?.get::<kinds::ConfigMap>()?;
+        Some(map.data.get("ca.crt").ok()??.to_string())
+    };
+    mirror.wants.want(key.clone());
+    mirror.until("the ConfigMap", |mirror| held(mirror).as_deref() == Some("one")).await;
+    let renewed = Patch::Merge(serde_json::json!({ "data": { "ca.crt": "two" } }));
+    maps.patch("a", &PatchParams::default(), &renewed).await.unwrap();
+    mirror.until("the change", |mirror| held(mirror).as_deref() == Some("two")).await;
+    assert_eq!(mirror.of(kind::CONFIG_MAP, &namespace), ["a"].into());
+}
+
 #[tokio::test]
 async fn a_refusal_is_an_answer_and_takes_nothing_away() {
     let stage = Arc::new(AtomicUsize::new(0));
@@ -116,8 +142,8 @@ async fn a_refusal_is_an_answer_and_takes_nothing_away() {
         _ => page(7, "", &[]),
     })
     .await;
-    let key = ObjectKey::new(Kind::Secret, "n", "a");
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Secret]));
+    let key = ObjectRef::new(kind::SECRET, "n", "a");
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SECRET]));
     mirror.synced().await;
     mirror.wants.want(key.clone());
     mirror.until("the answer", |mirror| mirror.told == [key.clone()]).await;
@@ -136,8 +162,22 @@ async fn a_refusal_is_an_answer_and_takes_nothing_away() {
     mirror.until("it to be gone", |mirror| mirror.objects.is_empty() && mirror.problems.is_empty()).await;
 }
 
-fn key(namespace: &str, name: &str) -> ObjectKey {
-    ObjectKey::new(Kind::Secret, namespace, name)
+/// The watch is silent, so nobody but the fetch can find that the server is back; and it is forbidden.
+#[tokio::test]
+async fn a_fetch_that_is_forbidden_ends_an_outage() {
+    let fake = server(|_| status(403, "secrets is forbidden")).await;
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SECRET]));
+    mirror.synced().await;
+    fake.down(true);
+    mirror.wants.want(key("n", "a"));
+    mirror.until("the outage", |mirror| mirror.complaints().contains("cannot be reached")).await;
+    fake.down(false);
+    mirror.until("the end of the outage", |mirror| !mirror.complaints().contains("cannot be reached")).await;
+    mirror.until("the refusal", |mirror| mirror.complaints().contains("secrets is forbidden")).await;
+}
+
+fn key(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef::new(kind::SECRET, namespace, name)
 }
 
 /// A server that is ready, watches in silence, and answers about Secrets as it is told.
@@ -170,7 +210,7 @@ async fn three_thousand_requests_of_one_namespace_that_hang_hold_up_nobody_and_a
         false => content_of(url),
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[Kind::Secret]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SECRET]));
     mirror.synced().await;
     for number in 0..3000 {
         mirror.wants.want(key("hostile", &format!("s-{number}")));
@@ -198,7 +238,7 @@ async fn a_refused_name_is_asked_for_less_and_less_and_no_more_when_nobody_wants
     .await;
     let timing =
         Timing { shortest_pause: Duration::from_millis(50), refused_pause: Duration::from_secs(300), ..hasty() };
-    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Secret]) });
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::SECRET]) });
     mirror.synced().await;
     let keys = [key("n", "forbidden"), key("n", "odd")];
     for key in &keys {
@@ -233,7 +273,7 @@ async fn a_busy_server_is_asked_no_sooner_than_it_wants_and_the_answer_does_not_
     })
     .await;
     let timing = Timing { refused_pause: Duration::from_secs(3600), ..hasty() };
-    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Secret]) });
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::SECRET]) });
     mirror.synced().await;
     mirror.wants.want(key("n", "a"));
     mirror.until("the answer", |mirror| mirror.told == [key("n", "a")]).await;
@@ -253,7 +293,7 @@ async fn while_the_server_is_away_nothing_is_answered_and_then_everything_is() {
     let fake = server(content_of).await;
     let hour = Duration::from_secs(3600);
     let timing = Timing { longest_pause: hour, shortest_pause: hour, ..hasty() };
-    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[Kind::Secret]) });
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::SECRET]) });
     mirror.synced().await;
     fake.down(true);
     for number in 0..20 {

@@ -10,7 +10,7 @@ use k8s_openapi::{
 use kube::api::{Api, ObjectMeta, PostParams};
 use source::{
     cluster::Connection,
-    outage::{News, Outage},
+    outage::{Outage, OutageEvent},
 };
 use std::{
     pin::pin,
@@ -151,13 +151,13 @@ impl Election {
         };
         let (error, server) = (error.map(words).unwrap_or_default(), self.connection.address());
         match news {
-            Some(News::Begun) => {
+            Some(OutageEvent::Started) => {
                 warn!("Failed to acquire or renew leader lease {lease} at {server}: {error}; retrying");
             }
-            Some(News::Lasting(time)) => {
+            Some(OutageEvent::Ongoing(time)) => {
                 warn!("Still failing to acquire or renew leader lease {lease} at {server} after {time:.0?}: {error}");
             }
-            Some(News::Over(time)) => info!("Leader lease {lease} is available again after {time:.0?}"),
+            Some(OutageEvent::Ended(time)) => info!("Leader lease {lease} is available again after {time:.0?}"),
             None => {}
         }
     }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use kinds::kind;
 use model::status::ProxyCounts;
 use serde_json::{Value, json};
 
@@ -54,21 +55,21 @@ impl World {
 
 /// The statuses of two dialects.
 fn kinds(kind: Kind) -> Option<&'static StatusKind> {
-    match kind {
-        Kind::Ingress => Some(&dialect_ingress::status::STATUS),
-        Kind::HttpProxy(_) => Some(&dialect_httpproxy::status::STATUS),
+    match kind.name() {
+        "Ingress" => Some(&dialect_ingress::status::STATUS),
+        "HTTPProxy" => Some(&dialect_httpproxy::status::STATUS),
         _ => None,
     }
 }
 
-fn key() -> ObjectKey {
-    ObjectKey::new(Kind::Ingress, "shop", "web")
+fn key() -> ObjectRef {
+    ObjectRef::new(kind::INGRESS, "shop", "web")
 }
 
 fn ingress(uid: &str, version: u64, says: &Value) -> Object {
     let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "resourceVersion": version.to_string() });
     let object = json!({ "metadata": metadata, "status": { "loadBalancer": { "ingress": says } } });
-    kinds::decode_json(Kind::Ingress, object.to_string().as_bytes()).unwrap().object
+    kinds::decode_json(kind::INGRESS, object.to_string().as_bytes()).unwrap().object
 }
 
 fn silent(uid: &str, version: u64) -> Object {
@@ -78,7 +79,7 @@ fn silent(uid: &str, version: u64) -> Object {
 fn envoy(says: &Value) -> Object {
     let metadata = json!({ "namespace": "sesame", "name": "envoy" });
     let object = json!({ "metadata": metadata, "status": { "loadBalancer": { "ingress": says } } });
-    kinds::decode_json(Kind::Service, object.to_string().as_bytes()).unwrap().object
+    kinds::decode_json(kind::SERVICE, object.to_string().as_bytes()).unwrap().object
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn a_quarrel_with_another_controller_is_slow() {
 }
 
 fn proxy(uid: &str, generation: i64, version: u64) -> Object {
-    let kind = Kind::HttpProxy(kinds::Vendor::Contour);
+    let kind = kind::CONTOUR_HTTP_PROXY;
     let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "generation": generation,
         "resourceVersion": version.to_string() });
     let object = json!({ "metadata": metadata, "spec": { "virtualhost": { "fqdn": "a.example" } } });
@@ -275,7 +276,7 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
 #[test]
 fn reports_that_wait_keep_the_later_word() {
     let reporter = crate::Reporter::default();
-    let object = model::ObjectRef::new("HTTPProxy", "shop", "web");
+    let object = model::ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "shop", "web");
     for (batch, proxies) in [(2, None), (1, Some(ProxyCounts::default()))] {
         let programmed = vec![(object.clone(), Programmed { batch, proxies })];
         reporter.report(crate::Report { programmed, ..crate::Report::default() });

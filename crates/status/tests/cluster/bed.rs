@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::networking::v1::Ingress;
-use kinds::{Kind, ObjectKey};
+use kinds::{Kind, kind};
 use kube::api::{Api, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
@@ -97,9 +97,9 @@ impl Replica {
 
 /// The statuses of two dialects.
 pub fn kinds(kind: Kind) -> Option<&'static StatusKind> {
-    match kind {
-        Kind::Ingress => Some(&dialect_ingress::status::STATUS),
-        Kind::HttpProxy(_) => Some(&dialect_httpproxy::status::STATUS),
+    match kind.name() {
+        "Ingress" => Some(&dialect_ingress::status::STATUS),
+        "HTTPProxy" => Some(&dialect_httpproxy::status::STATUS),
         _ => None,
     }
 }
@@ -124,7 +124,7 @@ async fn follow(api: Api<Ingress>, reporter: Reporter) {
 /// What is said about an Ingress: it is ours if it has our class, and wrong if an annotation says so.
 pub fn report(object: &Ingress) -> Report {
     let json = serde_json::to_vec(object).unwrap();
-    let decoded = kinds::decode_json(Kind::Ingress, &json).unwrap().object;
+    let decoded = kinds::decode_json(kind::INGRESS, &json).unwrap().object;
     let ours = object.spec.as_ref().is_some_and(|spec| spec.ingress_class_name.as_deref() == Some("sesame"));
     let wrong = object.annotations().get("wrong").map(|message| verdict(object, message));
     let said = ours.then(|| Arc::new(wrong.into_iter().collect()));
@@ -135,12 +135,12 @@ fn verdict(object: &Ingress, message: &str) -> Verdict {
     Verdict::new(Code::ServiceNotFound, subject(object).at("spec.defaultBackend.service"), message)
 }
 
-fn key(object: &Ingress) -> ObjectKey {
-    ObjectKey::new(Kind::Ingress, object.namespace().unwrap(), object.name_any())
+fn key(object: &Ingress) -> ObjectRef {
+    ObjectRef::new(kind::INGRESS, object.namespace().unwrap(), object.name_any())
 }
 
 fn subject(object: &Ingress) -> ObjectRef {
-    ObjectRef::new("Ingress", &object.namespace().unwrap(), &object.name_any())
+    ObjectRef::new(kinds::kind::INGRESS, object.namespace().unwrap(), object.name_any())
 }
 
 /// An Ingress with our class.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Event as CoreEvent, Service};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::Ingress;
-use kinds::{Kind, ObjectKey};
+use kinds::kind;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use model::{Code, ObjectRef, Verdict};
@@ -80,13 +80,17 @@ async fn objects_that_have_no_status_of_ours_are_told_too() {
     let service = services.create(&PostParams::default(), &service).await.unwrap();
     let replica = Replica::idle(api.client().unwrap(), Leadership::always());
     let of = |name: &str, code: Code, message: &str| {
-        Verdict::new(code, ObjectRef::new("Service", &namespace, name).at("metadata.annotations"), message)
+        Verdict::new(
+            code,
+            ObjectRef::new(kinds::kind::SERVICE, namespace.as_str(), name).at("metadata.annotations"),
+            message,
+        )
     };
-    let subject = ObjectRef::new("Service", &namespace, "web");
+    let subject = ObjectRef::new(kinds::kind::SERVICE, namespace.as_str(), "web");
     let said =
         Arc::new(vec![of("web", Code::AnnotationValue, "no number"), of("web", Code::UnknownKind, "only a note")]);
-    let gone = ObjectRef::new("Service", &namespace, "gone");
-    let unread = ObjectKey::new(Kind::Service, namespace.as_str(), "web");
+    let gone = ObjectRef::new(kinds::kind::SERVICE, namespace.as_str(), "gone");
+    let unread = ObjectRef::new(kind::SERVICE, namespace.as_str(), "web");
     replica.reporter.report(Report {
         verdicts: vec![(subject, Some(said)), (gone, Some(Arc::new(vec![of("gone", Code::NoEndpoints, "never")])))],
         problems: vec![(unread, vec![of("web", Code::NotDecodable, "not a Service")])],
@@ -172,7 +176,7 @@ async fn an_event_that_is_refused_keeps_no_other_from_being_told() {
     testbed::eventually("the role to take effect", LIMIT, async || mine.get("web").await).await.unwrap();
 
     let replica = Replica::idle(client, Leadership::always());
-    let subject = ObjectRef::new("Service", &namespace, "web");
+    let subject = ObjectRef::new(kinds::kind::SERVICE, namespace.as_str(), "web");
     let verdict = |message: &str| Verdict::new(Code::NoEndpoints, subject.at("spec"), message);
     let say = |messages: &[&str]| {
         let verdicts = Arc::new(messages.iter().map(|message| verdict(message)).collect());

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kinds::{Kind, Object, ObjectKey, Vendor};
+use kinds::{HttpProxy, Kind, Object, Typed, kind};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use model::{Code, ObjectRef, Verdict};
 use serde_json::{Value, json};
@@ -15,22 +15,21 @@ use crate::bed::{ADDRESS, LIMIT, Replica};
 /// HTTPProxies of a group in a namespace.
 struct Proxies {
     api: Api<DynamicObject>,
-    vendor: Vendor,
+    kind: Kind,
     namespace: String,
 }
 
 impl Proxies {
-    fn new(client: kube::Client, vendor: Vendor, namespace: &str) -> Proxies {
-        let kind = Kind::HttpProxy(vendor);
+    fn new(client: kube::Client, kind: Kind, namespace: &str) -> Proxies {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), "v1", "HTTPProxy"));
         let resource = ApiResource { plural: kind.plural().to_owned(), ..resource };
         let api = Api::namespaced_with(client, namespace, &resource);
-        Proxies { api, vendor, namespace: namespace.to_owned() }
+        Proxies { api, kind, namespace: namespace.to_owned() }
     }
 
     async fn create(&self, name: &str) -> Object {
         let spec = json!({ "virtualhost": { "fqdn": format!("{name}.example.com") } });
-        let kind = Kind::HttpProxy(self.vendor);
+        let kind = self.kind;
         let object = json!({ "apiVersion": kind.api_version(), "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec });
         let object = serde_json::from_value(object).unwrap();
         self.read(&self.api.create(&PostParams::default(), &object).await.unwrap())
@@ -38,20 +37,16 @@ impl Proxies {
 
     fn read(&self, object: &DynamicObject) -> Object {
         let json = serde_json::to_vec(object).unwrap();
-        kinds::decode_json(Kind::HttpProxy(self.vendor), &json).unwrap().object
+        kinds::decode_json(self.kind, &json).unwrap().object
     }
 
     fn subject(&self, name: &str) -> ObjectRef {
-        let kind = match self.vendor {
-            Vendor::Contour => "HTTPProxy",
-            Vendor::Sesame => "HTTPProxy.projectsesame.io",
-        };
-        ObjectRef::new(kind, &self.namespace, name)
+        ObjectRef::new(self.kind, self.namespace.as_str(), name)
     }
 
     /// What is reported when the object is ours, with these verdicts.
     fn report(&self, object: Object, name: &str, verdicts: Vec<Verdict>) -> Report {
-        let key = ObjectKey::new(Kind::HttpProxy(self.vendor), self.namespace.as_str(), name);
+        let key = ObjectRef::new(self.kind, self.namespace.as_str(), name);
         Report {
             objects: vec![(key, Some(object))],
             verdicts: vec![(self.subject(name), Some(Arc::new(verdicts)))],
@@ -78,8 +73,8 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
     let api = ApiServer::start().await.unwrap();
     api.install([Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")]).await.unwrap();
     let namespace = api.namespace("proxies").await.unwrap();
-    for vendor in [Vendor::Contour, Vendor::Sesame] {
-        let proxies = Proxies::new(api.client().unwrap(), vendor, &namespace);
+    for &kind in HttpProxy::KINDS {
+        let proxies = Proxies::new(api.client().unwrap(), kind, &namespace);
         let replica = Replica::idle(api.client().unwrap(), Leadership::always());
         let object = proxies.create("a").await;
         assert_eq!(proxies.status("a").await["currentStatus"], "NotReconciled");
@@ -137,7 +132,7 @@ async fn a_message_that_is_too_long_is_cut_and_the_status_is_written_once() {
     let api = ApiServer::start().await.unwrap();
     api.install([Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")]).await.unwrap();
     let namespace = api.namespace("long").await.unwrap();
-    let proxies = Proxies::new(api.client().unwrap(), Vendor::Contour, &namespace);
+    let proxies = Proxies::new(api.client().unwrap(), kind::CONTOUR_HTTP_PROXY, &namespace);
     let replica = Replica::idle(api.client().unwrap(), Leadership::always());
     let object = proxies.create("a").await;
     let verdicts = || {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kinds::{Kind, Object, ObjectKey, Vendor};
+use kinds::{Kind, Object, kind};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::core::{Request, params::GetParams};
 use model::ObjectRef;
@@ -18,7 +18,7 @@ use testbed::ApiServer;
 
 use crate::bed::{ADDRESS, LIMIT, Replica};
 
-const KIND: Kind = Kind::HttpProxy(Vendor::Sesame);
+const KIND: Kind = kind::SESAME_HTTP_PROXY;
 const US: &str = "example.com/us";
 
 /// A route: its status is a list of parents, which belong to several controllers.
@@ -129,16 +129,16 @@ impl Objects {
     }
 
     fn subject(&self, name: &str) -> ObjectRef {
-        ObjectRef::new("HTTPProxy.projectsesame.io", &self.namespace, name)
+        ObjectRef::new(KIND, self.namespace.as_str(), name)
     }
 
     /// What is reported of an object of ours.
     fn report(&self, name: &str, object: Option<Object>, facts: StatusFacts) -> Report {
-        let key = ObjectKey::new(KIND, self.namespace.as_str(), name);
+        let key = self.subject(name);
         Report {
             objects: object.into_iter().map(|object| (key.clone(), Some(object))).collect(),
-            verdicts: vec![(self.subject(name), Some(Arc::default()))],
-            facts: vec![(self.subject(name), Some(Arc::new(facts)))],
+            verdicts: vec![(key.clone(), Some(Arc::default()))],
+            facts: vec![(key, Some(Arc::new(facts)))],
             synced: true,
             ..Report::default()
         }

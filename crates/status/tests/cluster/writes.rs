@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::Ingress;
-use kinds::{Kind, ObjectKey};
+use kinds::{ObjectRef, kind};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -71,12 +71,12 @@ async fn addresses_follow_the_service_of_the_proxies() {
     let envoy =
         json!({ "metadata": { "name": "envoy" }, "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }] } });
     services.create(&PostParams::default(), &serde_json::from_value(envoy).unwrap()).await.unwrap();
-    let key = ObjectKey::new(Kind::Service, namespace.as_str(), "envoy");
+    let key = ObjectRef::new(kind::SERVICE, namespace.as_str(), "envoy");
     let balance = async |addresses: serde_json::Value| {
         let status = json!({ "status": { "loadBalancer": { "ingress": addresses } } });
         let service = services.patch_status("envoy", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
         let json = serde_json::to_vec(&service).unwrap();
-        let object = kinds::decode_json(Kind::Service, &json).unwrap().object;
+        let object = kinds::decode_json(kind::SERVICE, &json).unwrap().object;
         replica.reporter.report(Report { objects: vec![(key.clone(), Some(object))], ..Report::default() });
     };
     balance(json!([{ "ip": "192.0.2.7" }, { "hostname": "lb.example" }])).await;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
-use kinds::{Kind, Vendor};
+use kinds::{HttpProxy, Kind, Typed, kind};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, Status};
 use kube::{Client, ResourceExt};
@@ -125,9 +125,9 @@ impl<S: Serving> Bench<'_, S> {
         }
         for (object, codes) in said(&case.golden) {
             let Some((kind, there)) = made.iter().find(|(kind, made)| name(*kind, made) == object) else { continue };
-            let look = async || match kind {
-                Kind::Ingress => self.ingress_told(there, &codes).await,
-                Kind::HttpProxy(_) => self.proxy_told(*kind, there, &codes).await,
+            let look = async || match *kind {
+                kind if kind == kind::INGRESS => self.ingress_told(there, &codes).await,
+                kind if HttpProxy::KINDS.contains(&kind) => self.proxy_told(kind, there, &codes).await,
                 _ => Ok(()),
             };
             if let Err(late) = eventually(&object, PATIENCE, look).await {
@@ -140,7 +140,7 @@ impl<S: Serving> Bench<'_, S> {
     /// Whether an Ingress says where it is served, and has an event for each finding.
     async fn ingress_told(&self, ingress: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
         let namespace = ingress.namespace();
-        let now = self.api(Kind::Ingress, namespace.as_deref()).get(&ingress.name_any()).await;
+        let now = self.api(kind::INGRESS, namespace.as_deref()).get(&ingress.name_any()).await;
         let now = now.map_err(|error| error.to_string())?;
         let points = &now.data["status"]["loadBalancer"]["ingress"];
         if *points != json!([{ "ip": self.serving.address() }]) {
@@ -180,7 +180,7 @@ impl<S: Serving> Bench<'_, S> {
         if let Some(namespace) = object.namespace() {
             let there = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
             let there = serde_json::from_value(there).map_err(|error| error.to_string())?;
-            match self.api(Kind::Namespace, None).create(&PostParams::default(), &there).await {
+            match self.api(kind::NAMESPACE, None).create(&PostParams::default(), &there).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 other => drop(other.map_err(|error| error.to_string())?),
             }
@@ -212,7 +212,7 @@ fn words(status: &Status) -> String {
 }
 
 fn kind_of(value: &Value) -> Option<Kind> {
-    Kind::of(value["apiVersion"].as_str()?, value["kind"].as_str()?)
+    kind::of(value["apiVersion"].as_str()?, value["kind"].as_str()?)
 }
 
 /// What the golden part says of objects: `Kind namespace/name`, and the codes of its findings.
@@ -229,9 +229,5 @@ fn said(golden: &str) -> Vec<(String, BTreeSet<Code>)> {
 
 /// The name of an object as verdicts have it.
 fn name(kind: Kind, made: &DynamicObject) -> String {
-    let kind = match kind {
-        Kind::HttpProxy(Vendor::Sesame) => "HTTPProxy.projectsesame.io",
-        kind => kind.name(),
-    };
     format!("{kind} {}/{}", made.namespace().unwrap_or_default(), made.name_any())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use envoy::packing::{redirects, scoped};
+use envoy::packing::{bound, redirects, scoped};
 use envoy_api::{Any, json};
 use pipeline::Output;
 use serde_json::Value;
@@ -112,11 +112,13 @@ fn verdicts(output: &Output) -> String {
 fn listeners(listeners: &BTreeMap<String, Value>) -> String {
     let mut out = String::new();
     for (name, listener) in listeners {
-        let domains =
-            &listener["filter_chain_matcher"]["matcher_tree"]["custom_match"]["typed_config"]["domain_matchers"];
-        let Some(domains) = domains.as_array() else { continue };
+        let matcher = &listener["filter_chain_matcher"];
+        if matcher.is_null() {
+            continue;
+        }
+        let domains = &matcher["matcher_tree"]["custom_match"]["typed_config"]["domain_matchers"];
         out.push_str(&format!("chains of {name}:\n"));
-        for entry in domains {
+        for entry in domains.as_array().into_iter().flatten() {
             let on_match = &entry["on_match"];
             let mut chains = Vec::new();
             led_to(on_match, &mut chains);
@@ -127,8 +129,11 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
                 out.push_str(&format!("  clients of {chain}: {}\n", text::flow(&by_address(on_match))));
             }
         }
+        let mut unlisted = Vec::new();
+        led_to(if domains.is_null() { matcher } else { &matcher["on_no_match"]["matcher"] }, &mut unlisted);
         let default = listener["default_filter_chain"]["name"].as_str();
-        if let Some(name) = default.filter(|name| *name == envoy::name::FALLBACK_CHAIN) {
+        unlisted.extend(default.filter(|name| *name == envoy::name::FALLBACK_CHAIN));
+        for name in unlisted {
             out.push_str(&format!("  {}: every other name\n", text::key(name)));
         }
     }
@@ -138,6 +143,8 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
 /// The chains that a part of a matcher ends with.
 fn led_to<'v>(on_match: &'v Value, chains: &mut Vec<&'v str>) {
     chains.extend(on_match["action"]["typed_config"]["value"].as_str());
+    let list = &on_match["matcher_list"]["matchers"];
+    list.as_array().into_iter().flatten().for_each(|matcher| led_to(&matcher["on_match"], chains));
     let matcher = &on_match["matcher"];
     if matcher.is_null() {
         return;
@@ -199,10 +206,11 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
         for host in hosts {
             let mut host = host.clone();
             let routes = host["routes"].take();
-            let routes = routes.as_array().map(Vec::as_slice).unwrap_or_default();
+            let mut routes = routes.as_array().cloned().unwrap_or_default();
+            routes.retain(|route| !is_bound(route));
             let name = host["name"].as_str().unwrap_or("?");
             let domains = text::flow(&host["domains"]);
-            if let [only] = routes
+            if let [only] = &routes[..]
                 && only["direct_response"] == serde_json::json!({ "status": 421 })
             {
                 let domains = host["domains"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -215,8 +223,7 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
                 text::key(&format!("{name} {domains}"))
             };
             out.push_str(&format!("  {title}:{}\n", if routes.is_empty() { " []" } else { "" }));
-            for route in routes {
-                let mut route = route.clone();
+            for mut route in routes {
                 let origin = route["name"].as_str().unwrap_or("?").to_owned();
                 strip(&mut route, &["name", "metadata"]);
                 without_key(&mut route);
@@ -247,6 +254,9 @@ fn clusters(clusters: &BTreeMap<String, Value>) -> String {
     let mut out = String::new();
     for (name, value) in clusters {
         let mut value = value.clone();
+        if name.starts_with("tls_holder/") {
+            value = holder(&value);
+        }
         let dns = value["type"] == "STRICT_DNS";
         strip(&mut value, &OF_EVERY_CLUSTER);
         if dns {
@@ -258,6 +268,13 @@ fn clusters(clusters: &BTreeMap<String, Value>) -> String {
         out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&value)));
     }
     out
+}
+
+/// Of a cluster that holds certificates, their names.
+fn holder(cluster: &Value) -> Value {
+    let context = &cluster["transport_socket"]["typed_config"]["common_tls_context"];
+    let selector = &context["custom_tls_certificate_selector"]["typed_config"];
+    serde_json::json!({ "certificates of": selector["prefetch_secret_names"] })
 }
 
 /// Each endpoint as `address:port`, a backend of the runner's by its name.
@@ -288,12 +305,19 @@ fn endpoints(sets: &BTreeMap<String, Value>, backends: &Backends) -> String {
     out
 }
 
+/// Whether a route answers 421 for requests on connections of another host: every host with an on-demand certificate has one.
+fn is_bound(route: &Value) -> bool {
+    let headers = route["match"]["headers"].as_array().into_iter().flatten();
+    headers.into_iter().any(|header| header["name"] == bound::SERVER_NAME)
+}
+
 /// Takes out what says where a request is looked up.
 fn without_key(route: &mut Value) {
     let lists = [("request_headers_to_remove", "/"), ("request_headers_to_add", "/header/key")];
     for (name, key) in lists {
         let Some(list) = route.get_mut(name).and_then(Value::as_array_mut) else { continue };
-        list.retain(|entry| entry.pointer(key).unwrap_or(entry) != redirects::KEY);
+        let ours = [redirects::KEY, bound::SERVER_NAME];
+        list.retain(|entry| !ours.iter().any(|header| entry.pointer(key).unwrap_or(entry) == header));
         if list.is_empty() {
             strip(route, &[name]);
         }

@@ -29,7 +29,7 @@ const FORM: &str = "projectsesame.io/test-certificate-form";
 /// When it is none; the message says why.
 pub fn object(value: &Value) -> Object {
     let text = |field: &str| value[field].as_str().unwrap_or_default();
-    let kind = kinds::Kind::of(text("apiVersion"), text("kind")).unwrap_or_else(|| panic!("no kind of ours: {value}"));
+    let kind = kinds::kind::of(text("apiVersion"), text("kind")).unwrap_or_else(|| panic!("no kind of ours: {value}"));
     match kinds::decode_json(kind, value.to_string().as_bytes()) {
         Ok(decoded) => decoded.object,
         Err(error) => panic!("{error}: {value}"),
@@ -109,10 +109,10 @@ async fn written(case: &Case, ca: &Ca, backends: &mut Backends) -> Result<(Vec<O
     let problems = batch.problems.into_values().flatten().collect();
     let mut objects: Vec<Object> = batch.changes.into_iter().filter_map(|change| change.object).collect();
     for object in &mut objects {
-        if let Object::Secret(secret) = object
+        if let Some(secret) = object.get::<Secret>()
             && let Some(filled) = filled(secret, ca, backends)?
         {
-            *object = Object::Secret(filled.into());
+            *object = Object::new(object.kind(), filled);
         }
     }
     for address in addresses(&case.objects) {

@@ -4,6 +4,7 @@
 //! addresses that the resources say: in a sandbox every port is free.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,10 +53,27 @@ pub enum Error {
 }
 debug_as_report!(Error);
 
+/// What ends a server, and its end.
+type Serving = (CancellationToken, JoinHandle<std::io::Result<()>>);
+
+fn new_server() -> (Server, broadcast::Receiver<Event>) {
+    let resolver: Arc<dyn xds::Resolver> = Arc::new(pipeline::server_name::ByServerName);
+    let server = Server::new(xds::Config { resolver: Some(resolver), ..xds::Config::default() });
+    let events = server.events();
+    (server, events)
+}
+
+fn serve(server: &Server, listener: TcpListener) -> Serving {
+    let (stop, server) = (CancellationToken::new(), server.clone());
+    let shutdown = stop.clone().cancelled_owned();
+    (stop, tokio::spawn(async move { server.serve(listener, Security::Insecure, shutdown).await }))
+}
+
 /// A running Envoy and its server.
 pub struct Proxy {
     server: Server,
-    serving: Option<(CancellationToken, JoinHandle<std::io::Result<()>>)>,
+    serving: Option<Serving>,
+    address: SocketAddr,
     envoy: Envoy,
     events: broadcast::Receiver<Event>,
     published: BTreeSet<(Kind, xds::Name)>,
@@ -74,12 +92,8 @@ impl Proxy {
     pub async fn with(config: Config) -> Result<Proxy, Error> {
         let listener = TcpListener::bind(Net::here()?.socket(8001)).await?;
         let address = listener.local_addr()?;
-        let resolver: Arc<dyn xds::Resolver> = Arc::new(pipeline::server_name::ByServerName);
-        let server = Server::new(xds::Config { resolver: Some(resolver), ..xds::Config::default() });
-        let events = server.events();
-        let (stop, serving) = (CancellationToken::new(), server.clone());
-        let shutdown = stop.clone().cancelled_owned();
-        let serving = tokio::spawn(async move { serving.serve(listener, Security::Insecure, shutdown).await });
+        let (server, events) = new_server();
+        let serving = Some(serve(&server, listener));
         let state = StateDir::new("admin")?;
         let bootstrap = Bootstrap {
             node: Node::default(),
@@ -98,15 +112,47 @@ impl Proxy {
         // Access logs are read by tests, which would otherwise wait for the usual ten seconds.
         let config = config.arg("--file-flush-interval-msec").arg("20");
         let envoy = config.launch(bootstrap).await?;
-        let serving = Some((stop, serving));
-        Ok(Proxy { server, serving, envoy, events, published: BTreeSet::new(), ready: false, _state: state })
+        Ok(Proxy { server, serving, address, envoy, events, published: BTreeSet::new(), ready: false, _state: state })
     }
 
-    /// Ends the server for good: Envoy is on its own.
+    /// Ends the server: Envoy is on its own.
     pub async fn stop_server(&mut self) -> Result<(), Error> {
         if let Some((stop, serving)) = self.serving.take() {
             stop.cancel();
             serving.await.map_err(std::io::Error::other)??;
+        }
+        Ok(())
+    }
+
+    /// Starts another server in place of one that was stopped, at the same address. It has nothing and answers nobody until
+    /// something is published.
+    pub async fn restart_server(&mut self) -> Result<(), Error> {
+        let listener = TcpListener::bind(self.address).await?;
+        (self.server, self.events) = new_server();
+        self.serving = Some(serve(&self.server, listener));
+        self.published.clear();
+        Ok(())
+    }
+
+    /// Waits until Envoy has all of these secrets as they are published: those that clusters prefetch, it asks for only after
+    /// it has taken the cluster.
+    pub async fn has_secrets(&self, names: impl IntoIterator<Item = &str>) -> Result<(), Error> {
+        let acks = self.server.acks(&Fleet::Shared).ok_or_else(|| Error::Late("its fleet".to_owned()))?;
+        let mut answers = acks.answers();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        for name in names {
+            loop {
+                answers.borrow_and_update();
+                let snapshot = acks.snapshot();
+                let version =
+                    snapshot.as_ref().and_then(|snapshot| snapshot.get(Kind::Secret, name)).map(|e| e.version);
+                if version.is_some_and(|version| !acks.resource_acks(Kind::Secret, name, version).have.is_empty()) {
+                    break;
+                }
+                if tokio::time::timeout_at(deadline, answers.changed()).await.is_err() {
+                    return Err(Error::Late(format!("the prefetched secret {name}")));
+                }
+            }
         }
         Ok(())
     }
@@ -214,13 +260,13 @@ fn missing(acks: &FleetAcks, upserts: &[(Kind, xds::Name)], gone: &[(Kind, xds::
     let absent = |kind: Kind, name: &str| {
         // A removal that comes too early is kept back by the server: the name is still there, and nobody waits for it.
         let version = snapshot.get(kind, name)?.version;
-        let holding = acks.holding(kind, name, version);
+        let holding = acks.resource_acks(kind, name, version);
         // A certificate is asked for by the listener that shows it, or when a client asks for it. The listener is waited for.
         let has = (!holding.have.is_empty() || kind == Kind::Secret) && holding.behind.is_empty();
         (!has).then(|| format!("{kind} {name}"))
     };
     let lingers = |kind: Kind, name: &str, version: u64| {
-        let stays = snapshot.get(kind, name).is_some() || acks.holding(kind, name, version).have.is_empty();
+        let stays = snapshot.get(kind, name).is_some() || acks.resource_acks(kind, name, version).have.is_empty();
         (!stays).then(|| format!("the removal of {kind} {name}"))
     };
     let absent = upserts.iter().find_map(|(kind, name)| absent(*kind, name));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::SecretId;
+use model::ObjectRef;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores};
 use serde::Deserialize;
 use serde_json::json;
@@ -193,7 +193,8 @@ impl Settings {
         settings.http_proxy.self_signed = self.self_signed;
         settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
         let fallback = self.fallback_certificate.as_deref().and_then(|name| name.split_once('/'));
-        settings.http_proxy.fallback_certificate = fallback.map(|(namespace, name)| SecretId::new(namespace, name));
+        settings.http_proxy.fallback_certificate =
+            fallback.map(|(namespace, name)| ObjectRef::new(kinds::kind::SECRET, namespace, name));
         if self.foreign_protection == Foreign::Refuse {
             settings.ingress.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
             settings.http_proxy.foreign_protection = pipeline::settings::ForeignProtection::Refuse;

@@ -132,7 +132,7 @@ impl Bridge {
     /// Services are reached through the first node: its kube-proxy knows them. Connections to a load balancer address
     /// spread over the nodes by port, as those of different clients would.
     pub(super) async fn create(addresses: &Addresses, state: &StateDir) -> Result<Bridge, Error> {
-        let bridge = Bridge { name: format!("bed{}", addresses.number()) };
+        let bridge = Bridge { name: format!("components{}", addresses.number()) };
         let script = format!(
             "ip link add {name} type bridge
              ip addr add {own}/24 dev {name}

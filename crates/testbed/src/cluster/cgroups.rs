@@ -4,7 +4,7 @@
 //! removed with the cluster. A process that was killed cannot remove its groups, so whoever starts a cluster next does:
 //! as long as the owner lives it holds a lock on the group's folder in the first hierarchy (cgroup file systems take
 //! locks as others do), and a folder that can be locked is nobody's. No process is ever killed here; those of a dead
-//! bed died with its process namespace.
+//! components died with its process namespace.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 
-const PREFIX: &str = "sesame-bed-";
+const PREFIX: &str = "sesame-components-";
 
 /// How long processes that were just killed may take to leave their group.
 const PATIENCE: Duration = Duration::from_secs(5);

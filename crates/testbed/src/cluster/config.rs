@@ -3,7 +3,7 @@
 //! The latter is what the kernel says of this process: yes, or one line that the runner of all tests counts. Being
 //! root in a user namespace is not enough: control groups and most mounts belong to the machine.
 
-use super::{Bed, Cluster, Error, Home, named_kubeconfig};
+use super::{Cluster, Components, Error, Home, named_kubeconfig};
 use crate::image::Image;
 use std::io::Write;
 
@@ -76,8 +76,8 @@ impl Config {
         if !is_root() {
             return Err(Error::NeedsRoot);
         }
-        let bed = Bed::start(self).await?;
-        Cluster::connect(bed.api().kubeconfig()?, Home::Bed(Box::new(bed))).await
+        let components = Components::start(self).await?;
+        Cluster::connect(components.api().kubeconfig()?, Home::Components(Box::new(components))).await
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 
 use super::addresses::Addresses;
-use super::bed::node_name;
+use super::components::node_name;
 use super::{Error, run, shell};
 use crate::process::Process;
 use crate::{Command, StateDir};
@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What all nodes of a cluster share.
-pub(super) struct Site<'a> {
+pub(super) struct NodeNetwork<'a> {
     pub(super) addresses: &'a Addresses,
     pub(super) bridge: &'a str,
     pub(super) nodes: u8,
@@ -48,7 +48,7 @@ pub(super) struct Node {
 }
 
 /// The credentials of a node's programs: kubeconfigs and a serving certificate.
-pub(super) struct Papers<'a> {
+pub(super) struct Credentials<'a> {
     pub(super) kubelet: &'a Path,
     pub(super) kube_proxy: &'a Path,
     pub(super) certificate: &'a Path,
@@ -57,7 +57,7 @@ pub(super) struct Papers<'a> {
 
 impl Node {
     /// Makes the namespaces, plugs the node in and starts its container runtime.
-    pub(super) async fn boot(number: u8, site: &Site<'_>) -> Result<Node, Error> {
+    pub(super) async fn boot(number: u8, site: &NodeNetwork<'_>) -> Result<Node, Error> {
         let name = node_name(number);
         let state = StateDir::new(&name)?;
         let init = state.write("init.sh", INIT)?;
@@ -91,7 +91,7 @@ impl Node {
     }
 
     /// Connects the node to the bridge, and tells both sides the way to its pods.
-    async fn plug_in(&self, site: &Site<'_>) -> Result<(), Error> {
+    async fn plug_in(&self, site: &NodeNetwork<'_>) -> Result<(), Error> {
         let Node { name, number, address, pid, .. } = self;
         let (bridge, way_out) = (site.bridge, site.addresses.control_plane());
         let outside = format!(
@@ -121,7 +121,7 @@ impl Node {
         run(self.inside(&format!("{name}-network"), "/bin/sh").arg("-euc").arg(inside), &self.state).await
     }
 
-    async fn start_runtime(&mut self, site: &Site<'_>) -> Result<(), Error> {
+    async fn start_runtime(&mut self, site: &NodeNetwork<'_>) -> Result<(), Error> {
         let network = self.state.path().join("cni");
         std::fs::create_dir_all(&network).map_err(|source| Error::File { path: network.clone(), source })?;
         let pods = config::cni(&site.addresses.pods(self.number));
@@ -150,14 +150,19 @@ impl Node {
     }
 
     /// Starts what makes it a node of a cluster. Both programs wait for the API server by themselves.
-    pub(super) fn join(&mut self, site: &Site<'_>, papers: &Papers<'_>, cgroup: &str) -> Result<(), Error> {
+    pub(super) fn join(
+        &mut self,
+        site: &NodeNetwork<'_>,
+        credentials: &Credentials<'_>,
+        cgroup: &str,
+    ) -> Result<(), Error> {
         let resolv_conf = self.state.write("resolv.conf", "")?;
         let kubelet = config::Kubelet {
             address: self.address,
             dns: site.addresses.dns(),
             cgroup,
-            certificate: papers.certificate,
-            key: papers.key,
+            certificate: credentials.certificate,
+            key: credentials.key,
             resolv_conf: &resolv_conf,
             volume_plugins: &self.state.path().join("volume-plugins"),
         };
@@ -165,13 +170,13 @@ impl Node {
         let process = self
             .inside(&format!("{}-kubelet", self.name), parts::program("kubelet")?)
             .flag("config", file)
-            .flag("kubeconfig", papers.kubelet)
+            .flag("kubeconfig", credentials.kubelet)
             .flag("root-dir", "/var/lib/kubelet")
             .flag("hostname-override", &self.name)
             .flag("node-ip", self.address.to_string())
             .start_in(&self.state)?;
         self.processes.push(process);
-        let proxy = config::kube_proxy(papers.kube_proxy, &self.name, &site.addresses.all_pods());
+        let proxy = config::kube_proxy(credentials.kube_proxy, &self.name, &site.addresses.all_pods());
         let file = self.state.write("kube-proxy.json", proxy.to_string())?;
         let command = self.inside(&format!("{}-kube-proxy", self.name), parts::program("kube-proxy")?);
         self.processes.push(command.flag("config", file).start_in(&self.state)?);

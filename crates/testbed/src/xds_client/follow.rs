@@ -9,6 +9,7 @@ use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfigu
 use envoy_api::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, http_connection_manager::RouteSpecifier, http_filter, scoped_routes,
 };
+use envoy_api::envoy::extensions::transport_sockets::tls::cert_selectors::on_demand_secret::v3::Config as OnDemandSecret;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::common_tls_context::ValidationContextType;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::{
     CommonTlsContext, DownstreamTlsContext, SdsSecretConfig, UpstreamTlsContext,
@@ -130,5 +131,9 @@ fn of_tls(tls: &CommonTlsContext) -> Vec<Ref> {
     let by_name = |sds: &SdsSecretConfig| Ref::One(Kind::Secret, sds.name.clone());
     // Without a source the secret is part of the bootstrap.
     let discovered = tls.tls_certificate_sds_secret_configs.iter().chain(validation).filter(|s| s.sds_config.is_some());
-    discovered.map(by_name).collect()
+    let selector = tls.custom_tls_certificate_selector.as_ref().and_then(|selector| selector.typed_config.as_ref());
+    let selector = selector.and_then(|selector| unpack::<OnDemandSecret>(selector).ok());
+    let prefetched = selector.into_iter().flat_map(|selector| selector.prefetch_secret_names);
+    let prefetched = prefetched.map(|name| Ref::One(Kind::Secret, name));
+    discovered.map(by_name).chain(prefetched).collect()
 }

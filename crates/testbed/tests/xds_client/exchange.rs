@@ -108,7 +108,7 @@ async fn an_answer_can_be_held_back() {
     client.until("a response", |state| state.on_hold(Kind::Route) == 1).await.unwrap();
     let version = world.server.acks(&Fleet::Shared).unwrap();
     let entry = |name: &str| version.snapshot().unwrap().table(xds::Kind::Route).get(name).unwrap().version;
-    let holding = || version.holding(xds::Kind::Route, "a", entry("a"));
+    let holding = || version.resource_acks(xds::Kind::Route, "a", entry("a"));
     assert_eq!((holding().have.len(), holding().behind.len()), (0, 1));
     let mut answers = version.answers();
     client.answer(Kind::Route, Reply::Ack);

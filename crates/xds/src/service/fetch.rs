@@ -29,15 +29,15 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
     if !asked.type_url.is_empty() && Kind::from_type_url(&asked.type_url) != Some(kind) {
         return Err(Status::invalid_argument(format!("this service is for {}", kind.type_url())));
     }
-    let hub = inner.hub(&identity.fleet);
-    let mut snapshots = hub.watch();
+    let runtime = inner.runtime(&identity.fleet);
+    let mut snapshots = runtime.watch();
     let view = tokio::select! {
         view = time::timeout(inner.limits.stall, published(&mut snapshots)) => view.ok().flatten(),
-        () = hub.gone.cancelled() => None,
+        () = runtime.gone.cancelled() => None,
         () = connection.stop.cancelled() => None,
     };
     let Some(view) = view else {
-        inner.tidy(hub);
+        inner.tidy(runtime);
         return Err(Status::unavailable("nothing is published yet"));
     };
     let now = Instant::now();
@@ -48,6 +48,7 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
         limits: Arc::new(Limits { response_bytes: usize::MAX, ..Limits::clone(&inner.limits) }),
         resolver: inner.config.resolver.clone(),
         refused: Default::default(),
+        markers: Default::default(),
     };
     let Ask::Sotw { names, .. } = asked.ask else { return Err(Status::internal("a fetch is state of the world")) };
     let mut session = Session::new(options, view, now);
@@ -59,7 +60,7 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
             Response { kind, style: Style::Sotw, nonce: 1, version: 0, upserts: Vec::new(), removed: Vec::new() }
         }
     };
-    let (message, _) = hub.cache.message(&response);
+    let (message, _) = runtime.cache.message(&response);
     let labels = Type::from(kind);
     inner.metrics.requests.get_or_create(&labels).inc();
     inner.metrics.responses.get_or_create(&labels).inc();

@@ -39,12 +39,12 @@ pub(crate) struct Body {
 }
 
 /// Where a stream puts what it sends.
-pub(crate) struct Outlet {
+pub(crate) struct ResponseSender {
     items: mpsc::Sender<Item>,
     progress: Arc<AtomicU64>,
 }
 
-impl Outlet {
+impl ResponseSender {
     /// Room for one item, once there is; `None` if the client is gone.
     pub async fn reserve(&self) -> Option<mpsc::Permit<'_, Item>> {
         self.items.reserve().await.ok()
@@ -94,10 +94,10 @@ impl Body {
     }
 
     /// A response of as many messages as are sent.
-    pub fn stream() -> (Outlet, Response<Body>) {
+    pub fn stream() -> (ResponseSender, Response<Body>) {
         let (items, receiver) = mpsc::channel(1);
         let body = Body::from(Source::Items(receiver));
-        (Outlet { items, progress: body.progress.clone() }, grpc(body))
+        (ResponseSender { items, progress: body.progress.clone() }, grpc(body))
     }
 
     fn from(source: Source) -> Self {

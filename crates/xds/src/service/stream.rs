@@ -14,12 +14,12 @@ use tokio::time::{self, sleep_until};
 use tonic::Status;
 use tracing::{debug, info, warn};
 
-use super::grpc::{Item, Messages, Outlet};
-use super::pace::Pace;
+use super::grpc::{Item, Messages, ResponseSender};
+use super::rate_limiter::RateLimiter;
 use super::{Call, Connection};
-use crate::fleet::{Client, Hub};
-use crate::fleet_acks::{Event, Refusal};
-use crate::identity::Identity;
+use crate::fleet::{Client, FleetRuntime};
+use crate::fleet_acks::Event;
+use crate::identity::{Identity, RequiredEnvoy};
 use crate::kind::Kind;
 use crate::metrics::{Reason, Stream, Type};
 use crate::session::{Ask, Options, Request, Session, Step};
@@ -42,7 +42,7 @@ impl End {
 }
 
 /// Runs a stream to its end.
-pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming, out: Outlet) {
+pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming, out: ResponseSender) {
     let metrics = connection.inner.metrics.clone();
     let labels = Stream { service: call.service(), variant: call.variant() };
     metrics.streams.get_or_create(&labels).inc();
@@ -57,22 +57,22 @@ pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming,
 }
 
 /// Everything after the client has said who it is.
-struct Talk<'a> {
+struct StreamTask<'a> {
     connection: &'a Connection,
     call: Call,
-    hub: &'a Hub,
+    runtime: &'a FleetRuntime,
     client: Arc<Client>,
     requests: Messages,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
-    pace: Pace,
+    limiter: RateLimiter,
     /// The budget for names that visitors choose, and until when it is overdrawn.
-    resolved: Pace,
+    resolved: RateLimiter,
     pause: Option<Instant>,
-    out: &'a Outlet,
+    out: &'a ResponseSender,
 }
 
 /// `None` if the client hung up.
-async fn converse(connection: &Connection, call: Call, body: Incoming, out: &Outlet) -> Option<End> {
+async fn converse(connection: &Connection, call: Call, body: Incoming, out: &ResponseSender) -> Option<End> {
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
     let first = tokio::select! {
@@ -92,9 +92,9 @@ async fn converse(connection: &Connection, call: Call, body: Incoming, out: &Out
         Ok(greeting) => greeting,
         Err(end) => return Some(end),
     };
-    let hub = inner.hub(&identity.fleet);
-    let end = serve(connection, call, &hub, identity, first, requests, out).await;
-    inner.tidy(hub);
+    let runtime = inner.runtime(&identity.fleet);
+    let end = serve(connection, call, &runtime, identity, first, requests, out).await;
+    inner.tidy(runtime);
     end
 }
 
@@ -109,37 +109,44 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
     let node = first.node.as_deref().unwrap_or_default();
     let identity = Identity::establish(node, &connection.proof, Some(connection.peer))
         .map_err(|error| refuse("stranger", Status::permission_denied(error.to_string())))?;
+    if let Some(RequiredEnvoy { version, why }) = connection.inner.config.required_envoy
+        && identity.is_older_than(version)
+    {
+        let ((major, minor), Identity { node, version, .. }) = (version, &identity);
+        let text = format!("node {node} is Envoy {version}, which is older than {major}.{minor}: {why}");
+        return Err(refuse("too old", Status::failed_precondition(text)));
+    }
     Ok((Arc::new(identity), first))
 }
 
 async fn serve(
     connection: &Connection,
     call: Call,
-    hub: &Hub,
+    runtime: &FleetRuntime,
     identity: Arc<Identity>,
     first: Asked,
     requests: Messages,
-    out: &Outlet,
+    out: &ResponseSender,
 ) -> Option<End> {
     let inner = &connection.inner;
-    let mut snapshots = hub.watch();
+    let mut snapshots = runtime.watch();
     // Nothing before everything: until the fleet is published, the client waits.
     let view = tokio::select! {
         view = published(&mut snapshots) => view?,
         () = out.closed() => return None,
-        () = hub.gone.cancelled() => return Some(removed()),
+        () = runtime.gone.cancelled() => return Some(removed()),
         () = connection.stop.cancelled() => return Some(going()),
         () = expiry(connection) => return Some(expired()),
     };
-    let now = Instant::now();
+    let (id, now) = (inner.id(), Instant::now());
     let options = Options {
         style: call.style,
         only: call.only,
         limits: inner.limits.clone(),
         resolver: inner.config.resolver.clone(),
-        refused: hub.refusals.of_node(&identity.node, &identity.version),
+        refused: runtime.refusals.of_node(&identity.node, &identity.version),
+        markers: runtime.resend_markers(id),
     };
-    let id = inner.id();
     let client = Arc::new(Client {
         id,
         identity: identity.clone(),
@@ -147,31 +154,32 @@ async fn serve(
         since: now,
         session: parking_lot::Mutex::new(Session::new(options, view, now)),
     });
-    hub.join(&client);
+    runtime.join(&client);
     info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
         service = call.service(), variant = call.variant(), "client connected");
     let _ = inner.events.send(Event::Joined(identity.clone()));
     let limits = &inner.limits;
-    let pace = Pace::new(limits.request_burst, limits.requests_per_second, now);
-    let resolved = Pace::new(limits.resolved_per_second, limits.resolved_per_second, now);
-    let mut talk = Talk { connection, call, hub, client, requests, snapshots, pace, resolved, pause: None, out };
-    let end = match talk.take(first).await {
+    let limiter = RateLimiter::new(limits.request_burst, limits.requests_per_second, now);
+    let resolved = RateLimiter::new(limits.resolved_per_second, limits.resolved_per_second, now);
+    let mut task =
+        StreamTask { connection, call, runtime, client, requests, snapshots, limiter, resolved, pause: None, out };
+    let end = match task.take(first).await {
         Ok(()) => {
-            if !talk.client.session.lock().is_returning() {
-                hub.refusals.forget(&identity.node, call.only);
+            if !task.client.session.lock().is_returning() {
+                runtime.refusals.forget(&identity.node, call.only);
             }
-            talk.run().await
+            task.run().await
         }
         Err(end) => Some(end),
     };
-    hub.leave(id);
+    runtime.leave(id);
     info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, service = call.service(),
         reason = end.as_ref().map_or("left", |end| end.reason), "client disconnected");
     let _ = inner.events.send(Event::Left(identity));
     end
 }
 
-impl Talk<'_> {
+impl StreamTask<'_> {
     async fn run(&mut self) -> Option<End> {
         let mut expiry = Box::pin(expiry(self.connection));
         // A client may say all it will ever say and go on listening.
@@ -212,12 +220,12 @@ impl Talk<'_> {
                     }
                     let next = self.snapshots.borrow_and_update().clone();
                     if let Some(next) = next {
-                        self.client.update(self.hub, |session| session.on_publish(next, Instant::now()));
+                        self.client.update(self.runtime, |session| session.on_publish(next, Instant::now()));
                     }
                 }
                 () = alarm => {}
                 () = self.out.closed() => return None,
-                () = self.hub.gone.cancelled() => return Some(removed()),
+                () = self.runtime.gone.cancelled() => return Some(removed()),
                 () = self.connection.stop.cancelled() => return Some(going()),
                 () = &mut expiry => return Some(expired()),
             }
@@ -243,15 +251,15 @@ impl Talk<'_> {
             if self.snapshots.has_changed().unwrap_or(false) {
                 let next = self.snapshots.borrow_and_update().clone();
                 if let Some(next) = next {
-                    self.client.update(self.hub, |session| session.on_publish(next, Instant::now()));
+                    self.client.update(self.runtime, |session| session.on_publish(next, Instant::now()));
                 }
             }
-            let step = self.client.update(self.hub, |session| session.poll(Instant::now()));
+            let step = self.client.update(self.runtime, |session| session.poll(Instant::now()));
             let response = match step {
                 Step::Send(response) => response,
                 Step::Idle(wake) => return Ok(wake),
             };
-            let (message, encoded) = self.hub.cache.message(&response);
+            let (message, encoded) = self.runtime.cache.message(&response);
             let labels = Type::from(response.kind);
             metrics.responses.get_or_create(&labels).inc();
             metrics.bytes.get_or_create(&labels).inc_by(message.len() as u64);
@@ -272,12 +280,13 @@ impl Talk<'_> {
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
         let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
-        let answer = self.client.update(self.hub, |session| session.on_request(request, now));
-        let answer = answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
+        let answer = self.client.on_request(self.runtime, request, now);
+        let (answer, refusals) =
+            answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
         let resolved = inner.config.resolver.as_ref().is_some_and(|resolver| resolver.resolves(kind));
         if !answer.earned && resolved {
-            self.pause = self.resolved.owe(now);
-        } else if !answer.earned && !self.pace.pay(now) {
+            self.pause = self.resolved.take(now);
+        } else if !answer.earned && !self.limiter.try_take(now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
         }
         if let Some(latency) = answer.acked {
@@ -287,18 +296,16 @@ impl Talk<'_> {
         if answer.nacked {
             inner.metrics.nacks.get_or_create(&labels).inc();
         }
-        for refused in &answer.refused {
+        for refusal in refusals {
             inner.metrics.refusals.get_or_create(&labels).inc();
-            let refusal = Refusal::new(self.client.identity.clone(), refused);
             let origin = refusal.origin.as_ref().map(ToString::to_string).unwrap_or_default();
             warn!(node = %refusal.client.node, fleet = %refusal.client.fleet, version = %refusal.client.version, %kind,
                 name = %refusal.name, hash = format_args!("{:016x}", refusal.version), origin, blame = ?refusal.blame,
                 "client refused a resource: {}", refusal.text);
-            self.hub.refusals.note(&refusal);
             let _ = inner.events.send(Event::Refused(refusal));
         }
         if answer.acked.is_some() || answer.nacked {
-            self.hub.answers.send_modify(|count| *count += 1);
+            self.runtime.answers.send_modify(|count| *count += 1);
         }
         Ok(())
     }
@@ -318,14 +325,14 @@ impl Talk<'_> {
 
     /// A type that this server does not know has no resources, and the client is told so instead of left to wait.
     async fn answer_stranger(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
-        if !self.pace.pay(now) {
+        if !self.limiter.try_take(now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
         }
         let Ask::Delta { subscribe, .. } = asked.ask else { return Ok(()) };
         if asked.nonce.is_some() && subscribe.is_empty() {
             return Ok(());
         }
-        let message = self.hub.cache.nothing(self.call.style, &asked.type_url, &subscribe, 0);
+        let message = self.runtime.cache.nothing(self.call.style, &asked.type_url, &subscribe, 0);
         let stall = self.connection.inner.limits.stall;
         match time::timeout(stall, self.out.send(Item::Message(message))).await {
             Ok(_) => Ok(()),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flow::Flow;
+use super::flow::{DefaultState, Flow, ResourceState};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::resolve::Resolver;
@@ -117,9 +117,11 @@ impl Flow {
         }
     }
 
-    /// Forgets a name that leads nowhere. The client knows that, unless it still waits for the answer or has what was there.
+    /// Forgets a name that leads nowhere. The client knows that, unless it still waits for the answer, as it does for every
+    /// name of its first request, or has what was there. A client that is not told would never ask for the name again.
     fn forget_absent(&mut self, name: Name) {
-        if self.marks.get(&name).is_some_and(|mark| mark.owed || mark.heading().is_some()) {
+        let waits = |state: &ResourceState| state.owed || state.heading().is_some();
+        if self.default_state == DefaultState::Unsent || self.states.get(&name).is_some_and(waits) {
             return self.evict(name);
         }
         self.forget(&name);

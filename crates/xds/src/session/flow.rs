@@ -1,8 +1,8 @@
 //! What one client has of one type.
 //!
-//! A name without a [`Mark`] is in the state that [`Rest`] says; a mark is made when something about the name differs
-//! (it changed, is on its way, was refused) and goes when the client has it as the table has it. A first full answer
-//! makes no marks either, so a thousand clients that connect at once do not copy the table a thousand times.
+//! A name without a [`ResourceState`] is in the [`DefaultState`]. A state of its own is made when something about the name
+//! differs (it changed, is in flight, was rejected) and dropped when the client has it as the table has it. A first full response
+//! makes no states either, so a thousand clients that connect at once do not copy the table a thousand times.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::acks::Touched;
 use crate::resource::{Entry, Name, Role};
 use crate::table::Table;
 
-/// The state of every subscribed name that has no mark.
+/// The state of every subscribed name that has none of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
-    /// The client has nothing, and all of it is to be sent.
-    Nothing,
-    /// Sent in one response that is not answered yet.
-    Offered { nonce: u64, at: Instant },
+pub(crate) enum DefaultState {
+    /// The client has nothing, and everything is to be sent.
+    Unsent,
+    /// Sent in one response that is not acknowledged yet.
+    Sent { nonce: u64, at: Instant },
     /// The client has what the table has.
-    InStep,
+    Acked,
 }
 
 /// What the client is sure to have of one name.
 #[derive(Clone, Debug)]
-pub(crate) enum Have {
+pub(crate) enum Acked {
     /// Nothing.
     Nothing,
     /// A version that was sent on this stream, or that it proved to have.
@@ -37,7 +37,7 @@ pub(crate) enum Have {
 
 /// A response's share in one name: the entry, or its removal.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct SentVersion {
     pub nonce: u64,
     pub to: Option<Arc<Entry>>,
     pub at: Instant,
@@ -45,13 +45,13 @@ pub(crate) struct Offer {
 
 /// A name about which the client differs from the table, or might.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
-    pub have: Have,
-    /// The offers that are not answered yet, in order. More than one is only ever out for clusters.
-    pub offers: Vec<Offer>,
-    /// What it may have instead of `have`: it refused a response, and may have taken parts of it all the same.
+pub(crate) struct ResourceState {
+    pub acked: Acked,
+    /// What was sent and is not answered yet, in order. Only clusters ever have more than one.
+    pub unacked: Vec<SentVersion>,
+    /// What it may have instead of `acked`: it rejected a response, and may have accepted parts of it all the same.
     pub unsure: Option<Arc<Entry>>,
-    /// A removal was sent: `have` no longer counts as something to rely on.
+    /// A removal was sent: `acked` no longer counts as something to rely on.
     pub leaving: bool,
     /// The version it refused, and when.
     pub refused: Option<(u64, Instant)>,
@@ -67,11 +67,11 @@ pub(crate) struct Mark {
     pub since: Instant,
 }
 
-impl Mark {
-    pub fn new(have: Have, since: Instant) -> Self {
+impl ResourceState {
+    pub fn new(acked: Acked, since: Instant) -> Self {
         Self {
-            have,
-            offers: Vec::new(),
+            acked,
+            unacked: Vec::new(),
             unsure: None,
             leaving: false,
             refused: None,
@@ -85,72 +85,73 @@ impl Mark {
 
     /// The version that the client has once all that was sent is taken.
     pub fn heading(&self) -> Option<u64> {
-        match (self.offers.last(), &self.have) {
-            (Some(offer), _) => offer.to.as_ref().map(|entry| entry.version),
-            (None, Have::Known(entry)) => Some(entry.version),
-            (None, Have::Listed(version)) => Some(*version),
-            (None, Have::Nothing) => None,
+        match (self.unacked.last(), &self.acked) {
+            (Some(sent_version), _) => sent_version.to.as_ref().map(|entry| entry.version),
+            (None, Acked::Known(entry)) => Some(entry.version),
+            (None, Acked::Listed(version)) => Some(*version),
+            (None, Acked::Nothing) => None,
         }
     }
 
     /// Whether the client has something of its own, or will once all that was sent is taken: then no stand-in is for it.
     pub fn keeps(&self) -> bool {
         let own = |entry: &Entry| entry.role == Role::Own && entry.version != 0;
-        match (self.offers.last(), &self.have) {
-            (Some(offer), _) => offer.to.as_ref().is_some_and(|entry| own(entry)),
+        match (self.unacked.last(), &self.acked) {
+            (Some(sent_version), _) => sent_version.to.as_ref().is_some_and(|entry| own(entry)),
             (None, _) if self.leaving => false,
-            (None, Have::Known(entry)) => own(entry),
-            (None, Have::Listed(_)) => true,
-            (None, Have::Nothing) => false,
+            (None, Acked::Known(entry)) => own(entry),
+            (None, Acked::Listed(_)) => true,
+            (None, Acked::Nothing) => false,
         }
     }
 
-    /// The first offer after which the client has the name without interruption.
-    fn arriving(&self) -> Option<(&Arc<Entry>, &Offer)> {
-        let since = self.offers.iter().rposition(|offer| offer.to.is_none()).map_or(0, |removal| removal + 1);
-        let offer = self.offers.get(since)?;
-        Some((self.offers.last()?.to.as_ref()?, offer))
+    /// The first of those sent after which the client has the name without interruption.
+    fn arriving(&self) -> Option<(&Arc<Entry>, &SentVersion)> {
+        let since =
+            self.unacked.iter().rposition(|sent_version| sent_version.to.is_none()).map_or(0, |removal| removal + 1);
+        let sent_version = self.unacked.get(since)?;
+        Some((self.unacked.last()?.to.as_ref()?, sent_version))
     }
 
-    /// What was offered in one response.
-    pub fn offered(&self, nonce: u64) -> Option<&Offer> {
-        self.offers.iter().find(|offer| offer.nonce == nonce)
+    /// What was sent in one response.
+    pub fn sent_in(&self, nonce: u64) -> Option<&SentVersion> {
+        self.unacked.iter().find(|sent_version| sent_version.nonce == nonce)
     }
 
     fn is_settled(&self, target: Option<u64>) -> bool {
-        self.offers.is_empty() && !self.owed && self.refused.is_none() && !self.leaving && self.heading() == target
+        self.unacked.is_empty() && !self.owed && self.refused.is_none() && !self.leaving && self.heading() == target
     }
 }
 
 /// One response that is not answered yet.
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct InFlight {
     pub nonce: u64,
     pub at: Instant,
-    /// Whether it carried every name without a mark.
-    pub rest: bool,
+    /// Whether it carried every name without a state of its own.
+    pub carries_all: bool,
     pub items: Vec<(Name, Option<Arc<Entry>>)>,
     /// How many resources in it the client was not sure to have.
     pub news: usize,
     /// How often in a row a response with these names was refused.
-    pub strikes: u8,
-    /// Whether it takes back what was refused: see [`Flow::take_back`].
-    pub takes_back: bool,
+    pub rejections: u8,
+    /// Whether it reverts what was rejected: see [`Flow::to_revert`].
+    pub reverts: bool,
 }
 
 /// Names to be sent apart from others, to find out which of them is refused.
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub names: Vec<Name>,
-    pub strikes: u8,
+    pub rejections: u8,
 }
 
 /// How far the client is with one name.
-pub(crate) enum Standing<'a> {
+pub(crate) enum Delivery<'a> {
     /// It has some version.
-    Held,
+    Acked,
     /// It has none; one is on its way.
-    Offered { entry: &'a Arc<Entry>, nonce: u64, at: Instant },
+    Sent { entry: &'a Arc<Entry>, nonce: u64, at: Instant },
     /// It has none and none was sent; it may have refused one at that time.
     Unsent(Option<Instant>),
 }
@@ -161,17 +162,20 @@ pub(crate) struct Flow {
     pub listed: bool,
     /// In order, so that clients with the same names get the same responses, encoded once.
     pub names: BTreeSet<Name>,
-    pub rest: Rest,
-    pub marks: BTreeMap<Name, Mark>,
-    /// The marked names that may need sending.
+    pub default_state: DefaultState,
+    pub states: BTreeMap<Name, ResourceState>,
+    /// The names with a state of their own that may need sending.
     pub due: BTreeSet<Name>,
-    pub flights: VecDeque<Flight>,
+    pub in_flight: VecDeque<InFlight>,
     pub probes: VecDeque<Probe>,
-    /// Names that the client refused but may keep all the same: before anything else it is sent what it had, or that there is
-    /// nothing.
-    pub take_back: BTreeSet<Name>,
+    /// Names that the client rejected but may keep all the same: before anything else it is sent what it had, or a removal.
+    pub to_revert: BTreeSet<Name>,
+    /// The client may have any name from a rejected response of an earlier stream: see [`Entry::resent`].
+    pub is_unsure: bool,
+    /// A response was rejected on this stream.
+    pub has_nacked: bool,
     /// The client waits for a first answer, even if it is empty.
-    pub owes_answer: bool,
+    pub owes_response: bool,
     pub aliases: Aliases,
     /// The version of what was sent so far (state of the world, types whose responses are partial).
     pub sum: u64,
@@ -189,13 +193,15 @@ impl Flow {
             wildcard: false,
             listed: false,
             names: BTreeSet::new(),
-            rest: Rest::Nothing,
-            marks: BTreeMap::new(),
+            default_state: DefaultState::Unsent,
+            states: BTreeMap::new(),
             due: BTreeSet::new(),
-            flights: VecDeque::new(),
+            in_flight: VecDeque::new(),
             probes: VecDeque::new(),
-            take_back: BTreeSet::new(),
-            owes_answer: false,
+            to_revert: BTreeSet::new(),
+            is_unsure: false,
+            has_nacked: false,
+            owes_response: false,
             aliases: Aliases::default(),
             sum: 0,
             opened: now,
@@ -215,64 +221,66 @@ impl Flow {
     }
 
     /// How far the client is with a name.
-    pub fn standing<'a>(&'a self, table: &'a Table, name: &str) -> Standing<'a> {
-        if let Some(mark) = self.marks.get(name) {
-            return match (&mark.have, mark.arriving()) {
-                (Have::Known(_) | Have::Listed(_), _) if !mark.leaving => Standing::Held,
-                (_, Some((entry, offer))) => Standing::Offered { entry, nonce: offer.nonce, at: offer.at },
-                _ => Standing::Unsent(mark.refused.map(|(_, at)| at)),
+    pub fn delivery<'a>(&'a self, table: &'a Table, name: &str) -> Delivery<'a> {
+        if let Some(state) = self.states.get(name) {
+            return match (&state.acked, state.arriving()) {
+                (Acked::Known(_) | Acked::Listed(_), _) if !state.leaving => Delivery::Acked,
+                (_, Some((entry, sent_version))) => {
+                    Delivery::Sent { entry, nonce: sent_version.nonce, at: sent_version.at }
+                }
+                _ => Delivery::Unsent(state.refused.map(|(_, at)| at)),
             };
         }
-        match (self.target(table, name).filter(|_| self.covers(name)), self.rest) {
-            (Some(_), Rest::InStep) => Standing::Held,
-            (Some(entry), Rest::Offered { nonce, at }) => Standing::Offered { entry, nonce, at },
-            _ => Standing::Unsent(None),
+        match (self.target(table, name).filter(|_| self.covers(name)), self.default_state) {
+            (Some(_), DefaultState::Acked) => Delivery::Acked,
+            (Some(entry), DefaultState::Sent { nonce, at }) => Delivery::Sent { entry, nonce, at },
+            _ => Delivery::Unsent(None),
         }
     }
 
-    /// The mark of a name that the client is already subscribed to, made from the state it is in.
-    pub fn mark(&mut self, name: &Name, table_has: Option<&Arc<Entry>>, now: Instant) -> &mut Mark {
-        let rest = self.rest;
-        self.marks.entry(name.clone()).or_insert_with(|| match (rest, table_has) {
-            (Rest::InStep, Some(entry)) => Mark::new(Have::Known(entry.clone()), now),
-            (Rest::Offered { nonce, at }, Some(entry)) => {
-                let offer = Offer { nonce, to: Some(entry.clone()), at };
-                Mark { offers: vec![offer], ..Mark::new(Have::Nothing, now) }
+    /// The state of a name that the client is already subscribed to, made from the default state if it has none.
+    pub fn state_mut(&mut self, name: &Name, table_has: Option<&Arc<Entry>>, now: Instant) -> &mut ResourceState {
+        let default = self.default_state;
+        self.states.entry(name.clone()).or_insert_with(|| match (default, table_has) {
+            (DefaultState::Acked, Some(entry)) => ResourceState::new(Acked::Known(entry.clone()), now),
+            (DefaultState::Sent { nonce, at }, Some(entry)) => {
+                let sent_version = SentVersion { nonce, to: Some(entry.clone()), at };
+                ResourceState { unacked: vec![sent_version], ..ResourceState::new(Acked::Nothing, now) }
             }
-            _ => Mark::new(Have::Nothing, now),
+            _ => ResourceState::new(Acked::Nothing, now),
         })
     }
 
     /// A subscribed name differs from what it was; `old` is its entry in the table up to now, `there` whether it will
     /// have one.
     pub fn changed(&mut self, name: &Name, old: Option<&Arc<Entry>>, there: bool, now: Instant) {
-        if self.rest == Rest::Nothing && !self.marks.contains_key(name) {
+        if self.default_state == DefaultState::Unsent && !self.states.contains_key(name) {
             if !there && self.names.contains(name) {
                 self.ask(name, None, now);
             }
             return;
         }
-        let settled = |mark: &Mark| mark.kept || mark.refused.is_some() && mark.offers.is_empty();
-        let in_step = self.marks.get(name).is_none_or(settled);
-        let mark = self.mark(name, old, now);
-        mark.kept = false;
+        let settled = |state: &ResourceState| state.kept || state.refused.is_some() && state.unacked.is_empty();
+        let in_step = self.states.get(name).is_none_or(settled);
+        let state = self.state_mut(name, old, now);
+        state.kept = false;
         if in_step {
-            mark.since = now;
+            state.since = now;
         }
         self.due.insert(name.clone());
     }
 
     /// The client waits for an answer about a name, whatever the answer is.
     pub fn ask(&mut self, name: &Name, table_has: Option<&Arc<Entry>>, now: Instant) {
-        let mark = self.mark(name, table_has, now);
-        (mark.owed, mark.asked) = (true, true);
+        let state = self.state_mut(name, table_has, now);
+        (state.owed, state.asked) = (true, true);
         self.due.insert(name.clone());
     }
 
     /// Forgets a name that the client no longer wants.
     pub fn forget(&mut self, name: &str) {
-        self.take_back.remove(name);
-        self.marks.remove(name);
+        self.to_revert.remove(name);
+        self.states.remove(name);
         self.due.remove(name);
         self.aliases.remove(name);
         self.touched.name(&name.into());
@@ -280,22 +288,23 @@ impl Flow {
 
     /// A response was taken. Answers come in order, so all that were sent before it have been taken, too.
     pub fn ack(&mut self, table: &Table, nonce: u64, now: Instant) -> Option<Duration> {
-        let at = self.flights.iter().position(|flight| flight.nonce == nonce)?;
+        let at = self.in_flight.iter().position(|response| response.nonce == nonce)?;
         let mut latency = Duration::ZERO;
-        for flight in self.flights.drain(..=at).collect::<Vec<_>>() {
-            latency = now.saturating_duration_since(flight.at);
-            if flight.rest {
-                self.rest = Rest::InStep;
+        for response in self.in_flight.drain(..=at).collect::<Vec<_>>() {
+            latency = now.saturating_duration_since(response.at);
+            if response.carries_all {
+                self.default_state = DefaultState::Acked;
+                self.is_unsure = false;
                 self.touched.all();
-                let marked: Vec<_> = self
-                    .marks
+                let with_state: Vec<_> = self
+                    .states
                     .iter()
-                    .filter_map(|(name, mark)| Some((name.clone(), mark.offered(flight.nonce)?.to.clone())))
+                    .filter_map(|(name, state)| Some((name.clone(), state.sent_in(response.nonce)?.to.clone())))
                     .collect();
-                marked.into_iter().for_each(|(name, to)| self.taken(table, &name, to, flight.nonce));
+                with_state.into_iter().for_each(|(name, to)| self.taken(table, &name, to, response.nonce));
             }
-            for (name, to) in flight.items {
-                self.taken(table, &name, to, flight.nonce);
+            for (name, to) in response.items {
+                self.taken(table, &name, to, response.nonce);
             }
         }
         self.last_ack = Some(now);
@@ -305,52 +314,52 @@ impl Flow {
     fn taken(&mut self, table: &Table, name: &Name, to: Option<Arc<Entry>>, nonce: u64) {
         self.touched.name(name);
         let target = self.target(table, name).map(|entry| entry.version);
-        let Some(mark) = self.marks.get_mut(name) else { return };
-        mark.have = match to {
+        let Some(state) = self.states.get_mut(name) else { return };
+        state.acked = match to {
             // The placeholder for endpoints that do not exist.
-            Some(entry) if entry.version == 0 => Have::Nothing,
-            Some(entry) => Have::Known(entry),
-            None => Have::Nothing,
+            Some(entry) if entry.version == 0 => Acked::Nothing,
+            Some(entry) => Acked::Known(entry),
+            None => Acked::Nothing,
         };
-        mark.unsure = None;
-        mark.offers.retain(|offer| offer.nonce > nonce);
-        mark.leaving = mark.offers.iter().any(|offer| offer.to.is_none());
-        if mark.refused.is_some_and(|(version, _)| Some(version) != target) {
-            mark.refused = None;
+        state.unsure = None;
+        state.unacked.retain(|sent_version| sent_version.nonce > nonce);
+        state.leaving = state.unacked.iter().any(|sent_version| sent_version.to.is_none());
+        if state.refused.is_some_and(|(version, _)| Some(version) != target) {
+            state.refused = None;
         }
-        if mark.is_settled(target) {
-            self.marks.remove(name);
+        if state.is_settled(target) {
+            self.states.remove(name);
             self.due.remove(name);
-        } else if mark.heading() != target {
+        } else if state.heading() != target {
             self.due.insert(name.clone());
         }
     }
 
-    /// Drops a mark that says nothing more than its absence would.
+    /// Drops a state that says nothing more than its absence would.
     pub fn settle(&mut self, table: &Table, name: &Name) {
         self.due.remove(name);
         let target = self.target(table, name).map(|entry| entry.version);
-        let Some(mark) = self.marks.get_mut(name) else { return };
+        let Some(state) = self.states.get_mut(name) else { return };
         self.touched.name(name);
-        if mark.refused.is_some_and(|(version, _)| Some(version) != target) {
-            mark.refused = None;
+        if state.refused.is_some_and(|(version, _)| Some(version) != target) {
+            state.refused = None;
         }
-        if self.rest != Rest::Nothing && mark.is_settled(target) {
-            self.marks.remove(name);
+        if self.default_state != DefaultState::Unsent && state.is_settled(target) {
+            self.states.remove(name);
         }
     }
 
     /// What was last sent of a name adds this to the version of all that was sent.
     pub fn sent_weight(&self, table: &Table, name: &str) -> u64 {
-        if let Some(mark) = self.marks.get(name) {
-            return match (mark.offers.last(), &mark.have) {
-                (Some(Offer { to: Some(entry), .. }), _) if entry.version != 0 => entry.weight(),
-                (None, Have::Known(entry)) => entry.weight(),
+        if let Some(state) = self.states.get(name) {
+            return match (state.unacked.last(), &state.acked) {
+                (Some(SentVersion { to: Some(entry), .. }), _) if entry.version != 0 => entry.weight(),
+                (None, Acked::Known(entry)) => entry.weight(),
                 _ => 0,
             };
         }
-        match (self.target(table, name), self.rest) {
-            (Some(entry), Rest::InStep | Rest::Offered { .. }) => entry.weight(),
+        match (self.target(table, name), self.default_state) {
+            (Some(entry), DefaultState::Acked | DefaultState::Sent { .. }) => entry.weight(),
             _ => 0,
         }
     }

@@ -1,33 +1,37 @@
 //! Makes the next response of one type, if there is anything that may be sent.
 //!
 //! First everything due is looked at without changing anything, then what was decided is written down. One response is
-//! in flight at a time, except for clusters; what changes meanwhile waits and goes together. What need not be whole comes in
-//! pages of [`Limits::response_bytes`](crate::Limits).
+//! in flight at a time, except for clusters and secrets; what changes meanwhile waits and goes together. What need not be whole
+//! comes in pages of [`Limits::response_bytes`](crate::Limits).
+//!
+//! A delta response carries one secret, and several are in flight. Envoy refuses a whole response for one secret that it cannot
+//! load, does not say which, and delivers only some of the others: taken back with the bad one, they would be lost to the
+//! clusters that prefetch them.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flow::{Flight, Flow, Have, Mark, Offer, Rest};
-use super::gate::{Gate, Pins};
+use super::flow::{Acked, DefaultState, Flow, InFlight, ResourceState, SentVersion};
+use super::ordering::{Readiness, ReferencedResources};
 use super::{Response, Session, Style};
 use crate::kind::Kind;
 use crate::resource::{Entry, Name, Ref, Role};
 
 /// What is to become of one due name.
-enum Fate {
+enum Decision {
     /// Send the entry, or its removal.
     Send(Option<Arc<Entry>>),
     /// Look again when something is answered, or then.
     Wait(Option<Instant>),
     /// There is nothing to do.
-    Rest,
+    Nothing,
 }
 
 /// What a response will carry.
 #[derive(Default)]
 struct Plan {
-    /// Every name without a mark, on a first answer.
-    rest: Option<Vec<Arc<Entry>>>,
+    /// Every name without a state of its own, in a first response.
+    all: Option<Vec<Arc<Entry>>>,
     /// Of those, the ones that have to wait.
     held_back: Vec<Name>,
     /// Of those, the ones that nobody is sent.
@@ -35,57 +39,73 @@ struct Plan {
     sends: Vec<(Name, Option<Arc<Entry>>)>,
     done: Vec<Name>,
     probing: bool,
-    strikes: u8,
+    rejections: u8,
 }
 
 /// How much more a response may carry.
 struct Page {
     room: usize,
     is_empty: bool,
+    /// It carries one resource.
+    single: bool,
 }
 
 impl Page {
     /// Whether an entry goes with it: the first always does, however large it is.
     fn takes(&mut self, entry: &Entry) -> bool {
-        let fits = self.is_empty || entry.bytes() <= self.room;
+        let fits = self.is_empty || !self.single && entry.bytes() <= self.room;
         if fits {
             self.room = self.room.saturating_sub(entry.bytes());
             self.is_empty = false;
         }
         fits
     }
+
+    /// Whether nothing more goes with it, however small.
+    fn is_full(&self) -> bool {
+        self.single && !self.is_empty
+    }
 }
 
 impl Session {
     pub(super) fn poll_kind(&mut self, kind: Kind, now: Instant, wake: &mut Option<Instant>) -> Option<Response> {
-        let flights = if kind == Kind::Cluster { self.options.limits.cluster_flights } else { 1 };
+        let most = match kind {
+            Kind::Cluster => self.options.limits.cluster_flights,
+            Kind::Secret if self.is_one_by_one(kind) => self.options.limits.secret_flights,
+            _ => 1,
+        };
         loop {
             let flow = self.flow(kind)?;
-            if flow.flights.len() >= flights {
-                return None;
-            }
-            if !flow.take_back.is_empty() {
-                match self.take_back(kind, now) {
+            if !flow.to_revert.is_empty() {
+                match self.revert(kind, now) {
                     Some(response) => return Some(response),
                     None => continue,
                 }
             }
+            if flow.in_flight.len() >= most {
+                return None;
+            }
             let evicted = !flow.aliases.evicted.is_empty() && self.options.style == Style::Delta;
-            if flow.due.is_empty() && flow.rest != Rest::Nothing && !flow.owes_answer && !evicted {
+            if flow.due.is_empty() && flow.default_state != DefaultState::Unsent && !flow.owes_response && !evicted {
                 return None;
             }
             let plan = self.plan(kind, flow, now, wake)?;
-            let something = plan.rest.as_ref().is_some_and(|rest| !rest.is_empty()) || !plan.sends.is_empty();
-            if something || flow.owes_answer || evicted {
+            let something = plan.all.as_ref().is_some_and(|entries| !entries.is_empty()) || !plan.sends.is_empty();
+            if something || flow.owes_response || evicted {
                 return Some(self.send(kind, plan, now));
             }
             // A probe whose names all changed or have to wait makes room for the next one.
             let again = plan.probing || !plan.withheld.is_empty();
-            self.put_down(kind, plan, now);
+            self.note_unsent(kind, plan, now);
             if !again {
                 return None;
             }
         }
+    }
+
+    /// Whether each resource of a type has a response of its own.
+    fn is_one_by_one(&self, kind: Kind) -> bool {
+        kind == Kind::Secret && self.options.style == Style::Delta
     }
 
     /// Looks at everything due. `None` if a first full answer has to wait for its parts.
@@ -98,21 +118,22 @@ impl Session {
             };
         };
         let table = self.view.table(kind);
-        let mut page = Page { room: self.options.limits.response_bytes, is_empty: true };
-        if flow.rest == Rest::Nothing {
+        let single = self.is_one_by_one(kind);
+        let mut page = Page { room: self.options.limits.response_bytes, is_empty: true, single };
+        if flow.default_state == DefaultState::Unsent {
             let mut entries = Vec::new();
             let mut look = |entry: &Arc<Entry>| -> bool {
-                if flow.marks.contains_key(&entry.name) {
+                if flow.states.contains_key(&entry.name) {
                     return true;
                 }
                 if entry.role == Role::Withheld {
                     plan.withheld.push(entry.name.clone());
                     return true;
                 }
-                match self.gate(kind, entry, now) {
-                    Gate::Open if !flow.wildcard && !page.takes(entry) => plan.held_back.push(entry.name.clone()),
-                    Gate::Open => entries.push(entry.clone()),
-                    Gate::Shut(until) => {
+                match self.readiness(kind, entry, now) {
+                    Readiness::Ready if !flow.wildcard && !page.takes(entry) => plan.held_back.push(entry.name.clone()),
+                    Readiness::Ready => entries.push(entry.clone()),
+                    Readiness::Blocked(until) => {
                         sooner(until, wake);
                         plan.held_back.push(entry.name.clone());
                         // Half a world would be taken for the whole of it.
@@ -129,96 +150,108 @@ impl Session {
             if !complete {
                 return None;
             }
-            plan.rest = Some(entries);
+            plan.all = Some(entries);
         }
         let probe = flow.probes.front();
-        let names: Vec<&Name> = match probe {
-            Some(probe) => probe.names.iter().filter(|name| flow.due.contains(*name)).collect(),
-            None => flow.due.iter().collect(),
-        };
-        (plan.probing, plan.strikes) = (probe.is_some(), probe.map_or(0, |probe| probe.strikes));
+        let probed = probe.iter().flat_map(|probe| &probe.names).filter(|name| flow.due.contains(*name));
+        let names = probed.chain(flow.due.iter().filter(|_| probe.is_none()));
+        (plan.probing, plan.rejections) = (probe.is_some(), probe.map_or(0, |probe| probe.rejections));
         let whole = self.options.style == Style::Sotw && kind.is_full_state();
-        let mut pins = None;
+        let mut referenced = None;
         for name in names {
-            match self.fate(kind, flow, name, &mut pins, now) {
+            if page.is_full() {
+                break;
+            }
+            match self.decide(kind, flow, name, &mut referenced, now) {
                 // It stays due, and is looked at again when this response is answered.
-                Fate::Send(Some(entry)) if !whole && !page.takes(&entry) => {}
-                Fate::Send(to) => plan.sends.push((name.clone(), to)),
-                Fate::Wait(until) => sooner(until, wake),
-                Fate::Rest => plan.done.push(name.clone()),
+                Decision::Send(Some(entry)) if !whole && !page.takes(&entry) => {}
+                Decision::Send(to) => plan.sends.push((name.clone(), to)),
+                Decision::Wait(until) => sooner(until, wake),
+                Decision::Nothing => plan.done.push(name.clone()),
             }
         }
         Some(plan)
     }
 
-    fn fate(&self, kind: Kind, flow: &Flow, name: &Name, pins: &mut Option<Pins>, now: Instant) -> Fate {
-        let Some(mark) = flow.marks.get(name) else { return Fate::Rest };
+    fn decide(
+        &self,
+        kind: Kind,
+        flow: &Flow,
+        name: &Name,
+        referenced: &mut Option<ReferencedResources>,
+        now: Instant,
+    ) -> Decision {
+        let Some(state) = flow.states.get(name) else { return Decision::Nothing };
         let target = flow.target(self.view.table(kind), name);
         let wanted = target.map(|entry| entry.version);
-        if !mark.owed && mark.heading() == wanted {
-            return Fate::Rest;
+        if !state.owed && state.heading() == wanted {
+            return Decision::Nothing;
         }
-        let gate = match target {
-            Some(entry) if entry.role != Role::Own && (mark.keeps() || entry.role == Role::Withheld) => {
-                return self.fate_of_kept(kind, mark, entry);
+        let readiness = match target {
+            Some(entry) if entry.role != Role::Own && (state.keeps() || entry.role == Role::Withheld) => {
+                return self.decide_kept(kind, state, entry);
             }
             Some(entry) => {
-                if mark.refused.is_some_and(|(version, _)| version == entry.version) {
+                if state.refused.is_some_and(|(version, _)| version == entry.version) {
                     if kind == Kind::Secret {
-                        return self.fate_of_kept(kind, mark, entry);
+                        return self.decide_kept(kind, state, entry);
                     }
-                    if !mark.asked {
-                        return Fate::Rest;
+                    if !state.asked {
+                        return Decision::Nothing;
                     }
                 }
-                self.gate(kind, entry, now)
+                self.readiness(kind, entry, now)
             }
             None if self.options.style == Style::Sotw && !kind.is_full_state() => {
                 // Absence cannot be said, only that there are no endpoints.
-                let nobody = kind == Kind::Endpoints && mark.asked;
-                return if nobody { Fate::Send(Some(Arc::new(Entry::no_endpoints(name)))) } else { Fate::Rest };
+                let nobody = kind == Kind::Endpoints && state.asked;
+                return if nobody {
+                    Decision::Send(Some(Arc::new(Entry::no_endpoints(name))))
+                } else {
+                    Decision::Nothing
+                };
             }
-            None if mark.asked => Gate::Open,
-            None => self.removal_gate(kind, name, pins.get_or_insert_with(|| self.pins()), now),
+            None if state.asked => Readiness::Ready,
+            None => self.removal_readiness(kind, name, referenced.get_or_insert_with(|| self.referenced()), now),
         };
-        match gate {
-            Gate::Open => Fate::Send(target.cloned()),
-            Gate::Shut(until) => Fate::Wait(until),
+        match readiness {
+            Readiness::Ready => Decision::Send(target.cloned()),
+            Readiness::Blocked(until) => Decision::Wait(until),
         }
     }
 
     /// What becomes of a name of which the client has something of its own while the table only has a stand-in, or of which
     /// there is nothing to send, as of a secret that it refused. A question is answered all the same, or the client might
     /// wait for ever.
-    fn fate_of_kept(&self, kind: Kind, mark: &Mark, entry: &Arc<Entry>) -> Fate {
-        if !mark.asked {
-            return Fate::Rest;
+    fn decide_kept(&self, kind: Kind, state: &ResourceState, entry: &Arc<Entry>) -> Decision {
+        if !state.asked {
+            return Decision::Nothing;
         }
-        if !mark.offers.is_empty() {
-            return Fate::Wait(None);
+        if !state.unacked.is_empty() {
+            return Decision::Wait(None);
         }
         let nothing = match self.options.style {
-            Style::Delta => Fate::Send(None),
-            Style::Sotw if kind == Kind::Endpoints => Fate::Send(Some(Arc::new(Entry::no_endpoints(&entry.name)))),
-            Style::Sotw => Fate::Rest,
+            Style::Delta => Decision::Send(None),
+            Style::Sotw if kind == Kind::Endpoints => Decision::Send(Some(Arc::new(Entry::no_endpoints(&entry.name)))),
+            Style::Sotw => Decision::Nothing,
         };
-        match &mark.have {
-            Have::Known(held) if !mark.leaving => Fate::Send(Some(held.clone())),
+        match &state.acked {
+            Acked::Known(held) if !state.leaving => Decision::Send(Some(held.clone())),
             // It has them, but a cluster that was sent again waits until it hears of them.
-            Have::Listed(_) if kind == Kind::Endpoints => nothing,
-            Have::Listed(_) => Fate::Rest,
-            Have::Known(_) | Have::Nothing => nothing,
+            Acked::Listed(_) if kind == Kind::Endpoints => nothing,
+            Acked::Listed(_) => Decision::Nothing,
+            Acked::Known(_) | Acked::Nothing => nothing,
         }
     }
 
     /// Writes down that nothing is sent.
-    fn put_down(&mut self, kind: Kind, plan: Plan, now: Instant) {
+    fn note_unsent(&mut self, kind: Kind, plan: Plan, now: Instant) {
         let style = self.options.style;
         let table = self.view.table(kind);
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
-        if plan.rest.is_some() {
+        if plan.all.is_some() {
             flow.touched.all();
-            flow.rest = Rest::InStep;
+            flow.default_state = DefaultState::Acked;
             hold_back(flow, plan.held_back, now);
             withhold(flow, plan.withheld, now);
         }
@@ -228,16 +261,17 @@ impl Session {
         for name in plan.done {
             let target = flow.target(table, &name);
             let (role, version) = (target.map(|entry| entry.role), target.map(|entry| entry.version));
-            if let Some(mark) = flow.marks.get_mut(&name) {
-                mark.stranded = role.is_none() && style == Style::Sotw && !kind.is_full_state();
-                mark.kept = match role {
-                    Some(Role::StandIn) => mark.keeps() && mark.offers.is_empty(),
-                    Some(Role::Withheld) => mark.offers.is_empty(),
+            if let Some(state) = flow.states.get_mut(&name) {
+                state.stranded = role.is_none() && style == Style::Sotw && !kind.is_full_state();
+                state.kept = match role {
+                    Some(Role::StandIn) => state.keeps() && state.unacked.is_empty(),
+                    Some(Role::Withheld) => state.unacked.is_empty(),
                     Some(Role::Own) | None => false,
                 };
-                let refused = kind == Kind::Secret && mark.refused.is_some_and(|(refused, _)| Some(refused) == version);
-                if mark.stranded || mark.kept || refused {
-                    (mark.owed, mark.asked) = (false, false);
+                let refused =
+                    kind == Kind::Secret && state.refused.is_some_and(|(refused, _)| Some(refused) == version);
+                if state.stranded || state.kept || refused {
+                    (state.owed, state.asked) = (false, false);
                 }
             }
             flow.settle(table, &name);
@@ -249,7 +283,7 @@ impl Session {
         self.nonce += 1;
         let nonce = self.nonce;
         let style = self.options.style;
-        let Plan { rest, held_back, withheld, mut sends, done, probing, strikes } = plan;
+        let Plan { mut all, held_back, withheld, mut sends, done, probing, rejections } = plan;
         let mut response = Response {
             kind,
             style,
@@ -260,21 +294,26 @@ impl Session {
         };
         let table = self.view.table(kind);
         let flow = self.flows[kind.index()].as_deref_mut().expect("a plan is made for a flow that is there");
-        flow.owes_answer = false;
+        flow.owes_response = false;
         if probing {
             flow.probes.pop_front();
         }
         if style == Style::Sotw && kind.is_full_state() {
             // The response repeats what is on its way, so its refusal may be about that.
-            let again = flow.marks.iter().filter(|(name, _)| !sends.iter().any(|(sent, _)| sent == *name));
-            let again = again.filter_map(|(name, mark)| Some((name.clone(), mark.offers.last()?.to.clone())));
+            let again = flow.states.iter().filter(|(name, _)| !sends.iter().any(|(sent, _)| sent == *name));
+            let again = again.filter_map(|(name, state)| Some((name.clone(), state.unacked.last()?.to.clone())));
             let again: Vec<_> = again.collect();
             sends.extend(again);
         }
         if kind == Kind::ScopedRoute {
+            let markers = self.options.markers;
+            let marker = if flow.has_nacked { markers.of_response(nonce) } else { markers.returning };
             for (name, to) in &mut sends {
-                let unsure = flow.marks.get(name).is_some_and(|mark| mark.unsure.is_some());
-                *to = to.take().map(|entry| if unsure { Arc::new(entry.resent(nonce)) } else { entry });
+                let unsure = flow.states.get(name).is_some_and(|state| state.unsure.is_some());
+                *to = to.take().map(|entry| if unsure { Arc::new(entry.resent(marker)) } else { entry });
+            }
+            for entry in all.iter_mut().flatten().filter(|_| flow.is_unsure) {
+                *entry = Arc::new(entry.resent(marker));
             }
         }
         if style == Style::Sotw {
@@ -283,10 +322,10 @@ impl Session {
                 flow.sum = flow.sum.wrapping_sub(flow.sent_weight(table, name)).wrapping_add(new);
             }
         }
-        let with_rest = rest.is_some();
-        if let Some(entries) = rest {
+        let carries_all = all.is_some();
+        if let Some(entries) = all {
             flow.sum = entries.iter().fold(flow.sum, |sum, entry| sum.wrapping_add(entry.weight()));
-            flow.rest = Rest::Offered { nonce, at: now };
+            flow.default_state = DefaultState::Sent { nonce, at: now };
             hold_back(flow, held_back, now);
             withhold(flow, withheld, now);
             response.upserts = entries;
@@ -294,16 +333,16 @@ impl Session {
         for (name, to) in &sends {
             flow.due.remove(name);
             let target = flow.target(table, name).map(|entry| entry.version);
-            let Some(mark) = flow.marks.get_mut(name) else { continue };
-            mark.offers.push(Offer { nonce, to: to.clone(), at: now });
-            mark.leaving |= to.is_none();
+            let Some(state) = flow.states.get_mut(name) else { continue };
+            state.unacked.push(SentVersion { nonce, to: to.clone(), at: now });
+            state.leaving |= to.is_none();
             if to.is_none() {
                 flow.touched.name(name);
             }
-            (mark.owed, mark.asked, mark.kept) = (false, false, false);
-            if mark.refused.is_some_and(|(version, _)| target != Some(version)) {
+            (state.owed, state.asked, state.kept) = (false, false, false);
+            if state.refused.is_some_and(|(version, _)| target != Some(version)) {
                 flow.touched.name(name);
-                mark.refused = None;
+                state.refused = None;
             }
         }
         if style == Style::Sotw && kind.is_full_state() {
@@ -319,15 +358,16 @@ impl Session {
             }
         }
         flow.aliases.evicted.clear();
-        let repeats = style == Style::Sotw && kind.is_full_state() && matches!(flow.rest, Rest::Offered { .. });
-        let news = if with_rest || repeats {
+        let repeats =
+            style == Style::Sotw && kind.is_full_state() && matches!(flow.default_state, DefaultState::Sent { .. });
+        let news = if carries_all || repeats {
             response.upserts.len()
         } else {
             sends.iter().filter(|(_, to)| to.is_some()).count()
         };
-        let takes_back = false;
-        flow.flights.push_back(Flight { nonce, at: now, rest: with_rest, items: sends, news, strikes, takes_back });
-        self.put_down(kind, Plan { done, ..Plan::default() }, now);
+        let reverts = false;
+        flow.in_flight.push_back(InFlight { nonce, at: now, carries_all, items: sends, news, rejections, reverts });
+        self.note_unsent(kind, Plan { done, ..Plan::default() }, now);
         if kind == Kind::Cluster {
             self.resend_endpoints(now);
         }
@@ -335,23 +375,23 @@ impl Session {
     }
 
     /// Sends what the client had of the names that it refused, or that there is nothing. `None` if nothing can be said.
-    fn take_back(&mut self, kind: Kind, now: Instant) -> Option<Response> {
+    fn revert(&mut self, kind: Kind, now: Instant) -> Option<Response> {
         let (style, nonce) = (self.options.style, self.nonce + 1);
         let table = self.view.table(kind);
         let flow = self.flows[kind.index()].as_deref_mut()?;
         let mut items = Vec::new();
-        for name in std::mem::take(&mut flow.take_back) {
+        for name in std::mem::take(&mut flow.to_revert) {
             let before = flow.sent_weight(table, &name);
-            let Some(mark) = flow.marks.get_mut(&name) else { continue };
-            let to = match &mark.have {
-                Have::Known(held) if !mark.leaving => Some(held.clone()),
+            let Some(state) = flow.states.get_mut(&name) else { continue };
+            let to = match &state.acked {
+                Acked::Known(held) if !state.leaving => Some(held.clone()),
                 _ => None,
             };
             if to.is_none() && style == Style::Sotw {
                 continue;
             }
-            mark.offers.push(Offer { nonce, to: to.clone(), at: now });
-            mark.leaving |= to.is_none();
+            state.unacked.push(SentVersion { nonce, to: to.clone(), at: now });
+            state.leaving |= to.is_none();
             flow.touched.name(&name);
             flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(table, &name));
             items.push((name, to));
@@ -364,7 +404,15 @@ impl Session {
         let removed = items.iter().filter(|(_, to)| to.is_none()).map(|(name, _)| name.clone()).collect();
         let version = if style == Style::Sotw { flow.sum } else { table.version() };
         let news = upserts.len();
-        flow.flights.push_back(Flight { nonce, at: now, rest: false, items, news, strikes: 0, takes_back: true });
+        flow.in_flight.push_back(InFlight {
+            nonce,
+            at: now,
+            carries_all: false,
+            items,
+            news,
+            rejections: 0,
+            reverts: true,
+        });
         Some(Response { kind, style, nonce, version, upserts, removed })
     }
 
@@ -372,9 +420,9 @@ impl Session {
     fn resend_endpoints(&mut self, now: Instant) {
         let mut names = Vec::new();
         if self.flow(Kind::Endpoints).is_some()
-            && let Some(flight) = self.flow(Kind::Cluster).and_then(|flow| flow.flights.back())
+            && let Some(response) = self.flow(Kind::Cluster).and_then(|flow| flow.in_flight.back())
         {
-            for entry in flight.items.iter().filter_map(|(_, to)| to.as_ref()) {
+            for entry in response.items.iter().filter_map(|(_, to)| to.as_ref()) {
                 names.extend(entry.refs.iter().filter_map(|to| match to {
                     Ref::To(Kind::Endpoints, name) => Some(name.clone()),
                     _ => None,
@@ -384,7 +432,7 @@ impl Session {
         let table = self.view.table(Kind::Endpoints);
         let Some(flow) = self.flows[Kind::Endpoints.index()].as_deref_mut() else { return };
         for name in names {
-            if flow.covers(&name) && flow.rest != Rest::Nothing {
+            if flow.covers(&name) && flow.default_state != DefaultState::Unsent {
                 let entry = table.get(&name).cloned();
                 flow.ask(&name, entry.as_ref(), now);
             }
@@ -394,7 +442,7 @@ impl Session {
 
 fn hold_back(flow: &mut Flow, names: Vec<Name>, now: Instant) {
     for name in names {
-        flow.marks.insert(name.clone(), Mark::new(Have::Nothing, now));
+        flow.states.insert(name.clone(), ResourceState::new(Acked::Nothing, now));
         flow.due.insert(name);
     }
 }
@@ -403,20 +451,21 @@ fn hold_back(flow: &mut Flow, names: Vec<Name>, now: Instant) {
 fn withhold(flow: &mut Flow, names: Vec<Name>, now: Instant) {
     for name in names {
         let asked = flow.names.contains(&name);
-        flow.marks.insert(name.clone(), Mark { asked, owed: asked, ..Mark::new(Have::Nothing, now) });
+        flow.states
+            .insert(name.clone(), ResourceState { asked, owed: asked, ..ResourceState::new(Acked::Nothing, now) });
         flow.due.insert(name);
     }
 }
 
 /// All that a state-of-the-world client should have now: what is sent, and the older version of what has to wait.
 fn world(flow: &Flow, table: &crate::table::Table) -> Vec<Arc<Entry>> {
-    let unmarked = table.iter().filter(|entry| flow.covers(&entry.name) && !flow.marks.contains_key(&entry.name));
-    let marked = flow.marks.values().filter_map(|mark| match (mark.offers.last(), &mark.have) {
-        (Some(offer), _) => offer.to.as_ref(),
-        (None, Have::Known(entry)) => Some(entry),
+    let without_state = table.iter().filter(|entry| flow.covers(&entry.name) && !flow.states.contains_key(&entry.name));
+    let with_state = flow.states.values().filter_map(|state| match (state.unacked.last(), &state.acked) {
+        (Some(sent_version), _) => sent_version.to.as_ref(),
+        (None, Acked::Known(entry)) => Some(entry),
         (None, _) => None,
     });
-    let mut entries: Vec<Arc<Entry>> = unmarked.chain(marked).cloned().collect();
+    let mut entries: Vec<Arc<Entry>> = without_state.chain(with_state).cloned().collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     entries
 }

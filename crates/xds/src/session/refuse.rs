@@ -1,59 +1,60 @@
-//! What a refusal means: who is to blame, and how the others get through.
+//! What a NACK means: which resource is the cause, and how the others get through.
 //!
-//! After a refusal nothing in the response is certain: Envoy may have taken all of the good ones, or none. The one to
-//! blame is withheld until it changes, all others are sent again. If the words name nobody, the names are sent again in
-//! halves, so each is sent at most log2(n)+1 times more; a half that is refused is halved again, and one name alone is
-//! the one to blame. Refusals that name one at a time are followed the same way after a few, so that many bad resources
-//! cannot make Envoy read the good ones over and over.
+//! After a NACK nothing in the response is certain: Envoy may have accepted all of the good resources, or none. The rejected one
+//! is withheld until it changes, all others are sent again. If the error names none, the names are sent again in halves, so each
+//! is sent at most log2(n)+1 times more; a half that is rejected is halved again, and one name alone is the cause. Errors that
+//! name one at a time are followed the same way after a few, so that many bad resources cannot make Envoy read the good ones over
+//! and over.
 //!
-//! Secrets are taken back as well. Envoy keeps a secret that it refused and aborts when somebody else comes to use it, a
-//! second listener for example. So what was refused, or may have been, is followed at once by what the client had, or by the
-//! word that it is gone.
+//! Secrets are reverted as well. Envoy keeps a secret that it rejected and aborts when a second user appears, another listener
+//! for example. So what was rejected, or may have been, is followed at once by what the client had, or by its removal.
 //!
-//! Scopes are sent again as other messages. Envoy writes down scope by scope and puts them to use at the end, so one that it
-//! refuses leaves those before it written down and unused; the same message would then be skipped as one that it has, and the
-//! host answered with 404. See [`Entry::resent`].
+//! Scopes are sent again as other messages. Envoy stores scope by scope and applies them at the end, so one that it rejects
+//! leaves those before it stored and unused; the same message would then be skipped as a known one, and the host answered with
+//! 404. See [`Entry::resent`]. A client that comes back on a new stream does not list what it rejected, so
+//! every scope that it does not list is sent as another message, too, whichever replica it was connected to before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flow::{Flight, Flow, Have, Probe, Rest};
+use super::flow::{Acked, DefaultState, Flow, InFlight, Probe};
 use super::{Answer, Refused, Session};
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
 use crate::table::Table;
 
-/// How many refusals that name somebody are taken at their word before names are sent in halves.
-const STRIKES: u8 = 3;
+/// How many errors that name a resource are believed before names are sent in halves.
+const MAX_NAMED_REJECTIONS: u8 = 3;
 
 impl Session {
     pub(super) fn nack(&mut self, kind: Kind, nonce: u64, text: &str, now: Instant, answer: &mut Answer) {
         let table = self.view.table(kind).clone();
         let limit = self.options.limits.refusal_text;
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
-        let Some(at) = flow.flights.iter().position(|flight| flight.nonce == nonce) else { return };
-        let Some(mut flight) = flow.flights.remove(at) else { return };
+        let Some(at) = flow.in_flight.iter().position(|response| response.nonce == nonce) else { return };
+        let Some(mut response) = flow.in_flight.remove(at) else { return };
         answer.nacked = true;
-        if flight.takes_back {
-            flow.not_taken_back(&table, flight);
+        flow.has_nacked = true;
+        if response.reverts {
+            flow.not_reverted(&table, response);
             return;
         }
-        if flight.rest {
-            expand(flow, &table, nonce, &mut flight.items, now);
+        if response.carries_all {
+            expand(flow, &table, nonce, &mut response.items, now);
         }
         let text = clip(text, limit);
         // Names that are no longer wanted count: one of them may be the one to blame.
-        let sent = flight.items;
+        let sent = response.items;
         let upserts: Vec<_> = sent.iter().filter_map(|(name, to)| Some((name, to.as_ref()?))).collect();
         let mut blamed: Vec<Name> = match upserts.as_slice() {
-            [(only, _)] if flight.news == 1 => vec![(*only).clone()],
+            [(only, _)] if response.news == 1 => vec![(*only).clone()],
             _ => upserts.iter().filter(|(name, _)| names(&text, name)).map(|(name, _)| (*name).clone()).collect(),
         };
         if blamed.is_empty() {
             // Refused before, and sent again with others before that was known.
             let known = upserts.iter().filter(|(name, entry)| {
-                let refused = flow.marks.get(*name).and_then(|mark| mark.refused);
+                let refused = flow.states.get(*name).and_then(|state| state.refused);
                 refused.is_some_and(|(version, _)| version == entry.version)
             });
             blamed = known.map(|(name, _)| (*name).clone()).collect();
@@ -66,18 +67,18 @@ impl Session {
                 continue;
             }
             let before = flow.sent_weight(&table, name);
-            let Some(mark) = flow.marks.get_mut(name) else { continue };
+            let Some(state) = flow.states.get_mut(name) else { continue };
             flow.touched.name(name);
-            mark.offers.retain(|offer| offer.nonce != nonce);
-            mark.unsure = to.clone();
+            state.unacked.retain(|sent_version| sent_version.nonce != nonce);
+            state.unsure = to.clone();
             let suspect = blamed.is_empty() || blamed.binary_search(name).is_ok();
             if kind == Kind::Secret && to.is_some() && suspect {
-                flow.take_back.insert(name.clone());
+                flow.to_revert.insert(name.clone());
             }
             if let (Some(entry), true) = (to, blamed.binary_search(name).is_ok()) {
-                mark.refused = Some((entry.version, now));
-                let held = match &mark.have {
-                    Have::Known(held) if !mark.leaving => Some(held.clone()),
+                state.refused = Some((entry.version, now));
+                let held = match &state.acked {
+                    Acked::Known(held) if !state.leaving => Some(held.clone()),
                     _ => None,
                 };
                 // Envoy lets go of a secret that is taken back and asks for it again, as if it had never heard of it.
@@ -87,53 +88,53 @@ impl Session {
                 answer.refused.push(Refused { kind, entry: entry.clone(), held, text: words.clone() });
                 flow.due.insert(name.clone());
             } else {
-                mark.owed = true;
+                state.owed = true;
                 flow.due.insert(name.clone());
                 others.push(name.clone());
             }
             flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(&table, name));
         }
-        let strikes = flight.strikes.saturating_add(1);
-        if blamed.is_empty() || strikes > STRIKES {
+        let rejections = response.rejections.saturating_add(1);
+        if blamed.is_empty() || rejections > MAX_NAMED_REJECTIONS {
             let (left, right) = others.split_at(others.len() / 2);
             for half in [left, right].into_iter().filter(|half| !half.is_empty()) {
-                flow.probes.push_back(Probe { names: half.to_vec(), strikes });
+                flow.probes.push_back(Probe { names: half.to_vec(), rejections });
             }
         } else if !others.is_empty() {
-            flow.probes.push_back(Probe { names: others, strikes });
+            flow.probes.push_back(Probe { names: others, rejections });
         }
     }
 }
 
 impl Flow {
     /// The client refused what it had before, too: then it is to have nothing. That nothing is there cannot be refused.
-    fn not_taken_back(&mut self, table: &Table, flight: Flight) {
-        for (name, to) in flight.items {
+    fn not_reverted(&mut self, table: &Table, response: InFlight) {
+        for (name, to) in response.items {
             let before = self.sent_weight(table, &name);
-            let Some(mark) = self.marks.get_mut(&name) else { continue };
+            let Some(state) = self.states.get_mut(&name) else { continue };
             self.touched.name(&name);
-            mark.offers.retain(|offer| offer.nonce != flight.nonce);
-            mark.have = Have::Nothing;
+            state.unacked.retain(|sent_version| sent_version.nonce != response.nonce);
+            state.acked = Acked::Nothing;
             self.sum = self.sum.wrapping_sub(before).wrapping_add(self.sent_weight(table, &name));
             if to.is_some() {
-                self.take_back.insert(name);
+                self.to_revert.insert(name);
             }
         }
     }
 }
 
-/// Gives a mark to each name that a first full answer carried: from now on they differ.
+/// Gives a state of its own to each name that a first full response carried: from now on they differ.
 fn expand(flow: &mut Flow, table: &Table, nonce: u64, items: &mut Vec<(Name, Option<Arc<Entry>>)>, now: Instant) {
     let mut names: Vec<Name> =
         table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name)).cloned().collect();
     names.extend(flow.names.iter().filter(|name| flow.aliases.get(name).is_some()).cloned());
-    for name in names.iter().filter(|name| !flow.marks.contains_key(*name)).cloned().collect::<Vec<_>>() {
+    for name in names.iter().filter(|name| !flow.states.contains_key(*name)).cloned().collect::<Vec<_>>() {
         let entry = flow.target(table, &name).cloned();
-        flow.mark(&name, entry.as_ref(), now);
+        flow.state_mut(&name, entry.as_ref(), now);
     }
-    flow.rest = Rest::InStep;
+    (flow.default_state, flow.is_unsure) = (DefaultState::Acked, false);
     flow.touched.all();
-    let sent = flow.marks.iter().filter_map(|(name, mark)| Some((name.clone(), mark.offered(nonce)?.to.clone())));
+    let sent = flow.states.iter().filter_map(|(name, state)| Some((name.clone(), state.sent_in(nonce)?.to.clone())));
     *items = sent.collect();
 }
 

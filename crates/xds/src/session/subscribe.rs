@@ -13,8 +13,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-use super::flow::{Flow, Have, Mark, Rest};
-use super::{Cut, Held, Session};
+use super::flow::{Acked, DefaultState, Flow, ResourceState};
+use super::{Held, LimitExceeded, Session};
 use crate::kind::Kind;
 use crate::resource::{Name, Role};
 use crate::table::Table;
@@ -29,7 +29,7 @@ impl Session {
         unsubscribe: Vec<Name>,
         held: Held,
         now: Instant,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), LimitExceeded> {
         self.check(kind, subscribe.len() + held.len(), subscribe.iter())?;
         if self.flow(kind).is_none() {
             self.open_delta(kind, subscribe, &unsubscribe, &held, now);
@@ -66,26 +66,29 @@ impl Session {
         // On an earlier stream it refused these as they are now.
         for name in flow.names.iter().filter(|_| kind == Kind::Secret) {
             if let Some(entry) = flow.target(table, name).filter(|entry| self.options.has_refused(kind, entry)) {
-                let mark = Mark { refused: Some((entry.version, now)), ..Mark::new(Have::Nothing, now) };
-                flow.marks.insert(name.clone(), mark);
+                let state =
+                    ResourceState { refused: Some((entry.version, now)), ..ResourceState::new(Acked::Nothing, now) };
+                flow.states.insert(name.clone(), state);
             }
         }
         if held.is_empty() {
-            flow.owes_answer = flow.wildcard;
+            flow.owes_response = flow.wildcard;
+            flow.is_unsure = kind == Kind::ScopedRoute && self.returning;
         } else {
             self.returning = true;
-            flow.rest = Rest::InStep;
-            let marks = if in_step(&flow, table, held) { Vec::new() } else { self.differences(kind, &flow, held, now) };
-            flow.due.extend(marks.iter().map(|(name, _)| name.clone()));
-            flow.marks.extend(marks);
+            flow.default_state = DefaultState::Acked;
+            let states =
+                if in_step(&flow, table, held) { Vec::new() } else { self.differences(kind, &flow, held, now) };
+            flow.due.extend(states.iter().map(|(name, _)| name.clone()));
+            flow.states.extend(states);
         }
         // A name is waited for, whatever becomes of it. A cluster that the client still has is not: see the gate. Nor is
         // what it has for as long as there is only a stand-in.
         for name in flow.names.clone() {
             let target = flow.target(table, &name);
             let own = target.is_none_or(|entry| entry.role == Role::Own);
-            let waits = match flow.marks.get(&name) {
-                Some(mark) => kind != Kind::Cluster && own || matches!(mark.have, Have::Nothing),
+            let waits = match flow.states.get(&name) {
+                Some(state) => kind != Kind::Cluster && own || matches!(state.acked, Acked::Nothing),
                 None => target.is_none(),
             };
             if waits {
@@ -96,31 +99,32 @@ impl Session {
     }
 
     /// Where the client differs from the table.
-    fn differences(&self, kind: Kind, flow: &Flow, held: &Held, now: Instant) -> Vec<(Name, Mark)> {
+    fn differences(&self, kind: Kind, flow: &Flow, held: &Held, now: Instant) -> Vec<(Name, ResourceState)> {
         let table = self.view.table(kind);
         let versions: HashMap<&str, u64> = held.iter().collect();
         let wanted = table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name));
         let aliased = flow.names.iter().filter(|name| flow.aliases.get(name).is_some());
-        let mut marks = Vec::new();
+        let mut states = Vec::new();
         for name in wanted.chain(aliased) {
             let Some(entry) = flow.target(table, name) else { continue };
-            let have = match versions.get(&**name) {
+            let acked = match versions.get(&**name) {
                 Some(version) if *version == entry.version => continue,
-                Some(version) => Have::Listed(*version),
-                None => Have::Nothing,
+                Some(version) => Acked::Listed(*version),
+                None => Acked::Nothing,
             };
-            let mut mark = Mark::new(have, now);
+            let mut state = ResourceState::new(acked, now);
+            state.unsure = (kind == Kind::ScopedRoute).then(|| entry.clone());
             if self.options.has_refused(kind, entry) {
-                mark.refused = Some((entry.version, now));
+                state.refused = Some((entry.version, now));
             }
-            marks.push((name.clone(), mark));
+            states.push((name.clone(), state));
         }
         for (name, version) in versions {
             if flow.covers(name) && flow.target(table, name).is_none() {
-                marks.push((name.into(), Mark::new(Have::Listed(version), now)));
+                states.push((name.into(), ResourceState::new(Acked::Listed(version), now)));
             }
         }
-        marks
+        states
     }
 
     pub(super) fn on_sotw(
@@ -129,7 +133,7 @@ impl Session {
         names: Vec<Name>,
         version: Option<u64>,
         now: Instant,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), LimitExceeded> {
         self.check(kind, names.len(), names.iter())?;
         let every = names.iter().any(|name| &**name == EVERY);
         let table = self.view.table(kind);
@@ -178,13 +182,13 @@ impl Session {
         };
         self.returning |= version.is_some();
         if version == Some(sum) {
-            (flow.rest, flow.sum) = (Rest::InStep, sum);
+            (flow.default_state, flow.sum) = (DefaultState::Acked, sum);
             let withheld = table.iter().filter(|entry| entry.role == Role::Withheld && flow.covers(&entry.name));
-            let mark = || Mark { kept: true, ..Mark::new(Have::Nothing, now) };
-            let marks: Vec<_> = withheld.map(|entry| (entry.name.clone(), mark())).collect();
-            flow.marks.extend(marks);
+            let state = || ResourceState { kept: true, ..ResourceState::new(Acked::Nothing, now) };
+            let states: Vec<_> = withheld.map(|entry| (entry.name.clone(), state())).collect();
+            flow.states.extend(states);
         } else {
-            flow.owes_answer = kind.is_full_state() || flow.wildcard;
+            flow.owes_response = kind.is_full_state() || flow.wildcard;
             for name in flow.names.clone() {
                 if flow.target(table, &name).is_none() {
                     flow.ask(&name, None, now);
@@ -198,13 +202,13 @@ impl Session {
     fn widen(&mut self, kind: Kind, now: Instant) {
         let table = self.view.table(kind);
         let Some(flow) = self.flows[kind.index()].as_deref_mut().filter(|flow| !flow.wildcard) else { return };
-        if flow.rest != Rest::Nothing {
+        if flow.default_state != DefaultState::Unsent {
             for entry in table.iter().filter(|entry| !flow.names.contains(&entry.name)) {
-                flow.marks.insert(entry.name.clone(), Mark::new(Have::Nothing, now));
+                flow.states.insert(entry.name.clone(), ResourceState::new(Acked::Nothing, now));
                 flow.due.insert(entry.name.clone());
             }
         }
-        (flow.wildcard, flow.owes_answer) = (true, true);
+        (flow.wildcard, flow.owes_response) = (true, true);
         flow.touched.all();
     }
 
@@ -213,9 +217,9 @@ impl Session {
         let table = self.view.table(kind);
         let Some(flow) = self.flows[kind.index()].as_deref_mut().filter(|flow| flow.wildcard) else { return };
         flow.wildcard = false;
-        flow.owes_answer = false;
+        flow.owes_response = false;
         flow.touched.all();
-        let gone: Vec<Name> = flow.marks.keys().filter(|name| !flow.names.contains(*name)).cloned().collect();
+        let gone: Vec<Name> = flow.states.keys().filter(|name| !flow.names.contains(*name)).cloned().collect();
         gone.iter().for_each(|name| flow.forget(name));
         let kept = flow.names.iter().map(|name| flow.sent_weight(table, name));
         flow.sum = kept.fold(0, u64::wrapping_add);
@@ -239,11 +243,15 @@ impl Session {
         let entry = flow.target(table, &name).cloned();
         let refused = entry.as_ref().filter(|entry| kind == Kind::Secret && self.options.has_refused(kind, entry));
         let refused = refused.map(|entry| (entry.version, now));
-        if flow.rest == Rest::Nothing && entry.is_some() && refused.is_none() && !flow.marks.contains_key(&name) {
+        if flow.default_state == DefaultState::Unsent
+            && entry.is_some()
+            && refused.is_none()
+            && !flow.states.contains_key(&name)
+        {
             return;
         }
         if !covered {
-            flow.marks.insert(name.clone(), Mark { refused, ..Mark::new(Have::Nothing, now) });
+            flow.states.insert(name.clone(), ResourceState { refused, ..ResourceState::new(Acked::Nothing, now) });
         }
         if again || !covered {
             flow.ask(&name, entry.as_ref(), now);
@@ -264,23 +272,24 @@ impl Session {
         }
         flow.names.remove(name);
         flow.aliases.remove(name);
-        if delta && flow.rest != Rest::Nothing {
+        if delta && flow.default_state != DefaultState::Unsent {
             let entry = table.get(name).cloned();
             flow.ask(name, entry.as_ref(), now);
         }
     }
 
-    fn check<'a>(&self, kind: Kind, more: usize, names: impl Iterator<Item = &'a Name>) -> Result<(), Cut> {
+    fn check<'a>(&self, kind: Kind, more: usize, names: impl Iterator<Item = &'a Name>) -> Result<(), LimitExceeded> {
         let limits = &self.options.limits;
         // Names that visitors choose are forgotten, not held against the client. State of the world repeats all its names with
         // every request, so they are not added to what there is.
-        let known = if self.options.style == super::Style::Delta { self.count_names() } else { 0 };
-        let forgets = self.options.resolver(kind).is_some() && self.flow(kind).is_some();
-        if known + more > limits.names && !(forgets && more <= limits.names) {
-            return Err(Cut::TooManyNames(limits.names));
+        let delta = self.options.style == super::Style::Delta;
+        let known = if delta { self.count_names() } else { 0 };
+        let forgets = delta && self.options.resolver(kind).is_some();
+        if known + more > limits.names && !forgets {
+            return Err(LimitExceeded::TooManyNames(limits.names));
         }
         match names.map(|name| name.len()).find(|len| *len > limits.name_length) {
-            Some(length) => Err(Cut::NameTooLong(length)),
+            Some(length) => Err(LimitExceeded::NameTooLong(length)),
             None => Ok(()),
         }
     }

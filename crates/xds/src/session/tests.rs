@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, Ask, Held, Options, Request, Response, Session, Step, Style};
+use super::{Answer, Ask, Held, Options, Request, ResendMarkers, Response, Session, Step, Style};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::publish::{Changes, Writer};
@@ -27,6 +27,8 @@ struct Bench {
     now: Instant,
     resolver: Option<Arc<dyn Resolver>>,
     limits: Limits,
+    /// How many streams there were.
+    streams: u64,
 }
 
 impl Bench {
@@ -38,13 +40,15 @@ impl Bench {
         let (mut writer, now) = (Writer::default(), Instant::now());
         let view = writer.apply(Changes::default());
         let session = Session::new(options(style, &limits, resolver.clone()), view, now);
-        Self { writer, session, style, now, resolver, limits }
+        Self { writer, session, style, now, resolver, limits, streams: 0 }
     }
 
     /// The client is back on a new stream, of this replica or another: the tables are the same.
     fn reconnect(&mut self) {
         let view = self.writer.apply(Changes::default());
-        let options = options(self.style, &self.limits, self.resolver.clone());
+        self.streams += 1;
+        let markers = ResendMarkers { returning: self.streams << 32, stream: self.streams };
+        let options = Options { markers, ..options(self.style, &self.limits, self.resolver.clone()) };
         self.session = Session::new(options, view, self.now);
     }
 
@@ -82,7 +86,8 @@ impl Bench {
     fn answer(&mut self, response: &Response, error: Option<&str>) -> Answer {
         let ask = match self.style {
             Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
-            Style::Sotw => panic!("the names of a state-of-the-world answer are the script's"),
+            // As a client answers that asked for every name.
+            Style::Sotw => Ask::Sotw { names: vec![], version: None },
         };
         self.request(Request { kind: response.kind, nonce: Some(response.nonce), error: error.map(str::to_owned), ask })
     }
@@ -125,7 +130,8 @@ impl Bench {
 }
 
 fn options(style: Style, limits: &Limits, resolver: Option<Arc<dyn Resolver>>) -> Options {
-    Options { style, only: None, limits: Arc::new(limits.clone()), resolver, refused: HashSet::new() }
+    let (limits, markers) = (Arc::new(limits.clone()), ResendMarkers::default());
+    Options { style, only: None, limits, resolver, refused: HashSet::new(), markers }
 }
 
 /// A response in a line: `cds a b -c`.

@@ -19,7 +19,7 @@ use testbed::{Envoy, Net, eventually};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use xds::{Batch, Changes, Config, Fleet, Resource, Security, Server, TlsFiles};
+use xds::{Batch, Changes, Config, Fleet, Kind, Resource, Security, Server, TlsFiles};
 
 /// Long enough for a busy machine, short enough to notice.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -77,6 +77,17 @@ impl Replica {
             }
         };
         eventually("a client in step", PATIENCE, look).await.unwrap();
+    }
+
+    /// Waits until a client of the shared fleet has a resource as it is published.
+    pub async fn taken(&self, kind: Kind, name: &str) {
+        let acks = self.server.acks(&Fleet::Shared).unwrap();
+        let look = async || {
+            let version = acks.snapshot().unwrap().get(kind, name).unwrap().version;
+            let have = acks.resource_acks(kind, name, version).have;
+            if have.is_empty() { Err(format!("{kind} {name} is not there")) } else { Ok(()) }
+        };
+        eventually("a resource to be taken", PATIENCE, look).await.unwrap();
     }
 
     /// Bytes of responses sent so far, by type.

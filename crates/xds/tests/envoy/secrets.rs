@@ -19,7 +19,7 @@ use crate::bed::{PATIENCE, Replica, address, launch};
 use crate::world::{listener, on_this_stream, routes};
 
 /// A listener that asks for certificates by the server name of each client.
-fn on_demand(at: SocketAddr) -> Resource {
+pub fn on_demand(at: SocketAddr) -> Resource {
     let plain = listener(at);
     let mut message = Listener::decode(&*plain.body).unwrap();
     let mapper = TypedExtensionConfig {
@@ -50,19 +50,19 @@ fn on_demand(at: SocketAddr) -> Resource {
 }
 
 /// A certificate with a key, its own or another one's.
-fn secret(name: &str, leaf: &Leaf, key: &Leaf) -> Resource {
+pub fn secret(name: &str, leaf: &Leaf, key: &Leaf) -> Resource {
     let pair = KeyPair { chain: leaf.chain_pem().into(), key: key.key_pem().into() };
     Resource::new(Kind::Secret, name, envoy::secret::certificate(name, &pair).encode_to_vec())
 }
 
 /// The serial number of the certificate that is shown for a name; `None` if there is none.
-async fn shown(at: SocketAddr, name: &str, ca: &Ca) -> Option<String> {
+pub async fn shown(at: SocketAddr, name: &str, ca: &Ca) -> Option<String> {
     let client = Client::new(at).host(name).https().sni(name).trust(ca).timeout(Duration::from_secs(10));
     let connection = client.connect().await.ok()?;
     Some(connection.tls()?.peer[0].serial.clone())
 }
 
-async fn refused(events: &mut Receiver<Event>, name: &str) {
+pub async fn refused(events: &mut Receiver<Event>, name: &str) {
     let refusal = async {
         loop {
             if let Event::Refused(refusal) = events.recv().await.unwrap() {
@@ -97,6 +97,7 @@ async fn envoy_outlives_a_secret_that_it_refused_and_goes_on_with_the_last_good_
     // Bad from the start: refused on one listener, then asked for on another, and again on the first.
     assert_eq!(shown(first, &bad, &ca).await, None);
     refused(&mut events, &bad).await;
+    replica.in_step().await;
     for at in [second, first, second] {
         assert_eq!(shown(at, &bad, &ca).await, None);
     }
@@ -115,7 +116,7 @@ async fn envoy_outlives_a_secret_that_it_refused_and_goes_on_with_the_last_good_
 
     // Mended, both are shown.
     replica.publish(vec![secret(&turns, &renewed, &renewed), secret(&bad, &of_bad, &of_bad)]);
-    replica.in_step().await;
+    replica.taken(Kind::Secret, &turns).await;
     for (at, name) in [(first, &turns), (second, &turns), (first, &bad), (second, &bad), (second, &good)] {
         let seen = shown(at, name, &ca).await;
         assert!(seen.is_some() && seen != before, "{name} at {at}: {seen:?}");

@@ -1,10 +1,11 @@
 //! A client sees its own fleet, whichever way it asks.
 
 use envoy_api::envoy::config::core::v3::Node;
+use envoy_api::envoy::config::core::v3::node::UserAgentVersionType;
 use envoy_api::envoy::service::discovery::v3::DiscoveryRequest;
 use tonic::Code;
 use tonic::transport::Channel;
-use xds::{Fleet, Kind, Resource};
+use xds::{Config, Fleet, Kind, RequiredEnvoy, Resource, Security};
 
 use crate::certificates::{Authority, secure};
 use crate::client::{DELTA_ADS, Delta, Running, SERVICES, SOTW_ADS, Sotw, bodies, fetch, names, node, resource};
@@ -122,4 +123,27 @@ async fn streams_end_with_their_fleet() {
     assert!(waiting.is_silent().await, "a fleet that is not there yet");
     running.publish_to(&fleet, everything("new"), &[]);
     assert_eq!(names(&waiting.next().await), ["new"]);
+}
+
+#[tokio::test]
+async fn an_envoy_that_is_too_old_is_told_why() {
+    let required_envoy = Some(RequiredEnvoy { version: (1, 38), why: "upgrade it" });
+    let running = Running::start(Config { required_envoy, ..Config::default() }, Security::Insecure).await;
+    running.publish(everything("shared"), &[]);
+    let channel = running.channel().await;
+    for (version, is_served) in [("1.37.9", false), ("0.99.0", false), ("1.38.0", true), ("2.0.0", true), ("", true)] {
+        let version_type = Some(UserAgentVersionType::UserAgentVersion(version.to_owned()));
+        let node = Node { user_agent_version_type: version_type, ..node("a", "shared") };
+        let mut stream = Delta::open(channel.clone(), DELTA_ADS).await.unwrap();
+        stream.subscribe(Some(node), Kind::Listener, &["*"]).await;
+        match stream.try_next().await {
+            Ok(_) => assert!(is_served, "{version}"),
+            Err(status) => {
+                assert!(!is_served, "{version}: {status}");
+                assert_eq!(status.code(), Code::FailedPrecondition);
+                let text = format!("node a is Envoy {version}, which is older than 1.38: upgrade it");
+                assert_eq!(status.message(), text);
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::Rejection;
 use kinds::http_proxy::HeaderCondition;
 use model::{
     Code, FieldPath, HeaderName, HeaderValue, Regex,
-    route::{HeaderMatch, Test, TextMatch},
+    route::{HeaderMatch, StringMatch, ValueMatch},
 };
 use std::collections::BTreeSet;
 
@@ -35,20 +35,22 @@ pub(super) fn condition(
         notes.push(Rejection::new(Code::ProxyIgnored, field.field(other), why));
     }
     HeaderValue::parse(&text).map_err(|error| no(operator, error.to_string()))?;
-    let test = match operator {
-        "present" | "notpresent" => Test::Present,
+    let value = match operator {
+        "present" | "notpresent" => ValueMatch::Present,
         "regex" => {
             let regex = Regex::parse(&text).map_err(|error| no(operator, error.to_string()))?;
-            Test::Text { text: TextMatch::Regex(regex), ignore_case: false }
+            ValueMatch::Text { text: StringMatch::Regex(regex), ignore_case: false }
         }
         "contains" | "notcontains" => {
-            Test::Text { text: TextMatch::Contains(text.into()), ignore_case: header.ignore_case }
+            ValueMatch::Text { text: StringMatch::Contains(text.into()), ignore_case: header.ignore_case }
         }
-        _ => Test::Text { text: TextMatch::Exact(text.into()), ignore_case: header.ignore_case },
+        _ => ValueMatch::Text { text: StringMatch::Exact(text.into()), ignore_case: header.ignore_case },
     };
     let invert = operator.starts_with("not");
-    let valued = matches!(test, Test::Text { .. });
-    if header.ignore_case && !matches!(test, Test::Text { text: TextMatch::Exact(_) | TextMatch::Contains(_), .. }) {
+    let valued = matches!(value, ValueMatch::Text { .. });
+    if header.ignore_case
+        && !matches!(value, ValueMatch::Text { text: StringMatch::Exact(_) | StringMatch::Contains(_), .. })
+    {
         let why = format!("`ignoreCase` has no effect on `{operator}`");
         notes.push(Rejection::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
     }
@@ -56,7 +58,7 @@ pub(super) fn condition(
         let why = format!("`treatMissingAsEmpty` has no effect on `{operator}`");
         notes.push(Rejection::new(Code::ProxyIgnored, field.field("treatMissingAsEmpty"), why));
     }
-    Ok(HeaderMatch { name, invert, test, missing_is_empty: header.treat_missing_as_empty && invert && valued })
+    Ok(HeaderMatch { name, invert, value, missing_is_empty: header.treat_missing_as_empty && invert && valued })
 }
 
 /// Whether a request can fulfil all of them.
@@ -64,30 +66,30 @@ pub(super) fn agree(headers: &[HeaderMatch]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for header in headers {
         let name = &header.name;
-        let is_exact = matches!(header.test, Test::Text { text: TextMatch::Exact(_), .. });
+        let is_exact = matches!(header.value, ValueMatch::Text { text: StringMatch::Exact(_), .. });
         if is_exact && !header.invert && !seen.insert((name, None, true)) {
             return Err(format!("header {name} cannot have two exact values"));
         }
-        seen.insert((name, Some(tested(&header.test)), header.invert));
+        seen.insert((name, Some(compared_with(&header.value)), header.invert));
     }
-    for (name, test, invert) in &seen {
-        if test.is_some() && seen.contains(&(name, *test, !invert)) {
+    for (name, value, invert) in &seen {
+        if value.is_some() && seen.contains(&(name, *value, !invert)) {
             return Err(format!("conditions on header {name} contradict each other"));
         }
     }
     Ok(())
 }
 
-/// What is tested, without how case is taken: `a` and not `A` are as good as `a` and not `a`.
-fn tested(test: &Test) -> (&'static str, &str) {
-    match test {
-        Test::Present => ("present", ""),
-        Test::Text { text, .. } => match text {
-            TextMatch::Exact(text) => ("exact", text),
-            TextMatch::Contains(text) => ("contains", text),
-            TextMatch::Prefix(text) => ("prefix", text),
-            TextMatch::Suffix(text) => ("suffix", text),
-            TextMatch::Regex(regex) => ("regex", regex.as_str()),
+/// What a value is compared with, whatever its case: `a` and not `A` exclude each other as `a` and not `a` do.
+fn compared_with(value: &ValueMatch) -> (&'static str, &str) {
+    match value {
+        ValueMatch::Present => ("present", ""),
+        ValueMatch::Text { text, .. } => match text {
+            StringMatch::Exact(text) => ("exact", text),
+            StringMatch::Contains(text) => ("contains", text),
+            StringMatch::Prefix(text) => ("prefix", text),
+            StringMatch::Suffix(text) => ("suffix", text),
+            StringMatch::Regex(regex) => ("regex", regex.as_str()),
         },
     }
 }

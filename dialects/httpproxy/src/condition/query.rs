@@ -4,7 +4,7 @@ use crate::Rejection;
 use kinds::http_proxy::QueryParameterCondition;
 use model::{
     Code, FieldPath, Regex,
-    route::{LONGEST_PARAMETER, QueryMatch, Test, TextMatch},
+    route::{LONGEST_PARAMETER, QueryMatch, StringMatch, ValueMatch},
 };
 use std::collections::BTreeSet;
 
@@ -36,26 +36,26 @@ pub(super) fn condition(
         notes.push(Rejection::new(Code::ProxyIgnored, field.field(other), why));
     }
     let text = match operator {
-        "exact" => TextMatch::Exact(text.into()),
-        "prefix" => TextMatch::Prefix(text.into()),
-        "suffix" => TextMatch::Suffix(text.into()),
-        "contains" => TextMatch::Contains(text.into()),
-        "regex" => TextMatch::Regex(Regex::parse(&text).map_err(|error| no(operator, error.to_string()))?),
-        _ => return Ok(QueryMatch { name: (&*query.name).into(), test: Test::Present }),
+        "exact" => StringMatch::Exact(text.into()),
+        "prefix" => StringMatch::Prefix(text.into()),
+        "suffix" => StringMatch::Suffix(text.into()),
+        "contains" => StringMatch::Contains(text.into()),
+        "regex" => StringMatch::Regex(Regex::parse(&text).map_err(|error| no(operator, error.to_string()))?),
+        _ => return Ok(QueryMatch { name: (&*query.name).into(), value: ValueMatch::Present }),
     };
     let ignore_case = query.ignore_case && operator != "regex";
     if query.ignore_case != ignore_case {
         let why = "`ignoreCase` has no effect on `regex`";
         notes.push(Rejection::new(Code::ProxyIgnored, field.field("ignoreCase"), why));
     }
-    Ok(QueryMatch { name: (&*query.name).into(), test: Test::Text { text, ignore_case } })
+    Ok(QueryMatch { name: (&*query.name).into(), value: ValueMatch::Text { text, ignore_case } })
 }
 
 /// Whether a request can fulfil all of them.
 pub(super) fn agree(query: &[QueryMatch]) -> Result<(), String> {
     let mut exact = BTreeSet::new();
     for condition in query {
-        let is_exact = matches!(condition.test, Test::Text { text: TextMatch::Exact(_), .. });
+        let is_exact = matches!(condition.value, ValueMatch::Text { text: StringMatch::Exact(_), .. });
         if is_exact && !exact.insert(&condition.name) {
             return Err(format!("parameter {} cannot have two exact values", condition.name));
         }

@@ -153,7 +153,7 @@ pub(crate) fn backend(
             format!("the Host header has {length} bytes; the limit of the server name in TLS is {LONGEST_SERVER_NAME}");
         return Err(Rejection::new(Code::ProxyServiceRequestHeaders, place.field.field("requestHeadersPolicy"), why));
     }
-    let variant = ClusterOverrides {
+    let overrides = ClusterOverrides {
         protocol: protocol.filter(|protocol| Some(*protocol) != of_service),
         server_name: server_name.map(|name| name.as_str().into()),
         idle: way.idle,
@@ -163,7 +163,7 @@ pub(crate) fn backend(
         slow_start: slow_start(place, service, way.balance)?,
         validation: validation(work, place, service, spoken)?,
     };
-    let cluster = ClusterId { variant: variant.shared(), ..id };
+    let cluster = ClusterId { overrides: overrides.shared(), ..id };
     Ok(Found {
         share: WeightedCluster {
             request_headers,

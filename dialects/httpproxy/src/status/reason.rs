@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_lies_below_tcpproxy_is_an_error_of_it() {
-        let object = model::ObjectRef::new("HTTPProxy", "a", "b");
+        let object = model::ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
         let kind = |field: &str| of(&Verdict::new(Code::ServiceNotFound, object.at(field), "")).kind;
         assert_eq!(kind("spec.tcpproxy.services[0].name"), "TCPProxyError");
         assert_eq!(kind("spec.routes[0].services[0].name"), "ServiceError");

@@ -3,7 +3,7 @@ use model::ObjectRef;
 use model::status::Address;
 
 fn verdict(code: Code, field: &str, why: &str) -> Verdict {
-    Verdict::new(code, ObjectRef::new("HTTPProxy", "b", "a").at(field), why)
+    Verdict::new(code, ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "b", "a").at(field), why)
 }
 
 fn of(verdicts: &[Verdict]) -> StatusFacts {

@@ -29,8 +29,9 @@ fn told(translation: &Translation, name: &str) -> Vec<String> {
 
 /// How many routes an object has, without those that only stand in for what is left out.
 fn served(translation: &Translation, name: &str) -> usize {
-    let own =
-        |piece: &&model::translation::RoutePiece| *piece.route.origin.object.name == *name && !piece.route.rank.implied;
+    let own = |piece: &&model::translation::RoutePiece| {
+        *piece.route.origin.object.name == *name && !piece.route.precedence.implied
+    };
     translation.routes.iter().filter(own).count()
 }
 
@@ -50,7 +51,7 @@ fn seven_hundred_includes_of_seven_hundred_routes_come_to_an_end() {
     let translation = world.translation("root");
     assert_eq!((served(&translation, "root"), served(&translation, "child")), (1, 700 * ((ROUTES - 1) / 700)));
     // The rest of each include answers 503, and nobody else's wider route.
-    let left_out = translation.routes.iter().filter(|piece| piece.route.rank.implied).count();
+    let left_out = translation.routes.iter().filter(|piece| piece.route.precedence.implied).count();
     assert_eq!(left_out, 700);
     assert_eq!(
         told(&translation, "root"),
@@ -95,7 +96,7 @@ fn nobody_waits_for_the_secret_of_a_route_that_is_left_out() {
     let mut world = World { is_pending: true, ..World::default() }
         .with("root", root(includes))
         .with("second", json!({ "routes": numbered(ROUTES * 3 / 5) }));
-    let first = reference(Vendor::Contour, "a", "first");
+    let first = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "first");
     world = world.with("first", late(ROUTES * 11 / 20));
     assert_eq!(world.translation("root").pending, [], "each has half of the routes");
     world = world.with("first", late(ROUTES * 9 / 20));

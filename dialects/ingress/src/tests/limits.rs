@@ -27,7 +27,7 @@ fn as_many_paths_as_an_ingress_may_have_are_all_served() {
 #[test]
 fn what_lies_past_the_limit_of_paths_answers_503_on_its_host() {
     let translation = Objects::usual().translation(&Settings::default(), &wide(150, 100)).unwrap();
-    let said = |piece: &&RoutePiece| !piece.route.rank.implied;
+    let said = |piece: &&RoutePiece| !piece.route.precedence.implied;
     assert_eq!(translation.routes.iter().filter(said).count(), 2 * PATHS);
     assert_eq!(
         limits(&translation),
@@ -40,7 +40,7 @@ fn what_lies_past_the_limit_of_paths_answers_503_on_its_host() {
     assert_eq!(of("h99.example.com").len(), 100);
     for host in ["h100.example.com", "h149.example.com"] {
         let [only] = &of(host)[..] else { panic!("{host} has one route") };
-        assert!(only.route.rank.implied);
+        assert!(only.route.precedence.implied);
         assert!(matches!(&only.route.action, Action::DirectResponse(respond) if respond.status == 503));
     }
     assert_eq!(translation.hosts.len(), 2 * 150);
@@ -53,7 +53,7 @@ fn a_default_backend_does_not_answer_for_paths_that_are_left_out() {
     let translation = Objects::usual().translation(&Settings::default(), &object).unwrap();
     let host = Host::parse("h100.example.com").unwrap();
     let routes = translation.routes_of(&ListenerId::http(), &host);
-    let first = routes.iter().min_by_key(|piece| &piece.route.rank).unwrap();
+    let first = routes.iter().min_by_key(|piece| &piece.route.precedence).unwrap();
     assert!(matches!(&first.route.action, Action::DirectResponse(respond) if respond.status == 503));
 }
 

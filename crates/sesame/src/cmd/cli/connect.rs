@@ -34,7 +34,7 @@ pub async fn connect(address: &str, files: Option<Files<'_>>) -> Result<Channel>
         let endpoint = endpoint
             .clone()
             .tls_config(tls.clone().domain_name(name))
-            .coded(Code::CertificateFiles, || "the TLS files cannot be used".to_owned())?;
+            .coded(Code::CertificateFiles, || "failed to load the TLS files".to_owned())?;
         match endpoint.connect().await {
             Ok(channel) => return Ok(channel),
             Err(error) => {

@@ -19,12 +19,12 @@ use tonic_prost::ProstCodec;
 use super::kind::Kind;
 use crate::problem::{Coded, Problem};
 
-/// The code of a refusal: an argument that is not valid.
+/// The status code of a NACK: INVALID_ARGUMENT.
 const INVALID_ARGUMENT: i32 = 3;
-/// A whole world may come in one message.
+/// State of the world may send all resources in one message.
 const MAX_MESSAGE: usize = 1 << 30;
 
-/// What is asked for, and what is answered to what comes.
+/// The subscription, and whether responses are ACKed or NACKed.
 pub struct Subscription {
     pub kind: Kind,
     pub names: Vec<String>,
@@ -110,21 +110,21 @@ where
     let (sender, receiver) = mpsc::channel(1);
     send(&sender, first).await?;
     let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE);
-    grpc.ready().await.coded(Code::ConnectionFailed, || "the connection broke".to_owned())?;
+    grpc.ready().await.coded(Code::ConnectionFailed, || "the connection was lost".to_owned())?;
     let request = Request::new(ReceiverStream::new(receiver));
     let path = PathAndQuery::from_static(method);
     let response = grpc.streaming(request, path, ProstCodec::<Q, R>::default()).await;
-    let response = response.coded(Code::StreamEnded, || "the stream was not accepted".to_owned())?;
+    let response = response.coded(Code::StreamEnded, || "the xDS server rejected the stream".to_owned())?;
     Ok((sender, response.into_inner()))
 }
 
 async fn next<R>(responses: &mut Streaming<R>) -> Result<R> {
-    match responses.message().await.coded(Code::StreamEnded, || "the stream broke".to_owned())? {
+    match responses.message().await.coded(Code::StreamEnded, || "the stream was reset".to_owned())? {
         Some(response) => Ok(response),
         None => Err(Problem::of(Code::StreamEnded, "the stream ended")),
     }
 }
 
 async fn send<Q>(requests: &mpsc::Sender<Q>, request: Q) -> Result<()> {
-    requests.send(request).await.map_err(|_| Problem::of(Code::StreamEnded, "the stream broke"))
+    requests.send(request).await.map_err(|_| Problem::of(Code::StreamEnded, "the stream was reset"))
 }

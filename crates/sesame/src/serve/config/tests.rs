@@ -27,7 +27,7 @@ fn only_problem(text: &str) -> Problem {
 }
 
 fn place(problem: &Problem) -> (u32, u32) {
-    let Position { line, column } = problem.spot.as_ref().unwrap().position;
+    let Position { line, column } = problem.location.as_ref().unwrap().position;
     (line, column)
 }
 

@@ -170,7 +170,7 @@ fn every_key_takes_effect() {
     assert_eq!((ingress.request_headers.set.len(), ingress.response_headers.remove.len()), (1, 1));
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
-    assert_eq!(fallback, Some(SecretId::new("a", "b")));
+    assert_eq!(fallback, Some(ObjectRef::new(kind::SECRET, "a", "b")));
     let narrow = plan(&["--watch-namespaces=projectsesame"], file);
     assert_eq!(narrow.warnings[0].0, Code::NamespaceNotWatched);
     assert!(plan(&[], "featureFlags: [useEndpointSlices]").warnings.is_empty());
@@ -234,7 +234,7 @@ const FLAGS: &[(&[&str], Check)] = &[
         [p.pipeline.ingress.foreign_protection, p.pipeline.http_proxy.foreign_protection]
             == [pipeline::settings::ForeignProtection::Refuse; 2]
     }),
-    (&["--certificates=on-demand"], |p| p.pipeline.resolver().is_some()),
+    (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
     (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
@@ -299,7 +299,7 @@ fn the_defaults_are_contours() {
     assert_eq!(plan.pipeline, pipeline::Settings::default());
     assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
     assert!(plan.source.namespaces.is_empty());
-    assert!(!plan.source.kinds.contains(&Kind::ConfigMap) && plan.source.kinds.contains(&Kind::Secret));
+    assert!(!plan.source.kinds.contains(&kind::CONFIG_MAP) && plan.source.kinds.contains(&kind::SECRET));
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
 }
 

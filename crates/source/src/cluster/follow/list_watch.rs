@@ -108,7 +108,7 @@ impl Follower {
                 debug!(target = %self.target, "the watch has been silent for too long");
                 return Ok(());
             };
-            let Some(lines) = next.map_err(Failure::ApiConnection)? else {
+            let Some(lines) = next.map_err(Failure::Unreachable)? else {
                 debug!(target = %self.target, lasted = ?begun.elapsed(), "the watch ended");
                 let is_worth_it = !is_silent || begun.elapsed() >= WORTH_IT;
                 return if is_worth_it { Ok(()) } else { Err(Failure::Ended.into()) };

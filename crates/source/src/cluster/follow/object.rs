@@ -4,12 +4,12 @@ use super::Follower;
 use crate::{
     Change, Origin, Problem, Subject, Update,
     cluster::{
-        known::{Names, News},
+        known::{Names, Seen},
         target::Content,
         wire::{Head, HeadMeta},
     },
 };
-use kinds::{DecodeError, Decoded, Kind, ObjectKey};
+use kinds::{DecodeError, Decoded, Kind, ObjectRef};
 use model::Code;
 use serde_json::value::RawValue;
 use tracing::warn;
@@ -31,7 +31,7 @@ impl Follower {
             return warn!(target = %self.target, "the API server sent something without a name; it is passed over");
         }
         let version = head.version();
-        let News::Some { was_faulty } = self.known.see(&head.metadata, version) else { return };
+        let Seen::Changed { was_faulty } = self.known.see(&head.metadata, version) else { return };
         let (names, problems) = match self.target.content {
             Content::Names => (self.known.names(&head.metadata), Vec::new()),
             Content::Whole => match kinds::decode_json(self.target.kind, object.get().as_bytes()) {
@@ -89,12 +89,12 @@ impl Follower {
     }
 }
 
-fn key(kind: Kind, names: &Names) -> ObjectKey {
-    ObjectKey::new(kind, names.namespace.clone(), names.name.clone())
+fn key(kind: Kind, names: &Names) -> ObjectRef {
+    ObjectRef::new(kind, names.namespace.clone(), names.name.clone())
 }
 
 /// What is said of an object that cannot be decoded at all.
-pub fn undecodable(error: &DecodeError, key: ObjectKey) -> Problem {
+pub fn undecodable(error: &DecodeError, key: ObjectRef) -> Problem {
     let why = format!("{error}; what was read of it before stays in force");
     Problem::new(Code::NotDecodable, why).on(key).field(error.path())
 }

@@ -69,7 +69,7 @@ impl Kubelet<'_> {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "address": self.address,
-            // Only the bed reaches it.
+            // Only the components reaches it.
             "authentication": { "anonymous": { "enabled": true }, "webhook": { "enabled": false } },
             "authorization": { "mode": "AlwaysAllow" },
             "tlsCertFile": self.certificate,

@@ -7,16 +7,16 @@ fn bench(style: Style) -> Bench {
     Bench::with(style, Limits { response_bytes: 400, ..Limits::default() }, None)
 }
 
-fn secrets(names: &[&str], body: &str) -> Vec<Resource> {
-    names.iter().map(|name| resource(Kind::Secret, name, body)).collect()
+fn routes(names: &[&str], body: &str) -> Vec<Resource> {
+    names.iter().map(|name| resource(Kind::Route, name, body)).collect()
 }
 
 #[test]
 fn what_is_asked_for_by_name_comes_in_pages() {
     for style in [Style::Delta, Style::Sotw] {
         let mut bench = bench(style);
-        bench.publish(secrets(&["a", "b", "c", "d", "e"], "1"), &[]);
-        bench.subscribe(Kind::Secret, &["a", "b", "c", "d", "e"]);
+        bench.publish(routes(&["a", "b", "c", "d", "e"], "1"), &[]);
+        bench.subscribe(Kind::Route, &["a", "b", "c", "d", "e"]);
         let mut pages = Vec::new();
         while let [response] = bench.responses().as_slice() {
             pages.push(summary(response));
@@ -25,10 +25,10 @@ fn what_is_asked_for_by_name_comes_in_pages() {
                 Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
                 Style::Sotw => Ask::Sotw { names, version: None },
             };
-            bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error: None, ask });
+            bench.request(Request { kind: Kind::Route, nonce: Some(response.nonce), error: None, ask });
         }
-        assert_eq!(pages, ["sds a b", "sds c d", "sds e"], "{style:?}");
-        assert_eq!(bench.session.pending(Kind::Secret), 0);
+        assert_eq!(pages, ["rds a b", "rds c d", "rds e"], "{style:?}");
+        assert_eq!(bench.session.pending(Kind::Route), 0);
     }
 }
 
@@ -48,8 +48,43 @@ fn changes_come_in_pages_and_the_first_answer_to_who_wants_everything_is_whole()
 #[test]
 fn one_that_is_larger_than_a_page_goes_alone() {
     let mut bench = bench(Style::Delta);
-    bench.publish(secrets(&["a", "c"], "1"), &[]);
-    bench.publish(secrets(&["b"], &"x".repeat(1000)), &[]);
-    bench.subscribe(Kind::Secret, &["a", "b", "c"]);
-    assert_eq!(bench.settle(), ["sds a c", "sds b"]);
+    bench.publish(routes(&["a", "c"], "1"), &[]);
+    bench.publish(routes(&["b"], &"x".repeat(1000)), &[]);
+    bench.subscribe(Kind::Route, &["a", "b", "c"]);
+    assert_eq!(bench.settle(), ["rds a c", "rds b"]);
+}
+
+/// Envoy refuses a whole response for one secret that it cannot load, and does not say which.
+#[test]
+fn each_secret_has_a_response_of_its_own() {
+    let mut bench = Bench::with(Style::Delta, Limits { secret_flights: 2, ..Limits::default() }, None);
+    let secret = |name: &str| resource(Kind::Secret, name, "1");
+    bench.publish(["a", "b", "c"].map(secret).to_vec(), &[]);
+    bench.subscribe(Kind::Secret, &["a", "b", "c", "d"]);
+    let first = bench.responses();
+    assert_eq!(summaries(&first), ["sds a", "sds b"], "as many as may be in flight");
+    bench.ack(&first[0]);
+    assert_eq!(summaries(&bench.responses()), ["sds c"]);
+    assert_eq!(bench.answer(&first[1], Some("no")).refused.len(), 1);
+    assert_eq!(bench.settle(), ["sds -b", "sds -d"], "what is refused is taken back first");
+}
+
+/// Envoy refuses a cluster, too, whose secret it has just refused.
+#[test]
+fn a_cluster_waits_for_answers_about_its_secrets() {
+    let mut bench = Bench::new(Style::Delta);
+    let holder = |body: &str| resource(Kind::Cluster, "holder", body).refers_to(Kind::Secret, "a");
+    bench.publish(vec![holder("1"), resource(Kind::Secret, "a", "1")], &[]);
+    bench.subscribe(Kind::Cluster, &[]);
+    bench.subscribe(Kind::Secret, &["a"]);
+    assert_eq!(bench.settle(), ["cds holder", "sds a"]);
+    bench.publish(vec![resource(Kind::Secret, "a", "bad")], &[]);
+    let bad = bench.response();
+    bench.publish(vec![holder("2")], &[]);
+    assert!(bench.responses().is_empty(), "it may be refused");
+    bench.answer(&bad, Some("no"));
+    let back = bench.response();
+    assert_eq!((summary(&back).as_str(), &*back.upserts[0].body), ("sds a", &b"1"[..]));
+    bench.ack(&back);
+    assert_eq!(bench.settle(), ["cds holder"]);
 }

@@ -70,7 +70,7 @@ enum Turn {
     Deliver(u8),
     Heal,
     Wait(u16),
-    Cut,
+    LimitExceeded,
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
@@ -103,7 +103,7 @@ fn turn(cuts: bool) -> impl Strategy<Value = Turn> {
         6 => (1..4u8).prop_map(Turn::Deliver),
         1 => Just(Turn::Heal),
         2 => (1..8000u16).prop_map(Turn::Wait),
-        u32::from(cuts) => Just(Turn::Cut),
+        u32::from(cuts) => Just(Turn::LimitExceeded),
     ]
 }
 
@@ -264,7 +264,7 @@ impl Game {
                     self.play(&Turn::Deliver(u8::MAX));
                 }
             }
-            Turn::Cut => {
+            Turn::LimitExceeded => {
                 self.cut = true;
                 self.bench.reconnect();
                 self.envoy.connect();

@@ -112,11 +112,13 @@ fn scope(name: &str, body: &str) -> Resource {
     Resource::new(Kind::ScopedRoute, name, scope.encode_to_vec())
 }
 
-/// What Envoy does with scopes: it skips a message that it has written down, and puts those before a bad one to no use.
+/// What Envoy does with scopes: it skips a message that it has stored, and does not use those that precede a bad one.
 #[derive(Default)]
 struct Scopes {
-    written: HashMap<Name, ScopedRouteConfiguration>,
+    stored: HashMap<Name, ScopedRouteConfiguration>,
     used: HashMap<Name, String>,
+    /// Of what it has accepted: what it lists on a new stream.
+    versions: HashMap<Name, u64>,
 }
 
 impl Scopes {
@@ -125,16 +127,17 @@ impl Scopes {
         for entry in &response.upserts {
             let scope = ScopedRouteConfiguration::decode(entry.body.clone()).expect("a scope");
             let routes = scope.route_configuration.clone().expect("routes of its own").name;
-            if self.written.get(&entry.name) == Some(&scope) {
+            if self.stored.get(&entry.name) == Some(&scope) {
                 continue;
             }
             if routes == "bad" {
                 return Some("no");
             }
-            self.written.insert(entry.name.clone(), scope);
+            self.stored.insert(entry.name.clone(), scope);
             new.push((entry.name.clone(), routes));
         }
         self.used.extend(new);
+        self.versions.extend(response.upserts.iter().map(|entry| (entry.name.clone(), entry.version)));
         None
     }
 
@@ -146,26 +149,82 @@ impl Scopes {
             waiting.extend(bench.responses());
         }
     }
+
+    /// Subscribes on a new stream, with a listener and the scopes that it has.
+    fn resume(&self, bench: &mut Bench) {
+        let listener = bench.session.table(Kind::Listener).get("l").expect("published").version;
+        bench.resume(Kind::Listener, &[], &[("l", listener)]);
+        let held: Vec<_> = self.versions.iter().map(|(name, version)| (&**name, *version)).collect();
+        bench.resume(Kind::ScopedRoute, &[], &held);
+    }
+
+    fn count_used(&self, wanted: &str) -> usize {
+        self.used.values().filter(|used| *used == wanted).count()
+    }
+}
+
+fn scope_name(at: usize) -> String {
+    format!("scope-{at:02}")
+}
+
+/// Twenty scopes, some of which are bad.
+fn scopes(body: &str, bad: &[usize]) -> Vec<Resource> {
+    let body_of = |at: usize| if bad.contains(&at) { "bad" } else { body };
+    (0..20).map(|at| scope(&scope_name(at), body_of(at))).collect()
 }
 
 #[test]
 fn scopes_that_came_with_a_refused_one_are_used() {
-    let name = |at: usize| format!("scope-{at:02}");
-    for bad in [vec![0], vec![9], vec![19], vec![3, 9, 10, 19]] {
-        let body = |at: usize, body: &str| if bad.contains(&at) { "bad".to_owned() } else { body.to_owned() };
-        let mut bench = Bench::new(Style::Delta);
-        let mut scopes = Scopes::default();
-        bench.publish((0..20).map(|at| scope(&name(at), &body(at, "1"))).collect(), &[]);
-        bench.subscribe(Kind::ScopedRoute, &["*"]);
-        scopes.settle(&mut bench);
-        let used = |scopes: &Scopes, wanted: &str| {
-            (0..20).filter(|at| scopes.used.get(&*name(*at)).is_some_and(|used| used == wanted)).count()
-        };
-        assert_eq!(used(&scopes, "1"), 20 - bad.len(), "{bad:?} are bad");
-        // And when they change, with one more that is bad.
-        bench.publish((0..20).map(|at| scope(&name(at), &body(at, if at == 12 { "bad" } else { "2" }))).collect(), &[]);
-        scopes.settle(&mut bench);
-        assert_eq!(used(&scopes, "2"), 19 - bad.len(), "{bad:?} and 12 are bad");
+    for style in [Style::Delta, Style::Sotw] {
+        for mut bad in [vec![0], vec![9], vec![19], vec![3, 9, 10, 19]] {
+            let mut bench = Bench::new(style);
+            let mut client = Scopes::default();
+            bench.publish(scopes("1", &bad), &[]);
+            bench.subscribe(Kind::ScopedRoute, &[]);
+            client.settle(&mut bench);
+            assert_eq!(client.count_used("1"), 20 - bad.len(), "{style:?}: {bad:?} are bad");
+            // And when they change, with one more that is bad.
+            bad.push(12);
+            bench.publish(scopes("2", &bad), &[]);
+            client.settle(&mut bench);
+            assert_eq!(client.count_used("2"), 20 - bad.len(), "{style:?}: {bad:?} are bad");
+        }
+    }
+}
+
+/// The stream is cut after any number of answers, with the last rejection heard by the server or not, again and again.
+#[test]
+fn scopes_that_came_with_a_refused_one_are_used_although_the_stream_was_cut() {
+    for (answers, heard) in (0..8).flat_map(|answers| [(answers, false), (answers, true)]) {
+        for bad in [vec![9], vec![19], vec![3, 9, 10, 19]] {
+            let mut bench = Bench::new(Style::Delta);
+            let mut client = Scopes::default();
+            bench.publish(vec![resource(Kind::Listener, "l", "1")], &[]);
+            for body in ["1", "2"] {
+                bench.publish(scopes(body, &bad), &[]);
+                for _ in 0..3 {
+                    client.resume(&mut bench);
+                    for _ in 0..answers {
+                        for response in bench.responses() {
+                            let error = client.take(&response);
+                            bench.answer(&response, error);
+                        }
+                    }
+                    for response in bench.responses() {
+                        let error = client.take(&response);
+                        if heard {
+                            bench.answer(&response, error);
+                        }
+                    }
+                    bench.reconnect();
+                }
+                client.resume(&mut bench);
+                client.settle(&mut bench);
+                let used = client.count_used(body);
+                assert_eq!(used, 20 - bad.len(), "{bad:?} are bad, cut after {answers} answers, heard: {heard}");
+                bench.reconnect();
+            }
+        }
     }
 }
 
@@ -250,23 +309,43 @@ fn a_secret_that_is_refused_is_followed_by_what_was_there() {
     bench.subscribe(Kind::Secret, &["a", "b"]);
     bench.settle();
     bench.publish(vec![secret("a", "2"), secret("b", "1")], &[]);
-    let both = bench.response();
-    assert_eq!(summary(&both), "sds a b");
-    bench.answer(&both, Some("cannot be loaded"));
-    let back = bench.response();
-    assert_eq!(summary(&back), "sds a -b", "it may be either, so both are taken back");
-    assert_eq!(&*back.upserts[0].body, b"1");
-    bench.ack(&back);
-    let half = bench.response();
-    assert_eq!(summary(&half), "sds a");
-    assert_eq!(bench.answer(&half, Some("cannot be loaded")).refused.len(), 1);
+    let both = bench.responses();
+    assert_eq!(summaries(&both), ["sds a", "sds b"]);
+    assert_eq!(bench.answer(&both[0], Some("cannot be loaded")).refused.len(), 1);
     let back = bench.response();
     assert_eq!((summary(&back).as_str(), &*back.upserts[0].body), ("sds a", &b"1"[..]));
+    bench.ack(&both[1]);
     bench.ack(&back);
-    assert_eq!(bench.settle(), ["sds b"]);
+    assert!(bench.settle().is_empty(), "the other one is there");
     assert_eq!(bench.session.pending(Kind::Secret), 0);
     bench.publish(vec![secret("a", "3")], &[]);
     assert_eq!(bench.settle(), ["sds a"], "what is mended is sent");
+}
+
+/// State of the world has several in one response.
+#[test]
+fn of_several_secrets_that_are_refused_together_all_are_taken_back() {
+    let mut bench = Bench::new(Style::Sotw);
+    let answer = |bench: &mut Bench, response: &Response, error: Option<&str>| {
+        let ask = Ask::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
+        let error = error.map(str::to_owned);
+        bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask })
+    };
+    bench.publish(vec![secret("a", "1"), secret("b", "1")], &[]);
+    bench.subscribe(Kind::Secret, &["a", "b"]);
+    let first = bench.response();
+    answer(&mut bench, &first, None);
+    bench.publish(vec![secret("a", "2"), secret("b", "2")], &[]);
+    let both = bench.response();
+    assert_eq!(summary(&both), "sds a b");
+    assert!(answer(&mut bench, &both, Some("cannot be loaded")).refused.is_empty(), "it may be either");
+    let back = bench.response();
+    assert_eq!(summary(&back), "sds a b");
+    assert!(back.upserts.iter().all(|entry| &*entry.body == b"1"), "both are taken back");
+    answer(&mut bench, &back, None);
+    let half = bench.response();
+    assert_eq!(summary(&half), "sds a");
+    assert_eq!(answer(&mut bench, &half, Some("cannot be loaded")).refused.len(), 1);
 }
 
 #[test]
@@ -356,7 +435,7 @@ fn a_secret_that_was_refused_on_an_earlier_stream_is_not_sent_on_the_next() {
     }
     bench.session = Session::new(options, bench.session.view.clone(), bench.now);
     bench.subscribe(Kind::Secret, &["a", "c"]);
-    assert_eq!(bench.settle(), ["sds c -a"]);
+    assert_eq!(bench.settle(), ["sds c", "sds -a"]);
     bench.subscribe(Kind::Secret, &["b"]);
     assert_eq!(bench.settle(), ["sds -b"]);
     assert_eq!(bench.session.pending(Kind::Secret), 0);

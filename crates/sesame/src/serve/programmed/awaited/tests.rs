@@ -6,7 +6,7 @@ use super::*;
 const ALL: Option<ProxyCounts> = Some(ProxyCounts { acknowledged: 3, connected: 3 });
 
 fn object(name: &str) -> ObjectRef {
-    ObjectRef::new("HTTPProxy", "shop", name)
+    ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "shop", name)
 }
 
 fn own(name: &str, hash: u64) -> ObjectResource {

@@ -1,0 +1,153 @@
+//! The order in which a proxy tries the routes of a virtual host: the first that matches is served.
+//!
+//! The priority that an author chose comes first, then the host name where a dialect compares it; then the most specific path:
+//! exact paths, then patterns, then prefixes; the longer one first; a prefix by path element before the same text as a plain prefix.
+//! That is the order the Kubernetes API documents for Ingress (the longest match wins, exact before prefix), Contour's, and the
+//! Gateway API's. Of routes with one path, the one with more conditions comes first. What is equally specific is ordered by dialect,
+//! and by the rule of that dialect.
+//!
+//! One thing is more specific than a pattern: the path of an ACME challenge. Otherwise a pattern that redirects every request
+//! to HTTPS would keep the certificate from being renewed.
+
+use model::{
+    Route,
+    route::{PathMatch, TieBreak},
+};
+use std::cmp::{Ordering, Reverse};
+
+/// Which of two routes is tried first. Equal only for routes that are equal in everything that is compared.
+pub fn compare(a: &Route, b: &Route) -> Ordering {
+    let (first, second) = (&a.precedence, &b.precedence);
+    (Reverse(first.priority), first.widening)
+        .cmp(&(Reverse(second.priority), second.widening))
+        .then_with(|| specificity(a, b))
+        .then_with(|| first.dialect.cmp(&second.dialect))
+        .then_with(|| match first.dialect.tie_break {
+            TieBreak::Conditions => by_conditions(a, b),
+            TieBreak::Age => first.cmp_age(second).then_with(|| by_conditions(a, b)),
+        })
+        .then_with(|| first.cmp(second))
+        .then_with(|| a.origin.cmp(&b.origin))
+}
+
+/// The more specific match first.
+fn specificity(a: &Route, b: &Route) -> Ordering {
+    class(&a.path)
+        .cmp(&class(&b.path))
+        .then_with(|| b.path.text().len().cmp(&a.path.text().len()))
+        .then_with(|| b.path.text().cmp(a.path.text()))
+        .then_with(|| a.path.cmp(&b.path))
+        .then_with(|| has_method(b).cmp(&has_method(a)))
+        .then_with(|| b.conditions.headers.len().cmp(&a.conditions.headers.len()))
+        .then_with(|| b.conditions.query.len().cmp(&a.conditions.query.len()))
+}
+
+fn by_conditions(a: &Route, b: &Route) -> Ordering {
+    a.conditions.cmp(&b.conditions).then_with(|| a.depth.cmp(&b.depth))
+}
+
+/// Some order in which routes that match exactly the same requests, and no others, are equal.
+pub fn by_match(a: &Route, b: &Route) -> Ordering {
+    a.path.cmp(&b.path).then_with(|| by_conditions(a, b))
+}
+
+fn has_method(route: &Route) -> bool {
+    route.conditions.headers.iter().any(|header| header.name.as_str() == ":method")
+}
+
+fn class(path: &PathMatch) -> u8 {
+    match path {
+        PathMatch::Exact(_) => 0,
+        PathMatch::Below(_) | PathMatch::Prefix(_) if path.is_acme() => 1,
+        PathMatch::Regex(_) => 2,
+        PathMatch::Below(_) | PathMatch::Prefix(_) => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The order in which routes are tried, in each dialect and between them.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::testing::{self, AGE, CONDITIONS, WEAKER, route, with_header};
+    use model::route::{Precedence, Share};
+    use std::sync::Arc;
+
+    /// The names of the objects in the order in which their routes are tried.
+    fn tried(mut routes: Vec<Arc<Route>>) -> Vec<String> {
+        let order = |routes: &mut Vec<Arc<Route>>| -> Vec<String> {
+            routes.sort_by(|a, b| compare(a, b));
+            routes.iter().map(|route| route.origin.object.name.to_string()).collect()
+        };
+        let forwards = order(&mut routes);
+        routes.reverse();
+        assert_eq!(order(&mut routes), forwards, "whatever the order they come in");
+        forwards
+    }
+
+    fn changed(route: &Arc<Route>, change: impl FnOnce(&mut Precedence)) -> Arc<Route> {
+        testing::changed(route, |route| change(&mut route.precedence))
+    }
+
+    #[test]
+    fn the_specific_is_tried_first() {
+        let paths = ["/ /", "/ /a", "p /a", "= /a", "/ /a/b", "~ /a/[0-9]+", "= /a/b", "~ /x.*"];
+        let routes = paths.iter().map(|path| route(path, 0, path)).collect();
+        assert_eq!(tried(routes), ["= /a/b", "= /a", "~ /a/[0-9]+", "~ /x.*", "/ /a/b", "/ /a", "p /a", "/ /"]);
+    }
+
+    #[test]
+    fn between_equally_specific_routes_the_dialect_decides() {
+        // The young one's header comes first in the alphabet, the old one's object is older.
+        let young = with_header(&route("young", 2, "/ /"), "x-a");
+        let old = with_header(&route("old", 1, "/ /"), "x-b");
+        let of = |dialect| move |route: &Arc<Route>| changed(route, |precedence| precedence.dialect = dialect);
+        assert_eq!(tried([&young, &old].map(of(CONDITIONS)).to_vec()), ["young", "old"]);
+        assert_eq!(tried([&young, &old].map(of(AGE)).to_vec()), ["old", "young"]);
+        // Namespace and name are next, then the place inside the object.
+        let (a, b) = (route("a", 1, "/ /"), route("b", 1, "/ /"));
+        let (a, b) = (with_header(&of(AGE)(&a), "x-b"), with_header(&of(AGE)(&b), "x-a"));
+        assert_eq!(tried(vec![b.clone(), a.clone()]), ["a", "b"]);
+        let first = testing::changed(&b, |route| {
+            route.precedence.name = a.precedence.name.clone();
+            route.precedence.index = 1;
+        });
+        assert_eq!(tried(vec![first, a]), ["a", "b"]);
+        // More conditions are more specific in both.
+        for dialect in [CONDITIONS, AGE] {
+            let two = with_header(&with_header(&of(dialect)(&route("two", 9, "/ /")), "x-y"), "x-z");
+            assert_eq!(tried(vec![of(dialect)(&old), two]), ["two", "old"]);
+        }
+    }
+
+    #[test]
+    fn between_dialects_the_stronger_comes_first_among_equally_specific_routes_only() {
+        let of = |dialect| move |route: Arc<Route>| changed(&route, |precedence| precedence.dialect = dialect);
+        let strong = with_header(&of(AGE)(route("strong", 9, "/ /")), "x-b");
+        let weak = with_header(&of(WEAKER)(route("weak", 1, "/ /")), "x-a");
+        assert_eq!(tried(vec![weak.clone(), strong.clone()]), ["strong", "weak"]);
+        let longer = of(WEAKER)(route("longer", 9, "/ /a"));
+        assert_eq!(tried(vec![strong, weak, longer]), ["longer", "strong", "weak"]);
+    }
+
+    #[test]
+    fn a_priority_comes_before_the_path_and_the_default_among_the_others() {
+        let with = |name, priority, path| changed(&route(name, 1, path), |precedence| precedence.priority = priority);
+        let routes = vec![with("exact", 0, "= /a"), with("high", 10, "/ /"), with("low", -1, "= /b")];
+        assert_eq!(tried(routes), ["high", "exact", "low"]);
+    }
+
+    #[test]
+    fn the_narrower_host_name_comes_before_the_path() {
+        let with = |name, widening, path| changed(&route(name, 1, path), |precedence| precedence.widening = widening);
+        let routes = vec![with("wide", 12, "= /a"), with("own", 0, "/ /"), with("wider", 20, "= /b")];
+        assert_eq!(tried(routes), ["own", "wide", "wider"]);
+    }
+
+    #[test]
+    fn shares_are_in_a_fixed_order() {
+        assert!(Share::Percent(1) < Share::Percent(2) && Share::Percent(100) < Share::Rest);
+    }
+}

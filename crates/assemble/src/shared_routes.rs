@@ -1,0 +1,239 @@
+//! Routes that many hosts share: which hosts take which, and how many.
+//!
+//! In: the selectors of hosts and the shared routes of a listener. Out: for each *selection*, the routes that are selected. A
+//! selection is what many hosts have in common, such as "labels `app=x`, routes for every name": the routes of a thousand hosts are
+//! gathered once, and a route that comes or goes reaches the hosts of its selections and no others. Names match where they overlap:
+//! a route for `*.example.com` is taken by `a.example.com`, and one for `a.example.com` by a host `*.example.com`; the author of
+//! such a route adds the condition that tells the names apart.
+//!
+//! Hosts times routes is a product, so it is bounded: the routes that come first by precedence are served, the others are told.
+
+use model::{
+    Code, Host, ListenerId, Route, Verdict,
+    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Policy, Precedence},
+    shared_routes::{Label, Labels, RouteSelector, SharedRoutes},
+};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// The most routes that a selection gives to a host.
+pub const MOST_IN_HOST: usize = 1_000;
+
+/// The most routes that a selection gives to all its hosts together.
+pub const MOST_TOGETHER: usize = 1_000_000;
+
+/// The host names of shared routes, as a host looks for them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Names {
+    /// Those that name no host.
+    Unnamed,
+    /// Those for this very host, wildcard, or every host.
+    At(Host),
+    /// Those for names below this wildcard, or for some name.
+    Below(Host),
+}
+
+/// Shared routes as they are found: by listener and names, and by one of their labels or none.
+pub type SharedKey = (ListenerId, Names, Option<Label>);
+
+/// What hosts select, and have in common with others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Selection {
+    /// The listener.
+    pub listener: ListenerId,
+    /// Which names.
+    pub names: Names,
+    /// Which labels, if that matters.
+    pub labels: Option<Labels>,
+}
+
+impl Selection {
+    /// What a selector selects.
+    pub fn of(selector: &RouteSelector) -> impl Iterator<Item = Self> {
+        let RouteSelector { listener, host, labels } = selector;
+        let unnamed = labels.is_some().then_some(Names::Unnamed);
+        let above = std::iter::once(host.clone()).chain(host.wildcards_above()).map(Names::At);
+        let every = (*host != Host::Any).then_some(Names::At(Host::Any));
+        let below = (!matches!(host, Host::Exact(_))).then(|| Names::Below(host.clone()));
+        let names = unnamed.into_iter().chain(above).chain(every).chain(below);
+        names.map(|names| Self { listener: listener.clone(), names, labels: labels.clone() })
+    }
+
+    /// Where the routes are found that it may select.
+    pub fn key(&self) -> SharedKey {
+        let label = self.labels.as_ref().and_then(|labels| labels.iter().next());
+        (self.listener.clone(), self.names.clone(), label.cloned())
+    }
+}
+
+/// Where shared routes are found.
+pub fn keys(shared: &SharedRoutes) -> Vec<SharedKey> {
+    let names = match &shared.hosts {
+        None => vec![Names::Unnamed],
+        Some(host) => {
+            let every = (*host != Host::Any).then_some(Host::Any);
+            let below = host.wildcards_above().into_iter().chain(every).map(Names::Below);
+            std::iter::once(Names::At(host.clone())).chain(below).collect()
+        }
+    };
+    let labels = || std::iter::once(None).chain(shared.labels.iter().cloned().map(Some));
+    names.iter().flat_map(|names| labels().map(|label| (shared.listener.clone(), names.clone(), label))).collect()
+}
+
+/// What is selected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// The routes, in the order of precedence.
+    pub routes: Vec<Arc<Route>>,
+    /// A verdict for each object that has routes past the limit; sorted.
+    pub lost: Vec<Verdict>,
+}
+
+/// What a selection, which so many hosts have in common, gets of the shared routes that were found for its key.
+pub fn select<'s>(
+    selection: &Selection,
+    hosts: usize,
+    found: impl IntoIterator<Item = &'s SharedRoutes>,
+) -> Option<Selected> {
+    let is_selected =
+        |shared: &&SharedRoutes| selection.labels.as_ref().is_none_or(|labels| shared.labels.contains(labels));
+    let routes = found.into_iter().filter(is_selected).flat_map(|shared| shared.routes.iter().cloned());
+    let mut routes: Vec<_> = routes.collect();
+    routes.sort_by(|a, b| (&a.precedence, &a.origin).cmp(&(&b.precedence, &b.origin)));
+    let limit = MOST_IN_HOST.min(MOST_TOGETHER / hosts.max(1));
+    let mut lost = Vec::new();
+    if routes.len() > limit {
+        let count = routes.len();
+        let left_out = routes.split_off(limit);
+        let objects: BTreeSet<_> = left_out.iter().map(|route| &route.origin.object).collect();
+        let why = format!(
+            "{count} routes are shared by {hosts} hosts, and {limit} are served: at most {MOST_IN_HOST} for a host and {MOST_TOGETHER} together"
+        );
+        let verdict = |object: &model::ObjectRef| Verdict::new(Code::SharedRoutesLimit, object.at(""), why.clone());
+        lost.extend(objects.into_iter().map(verdict));
+        routes.push(unavailable(&left_out[0]));
+    }
+    (!routes.is_empty()).then_some(Selected { routes, lost })
+}
+
+/// What requests get that no other route takes, where routes are left out.
+fn unavailable(left_out: &Route) -> Arc<Route> {
+    Arc::new(Route {
+        path: PathMatch::Prefix(Path::root()),
+        conditions: Conditions::default(),
+        depth: Depth::AnyLabels,
+        action: Action::DirectResponse(DirectResponse::unavailable()),
+        policy: Policy::default(),
+        precedence: Precedence { implied: true, ..left_out.precedence.clone() },
+        origin: left_out.origin.object.at(""),
+        combined: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which hosts take which routes, and how many.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::testing::route;
+    use std::collections::BTreeMap;
+
+    fn labels(text: &str) -> Labels {
+        Labels::new(text.split(',').filter(|label| !label.is_empty()).map(|label| {
+            let (name, value) = label.split_once('=').unwrap();
+            (name.into(), value.into())
+        }))
+    }
+
+    fn listener() -> ListenerId {
+        ListenerId::http()
+    }
+
+    fn shared(hosts: Option<&str>, text: &str) -> SharedRoutes {
+        let hosts = hosts.map(|host| Host::parse(host).unwrap());
+        SharedRoutes { listener: listener(), hosts, labels: labels(text), routes: vec![route("shared", 1, "/ /")] }
+    }
+
+    /// Whether a host that selects by these labels takes routes for these names with those labels: by the keys, as tables do it.
+    fn takes(host: &str, selects: Option<&str>, shared: &SharedRoutes) -> bool {
+        let selector =
+            RouteSelector { listener: listener(), host: Host::parse(host).unwrap(), labels: selects.map(labels) };
+        let found: BTreeMap<SharedKey, &SharedRoutes> = keys(shared).into_iter().map(|key| (key, shared)).collect();
+        let selected = Selection::of(&selector)
+            .filter_map(|selection| select(&selection, 1, found.get(&selection.key()).copied()))
+            .count();
+        assert!(selected <= 1, "{host} takes {shared:?} {selected} times");
+        selected == 1
+    }
+
+    #[test]
+    fn names_match_where_they_overlap() {
+        let overlap = [
+            ("a.example.com", "a.example.com", true),
+            ("a.example.com", "b.example.com", false),
+            ("a.example.com", "*.example.com", true),
+            ("a.b.example.com", "*.example.com", true),
+            ("example.com", "*.example.com", false),
+            ("a.example.com", "*", true),
+            ("*.example.com", "a.example.com", true),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "*.b.example.com", true),
+            ("*.b.example.com", "*.example.com", true),
+            ("*.example.com", "*.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "*", true),
+            ("*", "a.example.com", true),
+            ("*", "*.example.com", true),
+            ("*", "*", true),
+        ];
+        for (host, names, expected) in overlap {
+            assert_eq!(takes(host, None, &shared(Some(names), "")), expected, "{host} and {names}");
+        }
+    }
+
+    #[test]
+    fn names_and_labels_both_have_to_agree_and_one_has_to_be_there() {
+        let named = |labels| shared(Some("a.example.com"), labels);
+        let unnamed = |labels| shared(None, labels);
+        let host = "a.example.com";
+        assert!(!takes(host, None, &unnamed("app=x")), "nobody chose");
+        assert!(takes(host, Some("app=x"), &unnamed("app=x,tier=y")));
+        assert!(takes(host, Some("app=x,tier=y"), &unnamed("app=x,tier=y")));
+        assert!(!takes(host, Some("app=x,tier=y"), &unnamed("app=x")), "all labels have to be there");
+        assert!(!takes(host, Some("app=x"), &unnamed("app=y")));
+        assert!(takes(host, Some(""), &unnamed("app=x")), "a selector without labels selects all");
+        assert!(takes(host, Some("app=x"), &named("app=x")));
+        assert!(!takes(host, Some("app=x"), &named("app=y")));
+        assert!(!takes("b.example.com", Some("app=x"), &named("app=x")));
+        assert!(takes(host, None, &named("app=x")));
+    }
+
+    #[test]
+    fn another_listener_shares_nothing() {
+        let elsewhere = SharedRoutes { listener: ListenerId::https(), ..shared(Some("*"), "") };
+        assert!(!takes("a.example.com", None, &elsewhere));
+    }
+
+    #[test]
+    fn the_product_of_hosts_and_routes_is_bounded_and_the_youngest_is_told() {
+        let name = |at: usize| format!("{at:05}");
+        let many: Vec<_> = (0..=MOST_IN_HOST).map(|at| route(&name(at), at as i64, &format!("= /{at}"))).collect();
+        let all = SharedRoutes { routes: many, ..shared(Some("*"), "") };
+        let selection = Selection { listener: listener(), names: Names::At(Host::Any), labels: None };
+        let served = |hosts| {
+            let selected = select(&selection, hosts, [&all]).unwrap();
+            let written = selected.routes.iter().filter(|route| !route.precedence.implied).count();
+            assert_eq!(selected.routes.len(), written + 1, "and 503 for what is left out");
+            (written, selected.lost)
+        };
+        let (written, lost) = served(1);
+        assert_eq!(written, MOST_IN_HOST);
+        let told: Vec<_> = lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect();
+        assert_eq!(told, [(&*name(MOST_IN_HOST), Code::SharedRoutesLimit)]);
+        let (written, lost) = served(10_000);
+        assert_eq!((written, lost.len()), (100, MOST_IN_HOST + 1 - 100));
+        let fits = SharedRoutes { routes: all.routes[1..].to_vec(), ..all.clone() };
+        assert!(select(&selection, 1_000, [&fits]).unwrap().lost.is_empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! Slots: places in the chain of HTTP filters for filters that are added while connections are open.
+//!
+//! A changed connection manager never reaches connections that are open, so a filter that protects cannot be added with one:
+//! they would stay unprotected. A slot is a filter whose configuration comes by ECDS. Filled, it reaches open connections with
+//! their next request. Nothing fills one yet: until a resource of its name is published it is a filter that does nothing, and
+//! no listener waits for it.
+//!
+//! `removed` makes a slot empty again, that is, open: never while a host needs it.
+
+use crate::name;
+use envoy_api::{
+    Name, any,
+    envoy::{
+        config::core::v3::ExtensionConfigSource,
+        extensions::filters::{
+            http::{
+                ext_authz::v3::ExtAuthz, jwt_authn::v3::JwtAuthentication, ratelimit::v3::RateLimit, rbac::v3::Rbac,
+            },
+            network::http_connection_manager::v3::{HttpFilter, http_filter::ConfigType},
+        },
+    },
+};
+use model::ListenerId;
+use std::fmt;
+
+/// A place for a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// JWT verification.
+    JwtAuthn,
+    /// External authorization.
+    ExtAuthz,
+    /// Global rate limits.
+    RateLimit,
+}
+
+impl Slot {
+    /// All of them, in the order in which a request goes through them, which is Contour's.
+    pub const ALL: [Slot; 3] = [Slot::JwtAuthn, Slot::ExtAuthz, Slot::RateLimit];
+
+    /// The filter of this slot on a listener, which is empty until a resource of its [name](name::slot) is published.
+    pub fn filter(self, listener: &ListenerId) -> HttpFilter {
+        let filled = match self {
+            Slot::JwtAuthn => JwtAuthentication::type_url(),
+            Slot::ExtAuthz => ExtAuthz::type_url(),
+            Slot::RateLimit => RateLimit::type_url(),
+        };
+        let source = ExtensionConfigSource {
+            config_source: Some(name::on_this_stream()),
+            // Without rules it lets every request pass.
+            default_config: Some(any(&Rbac::default())),
+            apply_default_config_without_warming: true,
+            type_urls: vec![filled, Rbac::type_url()],
+        };
+        let config_type = Some(ConfigType::ConfigDiscovery(source));
+        HttpFilter { name: name::slot(listener, self), config_type, ..Default::default() }
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Slot::JwtAuthn => "jwt_authn",
+            Slot::ExtAuthz => "ext_authz",
+            Slot::RateLimit => "ratelimit",
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! The dialects: the list of all APIs that objects are written in.
+//!
+//! A dialect's crate knows what its objects ask for and nothing about tables. Here each is wired to them: which kinds it
+//! translates, which it looks up, by which tables and indexes. A new dialect is a file here and a line in [`Dialects::new`].
+
+mod http_proxy;
+mod ingress;
+
+use crate::{settings::Settings, view::TableView};
+use kinds::{Kind, kind};
+use model::{ObjectRef, Translation};
+
+/// An API that objects are written in.
+pub trait Dialect: Send + Sync {
+    /// The kinds whose objects it translates.
+    fn translates(&self) -> &'static [Kind];
+
+    /// The kinds that it looks up besides those that all dialects refer to ([`resolve::KINDS`]).
+    fn looks_up(&self) -> &'static [Kind] {
+        &[]
+    }
+
+    /// Declares the tables and indexes that it looks things up in.
+    fn declare(&self, pipeline: &mut engine::Pipeline);
+
+    /// What an object of its kinds asks for; nothing if the object is not there or is not ours.
+    fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation>;
+}
+
+/// All dialects.
+pub struct Dialects(Vec<Box<dyn Dialect>>);
+
+impl Dialects {
+    /// All of them, as the operator has set them.
+    pub fn new(settings: &Settings) -> Self {
+        Self(vec![
+            Box::new(ingress::IngressDialect(settings.ingress.clone())),
+            Box::new(http_proxy::HttpProxyDialect(settings.http_proxy.clone())),
+        ])
+    }
+
+    /// The dialect that translates objects of a kind.
+    pub fn of(&self, kind: Kind) -> Option<&dyn Dialect> {
+        self.iter().find(|dialect| dialect.translates().contains(&kind))
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Dialect> {
+        self.0.iter().map(|dialect| &**dialect)
+    }
+
+    /// The kinds that are read at all. What nobody reads need not be asked for.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let is_read = |kind: &Kind| {
+            resolve::KINDS.contains(kind)
+                || self.iter().any(|dialect| dialect.translates().contains(kind) || dialect.looks_up().contains(kind))
+        };
+        kind::ALL.iter().copied().filter(is_read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_kind_is_translated_by_two_dialects() {
+        let dialects = Dialects::new(&Settings::default());
+        for &kind in kind::ALL {
+            let translators = dialects.iter().filter(|dialect| dialect.translates().contains(&kind)).count();
+            assert!(translators <= 1, "{kind}: {translators}");
+            assert_eq!(dialects.of(kind).is_some(), translators == 1);
+        }
+    }
+
+    #[test]
+    fn what_nobody_reads_is_not_asked_for() {
+        let kinds = Dialects::new(&Settings::default()).kinds();
+        assert!(!kinds.contains(&kind::CONFIG_MAP) && !kinds.contains(&kind::NAMESPACE), "{kinds:?}");
+        for kind in [kind::SERVICE, kind::SECRET, kind::INGRESS, kind::INGRESS_CLASS, kind::SESAME_HTTP_PROXY] {
+            assert!(kinds.contains(&kind), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Where in a file an object and its fields stand.
+//!
+//! An object keeps its [`ObjectLocation`]: the file, the hash of its content, the document. The line and column of a field are
+//! found when somebody asks, by reading the file again: errors are few and objects are many. If the file has changed
+//! since, only the object's first line is named, which is as much as is still known.
+
+use crate::{
+    Batch, Origin,
+    yaml::{self, Limits},
+};
+use kinds::{Node, ObjectRef, Position, Value};
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A line longer than this is not shown.
+const LONGEST_LINE: usize = 4096;
+
+/// A place in a file, with the line to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLocation {
+    /// The file, by the path that people know it by.
+    pub file: Arc<Path>,
+    /// The line and column; the line alone if the column is zero, neither if both are.
+    pub position: Position,
+    /// The line, unless it is too long or part of a Secret.
+    pub excerpt: Option<Excerpt>,
+}
+
+/// A line of a file, and the part of it that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The line.
+    pub line: Box<str>,
+    /// Where the part begins, in bytes.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Position { line, column } = self.position;
+        match (line, column) {
+            (0, _) => write!(f, "{}", self.file.display()),
+            (_, 0) => write!(f, "{}:{line}", self.file.display()),
+            _ => write!(f, "{}:{line}:{column}", self.file.display()),
+        }
+    }
+}
+
+impl SourceLocation {
+    /// A file as a whole.
+    pub fn file(file: Arc<Path>) -> Self {
+        Self { file, position: Position::default(), excerpt: None }
+    }
+
+    /// A point in a text that is no secret.
+    pub fn at(file: Arc<Path>, text: &str, position: Position) -> Self {
+        Self::in_text(file, text, position, Part::Point, Redaction::Nothing)
+    }
+
+    /// A field of a text that is no secret (`a.b[0]`), or the nearest thing around it that is there.
+    pub fn of_value(file: Arc<Path>, text: &str, root: &Node<'_>, field: &str) -> Self {
+        let (position, part) = locate(root, field);
+        Self::in_text(file, text, position, part, Redaction::Nothing)
+    }
+
+    /// The key of such a field: for fields that should not be there.
+    pub fn of_key(file: Arc<Path>, text: &str, root: &Node<'_>, field: &str) -> Self {
+        let (position, part) = locate_key(root, field);
+        Self::in_text(file, text, position, part, Redaction::Nothing)
+    }
+
+    /// A place in a text that is at hand.
+    pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, redaction: Redaction) -> Self {
+        let excerpt = match redaction {
+            Redaction::Nothing => excerpt(text, position, part),
+            Redaction::FlowLines => excerpt(text, position, part).filter(|excerpt| !excerpt.line.contains('{')),
+            Redaction::Everything => None,
+        };
+        Self { file, position, excerpt }
+    }
+}
+
+/// Which lines are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Redaction {
+    /// Each may be shown.
+    Nothing,
+    /// Those that may hold more than the object in question: there is a Secret in the same document.
+    FlowLines,
+    /// None may be shown: it is a Secret.
+    Everything,
+}
+
+/// Which part of a line is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A key, up to its colon.
+    Key,
+    /// A value, as far as it goes on this line.
+    Value,
+    /// One character.
+    Point,
+}
+
+fn excerpt(text: &str, position: Position, part: Part) -> Option<Excerpt> {
+    let line = text.split('\n').nth(usize::try_from(position.line).ok()?.checked_sub(1)?)?;
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.len() > LONGEST_LINE {
+        return None;
+    }
+    let column = usize::try_from(position.column).ok()?.saturating_sub(1);
+    let start = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let end = start + extent(&line[..start], &line[start..], part);
+    Some(Excerpt { line: line.into(), start, end })
+}
+
+/// How many bytes of `rest` belong to the part that begins it.
+fn extent(before: &str, rest: &str, part: Part) -> usize {
+    let first = rest.chars().next().map_or(0, char::len_utf8);
+    if part == Part::Point || rest.starts_with(['{', '[']) {
+        return first;
+    }
+    if let Some(quote @ ('"' | '\'')) = rest.chars().next() {
+        let mut escaped = false;
+        for (at, c) in rest.char_indices().skip(1) {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' if quote == '"' => escaped = true,
+                c if c == quote => return at + 1,
+                _ => {}
+            }
+        }
+        return rest.trim_end().len();
+    }
+    let in_flow = before.contains(['{', '[']);
+    let ends = |at: usize, c: char| match part {
+        Part::Key => c == ':',
+        _ => (c == '#' && rest[..at].ends_with(' ')) || (in_flow && matches!(c, ',' | '}' | ']')),
+    };
+    let end = rest.char_indices().find(|&(at, c)| at > 0 && ends(at, c)).map_or(rest.len(), |(at, _)| at);
+    rest[..end].trim_end().len().max(first)
+}
+
+/// A file as it was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    /// Where it is read again.
+    pub(crate) path: PathBuf,
+    /// What people call it.
+    pub(crate) shown: Arc<Path>,
+    /// The hash of its content.
+    pub(crate) hash: u64,
+}
+
+/// Where in a file an object stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectLocation {
+    pub(crate) file: Arc<FileVersion>,
+    /// The document in the file.
+    pub(crate) document: u32,
+    /// The item, if the document is a list.
+    pub(crate) item: Option<u32>,
+    /// Where the object begins.
+    pub(crate) start: Position,
+    /// Which of its lines are not shown.
+    pub(crate) redaction: Redaction,
+}
+
+impl ObjectLocation {
+    /// The file, by the path that people know it by.
+    pub fn file(&self) -> &Arc<Path> {
+        &self.file.shown
+    }
+
+    /// Where the object begins.
+    pub fn start(&self) -> Position {
+        self.start
+    }
+
+    /// Where a field stands (`spec.rules[0].host`), or the nearest thing around it that is there. Reads the file.
+    pub fn location(&self, field: &str) -> SourceLocation {
+        self.find(field).unwrap_or_else(|| self.start_location())
+    }
+
+    /// The line on which the object begins, without looking at it.
+    pub(crate) fn start_location(&self) -> SourceLocation {
+        SourceLocation {
+            position: Position { column: 0, ..self.start },
+            ..SourceLocation::file(self.file.shown.clone())
+        }
+    }
+
+    fn find(&self, field: &str) -> Option<SourceLocation> {
+        let bytes = std::fs::read(&self.file.path).ok()?;
+        if xxh3_64(&bytes) != self.file.hash {
+            return None;
+        }
+        let text = std::str::from_utf8(&bytes).ok()?;
+        let document = *yaml::documents(text).get(usize::try_from(self.document).ok()?)?;
+        let limits = Limits::default();
+        let root = document.parse(&limits, &mut { limits.nodes }).ok()??;
+        let object = match self.item {
+            None => &root,
+            Some(item) => match &root.get("items")?.value {
+                Value::List(items) => items.get(usize::try_from(item).ok()?)?,
+                _ => return None,
+            },
+        };
+        let (position, part) = locate(object, field);
+        Some(SourceLocation::in_text(self.file.shown.clone(), text, position, part, self.redaction))
+    }
+}
+
+/// Where the field of an object stands, or the nearest thing around it that is there: a value, or the key of a list, a
+/// map or nothing at all.
+pub(crate) fn locate(object: &Node<'_>, field: &str) -> (Position, Part) {
+    match walk(object, field) {
+        (Some(key), Node { value: Value::Map(_) | Value::List(_) | Value::Null, .. }) => (key, Part::Key),
+        (_, Node { value: Value::Map(_), position }) => (*position, Part::Key),
+        (_, node) => (node.position, Part::Value),
+    }
+}
+
+/// Where the key of a field stands: for fields that should not be there.
+pub(crate) fn locate_key(object: &Node<'_>, field: &str) -> (Position, Part) {
+    match walk(object, field) {
+        (Some(key), _) => (key, Part::Key),
+        (None, node) => (node.position, Part::Value),
+    }
+}
+
+/// The value at the end of a path, or the last one on the way, and its key if it is in a map.
+fn walk<'n, 'a>(object: &'n Node<'a>, field: &str) -> (Option<Position>, &'n Node<'a>) {
+    let mut found = (None, object);
+    for step in steps(field) {
+        let next = match (&found.1.value, step) {
+            (Value::Map(entries), Step::Name(name)) => {
+                entries.iter().find(|(key, _)| key.text == name).map(|(key, node)| (Some(key.position), node))
+            }
+            (Value::List(items), Step::Index(index)) => items.get(index).map(|item| (None, item)),
+            _ => None,
+        };
+        match next {
+            Some(next) => found = next,
+            None => break,
+        }
+    }
+    found
+}
+
+enum Step<'f> {
+    Name(&'f str),
+    Index(usize),
+}
+
+/// The steps of a path: `a.b[0]["c.d"]`.
+fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
+    let mut rest = field;
+    std::iter::from_fn(move || {
+        rest = rest.strip_prefix('.').unwrap_or(rest);
+        if rest.is_empty() {
+            return None;
+        }
+        if let Some(quoted) = rest.strip_prefix("[\"") {
+            let (key, after) = quoted.split_once("\"]")?;
+            rest = after;
+            return Some(Step::Name(key));
+        }
+        if let Some(bracketed) = rest.strip_prefix('[') {
+            let (index, after) = bracketed.split_once(']')?;
+            rest = after;
+            return index.parse().ok().map(Step::Index);
+        }
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        rest = after;
+        Some(Step::Name(name))
+    })
+}
+
+/// The places of all objects that came from files: for those who show verdicts to people.
+#[derive(Debug, Default)]
+pub struct Origins {
+    places: HashMap<ObjectRef, ObjectLocation>,
+}
+
+impl Origins {
+    /// Takes in what a batch says.
+    pub fn apply(&mut self, batch: &Batch) {
+        for change in &batch.changes {
+            match (&change.object, &change.origin) {
+                (Some(_), Origin::File(place)) => {
+                    self.places.insert(change.key.clone(), place.clone());
+                }
+                _ => {
+                    self.places.remove(&change.key);
+                }
+            }
+        }
+    }
+
+    /// Where something stands that a verdict is about, if it came from a file. Reads the file.
+    pub fn location(&self, origin: &model::Origin) -> Option<SourceLocation> {
+        Some(self.places.get(&origin.object)?.location(origin.field.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests;
