@@ -19,17 +19,11 @@ const CRATES: [&str; 8] = ["object-ref", "model", "engine", "assemble", "envoy",
 const FIELDS: [&str; 4] = ["permitInsecure", "tcpproxy", "virtualhost", "ingressClassName"];
 
 /// Files that name a dialect's kind, and why.
-const EXCEPTIONS: [(&str, &str); 11] = [
+const EXCEPTIONS: [(&str, &str); 5] = [
     ("assemble/src/virtual_host.rs", "to be the dialects': the order of routes"),
     ("model/src/code.rs", "the one table of error codes says in words what each is about"),
-    ("model/src/code/condition.rs", "to be the dialect's: the names of conditions in a status"),
     ("model/src/listener.rs", "to be rows of settings: the names of the default listeners"),
     ("model/src/route.rs", "to be the dialects': the order among dialects"),
-    ("status/src/address.rs", "to be the dialects': what a status says"),
-    ("status/src/http_proxy.rs", "to be the dialect's: what a status says"),
-    ("status/src/ingress.rs", "to be the dialect's: what a status says"),
-    ("status/src/lib.rs", "to be the dialects': what a status says"),
-    ("status/src/statuses.rs", "to be the dialects': what a status says"),
     ("xds/src/identity.rs", "to be rows of settings: what the shared fleet serves"),
 ];
 

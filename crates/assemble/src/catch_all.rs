@@ -38,7 +38,7 @@ pub fn too_long(catch_all: &[Arc<Route>]) -> Vec<Verdict> {
     }
     let count = catch_all.len();
     let why =
-        format!("the routes without a host are {count} together, and wildcard hosts repeat {MOST_REPEATED} at most");
+        format!("there are {count} routes without a host; wildcard hosts can repeat at most {MOST_REPEATED} of them");
     let objects: BTreeSet<_> =
         catch_all.iter().flat_map(|route| route.origins()).map(|origin| &origin.object).collect();
     objects.into_iter().map(|object| Verdict::new(Code::CatchAllTooLong, object.at(""), why.clone())).collect()

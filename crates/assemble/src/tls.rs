@@ -25,7 +25,7 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     pieces.sort_by(|a, b| a.precedence.cmp(&b.precedence).then_with(|| a.origin.cmp(&b.origin)));
     let (winner, others) = pieces.split_first()?;
     let lost = others.iter().filter(|piece| piece.mode != winner.mode).map(|loser| {
-        let why = format!("TLS of host {host}: the certificate and settings of {} are served", winner.origin);
+        let why = format!("host {host} already has the certificate and TLS settings of {}", winner.origin);
         Verdict::new(Code::CertificateConflict, loser.origin.clone(), why)
     });
     let mut lost: Vec<_> = lost.collect();

@@ -99,7 +99,7 @@ fn verdict(host: &Host, winner: &Route, loser: &Route, reason: combine::Reason) 
     let is_same_object = winner.precedence.is_same_object(&loser.precedence);
     let code = if is_same_object { Code::RouteShadowed } else { Code::RouteConflict };
     let Route { path, conditions, origin, .. } = loser;
-    let why = format!("host {host}, path {path}{conditions}: {} is served{}", winner.origin, reason.text());
+    let why = format!("host {host}, path {path}{conditions} is already served by {}{}", winner.origin, reason.text());
     Some(Verdict::new(code, origin.clone(), why))
 }
 

@@ -61,7 +61,7 @@ impl<'a> WildcardCertificate<'a> {
         let namespace = &object.namespace;
         let theirs = match certificate.secret() {
             Some(secret) => format!("{secret} of {wildcard} is not delegated to namespace {namespace}"),
-            None => format!("that of {wildcard} was signed for another namespace than {namespace}"),
+            None => format!("the certificate of {wildcard} was signed for a namespace other than {namespace}"),
         };
         let why = format!(
             "host {host} has no certificate that can be used, and {theirs}: HTTPS requests for it get the routes of {wildcard}"

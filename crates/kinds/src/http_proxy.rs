@@ -10,7 +10,7 @@ pub mod security;
 pub mod service;
 pub mod virtual_host;
 
-use crate::{Checked, List, Meta, ingress::LoadBalancer};
+use crate::{Checked, List, Meta, Status};
 use serde::Deserialize;
 
 pub use route::Route;
@@ -26,9 +26,9 @@ pub struct HttpProxy {
     /// What is asked for.
     #[serde(default)]
     pub spec: HttpProxySpec,
-    /// What was last said about it.
+    /// Its status.
     #[serde(default)]
-    pub status: Checked<HttpProxyStatus>,
+    pub status: Status,
 }
 
 /// What an HTTPProxy asks for.
@@ -66,7 +66,7 @@ pub struct Include {
 }
 
 /// The fields of the API that nothing reads.
-pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD, ("LoadBalancerAddress", &["ports", "ipMode"])];
+pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD];
 
 /// One condition of several that must all hold; it may say something about each part of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -140,58 +140,6 @@ pub struct QueryParameterCondition {
     /// Upper and lower case are the same.
     #[serde(default)]
     pub ignore_case: bool,
-}
-
-/// What was last said about an HTTPProxy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HttpProxyStatus {
-    /// `valid`, `invalid` or `orphaned`.
-    pub current_status: Option<Box<str>>,
-    /// The same in a sentence.
-    pub description: Option<Box<str>>,
-    /// Where it is served.
-    #[serde(default)]
-    pub load_balancer: LoadBalancer,
-    /// What holds and what does not.
-    #[serde(default)]
-    pub conditions: List<DetailedCondition>,
-}
-
-/// One thing that holds or does not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DetailedCondition {
-    /// What it is about.
-    pub r#type: Box<str>,
-    /// `True`, `False` or `Unknown`.
-    pub status: Box<str>,
-    /// Why, in one word.
-    pub reason: Box<str>,
-    /// Why, in a sentence.
-    pub message: Box<str>,
-    /// When `status` last changed.
-    pub last_transition_time: Option<Box<str>>,
-    /// The generation that it is about.
-    pub observed_generation: Option<i64>,
-    /// What is wrong.
-    pub errors: Vec<SubCondition>,
-    /// What is there, though hardly as it was meant.
-    pub warnings: Vec<SubCondition>,
-}
-
-/// One finding.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SubCondition {
-    /// What it is about.
-    pub r#type: Box<str>,
-    /// `True`: it is so.
-    pub status: Box<str>,
-    /// Why, in one word.
-    pub reason: Box<str>,
-    /// Why, in a sentence.
-    pub message: Box<str>,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Ingress, `networking.k8s.io/v1`.
 
-use crate::{Checked, List, Meta, open_enum::open_enum};
+use crate::{Checked, List, Meta, Status, open_enum::open_enum};
 use serde::Deserialize;
 
 /// Hosts and paths of HTTP, and the Services behind them.
@@ -12,9 +12,9 @@ pub struct Ingress {
     /// What is asked for.
     #[serde(default)]
     pub spec: IngressSpec,
-    /// What was last said about it.
+    /// Its status.
     #[serde(default)]
-    pub status: Checked<IngressStatus>,
+    pub status: Status,
 }
 
 /// What an Ingress asks for.
@@ -128,31 +128,5 @@ pub struct ResourceBackend {
     pub name: Box<str>,
 }
 
-/// What was last said about an Ingress.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct IngressStatus {
-    /// Where it is served.
-    #[serde(default)]
-    pub load_balancer: LoadBalancer,
-}
-
-/// Where something is served.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct LoadBalancer {
-    /// The addresses.
-    #[serde(default)]
-    pub ingress: List<LoadBalancerAddress>,
-}
-
-/// An address: one of the two should be there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-pub struct LoadBalancerAddress {
-    /// An IP address.
-    pub ip: Option<Box<str>>,
-    /// A name.
-    pub hostname: Option<Box<str>>,
-}
-
 /// The fields of the API that nothing reads.
-pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD, ("LoadBalancerAddress", &["ports", "ipMode"])];
+pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD];

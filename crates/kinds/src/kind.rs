@@ -12,7 +12,8 @@ use object_ref::{ApiResource, Scope};
 pub use object_ref::Kind;
 
 /// The rows, handed to a macro: `Type in module [marks] { CONSTANT = "group" ["versions"] "Kind" "plural" Scope; }`. The marks:
-/// `status`, if the type has a field of that name; [`fetched`](ApiResource::fetched); [`optional`](ApiResource::optional).
+/// `status`, if the type has a field `status` of the type [`Status`](crate::Status), which we may write; `typed_status`, if that
+/// field is read into a type of its own, and written by others; [`fetched`](ApiResource::fetched); [`optional`](ApiResource::optional).
 macro_rules! table {
     ($callback:ident) => {
         $callback! {
@@ -28,7 +29,7 @@ macro_rules! table {
                 /// Hosts and paths of HTTP.
                 INGRESS = "networking.k8s.io" ["v1"] "Ingress" "ingresses" Namespaced;
             }
-            Service in service [status] {
+            Service in service [typed_status] {
                 /// A name for a set of endpoints.
                 SERVICE = "" ["v1"] "Service" "services" Namespaced;
             }
@@ -69,6 +70,7 @@ pub(crate) use table;
 macro_rules! marked {
     ([] $row:expr) => { $row };
     ([status $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row) };
+    ([typed_status $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row) };
     ([$mark:ident $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row.$mark()) };
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{
     ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, ObjectRef, Secret, Service,
-    TlsCertificateDelegation,
+    Status, TlsCertificateDelegation,
     kind::{self, table},
 };
 use serde::de::DeserializeOwned;
@@ -59,6 +59,9 @@ pub trait Typed: DeserializeOwned + Clone + Debug + PartialEq + Send + Sync + 's
     /// Its metadata, to complete it.
     fn meta_mut(&mut self) -> &mut Meta;
 
+    /// Its status, if it is one that we may write: of the type [`Status`].
+    fn status(&self) -> Option<&Status>;
+
     /// The object without its status: what we write ourselves must not wake those who read what it asks for.
     #[must_use]
     fn without_status(object: Arc<Self>) -> Arc<Self>;
@@ -96,21 +99,21 @@ macro_rules! types {
                 }
             }
 
-            /// Whether another state of the object differs in its status at most.
-            pub fn asks_the_same(&self, other: &Self) -> bool {
+            /// Its status, if its kind has one that we may write.
+            pub fn status(&self) -> Option<&Status> {
+                match &self.body {
+                    $(Body::$type(object) => object.status(),)*
+                }
+            }
+
+            /// Whether it differs from another state of the same object in its status at most, or in its version.
+            pub fn equals_but_status(&self, other: &Self) -> bool {
                 self.kind == other.kind && match (&self.body, &other.body) {
-                    $((Body::$type(one), Body::$type(other)) => asks_the_same!($marks one other),)*
+                    $((Body::$type(one), Body::$type(other)) => equals_but_status!($marks one other),)*
                     _ => false,
                 }
             }
 
-            /// Whether another state of the object has the same status.
-            pub fn says_the_same(&self, other: &Self) -> bool {
-                self.kind == other.kind && match (&self.body, &other.body) {
-                    $((Body::$type(_one), Body::$type(_other)) => says_the_same!($marks _one _other),)*
-                    _ => false,
-                }
-            }
         }
 
         $(
@@ -124,6 +127,10 @@ macro_rules! types {
 
                 fn meta_mut(&mut self) -> &mut Meta {
                     &mut self.meta
+                }
+
+                fn status(&self) -> Option<&Status> {
+                    status!($marks self)
                 }
 
                 fn without_status(object: Arc<Self>) -> Arc<Self> {
@@ -159,21 +166,24 @@ macro_rules! types {
     };
 }
 
-macro_rules! asks_the_same {
+macro_rules! equals_but_status {
     ([status $($rest:ident)*] $one:ident $other:ident) => {
         $one.meta == $other.meta && $one.spec == $other.spec
+    };
+    ([typed_status $($rest:ident)*] $one:ident $other:ident) => {
+        equals_but_status!([status $($rest)*] $one $other)
     };
     ([$($rest:ident)*] $one:ident $other:ident) => {
         $one == $other
     };
 }
 
-macro_rules! says_the_same {
-    ([status $($rest:ident)*] $one:ident $other:ident) => {
-        $one.status == $other.status
+macro_rules! status {
+    ([status $($rest:ident)*] $object:ident) => {
+        Some(&$object.status)
     };
-    ([$($rest:ident)*] $one:ident $other:ident) => {
-        true
+    ([$($rest:ident)*] $object:ident) => {
+        None
     };
 }
 
@@ -184,6 +194,9 @@ macro_rules! without_status {
         }
         Arc::new($type { meta: $object.meta.clone(), spec: $object.spec.clone(), status: Default::default() })
     }};
+    ([typed_status $($rest:ident)*] $object:ident $type:ident) => {
+        without_status!([status $($rest)*] $object $type)
+    };
     ([$($rest:ident)*] $object:ident $type:ident) => {
         $object
     };
@@ -228,8 +241,9 @@ mod tests {
         let bare = read(r#"{"metadata": {"name": "a"}}"#);
         let told = read(r#"{"metadata": {"name": "a"}, "status": {"currentStatus": "valid"}}"#);
         let other = read(r#"{"metadata": {"name": "a"}, "spec": {"ingressClassName": "b"}}"#);
-        assert!(bare.asks_the_same(&told) && !bare.says_the_same(&told) && bare != told);
-        assert!(!bare.asks_the_same(&other) && bare.says_the_same(&other));
+        assert!(bare.equals_but_status(&told) && bare.status() != told.status() && bare != told);
+        assert!(!bare.equals_but_status(&other) && bare.status() == other.status());
+        assert!(told.status().is_some_and(|status| !status.is_empty()));
         let of = |object: &Object| HttpProxy::without_status(object.get::<HttpProxy>().unwrap().clone());
         assert_eq!(of(&told), of(&bare));
     }

@@ -1,6 +1,6 @@
 //! Service, `v1`.
 
-use crate::{Checked, List, Meta, ingress::LoadBalancer, open_enum::open_enum};
+use crate::{Checked, List, Meta, open_enum::open_enum};
 use serde::Deserialize;
 
 /// A name for a set of endpoints.
@@ -12,7 +12,7 @@ pub struct Service {
     /// What is asked for.
     #[serde(default)]
     pub spec: ServiceSpec,
-    /// What was last said about it.
+    /// Its status.
     #[serde(default)]
     pub status: Checked<ServiceStatus>,
 }
@@ -85,13 +85,30 @@ open_enum! {
     }
 }
 
-/// What was last said about a Service.
+/// The status of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceStatus {
-    /// Where it is reached from outside.
+    /// Its load balancer.
     #[serde(default)]
     pub load_balancer: LoadBalancer,
+}
+
+/// A load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct LoadBalancer {
+    /// Its addresses.
+    #[serde(default)]
+    pub ingress: List<LoadBalancerAddress>,
+}
+
+/// An address: one of the two should be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct LoadBalancerAddress {
+    /// An IP address.
+    pub ip: Option<Box<str>>,
+    /// A host name.
+    pub hostname: Option<Box<str>>,
 }
 
 /// The fields of the API that nothing reads.

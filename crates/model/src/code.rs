@@ -1,37 +1,33 @@
-//! The one table of error codes: everything a person reads about what they wrote has a row here.
+//! The one table of error codes: every problem that Sesame reports has a row here.
 //!
-//! Status messages, events, the terminal, docs and lint all name a problem by its code, so that a search for `SES3001`
-//! finds one page that says what it means and what to do. A number is never used for something else: that of a row that goes
-//! is [reserved](RESERVED). The thousands say where the problem lies:
+//! Status messages, events, the terminal and docs all name a problem by its code, so that a search for `SES3001` finds one
+//! page that says what it means and what to do. A number is never used again for something else: that of a removed row is
+//! [reserved](RESERVED). The thousands say what the problem is about:
 //!
 //! | range | about |
 //! |---|---|
-//! | 1xxx | the command line, files of settings, the machine |
+//! | 1xxx | command line, configuration file, machine |
 //! | 2xxx | reading objects |
-//! | 3xxx | what objects refer to: Services, Secrets, grants |
+//! | 3xxx | references: Services, Secrets, delegation |
 //! | 4xxx | Ingress |
 //! | 5xxx | HTTPProxy |
 //! | 6xxx | Gateway API |
-//! | 7xxx | what objects do to each other: conflicts, shadowing |
-//! | 8xxx | the proxies: what Envoy cannot take or refused |
-
-mod condition;
-
-pub use condition::Condition;
+//! | 7xxx | conflicts between objects |
+//! | 8xxx | Envoy: what it does not support or rejected |
 
 use std::fmt;
 
 /// The numbers of codes that are no longer used.
 pub const RESERVED: &[u16] = &[8002];
 
-/// How much a verdict takes away from the person who reads it.
+/// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Something that was asked for is not there.
+    /// Something that the object asks for is not served.
     Error,
-    /// All of it is there, but hardly as it was meant.
+    /// Everything is served, but probably not as intended.
     Warning,
-    /// Worth knowing; nothing to do.
+    /// Information; nothing to do.
     Note,
 }
 
@@ -59,6 +55,11 @@ macro_rules! codes {
             /// Every row, in the order of the numbers.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
+            /// Its name in CamelCase, as the reason of an event: `RouteConflict`.
+            pub fn reason(self) -> &'static str {
+                match self { $(Code::$name => stringify!($name),)* }
+            }
+
             /// What it means, in one line without the names of objects.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
@@ -69,7 +70,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $help,)* }
             }
 
-            /// How much it takes away.
+            /// How serious it is.
             pub fn severity(self) -> Severity {
                 match self { $(Code::$name => Severity::$severity,)* }
             }
@@ -186,7 +187,7 @@ codes! {
     5038 ProxyRedirect Error "requestRedirectPolicy is invalid" "correct the named field; path and prefix are mutually exclusive";
     5039 ProxyDirectResponse Error "directResponsePolicy is invalid" "use a status from 200 to 599 and a body of at most 4096 bytes";
     5040 ProxyPrefixMissing Error "pathRewritePolicy requires a prefix condition" "use a prefix condition, or remove pathRewritePolicy";
-    5041 ProxyPrefixDuplicate Error "a prefix is replaced twice" "remove one of the two entries";
+    5041 ProxyPrefixDuplicate Error "a prefix is replaced more than once" "remove one of the two entries";
     5042 ProxyPrefixAmbiguous Error "two entries replace any prefix" "give one of them a prefix";
     5043 ProxyPrefixReplacement Error "the replacement is not a valid path" "use a path that begins with `/`";
     5044 ProxyLimit Error "rateLimitPolicy is invalid" "correct the named field";

@@ -22,19 +22,19 @@ pub enum HeaderError {
     #[error("the header name is empty")]
     Empty,
     /// A character that is not allowed in a header.
-    #[error("`{0}` has a character that a header cannot carry")]
+    #[error("`{0}` contains a character that is not allowed in a header")]
     Character(Box<str>),
     /// Longer than [`LONGEST`].
-    #[error("it is {0} bytes long; {LONGEST} is the limit")]
+    #[error("it has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
     /// It frames messages or manages the connection: a change of it affects other requests of the connection.
-    #[error("the header {0} belongs to the connection; it cannot be set or removed")]
+    #[error("the header {0} is managed by the proxy; it cannot be set or removed")]
     Framing(Box<str>),
     /// Sesame uses it to find the virtual host of a request.
-    #[error("the header {0} belongs to Sesame; it cannot be set or removed")]
+    #[error("the header {0} is reserved for Sesame; it cannot be set or removed")]
     Reserved(Box<str>),
     /// It is a pseudo header of HTTP/2.
-    #[error("`{0}` is a pseudo header; it cannot be set or removed")]
+    #[error("the pseudo-header `{0}` cannot be set or removed")]
     Pseudo(Box<str>),
     /// The Host header is rewritten by other means.
     #[error("the header Host cannot be changed here")]

@@ -17,7 +17,7 @@ pub enum HostError {
     #[error("`{0}` is longer than 253 characters")]
     TooLong(Box<str>),
     /// A label that is empty, too long, or has a character that DNS does not know.
-    #[error("`{label}` in `{host}` is not a label of 1 to 63 lower-case letters, digits and hyphens")]
+    #[error("`{label}` in `{host}` is not a valid DNS label: 1 to 63 lower-case letters, digits and hyphens")]
     Label {
         /// The whole host.
         host: Box<str>,
@@ -25,7 +25,7 @@ pub enum HostError {
         label: Box<str>,
     },
     /// An address where a name is asked for.
-    #[error("`{0}` is an address, not a name")]
+    #[error("`{0}` is an IP address, not a DNS name")]
     Address(Box<str>),
     /// A `*` elsewhere than as the whole first label.
     #[error("`*` may only be the whole first label of `{0}`, and a name must follow")]

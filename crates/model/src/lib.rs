@@ -6,7 +6,7 @@
 //! it. Every piece carries its [`Origin`], all the way to the Envoy resource.
 //!
 //! Reading order: [`Origin`] (who wrote it), [`verdict`] (what became of it), [`host`], [`route`], [`cluster`],
-//! [`endpoints`], [`tls`], [`listener`].
+//! [`endpoints`], [`tls`], [`listener`], [`status`].
 
 pub mod cluster;
 pub mod code;
@@ -17,6 +17,7 @@ pub mod listener;
 pub mod regex;
 pub mod route;
 pub mod shared_routes;
+pub mod status;
 pub mod timeout;
 pub mod tls;
 pub mod translation;

@@ -26,7 +26,7 @@ pub enum RegexError {
     #[error("the regular expression is empty")]
     Empty,
     /// It does not parse; the text says where.
-    #[error("`{pattern}` is not a regular expression: {why} (at character {at})")]
+    #[error("`{pattern}` is not a valid regular expression: {why} (at character {at})")]
     Syntax {
         /// The pattern.
         pattern: Box<str>,

@@ -103,7 +103,8 @@ impl Quarantine {
         let any = !parts.is_empty();
         for part in parts {
             let bytes = part.bytes;
-            let text = format!("it has {bytes} bytes, and all {kind} resources may have {limit} bytes together");
+            let text =
+                format!("it has {bytes} bytes, and all {kind} resources together exceed the limit of {limit} bytes");
             let target = part.target.clone();
             self.large.insert(target.clone(), Large { kind, part, text: text.into() });
             self.unchecked.insert(target.clone());

@@ -66,7 +66,7 @@ impl Derived for Verdicts {
             return pending(reads);
         }
         if is_child == Some(true) && !used {
-            all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root includes it"));
+            all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root HTTPProxy includes it"));
         }
         for key in reads.probe::<RouteLosers>(object) {
             let lost = reads.get::<VirtualHosts>(key).map(|host| Verdict::about(object, &host.lost));
@@ -128,7 +128,7 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
             && reads.get::<Clusters>(cluster).is_some_and(|cluster| by_endpoints(cluster))
         {
             let EndpointsId { namespace, service, port } = &cluster.backend;
-            let why = format!("Service {namespace}/{service} has no endpoint that is ready for port {port}");
+            let why = format!("Service {namespace}/{service} has no ready endpoint for port {port}");
             all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
         }
     }

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use kinds::{HttpProxy, Object, kind};
-use model::ObjectRef;
+use kinds::{Object, kind};
+use model::{ObjectRef, status::StatusInput};
 use pipeline::{Pipeline, Settings};
 use serde_json::{Value, json};
 use testbed::{cases::object, certs::Ca};
@@ -61,11 +61,12 @@ fn status_beside(others: &[(&str, Value)], spec: &Value, settings: &Settings) ->
     let text = json!({ "metadata": meta, "spec": spec }).to_string();
     let kind = kind::CONTOUR_HTTP_PROXY;
     let it = kinds::decode_json(kind, text.as_bytes()).unwrap().object;
-    pipeline.put(&ObjectRef::new(kind, "a", "it"), Some(it.clone()));
+    pipeline.put(&ObjectRef::new(kind, "a", "it"), Some(it));
     let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "it");
     let verdicts = pipeline.settle().verdicts.into_iter().find(|(object, _)| *object == subject);
     let verdicts = verdicts.and_then(|(_, said)| said).unwrap();
-    status::http_proxy::status(it.get::<HttpProxy>().unwrap(), &verdicts, &[], None)
+    let facts = pipeline::status_of(kind).unwrap().facts;
+    status::render::status(&facts(&StatusInput { verdicts: &verdicts, ..StatusInput::default() }), 1)
 }
 
 /// A root with these fields in `virtualhost` and a route.

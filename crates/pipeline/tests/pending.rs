@@ -445,9 +445,9 @@ fn names_that_cannot_be_are_refused_at_once_and_never_wanted() {
     world.put(root("a", "many", None, &[], &routes));
     world.settle();
     assert!(world.wanted.is_empty(), "{:?}", world.wanted);
-    assert!(world.verdicts_of("a/host").unwrap()[0].contains("there is no Secret a/Not_A_Name: a name consists of"));
+    assert!(world.verdicts_of("a/host").unwrap()[0].contains("Secret a/Not_A_Name cannot exist: a name consists of"));
     let verdicts = world.verdicts_of("a/many").unwrap();
-    assert!(verdicts.iter().any(|verdict| verdict.contains("there is no Secret a/x%1: ")), "{:?}", &verdicts[..3]);
+    assert!(verdicts.iter().any(|verdict| verdict.contains("Secret a/x%1 cannot exist: ")), "{:?}", &verdicts[..3]);
 }
 
 #[derive(Clone, Debug)]

@@ -101,7 +101,7 @@ fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     let before = computed(&pipeline);
     assert!(pipeline.set_time(at(42) + 1));
     let output = pipeline.settle();
-    let expected = "SES3108 the certificate in Secret default/short was valid until 2011-12-22T00:00:00Z";
+    let expected = "SES3108 the certificate in Secret default/short expired at 2011-12-22T00:00:00Z";
     assert_eq!(told(&output, "short"), Some(vec![expected.to_owned()]));
     assert_eq!((told(&output, "long"), output.xds.upserts.len()), (None, 0));
     assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
@@ -112,7 +112,7 @@ fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     assert_eq!(pipeline.time_due(), Some(at(43) + 1));
     // A clock that is set back.
     let early = told(&pipeline.settle_at(at(39)), "short").unwrap();
-    assert_eq!(early, ["SES3108 the certificate in Secret default/short is valid from 2011-12-22T00:00:00Z on"]);
+    assert_eq!(early, ["SES3108 the certificate in Secret default/short is not valid before 2011-12-22T00:00:00Z"]);
     assert_eq!(pipeline.time_due(), Some(at(40)));
     assert_eq!(pipeline.self_check(), Ok(()));
 }
@@ -163,7 +163,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
     put(&mut pipeline, ingress("a", "a.example.com"));
     put(&mut pipeline, secret(&ca, "a", "a.example.com", 40, 90));
     put(&mut pipeline, service());
-    let none = vec!["SES3007 Service default/web has no endpoint that is ready for port 80".to_owned()];
+    let none = vec!["SES3007 Service default/web has no ready endpoint for port 80".to_owned()];
     assert_eq!(told(&pipeline.settle(), "a"), Some(none.clone()));
 
     let before = computed(&pipeline);

@@ -36,7 +36,7 @@ pub(crate) async fn follow(inner: &Inner, address: &str) {
                 if exchange(inner, peer).await {
                     wait = BACKOFF.0;
                 }
-                info!(address, retry_in = ?wait, "lost the connection to the leader; continuing alone");
+                info!(address, retry_in = ?wait, "lost the connection to the leader; deciding without the other replicas");
                 inner.on_disconnect();
             }
             Err(error) if wait == BACKOFF.0 => {

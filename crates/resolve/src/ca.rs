@@ -16,11 +16,11 @@ pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, Rejection> {
     let no = |why: String| Rejection::new(Code::CaNotValid, format!("{name}: {why}"));
     let certificates = pem::certificates(text).map_err(|why| no(format!("{ENTRY} {why}")))?;
     if certificates.is_empty() {
-        return Err(no(format!("{ENTRY} holds no certificate")));
+        return Err(no(format!("{ENTRY} contains no certificate")));
     }
     for (index, certificate) in certificates.iter().enumerate() {
         if x509::read(certificate).is_none() {
-            return Err(no(format!("certificate {} in {ENTRY} cannot be read", index + 1)));
+            return Err(no(format!("certificate {} in {ENTRY} is not valid X.509", index + 1)));
         }
     }
     Ok(pem::text("CERTIFICATE", &certificates).into())

@@ -108,8 +108,8 @@ impl fmt::Display for OutOfDate {
             jiff::Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
         };
         match self {
-            OutOfDate::Before(at) => write!(f, "is valid from {} on", time(*at)),
-            OutOfDate::After(at) => write!(f, "was valid until {}", time(*at)),
+            OutOfDate::Before(at) => write!(f, "is not valid before {}", time(*at)),
+            OutOfDate::After(at) => write!(f, "expired at {}", time(*at)),
         }
     }
 }
@@ -125,11 +125,11 @@ pub fn read(secret: &Secret) -> Result<Certificate, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
     let no = |code, why: &str| Rejection::new(code, format!("{name}: {why}"));
     if !may_hold_one(secret) {
-        return Err(no(Code::SecretType, &format!("its type is {}", type_of(secret).unwrap_or("not readable"))));
+        return Err(no(Code::SecretType, &format!("type is {}", type_of(secret).unwrap_or("not readable"))));
     }
     let entry = |key: &str| match secret.get(key) {
         Ok(Some(content)) if !content.is_empty() => Ok(content),
-        Ok(_) => Err(no(Code::SecretKeyMissing, &format!("it has no {key}"))),
+        Ok(_) => Err(no(Code::SecretKeyMissing, &format!("{key} is missing"))),
         Err(fault) => Err(no(Code::SecretKeyMissing, &fault.to_string())),
     };
     let chain =
@@ -137,19 +137,20 @@ pub fn read(secret: &Secret) -> Result<Certificate, Rejection> {
     let key = pem::private_key(entry(KEY)?).map_err(|why| no(Code::PrivateKeyNotPem, &format!("{KEY} {why}")))?;
     let mut usages = Vec::with_capacity(chain.len());
     for (index, certificate) in chain.iter().enumerate() {
-        let unreadable = || no(Code::CertificateNotPem, &format!("certificate {} in {CHAIN} is not X.509", index + 1));
+        let unreadable =
+            || no(Code::CertificateNotPem, &format!("certificate {} in {CHAIN} is not valid X.509", index + 1));
         usages.push(x509::read(certificate).ok_or_else(unreadable)?);
     }
     let (Some(leaf), Some(usage)) = (chain.first(), usages.first()) else {
-        return Err(no(Code::CertificateNotPem, "tls.crt holds no certificate"));
+        return Err(no(Code::CertificateNotPem, "tls.crt contains no certificate"));
     };
     let (_, leaf) = X509Certificate::from_der(leaf)
-        .map_err(|_| no(Code::CertificateNotPem, "the first certificate in tls.crt is not X.509"))?;
+        .map_err(|_| no(Code::CertificateNotPem, "the first certificate in tls.crt is not valid X.509"))?;
     strength(&leaf).map_err(|why| no(Code::KeyTooWeak, &why))?;
     serves(usage, &leaf).map_err(|(code, why)| no(code, why))?;
-    let signer = any_supported_type(&key).map_err(|_| no(Code::PrivateKeyNotPem, "tls.key cannot sign"))?;
+    let signer = any_supported_type(&key).map_err(|_| no(Code::PrivateKeyNotPem, "tls.key is not a supported key"))?;
     if signer.public_key().as_deref() != Some(leaf.public_key().raw) {
-        return Err(no(Code::KeyMismatch, "tls.key is not the key of the first certificate in tls.crt"));
+        return Err(no(Code::KeyMismatch, "tls.key does not match the first certificate in tls.crt"));
     }
     Ok(Certificate {
         pair: KeyPair { chain: pem::text("CERTIFICATE", &chain).into(), key: pem::key_text(&key).into() },
@@ -192,17 +193,17 @@ fn serves(usage: &x509::Usage, leaf: &X509Certificate<'_>) -> Result<(), (Code, 
     if !usage.common_name && !usage.server_name {
         return Err((
             Code::CertificateNoName,
-            "the leaf has neither a common name nor a DNS name, address or URI as subject alternative name",
+            "the leaf certificate has neither a common name nor a DNS name, IP address or URI as subject alternative name",
         ));
     }
     if usage.needs_ocsp {
         return Err((
             Code::CertificateNotServed,
-            "the leaf requires an OCSP response with each handshake (must-staple), which is not supported",
+            "the leaf certificate requires OCSP stapling (must-staple), which is not supported",
         ));
     }
     if !usage.signs && matches!(leaf.public_key().parsed(), Ok(PublicKey::EC(_))) {
-        return Err((Code::CertificateNotServed, "the key usage of the leaf does not include digital signatures"));
+        return Err((Code::CertificateNotServed, "the key usage of the leaf certificate lacks digitalSignature"));
     }
     Ok(())
 }
@@ -210,11 +211,11 @@ fn serves(usage: &x509::Usage, leaf: &X509Certificate<'_>) -> Result<(), (Code, 
 /// What Envoy's TLS library refuses to serve is refused here, where the Secret can be named.
 fn strength(leaf: &X509Certificate<'_>) -> Result<(), String> {
     match leaf.public_key().parsed() {
-        Ok(PublicKey::RSA(key)) if key.key_size() < 2048 => Err(format!("its RSA key has {} bits", key.key_size())),
+        Ok(PublicKey::RSA(key)) if key.key_size() < 2048 => Err(format!("the RSA key has {} bits", key.key_size())),
         Ok(PublicKey::RSA(_)) => Ok(()),
         Ok(PublicKey::EC(point)) if matches!(point.key_size(), 256 | 384 | 521 | 528) => Ok(()),
-        Ok(PublicKey::EC(point)) => Err(format!("its elliptic curve has {} bits", point.key_size())),
-        _ => Err("its key is neither RSA nor ECDSA".to_owned()),
+        Ok(PublicKey::EC(point)) => Err(format!("the elliptic curve has {} bits", point.key_size())),
+        _ => Err("the key is neither RSA nor ECDSA".to_owned()),
     }
 }
 
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(validity.out_of_date(end + 1), Some(OutOfDate::After(end)));
         let next = [begin - 1, begin, end, end + 1].map(|now| validity.next_change(now));
         assert_eq!(next, [Some(begin), Some(end + 1), Some(end + 1), None]);
-        assert_eq!(OutOfDate::After(end).to_string(), "was valid until 2021-01-01T00:00:00Z");
+        assert_eq!(OutOfDate::After(end).to_string(), "expired at 2021-01-01T00:00:00Z");
     }
 
     #[test]

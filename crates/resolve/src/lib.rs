@@ -81,7 +81,7 @@ pub trait View {
 pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef) -> Result<ClusterId, Rejection> {
     let service = view
         .service(namespace, name)
-        .ok_or_else(|| Rejection::new(Code::ServiceNotFound, format!("there is no Service {namespace}/{name}")))?;
+        .ok_or_else(|| Rejection::new(Code::ServiceNotFound, format!("Service {namespace}/{name} does not exist")))?;
     service.backend(port)
 }
 
@@ -91,7 +91,7 @@ pub fn certificate(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(
     match view.certificate(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("there is no {id}"))),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
     }
 }
 
@@ -101,7 +101,7 @@ pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), R
     match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("there is no {id}"))),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
     }
 }
 
@@ -109,7 +109,7 @@ pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), R
 fn usable(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     if !name::is_label(&id.namespace) || !name::is_subdomain(&id.name) {
         let why = format!(
-            "there is no {id}: a name consists of lower-case letters, digits, `-` and `.`, and begins and ends with a \
+            "{id} cannot exist: a name consists of lower-case letters, digits, `-` and `.`, and begins and ends with a \
              letter or digit"
         );
         return Err(Rejection::new(Code::SecretNotFound, why));

@@ -87,7 +87,7 @@ impl Service {
             let number = u16::try_from(port.port).ok().filter(|&number| number != 0);
             if number.is_none() {
                 let field = FieldPath::from("spec.ports").index(index).field("port");
-                let why = format!("{} is not a port number", port.port);
+                let why = format!("must be a port number from 1 to 65535, not {}", port.port);
                 verdicts.push(Verdict::new(Code::ServicePortNotFound, subject.at(field), why));
             }
             let name: Box<str> = port.name.clone().unwrap_or_default();
@@ -111,8 +111,11 @@ impl Service {
         found.ok_or_else(|| {
             let have: Vec<String> = self.ports.iter().take(PORTS).map(shown).collect();
             let more = if self.ports.len() > PORTS { ", …" } else { "" };
-            let have =
-                if have.is_empty() { "it has none".to_owned() } else { format!("it has {}{more}", have.join(", ")) };
+            let have = if have.is_empty() {
+                "it has no ports".to_owned()
+            } else {
+                format!("it has {}{more}", have.join(", "))
+            };
             let why = format!("Service {}/{} has no port {port}; {have}", self.namespace, self.name);
             Rejection::new(Code::ServicePortNotFound, why)
         })
@@ -122,7 +125,7 @@ impl Service {
     pub fn backend(&self, port: &PortRef) -> Result<ClusterId, Rejection> {
         let found = self.port(port)?;
         if !found.tcp {
-            let why = format!("port {port} of Service {}/{} does not carry TCP", self.namespace, self.name);
+            let why = format!("port {port} of Service {}/{} is not a TCP port", self.namespace, self.name);
             return Err(Rejection::new(Code::ServicePortNotTcp, why));
         }
         if let Target::Refused(no) = &self.target {
@@ -184,7 +187,7 @@ fn breakers(meta: &Meta, subject: &ObjectRef, verdicts: &mut Vec<Verdict>) -> Ci
             Ok(0) => None,
             Ok(limit) => Some(limit),
             Err(_) => {
-                let why = format!("`{}` is not a number from 0 to 4294967295", found.value);
+                let why = format!("must be a number from 0 to 4294967295, not `{}`", found.value);
                 let field = FieldPath::annotation(&found.name);
                 verdicts.push(Verdict::new(Code::AnnotationValue, subject.at(field), why));
                 None

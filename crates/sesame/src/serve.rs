@@ -1,5 +1,4 @@
-//! `sesame serve`, wired: a Kubernetes API server in, an xDS server for fleets of Envoy out, and what became of every
-//! object written on the object.
+//! `sesame serve`: watches a Kubernetes API server, serves xDS to fleets of Envoy, and writes status and events.
 //!
 //! ```text
 //! source::Cluster ──objects, answers──→ Control ──resources──→ xds::Server ⇄ Envoys
@@ -7,8 +6,8 @@
 //!                                          └──→ admin (health, metrics, debug pages)
 //! ```
 //!
-//! Every part is a task of its own under one roof ([`tasks`]): one that fails ends the program, which a supervisor starts
-//! anew, and proxies meanwhile serve on with what they have. An API server that is away is no failure.
+//! Every part is a supervised task ([`tasks`]): if one fails the process exits and is restarted, and proxies meanwhile keep
+//! their configuration. An API server that cannot be reached is no failure.
 
 pub mod config;
 mod listen;
@@ -24,6 +23,7 @@ use std::sync::Arc;
 use admin::{BuildInfo, LogFilter, Readiness, Views};
 use anyhow::{Context, Result};
 use futures::FutureExt;
+use kinds::kind;
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
@@ -51,14 +51,13 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     for (code, warning) in &plan.warnings {
         warn!("{code}: {warning} ({})", code.help());
     }
-    // What cannot be had is said at once, before anything is asked of the API server.
+    // Certificates and addresses first: an error in them is reported before the API server is contacted.
     let security = security(&plan)?;
     let listeners = Listeners::bind(&plan).await?;
     let client = plan.access.connect().await;
-    let (client, connection) =
-        client.coded(Code::ApiServerFailed, || "there is no way to the API server".to_owned())?;
+    let (client, connection) = client.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
-    let election = election.coded(Code::CommandLine, || "the leader election cannot work".to_owned())?;
+    let election = election.coded(Code::CommandLine, || "the leader election settings are not valid".to_owned())?;
     let election = election.map(|election| election.reporting(connection.for_caller("leader lease")));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
@@ -77,7 +76,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let settings = pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() };
     let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas.clone())
         .fetching(Secrets::new(wants, answered))
-        .telling(status::report::wants)
+        .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
         .checking(plan.self_check);
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
@@ -100,21 +99,21 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
 
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
-    let xds_address = listeners.xds.local_addr().context("cannot tell the address of the xDS server")?;
+    let xds_address = listeners.xds.local_addr().context("cannot determine the address of the xDS server")?;
     let (xds, pages) = listeners.pages(health, metrics, debug);
     for (listener, router) in pages {
         let served = admin::serve(listener, router, stop.clone().cancelled_owned());
-        tasks.spawn_ending("pages for operators", async {
-            served.await.context("pages for operators cannot be served")
+        tasks.spawn_ending("health, metrics and debug pages", async {
+            served.await.context("cannot serve health, metrics and debug pages")
         });
     }
-    tasks.spawn("reports of refusals", {
+    tasks.spawn("log of rejected resources", {
         let events = server.events();
         async move { report::refusals(events).await }
     });
-    tasks.spawn_ending("the talk between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
+    tasks.spawn_ending("exchange between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
     if let Some(election) = election {
-        tasks.spawn("the place among replicas", place(election.holder(), replicas.clone()).map(Ok));
+        tasks.spawn("role among replicas", place(election.holder(), replicas.clone()).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
     tasks.spawn("programmed status", programmed_status.run(replicas.clone(), leadership, reporter).map(Ok));
@@ -125,7 +124,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     });
     tasks.spawn("the control loop", async move {
         let ended = control.run(feed, move |report| batch_reporter.report(report)).await;
-        ended.coded(Code::StateDiverged, || "a table is not what a build from nothing would make it".to_owned())
+        ended.coded(Code::StateDiverged, || "an incremental table differs from a full rebuild".to_owned())
     });
     tasks.spawn("the source", async move {
         let _nobody_listens = cluster.run(objects, answers).await;
@@ -136,7 +135,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     tasks.run(stop_signal).await
 }
 
-/// Takes the place among the replicas that the lease says, whenever it says another.
+/// Follows the holder of the lease, and takes the role among the replicas that follows from it.
 async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
     loop {
         let place = match &*holder.borrow_and_update() {
@@ -153,7 +152,9 @@ async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
 
 fn security(plan: &Plan) -> Result<Security> {
     let Some(files) = plan.security.clone() else {
-        warn!("--insecure: whoever reaches the xDS server gets the keys of every host; this is for development only");
+        warn!(
+            "--insecure: every client that reaches the xDS server gets the private keys of all hosts; use it for development only"
+        );
         return Ok(Security::Insecure);
     };
     let loaded = Tls::load(files);

@@ -201,7 +201,7 @@ async fn a_certificate_that_ends_while_it_is_served_is_told_then() {
     let process = sesame().name("ends").arg("run").flag("folder", &folder).arg("--check").start_in(&state).unwrap();
     // Nothing of the folder changes: it is the time that does.
     process.expect_line("SES3108", LIMIT).await.unwrap();
-    process.expect_line("was valid until", LIMIT).await.unwrap();
+    process.expect_line("expired at", LIMIT).await.unwrap();
     process.kill().await.unwrap();
 }
 

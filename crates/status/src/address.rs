@@ -1,17 +1,16 @@
-//! Where what we serve is reached: what the status of an Ingress or HTTPProxy says.
+//! The addresses at which objects are served.
 //!
-//! In: what the operator set, and the Service of the proxies where that is where addresses come from. Out: a list of
-//! addresses in the form of the API.
+//! In: the addresses that the operator configured, or the Service of the proxies. Out: a list of addresses.
 
-use kinds::{ObjectRef, Service, ingress::LoadBalancerAddress, kind};
-use serde_json::{Map, Value};
+use kinds::{ObjectRef, Service, kind};
+use model::status::Address;
 use std::{net::IpAddr, str::FromStr};
 
 /// Where the addresses come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// The operator named them.
-    Fixed(Vec<LoadBalancerAddress>),
+    /// The operator configured them.
+    Fixed(Vec<Address>),
     /// The load balancer of this Service.
     Service(ObjectRef),
 }
@@ -38,17 +37,17 @@ impl FromStr for Addresses {
     }
 }
 
-fn address(text: &str) -> Result<LoadBalancerAddress, NotAnAddress> {
+fn address(text: &str) -> Result<Address, NotAnAddress> {
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok(LoadBalancerAddress { ip: Some(ip.to_string().into()), hostname: None });
+        return Ok(Address::ip(&ip.to_string()));
     }
     if !is_name(text) {
         return Err(NotAnAddress(text.into()));
     }
-    Ok(LoadBalancerAddress { ip: None, hostname: Some(text.into()) })
+    Ok(Address::hostname(text))
 }
 
-/// Whether the API server takes it for a host name.
+/// Whether the API server accepts it as a host name.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -61,20 +60,25 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The addresses of a Service's load balancer.
-pub fn of(service: &Service) -> Vec<LoadBalancerAddress> {
+pub fn of(service: &Service) -> Vec<Address> {
     let status = service.status.ok();
-    let all = status.into_iter().flat_map(|status| said(&status.load_balancer)).cloned();
+    let all = status.into_iter().flat_map(|status| status.load_balancer.ingress.good());
+    let all = all.map(|(_, address)| Address { ip: address.ip.clone(), hostname: address.hostname.clone() });
     all.filter(|address| address.ip.is_some() || address.hostname.is_some()).collect()
 }
 
-/// The addresses that an object says, without those that could not be read.
-pub(crate) fn said(balancer: &kinds::ingress::LoadBalancer) -> impl Iterator<Item = &LoadBalancerAddress> {
-    balancer.ingress.good().map(|(_, address)| address)
-}
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-/// An address as it is written.
-pub(crate) fn written(address: &LoadBalancerAddress) -> Value {
-    let fields = [("ip", &address.ip), ("hostname", &address.hostname)];
-    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_deref()?.into())));
-    Value::Object(fields.collect::<Map<_, _>>())
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked_where_they_are_set() {
+        let expected = Addresses::Fixed(vec![Address::ip("192.0.2.1"), Address::hostname("lb.example")]);
+        assert_eq!(" 192.0.2.1, lb.example ,".parse::<Addresses>().unwrap(), expected);
+        for bad in ["LB.example", "a_b", "a b", "-a.example", "1.2.3.4:80"] {
+            assert!(bad.parse::<Addresses>().is_err(), "{bad}");
+        }
+    }
 }

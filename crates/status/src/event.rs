@@ -1,12 +1,10 @@
 //! One event about one verdict: what `kubectl describe` shows below the object.
 //!
-//! Its name is made from the object's uid and the verdict, so that the same thing is said once, by whichever replica and
-//! however often it starts. What comes back after it was mended is counted on the event that is there.
+//! Its name is made from the object's uid and the verdict, so that there is one event for it, whichever replica writes it and
+//! however often it restarts. A problem that returns after it was fixed is counted on the event that exists. The reason is the
+//! name of the code in CamelCase; the code begins the note.
 
-use crate::{
-    patch::{collection, is_away, words},
-    text::cut,
-};
+use crate::patch::{collection, is_away, words};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -17,76 +15,80 @@ use k8s_openapi::{
 };
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{PartialObjectMeta, params::GetParams};
-use model::{ObjectRef, Severity, Verdict};
+use model::{ObjectRef, Severity, Verdict, status::cut};
 use serde_json::json;
 use tracing::{debug, warn};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Who says it.
+/// The reporting controller.
 pub const CONTROLLER: &str = "projectsesame.io/sesame";
-/// What was being done.
+/// The action of the event.
 const ACTION: &str = "Translate";
-/// How long a note may be; the API server refuses longer ones.
+/// The longest note that the API server accepts.
 const NOTE: usize = 1024;
 
-/// What is to be said.
+/// An event to write.
 #[derive(Clone, Debug)]
-pub(crate) struct Announcement {
+pub(crate) struct PendingEvent {
     pub key: ObjectRef,
-    /// What tells the object from others of its name; it is asked for where it is not known.
+    /// The object's uid; the API server is asked where it is not known.
     pub uid: Option<String>,
     pub verdict: Verdict,
-    /// How many more there are that are not said, because the object has too many.
+    /// How many more verdicts about the object have no event, because there are too many.
     pub more: usize,
-    /// Whether this has just come up, not only to us.
+    /// Whether the verdict is new, and not only known since a restart.
     pub is_new: bool,
 }
 
-/// What became of it.
+/// The result of writing an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Announced {
-    /// It is said about the object with this uid.
-    Said(String),
+pub(crate) enum EventOutcome {
+    /// Written, about the object with this uid.
+    Written(String),
     /// There is no such object.
     Gone,
-    /// The API server does not take it: for lack of a right, or because of what it is. Again would be refused again.
-    Refused,
-    /// It failed, and may fail again.
+    /// The API server denies it, for lack of a right or because it is not valid: another try would be denied as well.
+    Denied,
+    /// It failed, and is tried again.
     Failed,
 }
 
-/// Says it.
-pub(crate) async fn send(client: &kube::Client, instance: &str, it: &Announcement) -> (Announced, &'static str) {
+/// Writes it.
+pub(crate) async fn send(client: &kube::Client, instance: &str, it: &PendingEvent) -> (EventOutcome, &'static str) {
     match try_send(client, instance, it).await {
         Ok(outcome) => outcome,
         Err(error) if is_refusal(&error) => {
-            warn!(object = %it.key, error = %words(&error), "the API server refused the event");
-            (Announced::Refused, "refused")
+            warn!(object = %it.key, error = %words(&error), "the API server denied the event");
+            (EventOutcome::Denied, "refused")
         }
         Err(error) => {
             match is_away(&error) {
-                true => debug!(object = %it.key, %error, "the event could not be written"),
+                true => debug!(object = %it.key, %error, "failed to write event"),
                 false => {
-                    warn!(object = %it.key, error = %words(&error), "the event could not be written; it is tried again")
+                    warn!(object = %it.key, error = %words(&error), "failed to write event; retrying")
                 }
             }
-            (Announced::Failed, "failed")
+            (EventOutcome::Failed, "failed")
         }
     }
 }
 
-/// Whether the request is at fault, not the moment: the same again would be answered the same.
+/// Whether the request itself is at fault: the same request would be denied again.
 fn is_refusal(error: &kube::Error) -> bool {
-    const OF_THE_MOMENT: [u16; 4] = [401, 408, 409, 429];
-    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !OF_THE_MOMENT.contains(&status.code))
+    const TRANSIENT: [u16; 4] = [401, 408, 409, 429];
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !TRANSIENT.contains(&status.code))
 }
 
-async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> kube::Result<(Announced, &'static str)> {
+async fn try_send(
+    client: &kube::Client,
+    instance: &str,
+    it: &PendingEvent,
+) -> kube::Result<(EventOutcome, &'static str)> {
     let uid = match &it.uid {
         Some(uid) => uid.clone(),
         None => match uid(client, &it.key).await? {
             Some(uid) => uid,
-            None => return Ok((Announced::Gone, "gone")),
+            None => return Ok((EventOutcome::Gone, "gone")),
         },
     };
     let event = event(it, &uid, instance, Timestamp::now());
@@ -98,15 +100,15 @@ async fn try_send(client: &kube::Client, instance: &str, it: &Announcement) -> k
             "counted"
         }
         Err(kube::Error::Api(status)) if status.is_already_exists() => "known",
-        // The namespace is going, and the object with it.
+        // The namespace is being deleted, and the object with it.
         Err(kube::Error::Api(status))
             if status.is_not_found() || status.is_forbidden() && is_ending(&status.message) =>
         {
-            return Ok((Announced::Gone, "gone"));
+            return Ok((EventOutcome::Gone, "gone"));
         }
         Err(error) => return Err(error),
     };
-    Ok((Announced::Said(uid), result))
+    Ok((EventOutcome::Written(uid), result))
 }
 
 fn is_ending(message: &str) -> bool {
@@ -122,7 +124,7 @@ async fn uid(client: &kube::Client, key: &ObjectRef) -> kube::Result<Option<Stri
     }
 }
 
-/// Counts once more what was said before.
+/// Increments the count of an event that exists.
 async fn count(events: &Api<Event>, name: &str) -> kube::Result<()> {
     let known = events.get(name).await?;
     let count = known.series.map_or(2, |series| series.count.saturating_add(1));
@@ -132,8 +134,8 @@ async fn count(events: &Api<Event>, name: &str) -> kube::Result<()> {
 }
 
 /// The event.
-pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp) -> Event {
-    let Announcement { key, verdict, .. } = it;
+pub(crate) fn event(it: &PendingEvent, uid: &str, instance: &str, now: Timestamp) -> Event {
+    let PendingEvent { key, verdict, .. } = it;
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let type_ = match verdict.severity() {
         Severity::Error | Severity::Warning => "Warning",
@@ -150,7 +152,7 @@ pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp
         reporting_controller: Some(CONTROLLER.to_owned()),
         reporting_instance: Some(cut(instance, 128).into_owned()),
         action: Some(ACTION.to_owned()),
-        reason: Some(verdict.code.to_string()),
+        reason: Some(verdict.code.reason().to_owned()),
         type_: Some(type_.to_owned()),
         note: Some(note(verdict, it.more)),
         regarding: Some(ObjectReference {
@@ -166,7 +168,7 @@ pub(crate) fn event(it: &Announcement, uid: &str, instance: &str, now: Timestamp
     }
 }
 
-/// The code, the field, what is wrong there and what to do; the last of it stays where it is too long.
+/// The code, the field, the message and what to do; a long message is cut, what to do is kept.
 fn note(verdict: &Verdict, more: usize) -> String {
     let field = match verdict.origin.field.as_str() {
         "" => String::new(),
@@ -179,7 +181,7 @@ fn note(verdict: &Verdict, more: usize) -> String {
     cut(&format!("{head}{}{tail}", cut(&verdict.message, room)), NOTE).into_owned()
 }
 
-/// The same for the same thing, on every replica and after every start.
+/// The name of the event: the same for the same verdict, on every replica and after every restart.
 fn name(object: &str, uid: &str, verdict: &Verdict) -> String {
     let mut hash = Xxh3::new();
     for part in [uid, &verdict.code.to_string(), verdict.origin.field.as_str(), &verdict.message] {
@@ -199,30 +201,26 @@ mod tests {
     use kinds::kind;
     use model::Code;
 
-    fn announcement(message: &str) -> Announcement {
+    fn pending_event(message: &str) -> PendingEvent {
         let key = ObjectRef::new(kind::INGRESS, "shop", "web");
         let field = "spec.rules[0].http.paths[1].backend.service.port";
-        let verdict = Verdict::new(
-            Code::ServicePortNotFound,
-            ObjectRef::new(kinds::kind::INGRESS, "shop", "web").at(field),
-            message,
-        );
-        Announcement { key, uid: None, verdict, more: 0, is_new: true }
+        let verdict = Verdict::new(Code::ServicePortNotFound, key.at(field), message);
+        PendingEvent { key, uid: None, verdict, more: 0, is_new: true }
     }
 
-    fn made(it: &Announcement, uid: &str) -> Event {
+    fn made(it: &PendingEvent, uid: &str) -> Event {
         event(it, uid, "sesame-0", Timestamp::UNIX_EPOCH)
     }
 
     #[test]
     fn an_event_says_what_is_wrong_where_and_what_to_do() {
-        let event = made(&announcement("Service shop/cart has no port 8081"), "u");
+        let event = made(&pending_event("Service shop/cart has no port 8081"), "u");
         assert_eq!(
             event.note.unwrap(),
             "SES3002: spec.rules[0].http.paths[1].backend.service.port: Service shop/cart has no port 8081; \
          use a port number or name from the Service's spec.ports"
         );
-        assert_eq!((event.reason.as_deref(), event.type_.as_deref()), (Some("SES3002"), Some("Warning")));
+        assert_eq!((event.reason.as_deref(), event.type_.as_deref()), (Some("ServicePortNotFound"), Some("Warning")));
         let regarding = event.regarding.unwrap();
         assert_eq!(regarding.uid.as_deref(), Some("u"));
         assert_eq!(regarding.api_version.as_deref(), Some("networking.k8s.io/v1"));
@@ -230,11 +228,11 @@ mod tests {
 
     #[test]
     fn the_same_thing_has_the_same_name() {
-        let name = |message: &str, uid: &str| made(&announcement(message), uid).metadata.name.unwrap();
+        let name = |message: &str, uid: &str| made(&pending_event(message), uid).metadata.name.unwrap();
         assert_eq!(name("a", "u"), name("a", "u"));
         assert_ne!(name("a", "u"), name("b", "u"));
         assert_ne!(name("a", "u"), name("a", "v"));
-        let mut long = announcement("a");
+        let mut long = pending_event("a");
         long.key.name = format!("{}-{}", "x".repeat(235), "y".repeat(17)).into();
         let name = made(&long, "u").metadata.name.unwrap();
         assert!(name.len() <= 253 && !name.contains("-."), "{name}");
@@ -242,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_long_message_leaves_room_for_what_to_do() {
-        let mut it = announcement(&"é".repeat(2_000));
+        let mut it = pending_event(&"é".repeat(2_000));
         it.more = 5;
         let note = made(&it, "u").note.unwrap();
         assert!(

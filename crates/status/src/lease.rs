@@ -1,13 +1,13 @@
-//! Who writes: of all replicas the one that holds a Lease of the API server.
+//! Leader election: the replica that holds a Lease of the API server writes status and events.
 //!
-//! In: the [`Settings`], under Contour's names. Out: a [`Leadership`], which everybody who writes asks for a
-//! [`Permit`] before each request. All replicas serve proxies; only writing depends on the lease, so a lost lease, or
-//! an API server that cannot be reached, stops nothing else.
+//! In: the [`Settings`], under Contour's names. Out: a [`Leadership`], which every writer asks for a [`Permit`] before each
+//! request. All replicas serve proxies; only writing depends on the lease, so a lost lease, or an API server that cannot be
+//! reached, stops nothing else.
 //!
 //! There are never two writers. A holder counts from the moment it *sent* its last renewal that succeeded, and stops
 //! [`renew_deadline`](Settings::renew_deadline) later, in the middle of a request if need be. The others count from the
 //! moment they *saw* that renewal, and wait [`lease_duration`](Settings::lease_duration), which is longer. No clock is
-//! compared with another machine's. A holder that goes hands the lease back once its last request is answered.
+//! compared with another machine's. A holder that shuts down releases the lease once its last request is answered.
 
 mod election;
 mod leadership;
@@ -28,16 +28,16 @@ pub struct Settings {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who we are: no two processes may ever say the same, see [`unique`].
+    /// The identity of this process: no two processes may ever have the same, see [`unique`].
     pub identity: String,
-    /// Where the other replicas reach us while we hold the lease, as `host:port`; it stands in the lease, as the annotation
-    /// [`ADDRESS`].
+    /// The address at which the other replicas reach this one while it holds the lease, as `host:port`; written to the lease
+    /// as the annotation [`ADDRESS`].
     pub address: Option<String>,
-    /// How long others wait for a holder that says nothing.
+    /// How long others wait for a holder that does not renew.
     pub lease_duration: Duration,
-    /// How long a holder that cannot renew goes on.
+    /// How long a holder that cannot renew continues to write.
     pub renew_deadline: Duration,
-    /// How often a holder renews, and how often the others look.
+    /// How often a holder renews, and how often the others try to acquire.
     pub retry_period: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Settings {
         }
     }
 
-    /// Whether the times go together.
+    /// Checks that the durations are consistent.
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.retry_period.is_zero() {
             return Err(SettingsError::NoRetry);
@@ -71,7 +71,7 @@ impl Settings {
     }
 }
 
-/// Times that do not go together.
+/// Durations that are not consistent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Nothing between two tries.
@@ -95,25 +95,25 @@ pub enum SettingsError {
     },
 }
 
-/// A name that no other process has, made from one that people know: a pod that starts anew is another holder, and
-/// waits until the lease of the one before is over.
+/// A unique identity that begins with the name of the replica: a restarted pod is another holder, and waits until the lease
+/// of the one before has expired.
 pub fn unique(replica: &str) -> String {
     format!("{replica}_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// The lease as it was last seen, and since when it has been so.
+/// The lease as last read, and since when it has been unchanged.
 #[derive(Clone, Debug)]
-struct Sight {
+struct Observation {
     spec: LeaseSpec,
     since: Instant,
 }
 
-impl Sight {
-    /// What is seen now, after what was seen before.
-    fn next(before: Option<Sight>, spec: LeaseSpec, now: Instant) -> Sight {
+impl Observation {
+    /// The next observation; the time stays if nothing has changed.
+    fn next(before: Option<Observation>, spec: LeaseSpec, now: Instant) -> Observation {
         match before {
             Some(before) if before.spec == spec => before,
-            _ => Sight { spec, since: now },
+            _ => Observation { spec, since: now },
         }
     }
 
@@ -121,7 +121,7 @@ impl Sight {
         self.spec.holder_identity.as_deref() == Some(identity)
     }
 
-    /// When the lease may be taken from its holder: at once if there is none.
+    /// When the lease may be acquired: at once if it has no holder.
     fn free_at(&self) -> Instant {
         let held = self.spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty());
         let seconds = self.spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -146,11 +146,11 @@ mod tests {
     fn a_lease_is_free_its_duration_after_we_saw_it_change() {
         let begin = Instant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
-        let sight = Sight::next(None, lease("a", 1), begin);
-        assert_eq!(sight.free_at(), after(15));
-        let same = Sight::next(Some(sight.clone()), lease("a", 1), after(9));
+        let observation = Observation::next(None, lease("a", 1), begin);
+        assert_eq!(observation.free_at(), after(15));
+        let same = Observation::next(Some(observation.clone()), lease("a", 1), after(9));
         assert_eq!(same.free_at(), after(15), "seeing the same again is no news");
-        let renewed = Sight::next(Some(sight), lease("a", 2), after(9));
+        let renewed = Observation::next(Some(observation), lease("a", 2), after(9));
         assert_eq!(renewed.free_at(), after(24));
         assert!(renewed.is_held_by("a") && !renewed.is_held_by("b"));
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_lease_without_a_holder_is_free() {
         let begin = Instant::now();
-        assert_eq!(Sight::next(None, lease("", 1), begin).free_at(), begin);
-        assert_eq!(Sight::next(None, LeaseSpec::default(), begin).free_at(), begin);
+        assert_eq!(Observation::next(None, lease("", 1), begin).free_at(), begin);
+        assert_eq!(Observation::next(None, LeaseSpec::default(), begin).free_at(), begin);
     }
 }

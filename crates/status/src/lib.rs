@@ -1,15 +1,18 @@
-//! Tells people, on their own objects, what became of them.
+//! Status and events: reports on each object what became of it.
 //!
-//! In: [`Report`]s of the control loop: objects as they are now and the verdicts about them. Out: patches of the status
-//! of objects and Kubernetes events, written by the one replica that holds the [`lease`]. Nothing here may slow down
-//! configuration: a report is put into a map and taken from there by a task of its own.
+//! In: [`Report`]s of the control loop: objects as they are, and the verdicts and facts about them. Out: writes of the status
+//! of objects and Kubernetes events, by the one replica that holds the [`lease`]. Nothing here may slow down configuration: a
+//! report is put into a map and taken from there by a task of its own.
+//!
+//! What a status says is decided by the dialect of its kind, as typed facts ([`model::status`]); nothing here knows a kind, a
+//! field or a reason of a dialect. The table of kinds comes with the [`Settings`].
 //!
 //! ```no_run
 //! # use status::{Addresses, Leadership, Report, Settings, lease};
 //! # async fn example(client: kube::Client, stop: tokio::sync::watch::Receiver<bool>) -> Result<(), Box<dyn std::error::Error>> {
 //! let election = lease::Election::new(client.clone(), lease::Settings::new("projectsesame", "sesame-0"))?;
 //! let leadership = election.leadership(); // or Leadership::always() where there is no election
-//! let settings = Settings::new("sesame-0", Addresses::of_service("projectsesame", "envoy"));
+//! let settings = Settings::new("sesame-0", Addresses::of_service("projectsesame", "envoy"), |_| None);
 //! let (reporter, writer) = status::channel(client, settings, leadership);
 //! let stopped = || { let mut stop = stop.clone(); async move { _ = stop.wait_for(|stop| *stop).await; } };
 //! tokio::spawn(election.run(stopped()));
@@ -18,23 +21,24 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`ingress`] and [`http_proxy`] (what an
-//! object is to say), `statuses` (which objects say something else), `announcements` (which verdicts have no event yet), `writer` (the
-//! task), `patch` and `event` (one request each), `text` (how long it may be).
+//! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`render`] (facts as JSON), `change` (what
+//! must be written), `statuses` (the objects whose status is out of date), `event_queue` (the verdicts that have no event
+//! yet), `writer` (the task), `patch` and `event` (one request each).
 
 pub mod address;
-mod announcements;
+mod change;
 mod event;
-pub mod http_proxy;
-mod ingress;
+mod event_queue;
 pub mod lease;
 mod patch;
 pub mod rate_limiter;
+pub mod render;
 pub mod report;
 mod statuses;
-mod text;
 mod writer;
 
+use kinds::Kind;
+use model::status::StatusKind;
 use rate_limiter::Rate;
 
 pub use address::Addresses;
@@ -50,15 +54,19 @@ pub fn channel(client: kube::Client, settings: Settings, leadership: Leadership)
 }
 
 /// What holds for all writes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where what we serve is reached.
+    /// Where objects are served.
     pub addresses: Addresses,
-    /// Which replica this is, for people who look at an event: the name of the pod.
+    /// The name of this replica in events: the name of the pod.
     pub instance: String,
-    /// The name under which the API server keeps what we say. Two installations in one cluster must differ in it: what
-    /// one says is not the other's to take back.
+    /// The field manager of server-side apply. Two installations in one cluster must have different ones: what one has
+    /// written is not the other's to remove.
     pub manager: String,
+    /// The name under which our entries stand in lists that several controllers write.
+    pub controller: String,
+    /// The kinds that have a status of ours, and how it is decided.
+    pub kinds: fn(Kind) -> Option<&'static StatusKind>,
     /// How fast status is written.
     pub writes: Rate,
     /// How fast events are written.
@@ -67,11 +75,13 @@ pub struct Settings {
 
 impl Settings {
     /// The usual ones for a replica of that name.
-    pub fn new(instance: &str, addresses: Addresses) -> Self {
+    pub fn new(instance: &str, addresses: Addresses, kinds: fn(Kind) -> Option<&'static StatusKind>) -> Self {
         Self {
             addresses,
             instance: instance.to_owned(),
             manager: "sesame".to_owned(),
+            controller: CONTROLLER.to_owned(),
+            kinds,
             writes: Rate { per_second: 200.0, burst: 200 },
             events: Rate { per_second: 50.0, burst: 100 },
         }

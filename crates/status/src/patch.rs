@@ -1,10 +1,14 @@
-//! One write of one object's status: a server-side apply of our part of it.
+//! One write of one object's status: a server-side apply of our part of it, or a JSON patch of our entries in it.
 //!
-//! The API server keeps who said what, so foreign conditions and fields stay as they are, and what we no longer say goes
-//! without our having to know what others say. The uid and the version of the object go along: a write that was decided
-//! on another object of the name, or before somebody else's write, is refused instead of undoing it.
+//! With a server-side apply the API server knows which fields are whose, so foreign conditions and fields stay, and what we no
+//! longer state goes. The uid and the version of the object are part of either request: a write that was decided on another
+//! object of the same name, or before another controller's write, is refused instead of undoing it.
 
-use crate::statuses::{Change, Outcome, Write};
+use crate::{
+    change::Change,
+    statuses::{Outcome, Write},
+};
+use http::{Method, StatusCode, header::CONTENT_TYPE};
 use kinds::{Kind, Object, ObjectRef};
 use kube::{
     api::{Patch, PatchParams},
@@ -23,14 +27,31 @@ pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) ->
                 Err(error) => failed(&write.key, &error),
             }
         }
+        // The answer to a JSON patch whose test fails, and to a status that is not valid: the version tells which.
+        Err(Error::Api(kube::Error::Api(status)))
+            if status.code == StatusCode::UNPROCESSABLE_ENTITY && matches!(write.change, Change::Patch(_)) =>
+        {
+            match current(client, &write.key).await {
+                Ok(Some(current)) if is_same(&current, &write.object) => {
+                    failed(&write.key, &kube::Error::Api(status).into())
+                }
+                Ok(current) => (Outcome::Conflict(current), "conflict"),
+                Err(error) => failed(&write.key, &error),
+            }
+        }
         Err(error) => failed(&write.key, &error),
     }
 }
 
+fn is_same(one: &Object, other: &Object) -> bool {
+    let (one, other) = (one.meta(), other.meta());
+    one.uid == other.uid && one.resource_version == other.resource_version
+}
+
 fn failed(key: &ObjectRef, error: &Error) -> (Outcome, &'static str) {
     match error {
-        Error::Api(error) if is_away(error) => debug!(object = %key, %error, "the status could not be written"),
-        error => warn!(object = %key, %error, "the status could not be written; it is tried again"),
+        Error::Api(error) if is_away(error) => debug!(object = %key, %error, "failed to write status"),
+        error => warn!(object = %key, %error, "failed to write status; retrying"),
     }
     (Outcome::Failed, "failed")
 }
@@ -39,16 +60,16 @@ fn failed(key: &ObjectRef, error: &Error) -> (Outcome, &'static str) {
 enum Error {
     #[error("{}", words(.0))]
     Api(#[from] kube::Error),
-    #[error("the answer is no {0}: {1}")]
+    #[error("the API server's answer is not a valid {0}: {1}")]
     Answer(Kind, kinds::DecodeError),
 }
 
-/// Whether the API server gave no answer: that is told once for all who ask it.
+/// Whether the API server gave no answer: that is logged once, for all requests.
 pub(crate) fn is_away(error: &kube::Error) -> bool {
     !matches!(error, kube::Error::Api(_))
 }
 
-/// What the API server said, without the structure around it.
+/// The message of the API server, without the structure around it.
 pub(crate) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -57,12 +78,34 @@ pub(crate) fn words(error: &kube::Error) -> String {
 }
 
 async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result<Object, Error> {
+    let request = match &write.change {
+        Change::Apply(status) => apply(manager, write, Some(status)),
+        Change::Withdraw => apply(manager, write, None),
+        Change::Patch(operations) => json_patch(manager, write, operations),
+    };
+    decode(write.key.kind, &client.request_text(request?).await?)
+}
+
+fn apply(manager: &str, write: &Write, status: Option<&Value>) -> Result<http::Request<Vec<u8>>, Error> {
     let parameters = PatchParams::apply(manager).force();
-    let request = collection(&write.key);
-    let patch = Patch::Apply(body(write));
-    let request = request.patch_subresource("status", &write.key.name, &parameters, &patch);
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    decode(write.key.kind, &client.request_text(request).await?)
+    let patch = Patch::Apply(body(write, status));
+    let request = collection(&write.key).patch_subresource("status", &write.key.name, &parameters, &patch);
+    Ok(request.map_err(kube::Error::BuildRequest)?)
+}
+
+/// The operations, on exactly the object and version that they were decided on.
+fn json_patch(manager: &str, write: &Write, operations: &[Value]) -> Result<http::Request<Vec<u8>>, Error> {
+    let meta = write.object.meta();
+    let test = |path: &str, value: String| json!({ "op": "test", "path": path, "value": value });
+    let mut all = vec![
+        test("/metadata/uid", meta.uid.to_string()),
+        test("/metadata/resourceVersion", meta.resource_version.to_string()),
+    ];
+    all.extend(operations.iter().cloned().map(stamped));
+    let url = format!("{}/{}/status?fieldManager={manager}", collection(&write.key).url_path, write.key.name);
+    let request =
+        http::Request::builder().method(Method::PATCH).uri(url).header(CONTENT_TYPE, "application/json-patch+json");
+    Ok(request.body(Value::from(all).to_string().into_bytes()).map_err(kube::Error::HttpError)?)
 }
 
 /// The object as it is now, if it is still there.
@@ -79,7 +122,7 @@ fn decode(kind: Kind, text: &str) -> Result<Object, Error> {
     kinds::decode_json(kind, text.as_bytes()).map(|decoded| decoded.object).map_err(|error| Error::Answer(kind, error))
 }
 
-/// Where the objects of the kind stand.
+/// The collection of objects of a kind in a namespace.
 pub(crate) fn collection(key: &ObjectRef) -> Request {
     let group = match key.kind.group() {
         "" => "/api".to_owned(),
@@ -92,7 +135,7 @@ pub(crate) fn collection(key: &ObjectRef) -> Request {
     Request::new(format!("{group}/{}{namespace}/{}", key.kind.version(), key.kind.plural()))
 }
 
-fn body(write: &Write) -> Value {
+fn body(write: &Write, status: Option<&Value>) -> Value {
     let (kind, meta) = (write.key.kind, write.object.meta());
     let mut body = json!({
         "apiVersion": kind.api_version(),
@@ -104,22 +147,31 @@ fn body(write: &Write) -> Value {
             "resourceVersion": meta.resource_version.to_string(),
         },
     });
-    if let Change::Say(status) = &write.change {
+    if let Some(status) = status {
         body["status"] = stamped(status.clone());
     }
     body
 }
 
-/// The status with the time in each condition that has none: its status is new.
-fn stamped(mut status: Value) -> Value {
+/// The same with the time in each condition that has none: its status is new.
+fn stamped(mut value: Value) -> Value {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    // Not by index, which would add the key to a status that has no conditions, and not every kind may have it.
-    for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        if condition["lastTransitionTime"].is_null() {
-            condition["lastTransitionTime"] = now.as_str().into();
+    stamp(&mut value, &now);
+    value
+}
+
+fn stamp(value: &mut Value, now: &str) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|value| stamp(value, now)),
+        // Only a condition has a generation that it is about.
+        Value::Object(fields) => {
+            if fields.contains_key("observedGeneration") && !fields.contains_key("lastTransitionTime") {
+                fields.insert("lastTransitionTime".to_owned(), now.into());
+            }
+            fields.values_mut().for_each(|value| stamp(value, now));
         }
+        _ => {}
     }
-    status
 }
 
 #[cfg(test)]
@@ -166,11 +218,11 @@ mod tests {
             (proxy.data["status"].clone(), proxy.metadata.resource_version)
         };
         let ours = json!({ "currentStatus": "valid", "conditions": [condition("Valid")] });
-        let (status, _) = say(Change::Say(ours.clone())).await;
+        let (status, _) = say(Change::Apply(ours.clone())).await;
         assert_eq!(status["conditions"], json!([condition("Foreign"), condition("Valid")]));
         assert_eq!(status["currentStatus"], "valid");
-        let (_, before) = say(Change::Say(ours.clone())).await;
-        let (_, after) = say(Change::Say(ours)).await;
+        let (_, before) = say(Change::Apply(ours.clone())).await;
+        let (_, after) = say(Change::Apply(ours)).await;
         assert_eq!(before, after, "the same again is no write");
         let (status, _) = say(Change::Withdraw).await;
         assert_eq!(status["conditions"], json!([condition("Foreign")]));

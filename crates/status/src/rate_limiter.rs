@@ -1,4 +1,4 @@
-//! How fast we write, how long we wait after a failure, and the queue of what waits.
+//! Rate limit, backoff and queue of requests to the API server.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -6,16 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many requests there may be.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// In a second, over time.
+    /// Requests a second.
     pub per_second: f64,
-    /// At once.
+    /// Maximum burst.
     pub burst: u32,
 }
 
-/// What is left of a [`Rate`] at the moment.
+/// A token bucket for a [`Rate`].
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     rate: Rate,
@@ -28,7 +28,7 @@ impl RateLimiter {
         Self { rate, left: rate.burst.max(1).into(), at: now }
     }
 
-    /// When there may be a request.
+    /// When the next request may be sent.
     pub fn ready_at(&mut self, now: Instant) -> Instant {
         let most = f64::from(self.rate.burst.max(1));
         let per_second = self.rate.per_second.max(0.01);
@@ -44,7 +44,7 @@ impl RateLimiter {
     }
 }
 
-/// How long to wait after so many failures in a row: twice as long each time, up to a limit.
+/// Exponential backoff after a number of failures in a row.
 pub(crate) fn pause(failures: u32, first: Duration, most: Duration) -> Duration {
     match failures {
         0 => Duration::ZERO,
@@ -52,7 +52,7 @@ pub(crate) fn pause(failures: u32, first: Duration, most: Duration) -> Duration 
     }
 }
 
-/// A queue in which each key stands once.
+/// A queue that has each key once.
 #[derive(Debug)]
 pub(crate) struct Due<K> {
     at: HashMap<K, Instant>,
@@ -66,7 +66,7 @@ impl<K> Default for Due<K> {
 }
 
 impl<K: Clone + Ord + Hash> Due<K> {
-    /// Queues a key, or moves it forward: one that is asked for again keeps its place.
+    /// Queues a key, or moves it forward; a key that is queued already keeps its place.
     pub fn put(&mut self, key: &K, at: Instant) {
         if let Some(before) = self.at.get(key) {
             if *before <= at {
@@ -85,7 +85,7 @@ impl<K: Clone + Ord + Hash> Due<K> {
         }
     }
 
-    /// Takes the key that has waited longest, if its moment has come.
+    /// Takes the key that is due first, if it is due now.
     pub fn pop(&mut self, now: Instant) -> Option<K> {
         if self.order.first()?.0 > now {
             return None;
@@ -95,7 +95,7 @@ impl<K: Clone + Ord + Hash> Due<K> {
         Some(key)
     }
 
-    /// When the next key's moment comes.
+    /// When the next key is due.
     pub fn next(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
     }

@@ -1,54 +1,53 @@
-//! What the control loop says after a batch, and the map where it waits until the writer takes it.
+//! What the control loop reports after a batch, and the map in which it waits until the writer takes it.
 //!
-//! [`Reporter::report`] never waits and never fails: what is said about an object takes the place of what was said
-//! before, so there is never more waiting than there are objects. Every replica is told everything and writes nothing of
-//! it until it is the leader, so that a new leader has nothing to ask.
+//! [`Reporter::report`] never waits and never fails: a report about an object replaces the one before, so no more waits than
+//! there are objects. Every replica reports everything to its writer, which writes nothing until it is the leader: a new
+//! leader knows everything already.
 
-use crate::statuses;
-use kinds::{Kind, Object, kind};
+use kinds::Object;
+use model::status::{ProxyCounts, StatusFacts};
 use model::{ObjectRef, Verdict};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Notify;
 
-/// All verdicts about an object; nothing if it is not ours.
-pub type Said = Option<Arc<Vec<Verdict>>>;
+/// All verdicts about an object; none if it is not ours.
+pub type Verdicts = Option<Arc<Vec<Verdict>>>;
+/// The facts that the translation of an object has decided.
+pub type Translated = Option<Arc<StatusFacts>>;
 
-/// What a batch brought.
+/// The results of a batch.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The objects that the source said are new, other or gone. Kinds that are not [wanted](wants) may be left out.
+    /// The objects that are new, changed or gone, of the kinds that have a status of ours, and Services.
     pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// What came out of the pipeline: `Output::verdicts`.
-    pub verdicts: Vec<(ObjectRef, Said)>,
-    /// Everything that the source now finds wrong with each of these objects; an empty list says that it is mended.
+    pub verdicts: Vec<(ObjectRef, Verdicts)>,
+    /// Facts about objects whose status is decided in translation.
+    pub facts: Vec<(ObjectRef, Translated)>,
+    /// Everything that the source now finds wrong with each of these objects; an empty list says that it is fixed.
     pub problems: Vec<(ObjectRef, Vec<Verdict>)>,
-    /// The objects of which it is news that proxies have all of them, or that they do not.
+    /// The objects that proxies have now acknowledged, or no longer have.
     pub programmed: Vec<(ObjectRef, Programmed)>,
-    /// Whether every source has said everything it knows. It stays so; before, nothing is written.
+    /// Whether every source has listed all its objects. It stays so; before, nothing is written.
     pub synced: bool,
 }
 
-/// Whether proxies have all of an object, as one batch of the control loop made it.
+/// Whether proxies have acknowledged all resources of an object, as of one batch of the control loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Programmed {
-    /// The batch, by number: what is said of an earlier one says nothing of a later one, whenever it arrives.
+    /// The number of the batch: a report about an earlier batch never replaces one about a later batch.
     pub batch: u64,
-    /// Whether they have it.
-    pub is_programmed: bool,
+    /// The proxies that have acknowledged it; none while some have not.
+    pub proxies: Option<ProxyCounts>,
 }
 
 impl Programmed {
-    /// The later one. Of the same batch, that they have it comes after that they do not.
+    /// The later one. Within a batch, that it is acknowledged is later than that it is not.
     pub(crate) fn or(self, other: Programmed) -> Programmed {
-        let order = |one: &Programmed| (one.batch, one.is_programmed);
+        let order = |one: &Programmed| (one.batch, one.proxies.is_some());
         if order(&self) >= order(&other) { self } else { other }
     }
-}
-
-/// Whether the writer has a use for objects of the kind.
-pub fn wants(kind: Kind) -> bool {
-    kind == kind::SERVICE || statuses::has_status(kind)
 }
 
 /// Where reports go. Clones are handles of the same one.
@@ -65,19 +64,21 @@ struct Inbox {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pub objects: HashMap<ObjectRef, Option<Object>>,
-    pub verdicts: HashMap<ObjectRef, Said>,
+    pub verdicts: HashMap<ObjectRef, Verdicts>,
+    pub facts: HashMap<ObjectRef, Translated>,
     pub problems: HashMap<ObjectRef, Vec<Verdict>>,
     pub programmed: HashMap<ObjectRef, Programmed>,
     pub synced: bool,
 }
 
 impl Reporter {
-    /// Says what a batch brought.
+    /// Reports the results of a batch.
     pub fn report(&self, report: Report) {
         {
             let mut waiting = self.0.waiting.lock();
-            waiting.objects.extend(report.objects.into_iter().filter(|(key, _)| wants(key.kind)));
+            waiting.objects.extend(report.objects);
             waiting.verdicts.extend(report.verdicts);
+            waiting.facts.extend(report.facts);
             waiting.problems.extend(report.problems);
             for (object, programmed) in report.programmed {
                 let known = waiting.programmed.entry(object).or_default();

@@ -1,19 +1,20 @@
-//! Which objects say something else than they should.
+//! The objects whose status differs from what it should say.
 //!
-//! In: objects as they are, which of them are ours, and the addresses. Out: one [`Write`] at a time, never two for one
-//! object. There is no clock and no API server in here: both are the writer's.
+//! In: objects as they are, the verdicts and facts about those that are ours, and the addresses. Out: one [`Write`] at a time,
+//! never two for one object. There is no clock and no API server in here: both are the writer's.
 //!
-//! An object is compared with what it should say whenever either changes, and again when its turn has come, so whatever
-//! happens in between costs no request. What was written is remembered by the object's uid and forgotten with it.
+//! The status of an object is compared with what it should say whenever either changes, and again when its turn has come, so
+//! whatever happens in between costs no request. What was written is remembered by the object's uid and forgotten with it.
 
 use crate::{
+    Settings,
     address::{self, Addresses},
-    http_proxy, ingress,
+    change::{self, Change, Current},
     rate_limiter::{Due, pause},
-    report::{Programmed, Said},
+    report::{Programmed, Translated, Verdicts},
 };
-use kinds::{HttpProxy, Ingress, Kind, Object, ObjectRef, Service, Typed, ingress::LoadBalancerAddress};
-use serde_json::Value;
+use kinds::{Kind, Object, ObjectRef, Service};
+use model::status::{Address, StatusInput, StatusKind};
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -21,46 +22,39 @@ use std::{
 
 /// How long to wait after a request that failed, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// How long to wait before something is said again that somebody else undid.
+/// How long to wait before something is written again that somebody else has undone.
 const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
-
-/// What must be written to an object.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Change {
-    /// This is our part of the status.
-    Say(Value),
-    /// We have nothing to say; what we said goes.
-    Withdraw,
-}
 
 /// One request.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub key: ObjectRef,
-    /// The object as we saw it last: a write succeeds only if it is still so.
+    /// The object as we saw it last: a write succeeds only if it is still the same.
     pub object: Object,
     pub change: Change,
 }
 
-/// What became of it.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The object as it is now.
+    /// Written; the object as it is now.
     Written(Object),
-    /// The object was another than we thought; as it is now, if it is still there.
+    /// The object has changed; as it is now, if it still exists.
     Conflict(Option<Object>),
-    /// It failed, and may fail again.
+    /// It failed, and is tried again.
     Failed,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     object: Option<Object>,
-    /// The verdicts about it; nothing if it is not ours.
-    said: Said,
-    /// Whether proxies have all of it, as it is now.
+    /// The verdicts about it; none if it is not ours.
+    verdicts: Verdicts,
+    /// The facts that its translation has decided.
+    translated: Translated,
+    /// Whether proxies have acknowledged all of it, as it is now.
     programmed: Programmed,
-    /// Since when it has not said what it should.
+    /// Since when its status has been out of date.
     behind: Option<Instant>,
     in_flight: bool,
     /// What was last written, and the object as it was then.
@@ -75,20 +69,30 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Statuses {
     source: Addresses,
+    controller: String,
+    kinds: fn(Kind) -> Option<&'static StatusKind>,
     /// None until they are known.
-    addresses: Option<Vec<LoadBalancerAddress>>,
+    addresses: Option<Vec<Address>>,
     synced: bool,
     entries: HashMap<ObjectRef, Entry>,
     due: Due<ObjectRef>,
 }
 
 impl Statuses {
-    pub fn new(source: Addresses) -> Self {
-        let addresses = match &source {
+    pub fn new(settings: &Settings) -> Self {
+        let addresses = match &settings.addresses {
             Addresses::Fixed(addresses) => Some(addresses.clone()),
             Addresses::Service(_) => None,
         };
-        Self { source, addresses, synced: false, entries: HashMap::new(), due: Due::default() }
+        Self {
+            source: settings.addresses.clone(),
+            controller: settings.controller.clone(),
+            kinds: settings.kinds,
+            addresses,
+            synced: false,
+            entries: HashMap::new(),
+            due: Due::default(),
+        }
     }
 
     /// An object as it is now.
@@ -96,7 +100,7 @@ impl Statuses {
         if matches!(&self.source, Addresses::Service(service) if service == key) {
             self.observe_service(object.as_ref(), now);
         }
-        if !has_status(key.kind) {
+        if (self.kinds)(key.kind).is_none() {
             return;
         }
         let Some(object) = object else {
@@ -109,7 +113,7 @@ impl Statuses {
             if known.uid != new.uid {
                 entry.renew();
             } else if known.resource_version > new.resource_version {
-                // The answer to a write of ours was faster than the watch.
+                // The response to our own write arrived before the watch event.
                 return;
             }
         }
@@ -129,26 +133,35 @@ impl Statuses {
     fn forget(&mut self, key: &ObjectRef) {
         self.due.remove(key);
         match self.entries.get_mut(key) {
-            Some(entry) if entry.in_flight || entry.said.is_some() => entry.renew(),
+            Some(entry) if entry.in_flight || entry.is_reported() => entry.renew(),
             _ => _ = self.entries.remove(key),
         }
     }
 
-    /// All verdicts about an object; nothing if it is not ours.
-    pub fn claim(&mut self, key: &ObjectRef, said: Said, now: Instant) {
-        if !has_status(key.kind) {
+    /// All verdicts about an object; none if it is not ours.
+    pub fn claim(&mut self, key: &ObjectRef, verdicts: Verdicts, now: Instant) {
+        self.update(key, now, |entry| entry.verdicts = verdicts);
+    }
+
+    /// The facts that the translation of an object has decided.
+    pub fn translate(&mut self, key: &ObjectRef, translated: Translated, now: Instant) {
+        self.update(key, now, |entry| entry.translated = translated);
+    }
+
+    fn update(&mut self, key: &ObjectRef, now: Instant, update: impl FnOnce(&mut Entry)) {
+        if (self.kinds)(key.kind).is_none() {
             return;
         }
         let entry = self.entries.entry(key.clone()).or_default();
-        entry.said = said;
-        if entry.object.is_none() && entry.said.is_none() && !entry.in_flight {
+        update(entry);
+        if entry.object.is_none() && !entry.is_reported() && !entry.in_flight {
             self.entries.remove(key);
         } else {
             self.review(key, now);
         }
     }
 
-    /// Whether proxies have all of an object.
+    /// Whether proxies have acknowledged all of an object.
     pub fn program(&mut self, key: &ObjectRef, programmed: Programmed, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.programmed = entry.programmed.or(programmed);
@@ -156,7 +169,7 @@ impl Statuses {
         }
     }
 
-    /// Everything is known.
+    /// Every source has listed all its objects.
     pub fn synced(&mut self, now: Instant) {
         if !std::mem::replace(&mut self.synced, true) {
             self.addresses.get_or_insert_default();
@@ -164,23 +177,23 @@ impl Statuses {
         }
     }
 
-    /// What tells an object from others of its name, where that is known.
+    /// The uid of an object, where it is known.
     pub fn uid(&self, key: &ObjectRef) -> Option<String> {
         let object = self.entries.get(key)?.object.as_ref()?;
         Some(object.meta().uid.to_string())
     }
 
-    /// How many objects do not say what they should.
+    /// How many objects have a status that is out of date.
     pub fn behind(&self) -> usize {
         self.due.len()
     }
 
-    /// When there may be something to write.
+    /// When the next write is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.due.next()
     }
 
-    /// The next request; it must be answered by [`Self::done`].
+    /// The next request; [`Self::done`] must be called with its outcome.
     pub fn next(&mut self, now: Instant) -> Option<Write> {
         while let Some(key) = self.due.pop(now) {
             let Some((change, object)) = self.change(&key) else { continue };
@@ -192,15 +205,15 @@ impl Statuses {
         None
     }
 
-    /// What became of a request; how long the object had not said what it should, if it now does.
+    /// Takes the result of a request; says how long the status was out of date, if it no longer is.
     pub fn done(&mut self, write: Write, outcome: Outcome, now: Instant) -> Option<Duration> {
         let Write { key, object, change } = write;
         let entry = self.entries.get_mut(&key)?;
         entry.in_flight = false;
         let is_same = entry.object.as_ref().is_some_and(|known| known.meta().uid == object.meta().uid);
         if !is_same {
-            // Another object has the name by now, or none.
-            if entry.object.is_none() && entry.said.is_none() {
+            // The object is gone, or another has its name by now.
+            if entry.object.is_none() && !entry.is_reported() {
                 self.entries.remove(&key);
             } else {
                 self.review(&key, now);
@@ -228,12 +241,12 @@ impl Statuses {
         lag
     }
 
-    /// Takes what was found when a write was refused. Whether the object is ours was decided on what the watch had
-    /// brought: if more than the status is new, the watch will bring that too, and the decision with it.
+    /// Takes the object as it was read after a conflict. Verdicts are about what the watch has delivered: if more than the
+    /// status has changed, the watch will deliver that too, and new verdicts with it.
     fn learn(&mut self, key: &ObjectRef, current: Option<Object>, now: Instant) {
         let known = self.entries.get(key).and_then(|entry| entry.object.as_ref());
         match (known, current) {
-            (Some(known), Some(current)) if known.asks_the_same(&current) => self.observe(key, Some(current), now),
+            (Some(known), Some(current)) if known.equals_but_status(&current) => self.observe(key, Some(current), now),
             (Some(known), Some(current)) if known.meta().resource_version > current.meta().resource_version => {}
             _ => self.forget(key),
         }
@@ -245,7 +258,7 @@ impl Statuses {
         }
     }
 
-    /// Queues the object if it does not say what it should.
+    /// Queues the object if its status is out of date.
     fn review(&mut self, key: &ObjectRef, now: Instant) {
         let differs = self.change(key).is_some();
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -265,36 +278,50 @@ impl Statuses {
         let addresses = self.addresses.as_deref().filter(|_| self.synced)?;
         let entry = self.entries.get(key)?;
         let object = entry.object.as_ref()?;
-        let change = if let Some(ingress) = object.get::<Ingress>() {
-            ingress::change(ingress, entry.said.is_some(), addresses)?
-        } else {
-            let verdicts = entry.said.as_ref().map(|verdicts| verdicts.as_slice());
-            let proxy = object.get::<HttpProxy>()?;
-            http_proxy::change(proxy, verdicts, addresses, entry.programmed.is_programmed.then_some(true))?
+        let kind = (self.kinds)(key.kind)?;
+        let status = object.status()?.to_json();
+        let current = Current {
+            layout: &kind.layout,
+            status: &status,
+            generation: object.meta().generation,
+            controller: &self.controller,
         };
-        // Said already, and the API server made of it what the object says: another's word stands.
-        let settled = entry.last.as_ref().is_some_and(|(last, then)| *last == change && then.says_the_same(object));
-        (!settled).then(|| (change, object.clone()))
+        let change = match &entry.verdicts {
+            Some(verdicts) => {
+                let input = StatusInput {
+                    verdicts,
+                    translated: entry.translated.as_deref(),
+                    programmed: entry.programmed.proxies,
+                    addresses,
+                };
+                change::to(&(kind.facts)(&input), current)?
+            }
+            None => change::to_withdraw(addresses, current)?,
+        };
+        // Written already, and this is what the API server made of it: what another controller wrote stands.
+        let is_settled = |(last, then): &(Change, Object)| *last == change && then.status() == object.status();
+        (!entry.last.as_ref().is_some_and(is_settled)).then(|| (change, object.clone()))
     }
 }
 
 impl Entry {
-    /// Forgets the object, and what was written to it. What is known of others of the name stays: another object may have
-    /// come in its place with the same contents, about which there is nothing new to say.
+    /// Forgets the object and what was written to it. Verdicts stay: another object of the same name and contents may follow,
+    /// about which the pipeline has nothing new to report.
     fn renew(&mut self) {
-        let (said, programmed, in_flight) = (self.said.take(), self.programmed, self.in_flight);
-        *self = Entry { said, programmed, in_flight, ..Entry::default() };
+        let (verdicts, translated) = (self.verdicts.take(), self.translated.take());
+        let (programmed, in_flight) = (self.programmed, self.in_flight);
+        *self = Entry { verdicts, translated, programmed, in_flight, ..Entry::default() };
+    }
+
+    /// Whether the control loop has said anything about the object.
+    fn is_reported(&self) -> bool {
+        self.verdicts.is_some() || self.translated.is_some()
     }
 
     fn fail(&mut self, now: Instant) {
         self.failures += 1;
         self.not_before = Some(now + pause(self.failures, RETRY.0, RETRY.1));
     }
-}
-
-/// Whether objects of the kind have a status of ours.
-pub(crate) fn has_status(kind: Kind) -> bool {
-    Ingress::KINDS.contains(&kind) || HttpProxy::KINDS.contains(&kind)
 }
 
 #[cfg(test)]

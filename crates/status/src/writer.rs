@@ -1,12 +1,12 @@
-//! The task that writes: takes reports, asks for leave, and keeps a few requests under way.
+//! The task that writes: takes reports, asks for permits, and keeps a few requests in flight.
 //!
-//! In: reports, and whether this replica is the leader. Out: requests to the API server, at a rate_limiter of their own. A
-//! follower keeps the same books and writes nothing, so a new leader begins at once, with what differs only.
+//! In: reports, and whether this replica is the leader. Out: requests to the API server, with rate limits of their own. A
+//! follower keeps the same state and writes nothing, so a new leader begins at once, and only with what differs.
 
 use crate::{
     Settings,
-    announcements::Announcements,
-    event::{self, Announced, Announcement},
+    event::{self, EventOutcome, PendingEvent},
+    event_queue::EventQueue,
     lease::{Leadership, Permit},
     patch,
     rate_limiter::RateLimiter,
@@ -22,7 +22,7 @@ use prometheus_client::{
 use std::{pin::pin, time::Instant};
 use tokio::time::{sleep_until, timeout_at};
 
-/// How many requests of each sort are under way at once.
+/// How many requests of each sort are in flight at once.
 const WRITES: usize = 8;
 const EVENTS: usize = 2;
 
@@ -37,12 +37,12 @@ pub struct Writer {
 
 enum Done {
     Write(Write, Outcome, &'static str),
-    Event(Announcement, Announced, &'static str),
+    Event(PendingEvent, EventOutcome, &'static str),
 }
 
 struct Work {
     statuses: Statuses,
-    announcements: Announcements,
+    event_queue: EventQueue,
     synced: bool,
     write_pace: RateLimiter,
     event_pace: RateLimiter,
@@ -61,14 +61,14 @@ impl Writer {
         self.metrics.register(registry);
     }
 
-    /// Works until `shutdown`; requests that are under way are waited for.
+    /// Works until `shutdown`; waits for requests in flight.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut leader = self.leadership.watch();
         let now = Instant::now();
         let mut work = Work {
-            statuses: Statuses::new(self.settings.addresses.clone()),
-            announcements: Announcements::default(),
+            statuses: Statuses::new(&self.settings),
+            event_queue: EventQueue::default(),
             synced: false,
             write_pace: RateLimiter::new(self.settings.writes, now),
             event_pace: RateLimiter::new(self.settings.events, now),
@@ -103,18 +103,21 @@ impl Writer {
         let now = Instant::now();
         let is_new = work.synced && self.leadership.is_leader();
         for (key, object) in waiting.objects {
-            work.announcements.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
+            work.event_queue.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
             work.statuses.observe(&key, object, now);
         }
         for (key, verdicts) in waiting.verdicts {
             work.statuses.claim(&key, verdicts.clone(), now);
-            work.announcements.translated(&key, verdicts, is_new, now);
+            work.event_queue.translated(&key, verdicts, is_new, now);
+        }
+        for (key, facts) in waiting.facts {
+            work.statuses.translate(&key, facts, now);
         }
         for (key, programmed) in waiting.programmed {
             work.statuses.program(&key, programmed, now);
         }
         for (key, verdicts) in waiting.problems {
-            work.announcements.read(&key, verdicts, is_new, now);
+            work.event_queue.read(&key, verdicts, is_new, now);
         }
         if waiting.synced {
             work.synced = true;
@@ -122,7 +125,7 @@ impl Writer {
         }
     }
 
-    /// Starts what may be started; says when there may be more.
+    /// Starts the requests that are due; returns when the next may be.
     fn begin(&self, work: &mut Work) -> Option<Instant> {
         if !work.synced || !self.leadership.is_leader() {
             return None;
@@ -148,7 +151,7 @@ impl Writer {
             work.requests.push(Box::pin(send_write(self.client.clone(), self.settings.manager.clone(), write, permit)));
         }
         while work.events < EVENTS
-            && let Some(next) = work.announcements.next_at()
+            && let Some(next) = work.event_queue.next_at()
         {
             let ready = next.max(work.event_pace.ready_at(now));
             if ready > now {
@@ -156,9 +159,9 @@ impl Writer {
                 break;
             }
             let statuses = &work.statuses;
-            let Some(it) = work.announcements.next(now, |key| statuses.uid(key)) else { continue };
+            let Some(it) = work.event_queue.next(now, |key| statuses.uid(key)) else { continue };
             let Some(permit) = self.leadership.permit() else {
-                work.announcements.done(&it, Announced::Failed, now);
+                work.event_queue.done(&it, EventOutcome::Failed, now);
                 break;
             };
             work.event_pace.spend();
@@ -183,7 +186,7 @@ impl Writer {
                 work.events -= 1;
                 let kind = it.key.kind.name();
                 self.metrics.events.get_or_create(&Request { kind, result }).inc();
-                work.announcements.done(&it, outcome, now);
+                work.event_queue.done(&it, outcome, now);
             }
         }
     }
@@ -195,13 +198,13 @@ async fn send_write(client: kube::Client, manager: String, write: Write, permit:
     Done::Write(write, outcome, result)
 }
 
-async fn send_event(client: kube::Client, instance: String, it: Announcement, permit: Permit) -> Done {
+async fn send_event(client: kube::Client, instance: String, it: PendingEvent, permit: Permit) -> Done {
     let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
-    let (outcome, result) = sent.unwrap_or((Announced::Failed, "late"));
+    let (outcome, result) = sent.unwrap_or((EventOutcome::Failed, "late"));
     Done::Event(it, outcome, result)
 }
 
-/// What was written, and what became of it.
+/// A request and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
     kind: &'static str,

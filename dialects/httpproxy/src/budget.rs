@@ -101,7 +101,7 @@ impl fmt::Display for Limit {
             Limit::Routes => write!(f, "{ROUTES} routes"),
             Limit::Conditions => write!(f, "{CONDITIONS} conditions"),
             Limit::Bytes => write!(f, "{BYTES} bytes of text"),
-            Limit::ReadAgain => write!(f, "{READ_AGAIN} bytes of objects that are included several times"),
+            Limit::ReadAgain => write!(f, "{READ_AGAIN} bytes of objects that are included more than once"),
         }
     }
 }

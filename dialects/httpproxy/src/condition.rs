@@ -44,7 +44,7 @@ impl Scope {
             PathPart::All => self.prefix.clone(),
             PathPart::Prefix(prefix) => joined(&self.prefix, prefix),
             PathPart::Exact(_) | PathPart::Regex(_) => {
-                return Err(no("an include takes prefix conditions only, not exact or regex"));
+                return Err(no("an include supports only prefix conditions, not exact or regex"));
             }
         };
         if !prefix.is_empty() {
@@ -169,7 +169,7 @@ fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code)
                 return Err(Rejection::new(code, field.field(name), why));
             }
             if !matches!(found, PathPart::All) {
-                let why = "there is more than one path condition";
+                let why = "more than one path condition is set";
                 return Err(Rejection::new(code, field.field(name), why));
             }
             found = part;

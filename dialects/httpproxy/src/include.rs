@@ -150,7 +150,7 @@ impl Walk {
         stack.push(Step::Includes(visit.clone(), index + 1));
         let Ok(include) = entry.get() else { return };
         if visit.facts.repeated.contains(&index) {
-            let why = "an include before this one has the same conditions";
+            let why = "an earlier include has the same conditions";
             work.report(&visit.subject, Rejection::new(Code::ProxyIncludeDuplicate, field(index), why));
             return;
         }
@@ -248,7 +248,7 @@ impl Walk {
         if self.cut.insert(visit.subject.clone()) {
             let root = std::iter::successors(Some(visit), |visit| Some(&*visit.parent.as_ref()?.0)).last();
             let root = root.map_or_else(String::new, |root| root.subject.to_string());
-            let why = format!("from here on it is left out: {root} unfolds into more than {limit}");
+            let why = format!("omitted from here on: {root} with its includes has more than {limit}");
             work.report(&visit.subject, Rejection::new(code(limit), from, why));
         }
         Some(stand_in)
@@ -276,7 +276,7 @@ fn look_at_whole<V>(work: &mut Work<'_, V>, object: &HttpProxy, subject: &Object
         Ok(None) if spec.routes.is_empty() && spec.includes.is_empty() => {
             // A root without anything has no use for its host; a child may be filled later.
             let code = if is_root { Code::ProxyEmpty } else { Code::ProxyChildEmpty };
-            work.report(subject, Rejection::new(code, "spec".into(), "there are neither routes nor includes"));
+            work.report(subject, Rejection::new(code, "spec".into(), "neither routes nor includes are set"));
         }
         Ok(_) => {}
         Err(fault) => work.report(subject, fault.into()),
@@ -312,12 +312,12 @@ fn child(
     let namespace = namespace.unwrap_or(&visit.object.meta.namespace);
     let subject = ObjectRef::new(work.kind, namespace, &*include.name);
     if visit.depth >= DEEPEST {
-        let why = format!("{subject} is not followed: includes lie at most {DEEPEST} deep");
+        let why = format!("{subject} is not included: includes may be nested at most {DEEPEST} levels deep");
         return Err(no(Code::ProxyIncludeLimit, why));
     }
     let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
-        return Err(no(Code::ProxyIncludeNotFound, format!("there is no {subject}")));
+        return Err(no(Code::ProxyIncludeNotFound, format!("{subject} does not exist")));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Err(no(Code::ProxyIncludesRoot, format!("{subject} is a root")));
@@ -339,7 +339,7 @@ fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<Rejecti
         }
         if at.subject == *subject {
             let names: Vec<String> = names.into_iter().collect();
-            let why = format!("{subject} includes itself by way of {}", names.join(", "));
+            let why = format!("{subject} includes itself through {}", names.join(", "));
             return Some(Rejection::new(Code::ProxyIncludeCycle, field(index), why));
         }
         let (parent, entered) = at.parent.as_ref()?;

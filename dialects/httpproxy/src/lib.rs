@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
 //! tree of children), [`budget`] (how much of it), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
-//! passed on).
+//! passed on), [`status`] (what the object says about all that).
 
 pub mod budget;
 pub mod class;
@@ -16,6 +16,7 @@ pub mod cors;
 pub mod include;
 pub mod root;
 pub mod route;
+pub mod status;
 pub mod tcp;
 #[cfg(test)]
 mod tests;

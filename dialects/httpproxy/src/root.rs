@@ -47,7 +47,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         Err(()) => TlsExposure { tls: true, ..TlsExposure::default() },
         Ok(None) => {
             if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
-                let why = "connections are told apart by the name in their TLS handshake: the host needs TLS";
+                let why = "tcpproxy requires virtualhost.tls: connections are routed by SNI";
                 work.report(root, Rejection::new(Code::ProxyTcpTls, "spec.tcpproxy".into(), why));
             }
             TlsExposure::default()
@@ -86,11 +86,11 @@ fn doors(
         Some(termination) if !passed_on => TlsMode::Http(termination),
         termination => {
             if fallback.take().is_some() {
-                let why = "it has no effect: connections are passed on by the name in their TLS handshake";
+                let why = "no effect together with tcpproxy: connections are routed by SNI";
                 tell(work, "enableFallbackCertificate", why);
             }
             if !passed_on {
-                tell(work, "passthrough", "TLS connections are ended: there is no tcpproxy that says where they go");
+                tell(work, "passthrough", "passthrough requires tcpproxy; TLS connections are closed");
             }
             let clusters = if passed_on { tcp::clusters(work, object, root) } else { Vec::new() };
             let listed = ip_filter::of_connections(work.host.clients.as_ref(), &"spec.virtualhost".into());
@@ -113,25 +113,25 @@ fn owned_host<'o>(
 ) -> Result<(&'o VirtualHost, Host), Rejection> {
     let virtual_host = match object.spec.virtual_host.get() {
         Ok(Some(virtual_host)) => virtual_host,
-        Ok(None) => return Err(Rejection::new(Code::ProxyFqdn, "spec.virtualhost".into(), "there is no host")),
+        Ok(None) => return Err(Rejection::new(Code::ProxyFqdn, "spec.virtualhost".into(), "fqdn is missing")),
         Err(fault) => return Err(fault.into()),
     };
     let field = FieldPath::from("spec.virtualhost.fqdn");
     let wrong = |why: &str| Rejection::new(Code::ProxyFqdn, field.clone(), why);
     let name = virtual_host.fqdn.get()?.as_deref().unwrap_or_default();
     let host = match Host::parse_or_ipv4(name) {
-        Ok(Host::Any) => return Err(wrong("the fqdn is empty")),
+        Ok(Host::Any) => return Err(wrong("fqdn is empty")),
         Ok(host) => host,
         Err(error) => return Err(wrong(&error.to_string())),
     };
     if !may_have_roots(work, object) {
         let namespace = &object.meta.namespace;
-        let why = format!("namespace {namespace} is not one of the root namespaces");
+        let why = format!("namespace {namespace} is not a root namespace");
         return Err(Rejection::new(Code::ProxyRootNamespace, "spec.virtualhost".into(), why));
     }
     let (kind, owner) = owner(work, name);
     if let Some(owner) = owner.filter(|owner| (kind, &owner.meta) != (work.kind, &object.meta)) {
-        let why = format!("{name} belongs to {}, which is older", subject(kind, &owner));
+        let why = format!("{name} is already used by {}, which is older", subject(kind, &owner));
         return Err(Rejection::new(Code::ProxyDuplicateFqdn, field, why));
     }
     Ok((virtual_host, host))

@@ -124,12 +124,12 @@ fn done(
             redirect::respond(policy, &place.field).map(Action::DirectResponse).map_err(|no| vec![no])
         }
         _ => {
-            let why = "exactly one of services, requestRedirectPolicy and directResponsePolicy must be there";
+            let why = "exactly one of services, requestRedirectPolicy and directResponsePolicy must be set";
             Err(vec![Rejection::new(Code::ProxyRouteAction, place.field.clone(), why)])
         }
     };
     if !services && route.cookie_rewrite_policies.ok().is_some_and(Option::is_some) {
-        let why = "it has no effect: there is no backend that sets cookies";
+        let why = "no effect: the route has no services";
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field("cookieRewritePolicies"), why));
     }
     match action {

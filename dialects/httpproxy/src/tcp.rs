@@ -68,19 +68,19 @@ fn step(
     let field = FieldPath::from("spec.tcpproxy");
     let nothing = |why: &str| Rejection::new(Code::ProxyTcpEmpty, field.clone(), why);
     let Some(proxy) = optional(&object.spec.tcp_proxy)? else {
-        let why = "it is included by a tcpproxy, and has none itself";
+        let why = "the HTTPProxy is included by a tcpproxy but has no tcpproxy";
         return Err(Rejection::new(Code::ProxyTcpChildEmpty, "spec".into(), why));
     };
     let (include, old) = (optional(&proxy.include)?, optional(&proxy.includes)?);
     if include.is_some() && old.is_some() {
-        let why = "it has no effect: `include` is there, too";
+        let why = "no effect together with `include`";
         work.report(subject, Rejection::new(Code::ProxyIgnored, field.field("includes"), why));
     }
     let name = if include.is_some() { "include" } else { "includes" };
     match (include.or(old), proxy.services.is_empty()) {
-        (None, true) => Err(nothing("there are neither services nor an include")),
+        (None, true) => Err(nothing("neither services nor include is set")),
         (Some(_), false) => {
-            let why = "there are both services and an include";
+            let why = "services and include are mutually exclusive";
             Err(Rejection::new(Code::ProxyTcpBoth, field.field(name), why))
         }
         (None, false) => {
@@ -104,17 +104,20 @@ fn child(
     let subject = ObjectRef::new(work.kind, namespace, &*include.name);
     let no = |code, why: String| Rejection::new(code, field, why);
     if visited.len() > DEEPEST {
-        return Err(no(Code::ProxyIncludeLimit, format!("{subject} is not followed: at most {DEEPEST} deep")));
+        return Err(no(
+            Code::ProxyIncludeLimit,
+            format!("{subject} is not included: includes may be nested at most {DEEPEST} levels deep"),
+        ));
     }
     let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
-        return Err(no(Code::ProxyTcpIncludeNotFound, format!("there is no {subject}")));
+        return Err(no(Code::ProxyTcpIncludeNotFound, format!("{subject} does not exist")));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Err(no(Code::ProxyTcpIncludesRoot, format!("{subject} is a root")));
     }
     if !visited.insert(subject.clone()) {
-        return Err(no(Code::ProxyTcpIncludeCycle, format!("{subject} was passed on the way here")));
+        return Err(no(Code::ProxyTcpIncludeCycle, format!("{subject} is already part of this chain of includes")));
     }
     Ok((object, subject))
 }
@@ -127,7 +130,7 @@ fn services(
 ) -> Result<Vec<(ClusterId, u32)>, Rejection> {
     let (mut balance, hash) = load_balancer::policy(work, place, &proxy.load_balancer_policy)?;
     if !hash.is_empty() {
-        let why = "a connection has no requests to hash: endpoints are used in turn";
+        let why = "Cookie and RequestHash do not apply to TCP; RoundRobin is used instead";
         let field = place.field.field("loadBalancerPolicy").field("strategy");
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         balance = LoadBalancing::RoundRobin;
@@ -142,7 +145,7 @@ fn services(
         let field = place.field.field("services").index(index);
         let here = Place { object: place.object, subject: place.subject, field };
         let weight = u32::try_from(entry.weight.unwrap_or_default()).map_err(|_| {
-            let why = format!("a weight is from 0 to {}", u32::MAX);
+            let why = format!("must be from 0 to {}", u32::MAX);
             Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), why)
         })?;
         total += u64::from(weight);
@@ -155,7 +158,7 @@ fn services(
         }
     }
     if total > u64::from(u32::MAX) {
-        let why = format!("the weights are {total} together; {} is the limit", u32::MAX);
+        let why = format!("the sum of the weights is {total}; the limit is {}", u32::MAX);
         return Err(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
     }
     if clusters.iter().all(|(_, weight)| *weight == 0) {
@@ -173,11 +176,11 @@ fn ignored<V>(work: &mut Work<'_, V>, place: &Place<'_>, service: &Service) -> b
         ("cookieRewritePolicies", service.cookie_rewrite_policies.ok().is_some_and(Option::is_some)),
     ];
     for (name, _) in optional.into_iter().filter(|(_, optional)| *optional) {
-        let why = "it has no effect: requests are not looked at";
+        let why = "no effect on tcpproxy: HTTP is not processed";
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field(name), why));
     }
     if service.mirror {
-        let why = "it has no effect: there are no copies of connections, and this service gets none";
+        let why = "no effect on tcpproxy: connections cannot be mirrored, and the service gets none";
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field("mirror"), why));
     }
     !service.mirror

@@ -40,11 +40,11 @@ pub(crate) fn secured(
         (Some(_), false) | (None, true) => {}
     }
     let without = |name: &str, other: &str| {
-        Rejection::new(Code::ProxyTlsIncompatible, at(name), format!("it cannot be used together with {other}"))
+        Rejection::new(Code::ProxyTlsIncompatible, at(name), format!("cannot be used together with {other}"))
     };
     if tls.client_validation.is_some() {
         if tls.passthrough {
-            nos.push(without("clientValidation", "passthrough: the backend sees the client's certificate"));
+            nos.push(without("clientValidation", "passthrough: the backend terminates TLS"));
         } else if tls.enable_fallback_certificate {
             nos.push(without("clientValidation", "enableFallbackCertificate"));
         }
@@ -151,9 +151,9 @@ fn version<V>(
     let text = text.filter(|text| !text.is_empty())?;
     let found = TlsVersion::parse(text);
     let why = match found {
-        Some(_) if tls.passthrough => "it has no effect: the backend decides about versions".to_owned(),
+        Some(_) if tls.passthrough => "no effect together with passthrough: the backend terminates TLS".to_owned(),
         Some(_) => return found,
-        None => format!("`{text}` is neither `1.2` nor `1.3`: the default is in force"),
+        None => format!("must be `1.2` or `1.3`, not `{text}`; the default is used"),
     };
     let subject = subject(work.kind, object);
     work.report(&subject, Rejection::new(Code::ProxyIgnored, at(name), why));

@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
                 "true" | "True" | "TRUE" => true,
                 "false" | "False" | "FALSE" => false,
                 other => {
-                    self.wrong(name, format!("`{other}` is neither `true` nor `false`"));
+                    self.wrong(name, format!("must be `true` or `false`, not `{other}`"));
                     otherwise.unreadable
                 }
             },
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
         let versions = TlsVersions { lowest, highest }.within(allowed);
         if versions.is_empty() {
             let TlsVersions { lowest, highest } = versions;
-            let why = format!("no version lies between {lowest} and {highest}");
+            let why = format!("the minimum version {lowest} is above the maximum version {highest}");
             self.verdicts.push(Verdict::new(Code::TlsVersions, self.subject.at("metadata.annotations"), why));
             return None;
         }
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
     fn tls_version(&mut self, name: &str) -> Option<TlsVersion> {
         let found = self.get(name)?;
         Some(TlsVersion::parse(found.value).unwrap_or_else(|| {
-            self.wrong(&found.name, format!("`{}` is neither `1.2` nor `1.3`", found.value));
+            self.wrong(&found.name, format!("must be `1.2` or `1.3`, not `{}`", found.value));
             TlsVersion::V1_3
         }))
     }
@@ -170,7 +170,7 @@ fn retry_policy(reader: &mut Reader<'_>) -> Option<RetryPolicy> {
     for word in found.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         match RetryOn::ALL.iter().find(|on| on.word() == word) {
             Some(&known) => on.push(known),
-            None => reader.wrong(&found.name, format!("`{word}` is not a condition for a retry")),
+            None => reader.wrong(&found.name, format!("unknown retry condition `{word}`")),
         }
     }
     let count = retry_count(reader);
@@ -190,7 +190,7 @@ fn retry_count(reader: &mut Reader<'_>) -> u32 {
         Ok(0) => 1,
         Ok(count) if (1..=i64::from(u32::MAX)).contains(&count) => u32::try_from(count).unwrap_or(u32::MAX),
         _ => {
-            reader.wrong(&found.name, format!("`{}` is not -1, 0 or a number of retries", found.value));
+            reader.wrong(&found.name, format!("must be -1 or more, not `{}`", found.value));
             1
         }
     }

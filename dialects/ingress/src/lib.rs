@@ -5,12 +5,13 @@
 //! never was; a broken Secret takes the TLS of its hosts and nothing else. Each is told with a code and its field.
 //!
 //! Reading order: [`class`] (is it ours?), [`annotations`] (what holds for the whole object), [`rules`] (paths and
-//! what is behind them), [`budget`] (how many of them), [`tls`].
+//! what is behind them), [`budget`] (how many of them), [`tls`], [`status`].
 
 pub mod annotations;
 pub mod budget;
 pub mod class;
 pub mod rules;
+pub mod status;
 pub mod tls;
 
 use annotations::Annotations;
@@ -99,7 +100,7 @@ impl Context<'_> {
 
     /// Tells that a limit is passed, and from which field on the object is left out.
     fn pass(&mut self, limit: budget::Limit, from: FieldPath) {
-        let why = format!("from here on it is left out: there are more than {limit}");
+        let why = format!("omitted from here on: the Ingress has more than {limit}");
         self.verdicts.push(Verdict::new(Code::IngressLimit, self.subject.at(from), why));
     }
 

@@ -182,12 +182,12 @@ fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) ->
 fn warn_about_the_whole(context: &mut Context<'_>, pieces: &[RoutePiece], tls: &[TlsPiece]) {
     let spec = &context.object.spec;
     if spec.rules.is_empty() && matches!(spec.default_backend.get(), Ok(None)) {
-        let why = "nothing is asked for";
+        let why = "neither rules nor a default backend is set";
         context.verdicts.push(Verdict::new(Code::IngressEmpty, context.subject.at("spec"), why));
     }
     if context.annotations.force_https && tls.is_empty() && !pieces.is_empty() && spec.tls.is_empty() {
         let field = FieldPath::annotation(crate::annotations::FORCE_HTTPS);
-        let why = "clients are sent to HTTPS, but no host of this Ingress has TLS here";
+        let why = "requests are redirected to HTTPS, but no host of this Ingress has TLS";
         context.verdicts.push(Verdict::new(Code::RedirectWithoutTls, context.subject.at(field), why));
     }
 }
@@ -209,7 +209,7 @@ fn path_match(context: &mut Context<'_>, path: &HttpPath, field: &FieldPath) -> 
             Regex::parse(text).map(PathMatch::Regex).map_err(|error| (Code::IngressRegex, "path", error.to_string()))
         }
         None | Some(PathType::ImplementationSpecific) => plain(text).map(PathMatch::Prefix),
-        Some(PathType::Unknown(word)) => Err((Code::PathType, "pathType", format!("`{word}` is not a path type"))),
+        Some(PathType::Unknown(word)) => Err((Code::PathType, "pathType", format!("unknown path type `{word}`"))),
     };
     found
         .map_err(|(code, name, why)| {
@@ -238,10 +238,12 @@ fn cluster(
             })
         }
         Some(Backend { resource: Some(resource), .. }) => {
-            let why = format!("{} `{}` cannot be a backend", resource.kind, resource.name);
+            let why = format!("{} `{}` is not supported as a backend", resource.kind, resource.name);
             Err(Verdict::new(Code::ResourceBackend, context.subject.at(field.field("resource")), why))
         }
-        _ => Err(Verdict::new(Code::IngressBackendMissing, context.subject.at(field.clone()), "there is no backend")),
+        _ => {
+            Err(Verdict::new(Code::IngressBackendMissing, context.subject.at(field.clone()), "the backend is missing"))
+        }
     };
     found.map_err(|verdict| context.verdicts.push(verdict)).ok()
 }
@@ -257,10 +259,10 @@ fn part(no: &Rejection) -> &'static str {
 fn port(port: &ServiceBackendPort) -> Result<PortRef, Rejection> {
     match (&port.name, port.number) {
         (Some(name), None | Some(0)) => Ok(PortRef::Name(name.clone())),
-        (None, Some(number)) => u16::try_from(number)
-            .map(PortRef::Number)
-            .map_err(|_| Rejection::new(Code::ServicePortNotFound, format!("{number} is not a port number"))),
-        (None, None) => Err(Rejection::new(Code::ServicePortNotFound, "the port has neither a number nor a name")),
-        (Some(_), Some(_)) => Err(Rejection::new(Code::ServicePortNotFound, "the port has both a number and a name")),
+        (None, Some(number)) => u16::try_from(number).map(PortRef::Number).map_err(|_| {
+            Rejection::new(Code::ServicePortNotFound, format!("must be a port number from 1 to 65535, not {number}"))
+        }),
+        (None, None) => Err(Rejection::new(Code::ServicePortNotFound, "neither number nor name is set")),
+        (Some(_), Some(_)) => Err(Rejection::new(Code::ServicePortNotFound, "number and name are mutually exclusive")),
     }
 }

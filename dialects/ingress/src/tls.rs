@@ -75,7 +75,7 @@ fn hosts(context: &mut Context<'_>, entry: &Tls, field: &FieldPath) -> Vec<(Fiel
         }
     }
     if entry.hosts.is_empty() {
-        let why = "there is no host that this certificate would be shown for";
+        let why = "hosts is empty, so the certificate is not used";
         context.verdicts.push(Verdict::new(Code::TlsWithoutHost, context.subject.at(field.clone()), why));
     }
     hosts
@@ -94,7 +94,7 @@ enum Shown {
 fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, field: &FieldPath) -> Shown {
     let field = field.field("secretName");
     let found = match entry.secret_name.as_deref() {
-        None | Some("") => Err(Verdict::new(Code::SecretNotFound, context.subject.at(field), "no Secret is named")),
+        None | Some("") => Err(Verdict::new(Code::SecretNotFound, context.subject.at(field), "secretName is missing")),
         Some(name) => {
             let namespace = context.annotations.tls_cert_namespace.clone();
             let id = ObjectRef::new(kind::SECRET, namespace.as_deref().unwrap_or(context.namespace()), name);

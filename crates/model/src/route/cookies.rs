@@ -12,16 +12,16 @@ pub const LONGEST: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CookieError {
     /// Nothing there.
-    #[error("it is empty")]
+    #[error("must not be empty")]
     Empty,
     /// Past [`LONGEST`].
-    #[error("it is {0} bytes long; {LONGEST} is the limit")]
+    #[error("it has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
     /// A character that would end it.
-    #[error("`{0}` has a character that it cannot have in a cookie")]
+    #[error("`{0}` contains a character that is not allowed in a cookie")]
     Character(Box<str>),
     /// Not a domain.
-    #[error("`{0}` is not a domain")]
+    #[error("`{0}` is not a valid domain")]
     Domain(Box<str>),
 }
 

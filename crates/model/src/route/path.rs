@@ -13,13 +13,13 @@ pub const ACME: &str = "/.well-known/acme-challenge/";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A path begins with `/`.
-    #[error("`{0}` does not begin with `/`")]
+    #[error("`{0}` must begin with `/`")]
     NotAbsolute(Box<str>),
     /// A character that is not allowed in a path.
-    #[error("`{0}` has a character that a path cannot have: a space, a control character, `?` or `#`")]
+    #[error("`{0}` contains a space, a control character, `?` or `#`")]
     Character(Box<str>),
     /// Longer than [`LONGEST`].
-    #[error("the path is {0} bytes long; {LONGEST} is the limit")]
+    #[error("the path has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
 }
 

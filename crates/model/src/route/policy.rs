@@ -49,7 +49,7 @@ pub struct Cidr {
 
 /// Why a text is not a CIDR range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is neither an address nor a range such as 10.0.0.0/8")]
+#[error("must be an IP address or a CIDR range such as 10.0.0.0/8, not `{0}`")]
 pub struct CidrError(Box<str>);
 
 impl Cidr {

@@ -144,7 +144,7 @@ pub fn look(meta: &Meta, subject: &ObjectRef) -> Found {
             Some(Foreign::Other) => others.push(name),
             Some(Foreign::Protects) => {
                 found.protects = true;
-                let why = format!("`{name}` protects nothing here: it is an annotation of another controller");
+                let why = format!("annotation `{name}` of another ingress controller is not enforced");
                 let origin = subject.at(FieldPath::annotation(name));
                 found.verdicts.push(Verdict::new(Code::ForeignProtection, origin, why));
             }
@@ -152,8 +152,10 @@ pub fn look(meta: &Meta, subject: &ObjectRef) -> Found {
     }
     if !others.is_empty() {
         let more = others.len().saturating_sub(LISTED);
-        let mut why =
-            format!("annotations of other controllers have no effect: {}", others[..others.len() - more].join(", "));
+        let mut why = format!(
+            "annotations of other ingress controllers have no effect: {}",
+            others[..others.len() - more].join(", ")
+        );
         if more > 0 {
             why.push_str(&format!(" and {more} more"));
         }

@@ -17,19 +17,19 @@ pub fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     let mut keys = keys.map_err(|error| why(&error))?.into_iter();
     match (keys.next(), keys.next()) {
         (Some(key), None) => Ok(key),
-        (None, _) => Err("holds no private key".to_owned()),
-        (Some(_), Some(_)) => Err("holds more than one private key".to_owned()),
+        (None, _) => Err("contains no private key".to_owned()),
+        (Some(_), Some(_)) => Err("contains more than one private key".to_owned()),
     }
 }
 
 fn why(error: &Error) -> String {
     match error {
         Error::MissingSectionEnd { end_marker } => {
-            format!("is not PEM: it breaks off before `END {}`", String::from_utf8_lossy(end_marker))
+            format!("is not valid PEM: `END {}` is missing", String::from_utf8_lossy(end_marker))
         }
-        Error::IllegalSectionStart { .. } => "is not PEM: a `BEGIN` line is not closed".to_owned(),
-        Error::Base64Decode(_) => "is not PEM: what stands in a block is not base64".to_owned(),
-        other => format!("is not PEM: {other}"),
+        Error::IllegalSectionStart { .. } => "is not valid PEM: a `BEGIN` line is incomplete".to_owned(),
+        Error::Base64Decode(_) => "is not valid PEM: a block is not valid base64".to_owned(),
+        other => format!("is not valid PEM: {other}"),
     }
 }
 

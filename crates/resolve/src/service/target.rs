@@ -52,21 +52,23 @@ fn external_name(object: &kinds::Service, settings: &Settings) -> Result<Arc<str
     let refused = |why: String| Rejection::new(Code::ExternalNameRefused, format!("{subject}: {why}"));
     let name = match object.spec.external_name.get() {
         Ok(Some(name)) => name.trim_end_matches('.').to_ascii_lowercase(),
-        Ok(None) => return Err(refused("it has no externalName".into())),
+        Ok(None) => return Err(refused("externalName is missing".into())),
         Err(fault) => return Err(refused(fault.to_string())),
     };
     if let Ok(address) = name.parse::<IpAddr>() {
         return if is_reachable(address) {
             Ok(name.into())
         } else {
-            Err(refused(format!("{name} is not a remote address")))
+            Err(refused(format!(
+                "{name} is a loopback, link-local, unspecified, multicast, broadcast or metadata address"
+            )))
         };
     }
     if Fqdn::parse(&name).is_err() || is_number(&name) {
         return Err(refused(format!("`{name}` is not a DNS name")));
     }
     if REFUSED.contains(&&*name) || name.ends_with(".localhost") {
-        return Err(refused(format!("`{name}` leads to this machine or to a metadata service")));
+        return Err(refused(format!("`{name}` is a name of the local host or of a metadata service")));
     }
     Ok(name.into())
 }
@@ -113,12 +115,13 @@ fn listed(meta: &Meta, settings: &Settings) -> Result<Option<Vec<DnsTarget>>, Re
     };
     if !settings.listed_endpoints {
         return Err(no(format!(
-            "the annotation {ENDPOINTS} is for folders of files; in a cluster, use EndpointSlices"
+            "the annotation {ENDPOINTS} is only supported for directories of files; use EndpointSlices in a cluster"
         )));
     }
     let targets = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let targets: Result<Vec<DnsTarget>, Rejection> =
-        targets.map(|entry| host_and_port(entry).ok_or_else(|| no(format!("`{entry}` is not host:port")))).collect();
+    let targets: Result<Vec<DnsTarget>, Rejection> = targets
+        .map(|entry| host_and_port(entry).ok_or_else(|| no(format!("must be host:port, not `{entry}`"))))
+        .collect();
     targets.map(Some)
 }
 

@@ -110,7 +110,7 @@ async fn manager(args: ShutdownManager) -> Result<()> {
     }
     let listener = listen(args.serve_port)
         .await
-        .coded(Code::AddressInUse, || format!("port {} (--serve-port) cannot be listened on", args.serve_port))?;
+        .coded(Code::AddressInUse, || format!("cannot listen on port {} (--serve-port)", args.serve_port))?;
     let pages = admin::shutdown(move || drain::written(args.ready_file.clone()));
     admin::serve(listener, pages, stop).await?;
     Ok(())

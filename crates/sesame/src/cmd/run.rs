@@ -177,7 +177,7 @@ async fn tell_refusals(mut events: tokio::sync::broadcast::Receiver<Event>) {
 fn is_free(flag: &str, bind: Bind) -> Result<()> {
     let address = SocketAddr::new(bind.address, bind.port);
     let bound = StdListener::bind(address);
-    bound.coded(Code::AddressInUse, || format!("{address} ({flag}) cannot be listened on")).map(drop)
+    bound.coded(Code::AddressInUse, || format!("cannot listen on {address} ({flag})")).map(drop)
 }
 
 fn check_once(args: &Args, settings: &Settings) -> Result<()> {

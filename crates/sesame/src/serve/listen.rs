@@ -1,6 +1,6 @@
-//! The sockets of a server: one for proxies, and as many for operators as they have named addresses.
+//! The sockets of a server: one for xDS, and those for health, metrics and debug pages.
 //!
-//! All are bound before anything else happens, so that an address that is taken is said at once and by its flag.
+//! All are bound before anything else happens, so that an address in use is reported at once, with its flag.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use super::plan::Plan;
 use crate::problem::Coded;
 
-/// Sockets that are listened on.
+/// Bound sockets.
 pub struct Listeners {
     /// For proxies.
     pub xds: TcpListener,
@@ -37,7 +37,7 @@ impl Listeners {
         })
     }
 
-    /// What is shown where; the socket for proxies stays.
+    /// Which pages are served on which socket; the xDS socket remains.
     pub fn pages(self, health: Router, metrics: Router, debug: Router) -> (TcpListener, Vec<(TcpListener, Router)>) {
         let mut pages = vec![(self.debug, debug)];
         match self.metrics {
@@ -50,5 +50,5 @@ impl Listeners {
 
 async fn bind(flags: &str, address: SocketAddr) -> Result<TcpListener> {
     let bound = TcpListener::bind(address).await;
-    bound.coded(Code::AddressInUse, || format!("{address} ({flags}) cannot be listened on"))
+    bound.coded(Code::AddressInUse, || format!("cannot listen on {address} ({flags})"))
 }

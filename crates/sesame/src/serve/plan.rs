@@ -89,7 +89,7 @@ impl Plan {
             lease: if args.disable_leader_election { None } else { Some(lease(args, &replica, env("POD_IP"))?) },
             status: status::Settings {
                 manager: manager(&args.namespace),
-                ..status::Settings::new(&replica, addresses)
+                ..status::Settings::new(&replica, addresses, pipeline::status_of)
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
@@ -147,7 +147,9 @@ fn lease(args: &Args, replica: &str, pod: Option<String>) -> Result<lease::Setti
         retry_period: args.leader_election_retry_period,
         ..lease::Settings::new(namespace, replica)
     };
-    settings.check().coded(Code::CommandLine, || "the times of --leader-election-… do not go together".to_owned())?;
+    settings
+        .check()
+        .coded(Code::CommandLine, || "the durations of --leader-election-* are not consistent".to_owned())?;
     Ok(settings)
 }
 

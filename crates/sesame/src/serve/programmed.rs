@@ -1,32 +1,32 @@
-//! Whether proxies serve what an object says, for the status of the object.
+//! Whether proxies have acknowledged an object, for the status of the object.
 //!
-//! In: which resources carry each object, as the pipeline says it after each batch; what is published; and of which versions
-//! the proxies of all replicas have come to have them. Out: word to the status writer. The control loop only puts what
-//! changed into a channel and says on the spot that it is not programmed yet; everything else is a task of its own, which
-//! looks at what changed ([`awaited`]) and shares no lock with it. What is said carries the number of the batch, so that word
-//! of an earlier form of an object never stands over that of a later one.
+//! In: the resources of each object, as the pipeline reports them after each batch; the published versions; and the versions
+//! that the proxies of all replicas have acknowledged. Out: reports to the status writer. The control loop only puts what
+//! changed into a channel and reports at once that it is not programmed yet; everything else is a task of its own, which
+//! looks at what changed ([`awaited`]) and shares no lock with it. A report has the number of its batch, so that one about an
+//! earlier version of an object never replaces one about a later version.
 //!
-//! Only the replica that writes asks. A resource that objects share is asked about as it is published by now, not as it was
-//! when the object changed: another object's change may have come over it before any proxy had answered.
+//! Only the replica that writes status asks. A resource that objects share is asked about in the version that is published
+//! now, not in the one of the object's batch: another object may have changed it before any proxy answered.
 
 mod awaited;
 
 use std::sync::Arc;
 
-use kinds::{HttpProxy, Typed};
 use model::ObjectRef;
+use model::status::ProxyCounts;
 use pipeline::ObjectResource;
 use replicas::{AckReports, Replicas};
 use status::{Leadership, Report, Reporter};
 use tokio::sync::{mpsc, watch};
-use xds::{Fleet, Kind, Server, Snapshot};
+use xds::{AckCounts, Fleet, FleetAckCounts, Kind, Server, Snapshot};
 
 use awaited::{Awaited, Question};
 
-/// How many questions are asked before others may work.
+/// How many questions are asked before other tasks run.
 const SLICE: usize = 256;
 
-/// What carries objects since a batch; nothing for those that are no longer ours.
+/// The resources of objects as of a batch; none for those that are no longer ours.
 type ObjectResources = Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>;
 
 /// The control loop's end.
@@ -49,15 +49,15 @@ pub fn channel(server: Server, fleet: Fleet) -> (Programmed, Task) {
 }
 
 impl Programmed {
-    /// Takes what a batch has changed, after it was published; gives what the status is to say for now.
+    /// Takes what a batch has changed, after it was published; gives what the status says until proxies have answered.
     pub fn take(
         &mut self,
         object_resources: &[(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
         let ours: ObjectResources =
-            object_resources.iter().filter(|(object, _)| HttpProxy::KINDS.contains(&object.kind)).cloned().collect();
-        let pending = status::Programmed { batch: self.batch, is_programmed: false };
+            object_resources.iter().filter(|(object, _)| reports_programmed(object)).cloned().collect();
+        let pending = status::Programmed { batch: self.batch, proxies: None };
         let told = ours.iter().map(|(object, _)| (object.clone(), pending)).collect();
         if !ours.is_empty() {
             // The task ends with the server.
@@ -67,8 +67,13 @@ impl Programmed {
     }
 }
 
+/// Whether the status of an object says that proxies have acknowledged it.
+fn reports_programmed(object: &ObjectRef) -> bool {
+    pipeline::status_of(object.kind).is_some_and(|kind| kind.reports_programmed)
+}
+
 impl Task {
-    /// Asks, and tells, for as long as the control loop works.
+    /// Asks and reports for as long as the control loop runs.
     pub async fn run(mut self, replicas: Replicas, leadership: Leadership, reporter: Reporter) {
         let mut leader = leadership.watch();
         let mut awaited = Awaited::default();
@@ -111,13 +116,13 @@ impl Task {
     }
 }
 
-/// Takes what has come of the questions, or what is published by now.
+/// Takes the next answers, or the next published versions.
 async fn next(asking: &mut Option<Asking>, awaited: &mut Awaited) {
     let Some(asking) = asking else { return std::future::pending().await };
     tokio::select! {
         answers = asking.ack_reports.next() => {
             for (version, is_programmed) in answers {
-                awaited.answer(&version, is_programmed);
+                awaited.answer(&version, is_programmed.then(|| proxies(&asking.ack_reports.counts(&version))));
             }
         }
         changed = asking.snapshots.changed() => {
@@ -129,7 +134,13 @@ async fn next(asking: &mut Option<Asking>, awaited: &mut Awaited) {
     }
 }
 
-/// The questions of the replica that writes.
+/// How many proxies of all replicas have acknowledged a version.
+fn proxies(counts: &FleetAckCounts) -> ProxyCounts {
+    let sum = |of: fn(&AckCounts) -> u32| counts.values().map(|counts| u64::from(of(counts))).sum();
+    ProxyCounts { acknowledged: sum(|counts| counts.have), connected: sum(|counts| counts.clients()) }
+}
+
+/// The questions of the replica that writes status.
 struct Asking {
     ack_reports: AckReports,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
@@ -143,12 +154,12 @@ impl Asking {
         Self { ack_reports: replicas.ack_reports(fleet.clone()), snapshots, published }
     }
 
-    /// The version of a resource that is published.
+    /// The published version of a resource.
     fn version(&self, kind: Kind, name: &str) -> Option<u64> {
         self.published.get(kind, name).map(|entry| entry.version)
     }
 
-    /// Follows what is published: what differs from before, and no more, is looked at.
+    /// Follows the published versions; looks only at those that changed.
     fn publish(&mut self, awaited: &mut Awaited) {
         let Some(next) = self.snapshots.borrow_and_update().clone() else { return };
         for kind in Kind::ALL {

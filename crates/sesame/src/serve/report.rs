@@ -1,4 +1,4 @@
-//! Where the news of each batch goes: to the status of objects, to the pages for operators, and to the log.
+//! Reports the results of each batch to the status writer, the debug pages and the log.
 
 use std::time::Instant;
 
@@ -16,24 +16,24 @@ use xds::Event;
 use super::programmed::Programmed;
 use crate::control::BatchReport;
 
-/// The reporter that news passes.
+/// Reports the results of batches.
 pub struct BatchReporter {
     reporter: Reporter,
     programmed: Programmed,
     recorder: Recorder,
-    /// Done with the first news after everything was known.
+    /// Done with the first report after all objects were listed.
     first_build: Option<Task>,
-    /// While that is blocked: every batch says so again.
+    /// While the first build is blocked: every batch reports it again.
     blocked: Outage,
 }
 
 impl BatchReporter {
-    /// A reporter that nothing has passed.
+    /// A reporter before the first batch.
     pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
         Self { reporter, programmed, recorder, first_build: Some(first_build), blocked: Outage::default() }
     }
 
-    /// Passes on what a batch brought.
+    /// Reports the results of a batch.
     pub fn report(&mut self, news: BatchReport<'_>) {
         for (subject, problems) in news.problems {
             log(subject, problems);
@@ -61,6 +61,7 @@ impl BatchReporter {
             verdicts: news.verdicts.to_vec(),
             programmed: self.programmed.take(news.object_resources),
             synced: news.is_complete,
+            ..Report::default()
         });
         if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {
             if self.blocked.failed(Instant::now()).is_some() {
@@ -70,7 +71,7 @@ impl BatchReporter {
         } else if news.is_complete
             && let Some(task) = self.first_build.take()
         {
-            info!(took = ?news.took, "everything is known and built");
+            info!(took = ?news.took, "first build complete");
             task.done();
         }
     }
@@ -78,7 +79,7 @@ impl BatchReporter {
 
 fn log(subject: &Subject, problems: &[Problem]) {
     if *subject == Connection::subject() {
-        // The connection tells of itself, and how long it lasts.
+        // The connection logs its own outages.
         return;
     }
     for problem in problems {
@@ -89,7 +90,7 @@ fn log(subject: &Subject, problems: &[Problem]) {
     }
 }
 
-/// Says in the log what proxies cannot take, in their own words.
+/// Logs what proxies reject, with Envoy's message, and which proxies connect and disconnect.
 ///
 /// # Errors
 /// That there will be no more events.
@@ -100,10 +101,10 @@ pub async fn refusals(mut events: Receiver<Event>) -> Result<()> {
                 let code = Code::EnvoyRefused;
                 warn!(node = %refusal.client.node, "{code}: {}: {} {}: {}", code.title(), refusal.kind, refusal.name, refusal.text);
             }
-            Ok(Event::Joined(client)) => info!(node = %client.node, "a proxy has connected"),
-            Ok(Event::Left(client)) => info!(node = %client.node, "a proxy has left"),
-            Err(RecvError::Lagged(missed)) => warn!(missed, "too much happens to proxies to tell all of it"),
-            Err(RecvError::Closed) => bail!("the xDS server is gone"),
+            Ok(Event::Joined(client)) => info!(node = %client.node, "proxy connected"),
+            Ok(Event::Left(client)) => info!(node = %client.node, "proxy disconnected"),
+            Err(RecvError::Lagged(missed)) => warn!(missed, "too many proxy events at once; some are not logged"),
+            Err(RecvError::Closed) => bail!("the xDS server has stopped"),
         }
     }
 }

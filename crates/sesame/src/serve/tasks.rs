@@ -1,7 +1,7 @@
-//! The tasks of a server under one roof.
+//! Supervises the tasks of a server.
 //!
-//! None of them ends by itself. One that does, or that panics, ends the server with its name: half a server would look
-//! alive and lose what the other half did. When the server is told to stop, all are told, and given time to end well.
+//! No task ends by itself. If one does, or panics, the server exits with the name of the task: a server without it would look
+//! healthy and do only part of its work. On shutdown all tasks are asked to stop and given time to finish.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// How long tasks may take to end: streams are told to go elsewhere, requests are finished, the lease is handed back.
+/// Grace period of a shutdown: streams are closed, requests are finished, the lease is released.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// Tasks with names.
@@ -23,18 +23,18 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// None yet; all will be told to stop by `stop`.
+    /// No tasks yet; `stop` asks all of them to stop.
     pub fn new(stop: CancellationToken) -> Self {
         Self { running: JoinSet::new(), stop }
     }
 
-    /// Starts a task that has no end of its own: it is dropped when the server is told to stop.
+    /// Starts a task that is dropped on shutdown.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = Result<()>> + Send + 'static) {
         let stop = self.stop.clone();
         self.spawn_ending(name, async move { stop.run_until_cancelled_owned(task).await.unwrap_or(Ok(())) });
     }
 
-    /// Starts a task that ends by itself when it is told to stop, and is waited for.
+    /// Starts a task that ends by itself on shutdown; the server waits for it.
     pub fn spawn_ending(&mut self, name: &'static str, task: impl Future<Output = Result<()>> + Send + 'static) {
         let stop = self.stop.clone();
         self.running.spawn(async move {
@@ -44,7 +44,7 @@ impl Tasks {
         });
     }
 
-    /// Runs until `signal`, or until one of the tasks has failed; then ends them all.
+    /// Runs until `signal`, or until a task fails; then stops all of them.
     pub async fn run(mut self, signal: impl Future<Output = ()>) -> Result<()> {
         let outcome = tokio::select! {
             () = signal => Ok(()),
@@ -64,7 +64,7 @@ impl Tasks {
         match tokio::time::timeout(GRACE, rest).await {
             Ok(ended) => outcome.and(ended),
             Err(_) => {
-                warn!("not everything has ended in {} s", GRACE.as_secs());
+                warn!("some tasks have not ended after {} s", GRACE.as_secs());
                 outcome
             }
         }

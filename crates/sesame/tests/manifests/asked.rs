@@ -115,7 +115,7 @@ async fn an_event_that_returns(client: &kube::Client, serve: &Process) {
         let all = events.list(&ListParams::default()).await.unwrap().items.into_iter();
         let one = |event: &Event| {
             event.regarding.as_ref().is_some_and(|it| it.kind.as_deref() == Some("Ingress"))
-                && event.reason.as_deref() == Some("SES3001")
+                && event.reason.as_deref() == Some("ServiceNotFound")
         };
         all.filter(one).map(|event| event.series.map_or(1, |series| series.count)).max()
     };

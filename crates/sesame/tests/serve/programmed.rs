@@ -1,4 +1,4 @@
-//! The word on an HTTPProxy that proxies serve it as it is written.
+//! The condition Programmed of an HTTPProxy.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -45,6 +45,8 @@ async fn an_httpproxy_is_programmed_once_proxies_have_it_and_stays_so_after_a_re
     eventually("the same of its next form", PATIENCE, async || valid(2, Some("True")).await).await.unwrap();
     assert_eq!(bed.status_of("web.example.com", "/new").await, 200, "what is programmed is served");
     let before = bed.proxy_status(&namespace, "web").await;
+    let messages: Vec<_> = before["conditions"].as_array().unwrap().iter().map(|one| &one["message"]).collect();
+    assert!(messages.contains(&&"Accepted by the connected proxy.".into()), "{messages:?}");
     envoy.kill().await.unwrap();
     assert!(first.process.stop(PATIENCE).await.unwrap().success());
     let second = bed.replica("sesame-1").await.ready().await;

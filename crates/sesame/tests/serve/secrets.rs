@@ -49,7 +49,7 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
     // Names that cannot be names.
     bed.api.apply(&hostile(&other, 3000, |number| format!("x%{number}"))).await.unwrap();
     let told = async || match bed.proxy_status(&other, "hostile").await {
-        status if status.to_string().contains("there is no Secret") => Ok(()),
+        status if status.to_string().contains("cannot exist: a name consists of") => Ok(()),
         status => Err(status.to_string()),
     };
     eventually("the object to be told", PATIENCE, told).await.unwrap();

@@ -1,6 +1,6 @@
-//! The task that claims the lease, renews it and hands it back.
+//! The task that acquires the lease, renews it and releases it.
 
-use super::{Leadership, Settings, SettingsError, Sight};
+use super::{Leadership, Observation, Settings, SettingsError};
 use crate::patch::words;
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -22,10 +22,10 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-/// How long the lease may take to be handed back; the others would take it after its duration anyway.
-const HAND_BACK: Duration = Duration::from_secs(5);
+/// How long releasing the lease may take; the others acquire it after its duration anyway.
+const RELEASE: Duration = Duration::from_secs(5);
 
-/// The annotation of the lease that says where its holder is reached by the other replicas.
+/// The annotation of the lease with the address at which the other replicas reach its holder.
 pub const ADDRESS: &str = "projectsesame.io/replica-address";
 
 /// Who holds the lease, as far as we know.
@@ -46,18 +46,18 @@ pub struct Election {
     api: Api<Lease>,
     settings: Settings,
     leadership: Leadership,
-    sight: Option<Sight>,
+    observation: Option<Observation>,
     holder: watch::Sender<Holder>,
     connection: Connection,
-    /// The API server answers, and refuses us the lease.
+    /// The API server answers and denies the lease.
     refusal: Outage,
 }
 
-/// How we stand after a look at the lease.
-enum Standing {
+/// The state of the lease after a try.
+enum LeaseState {
     Held,
-    /// Another's, which is at this address.
-    Anothers(Option<String>),
+    /// Held by another replica, at this address.
+    HeldByOther(Option<String>),
 }
 
 impl Election {
@@ -67,15 +67,15 @@ impl Election {
         let api = Api::namespaced(client, &settings.namespace);
         let (leadership, holder) = (Leadership::contested(), watch::Sender::default());
         let (connection, refusal) = Default::default();
-        Ok(Self { api, settings, leadership, sight: None, holder, connection, refusal })
+        Ok(Self { api, settings, leadership, observation: None, holder, connection, refusal })
     }
 
-    /// The same; whether the API server can be reached is told there, with what others find.
+    /// The same; failures to reach the API server are reported there, together with those of others.
     pub fn reporting(self, connection: Connection) -> Self {
         Self { connection, ..self }
     }
 
-    /// What those who write ask.
+    /// What writers ask for a permit.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
     }
@@ -85,11 +85,11 @@ impl Election {
         self.holder.subscribe()
     }
 
-    fn say(&self, holder: Holder) {
+    fn publish(&self, holder: Holder) {
         self.holder.send_if_modified(|known| std::mem::replace(known, holder.clone()) != holder);
     }
 
-    /// Claims and renews until `shutdown`, then hands the lease back. It never gives up before.
+    /// Acquires and renews until `shutdown`, then releases the lease. It never gives up before.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         loop {
@@ -102,7 +102,7 @@ impl Election {
                 () = turn => self.expire(),
             }
         }
-        self.hand_back().await;
+        self.release().await;
     }
 
     /// Tries once; says when to try again.
@@ -111,96 +111,99 @@ impl Election {
         let held_until = self.leadership.until();
         // A request that hangs must not keep us from noticing that the lease is over.
         let limit = held_until.unwrap_or(begun + self.settings.renew_deadline);
-        let looked = timeout_at(limit.into(), self.look()).await;
-        self.note(&looked);
+        let result = timeout_at(limit.into(), self.acquire_or_renew()).await;
+        self.note(&result);
         let mut is_known = true;
-        match looked {
-            Ok(Ok((Standing::Held, sent))) => {
+        match result {
+            Ok(Ok((LeaseState::Held, sent))) => {
                 self.leadership.hold(sent + self.settings.renew_deadline);
-                self.say(Holder::Ourselves);
+                self.publish(Holder::Ourselves);
             }
-            Ok(Ok((Standing::Anothers(address), _))) => {
+            Ok(Ok((LeaseState::HeldByOther(address), _))) => {
                 self.leadership.lose();
-                self.say(Holder::Another(address));
+                self.publish(Holder::Another(address));
             }
             Ok(Err(_)) | Err(_) => is_known = false,
         }
         let next = Instant::now() + self.settings.retry_period;
-        match (self.leadership.until(), &self.sight) {
+        match (self.leadership.until(), &self.observation) {
             (Some(until), _) => next.min(until),
-            (None, Some(sight)) if is_known => {
-                next.min(sight.free_at().max(Instant::now() + self.settings.retry_period / 10))
+            (None, Some(observation)) if is_known => {
+                next.min(observation.free_at().max(Instant::now() + self.settings.retry_period / 10))
             }
             (None, _) => next,
         }
     }
 
-    /// Tells of a look that came to nothing, when it begins, when it lasts and when it is over.
-    fn note<T>(&mut self, looked: &Result<kube::Result<T>, Elapsed>) {
-        let lease = &*self.settings.name;
-        let Ok(looked) = looked else { return self.connection.failed("no answer about the leader lease") };
-        if !self.connection.note(looked) {
+    /// Logs failed tries: the first, one a minute while they last, and when they are over.
+    fn note<T>(&mut self, result: &Result<kube::Result<T>, Elapsed>) {
+        let lease = format!("{}/{}", self.settings.namespace, self.settings.name);
+        let Ok(result) = result else {
+            return self.connection.failed(&format!("timed out acquiring or renewing leader lease {lease}"));
+        };
+        if !self.connection.note(result) {
             return;
         }
-        let (now, error) = (Instant::now(), looked.as_ref().err());
+        let (now, error) = (Instant::now(), result.as_ref().err());
         let news = match error {
             Some(_) => self.refusal.failed(now),
             None => self.refusal.worked(now),
         };
-        let error = error.map(words).unwrap_or_default();
+        let (error, server) = (error.map(words).unwrap_or_default(), self.connection.address());
         match news {
             Some(OutageEvent::Started) => {
-                warn!(error, lease, "the leader lease could not be had or kept; it is tried again")
+                warn!("Failed to acquire or renew leader lease {lease} at {server}: {error}; retrying");
             }
             Some(OutageEvent::Ongoing(time)) => {
-                warn!(error, lease, ?time, "the leader lease still cannot be had or kept")
+                warn!("Still failing to acquire or renew leader lease {lease} at {server} after {time:.0?}: {error}");
             }
-            Some(OutageEvent::Ended(time)) => info!(lease, ?time, "the leader lease can be had again"),
+            Some(OutageEvent::Ended(time)) => info!("Leader lease {lease} is available again after {time:.0?}"),
             None => {}
         }
     }
 
-    /// Ceases to be the leader when the time is over.
+    /// Stops being the leader when the lease has run out.
     fn expire(&self) {
         if self.leadership.until().is_some_and(|until| until <= Instant::now()) {
             self.leadership.lose();
-            self.say(Holder::Unknown);
+            self.publish(Holder::Unknown);
         }
     }
 
-    /// Looks at the lease, and claims or renews it where that is ours to do; says when the request was sent that
-    /// others count from.
-    async fn look(&mut self) -> kube::Result<(Standing, Instant)> {
+    /// Reads the lease, and acquires or renews it if it is free or ours; returns when the request was sent that others count
+    /// from.
+    async fn acquire_or_renew(&mut self) -> kube::Result<(LeaseState, Instant)> {
         loop {
             let seen = self.api.get_opt(&self.settings.name).await?;
             let sent = Instant::now();
             let wrote = match seen {
-                None => self.api.create(&PostParams::default(), &self.claimed(None)).await,
+                None => self.api.create(&PostParams::default(), &self.renewed(None)).await,
                 Some(lease) => {
-                    let sight = Sight::next(self.sight.take(), lease.spec.clone().unwrap_or_default(), sent);
-                    let ours = sight.is_held_by(&self.settings.identity);
-                    let free = sight.free_at() <= sent;
-                    self.sight = Some(sight);
+                    let observation =
+                        Observation::next(self.observation.take(), lease.spec.clone().unwrap_or_default(), sent);
+                    let ours = observation.is_held_by(&self.settings.identity);
+                    let free = observation.free_at() <= sent;
+                    self.observation = Some(observation);
                     if !ours && !free {
                         let annotations = lease.metadata.annotations.as_ref();
                         let address = annotations.and_then(|annotations| annotations.get(ADDRESS)).cloned();
-                        return Ok((Standing::Anothers(address), sent));
+                        return Ok((LeaseState::HeldByOther(address), sent));
                     }
-                    self.api.replace(&self.settings.name, &PostParams::default(), &self.claimed(Some(lease))).await
+                    self.api.replace(&self.settings.name, &PostParams::default(), &self.renewed(Some(lease))).await
                 }
             };
             match wrote {
-                Ok(_) => return Ok((Standing::Held, sent)),
+                Ok(_) => return Ok((LeaseState::Held, sent)),
                 Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => {
-                    debug!("the leader lease was written by another at the same time");
+                    debug!("leader lease was updated by another replica at the same time; retrying");
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// The lease as it is when we hold it from now on.
-    fn claimed(&self, lease: Option<Lease>) -> Lease {
+    /// The lease with this replica as its holder from now on.
+    fn renewed(&self, lease: Option<Lease>) -> Lease {
         let new = || Lease {
             metadata: ObjectMeta { name: Some(self.settings.name.clone()), ..ObjectMeta::default() },
             spec: None,
@@ -225,11 +228,11 @@ impl Election {
         lease
     }
 
-    /// Stops writing, and lets another begin at once.
-    async fn hand_back(self) {
+    /// Stops writing and releases the lease, so that another replica can acquire it at once.
+    async fn release(self) {
         let until = self.leadership.until();
         self.leadership.lose();
-        let release = async {
+        let released = async {
             // Requests end by themselves before the lease does.
             timeout_at(until.unwrap_or_else(Instant::now).into(), self.leadership.idle()).await.ok()?;
             let mut lease = self.api.get_opt(&self.settings.name).await.ok()??;
@@ -242,8 +245,8 @@ impl Election {
             }
             Some(())
         };
-        if timeout(HAND_BACK.max(self.settings.retry_period), release).await != Ok(Some(())) {
-            debug!("the leader lease was not handed back; it ends by itself");
+        if timeout(RELEASE.max(self.settings.retry_period), released).await != Ok(Some(())) {
+            debug!("leader lease was not released; it expires by itself");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What everybody who writes holds: whether this replica is the one.
+//! Whether this replica is the leader, as writers see it.
 
 use parking_lot::Mutex;
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
@@ -18,17 +18,17 @@ pub struct Leadership(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Until when the lease is held; nothing while another holds it.
+    /// Until when the lease is held; none while another replica holds it.
     until: Mutex<Option<Instant>>,
     leader: watch::Sender<bool>,
-    /// Each request holds it for reading, so that a lease is not handed back under it.
+    /// Each request holds it for reading, so that a lease is not released under it.
     requests: Arc<RwLock<()>>,
     always: bool,
     gauge: Gauge,
 }
 
 impl Leadership {
-    /// That of the only replica there is: nobody is asked.
+    /// That of a single replica without an election: always the leader.
     pub fn always() -> Self {
         Self::new(true)
     }
@@ -49,14 +49,14 @@ impl Leadership {
         self.until().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Changes when this replica becomes the one that writes and when it ceases to be.
+    /// Changes when this replica becomes the leader and when it stops being it.
     pub fn watch(&self) -> watch::Receiver<bool> {
         self.0.leader.subscribe()
     }
 
-    /// Leave for one request, which must be over by [`Permit::until`].
+    /// Permission for one request, which must be over by [`Permit::until`].
     pub fn permit(&self) -> Option<Permit> {
-        // First the guard: whoever hands the lease back first says that it is gone, and then waits for guards.
+        // First the guard: releasing the lease first ends the leadership, and then waits for guards.
         let guard = self.0.requests.clone().try_read_owned().ok()?;
         let until = self.until().filter(|until| Instant::now() < *until)?;
         Some(Permit { until, _guard: guard })
@@ -82,7 +82,7 @@ impl Leadership {
         self.say(false);
     }
 
-    /// Waits until nobody who was given leave is still at it.
+    /// Waits until no request with a permit is in flight.
     pub(super) async fn idle(&self) {
         drop(self.0.requests.write().await);
     }
@@ -91,12 +91,20 @@ impl Leadership {
         let changed = self.0.leader.send_if_modified(|was| std::mem::replace(was, leader) != leader);
         if changed {
             self.0.gauge.set(leader.into());
-            info!(leader, "{}", if leader { "this replica writes status" } else { "another replica may write status" });
+            info!(
+                leader,
+                "{}",
+                if leader {
+                    "became leader: writing status and events"
+                } else {
+                    "no longer leader: another replica writes status and events"
+                }
+            );
         }
     }
 }
 
-/// Leave for one request.
+/// Permission for one request.
 #[derive(Debug)]
 pub struct Permit {
     until: Instant,
@@ -104,7 +112,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// When the request must be over, answered or not: after that another replica may write.
+    /// When the request must end, answered or not: after that another replica may write.
     pub fn until(&self) -> Instant {
         self.until
     }

@@ -2,7 +2,8 @@
 
 use super::*;
 use kinds::kind;
-use serde_json::json;
+use model::status::ProxyCounts;
+use serde_json::{Value, json};
 
 const ADDRESS: &str = "192.0.2.1";
 
@@ -14,7 +15,7 @@ struct World {
 
 impl World {
     fn new(addresses: Addresses) -> Self {
-        Self { statuses: Statuses::new(addresses), now: Instant::now() }
+        Self { statuses: Statuses::new(&Settings::new("sesame-0", addresses, kinds)), now: Instant::now() }
     }
 
     /// Everything is known, and there is one address.
@@ -43,12 +44,21 @@ impl World {
     /// Answers as an API server that does what it is told, and gives the object as it then is.
     fn write(&mut self, write: Write, version: u64) -> Object {
         let says = match &write.change {
-            Change::Say(status) => status["loadBalancer"]["ingress"].clone(),
-            Change::Withdraw => json!([]),
+            Change::Apply(status) => status["loadBalancer"]["ingress"].clone(),
+            _ => json!([]),
         };
         let written = ingress(&write.object.meta().uid.to_string(), version, &says);
         self.statuses.done(write, Outcome::Written(written.clone()), self.now);
         written
+    }
+}
+
+/// The statuses of two dialects.
+fn kinds(kind: Kind) -> Option<&'static StatusKind> {
+    match kind.name() {
+        "Ingress" => Some(&dialect_ingress::status::STATUS),
+        "HTTPProxy" => Some(&dialect_httpproxy::status::STATUS),
+        _ => None,
     }
 }
 
@@ -101,7 +111,7 @@ fn nothing_is_written_before_everything_is_known() {
     assert!(world.next().is_none(), "a restart finds that all is said");
     world.observe(&envoy(&json!([{ "hostname": "lb.example" }])));
     let write = world.next().unwrap();
-    assert_eq!(write.change, Change::Say(json!({ "loadBalancer": { "ingress": [{ "hostname": "lb.example" }] } })));
+    assert_eq!(write.change, Change::Apply(json!({ "loadBalancer": { "ingress": [{ "hostname": "lb.example" }] } })));
 }
 
 #[test]
@@ -225,7 +235,7 @@ fn proxy(uid: &str, generation: i64, version: u64) -> Object {
 fn programmed(world: &mut World, version: u64) -> Option<String> {
     world.wait(Duration::from_secs(2));
     let write = world.next().unwrap();
-    let Change::Say(status) = &write.change else { panic!("{write:?}") };
+    let Change::Apply(status) = &write.change else { panic!("{write:?}") };
     let conditions = status["conditions"].as_array().unwrap();
     let said = conditions.iter().find(|condition| condition["type"] == "Programmed");
     let said = said.map(|condition| format!("{} of {}", condition["status"], condition["observedGeneration"]));
@@ -240,7 +250,8 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
     let mut world = World::synced();
     let key = proxy("u", 1, 1).key();
     let program = |world: &mut World, batch: u64, is_programmed: bool| {
-        world.statuses.program(&key, Programmed { batch, is_programmed }, world.now);
+        let proxies = is_programmed.then_some(ProxyCounts { acknowledged: 2, connected: 2 });
+        world.statuses.program(&key, Programmed { batch, proxies }, world.now);
     };
     world.observe(&proxy("u", 1, 1));
     world.statuses.claim(&key, Some(Default::default()), world.now);
@@ -266,10 +277,10 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
 fn reports_that_wait_keep_the_later_word() {
     let reporter = crate::Reporter::default();
     let object = model::ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "shop", "web");
-    for (batch, is_programmed) in [(2, false), (1, true)] {
-        let programmed = vec![(object.clone(), Programmed { batch, is_programmed })];
+    for (batch, proxies) in [(2, None), (1, Some(ProxyCounts::default()))] {
+        let programmed = vec![(object.clone(), Programmed { batch, proxies })];
         reporter.report(crate::Report { programmed, ..crate::Report::default() });
     }
     let waiting = futures::FutureExt::now_or_never(reporter.next()).unwrap();
-    assert_eq!(waiting.programmed[&object], Programmed { batch: 2, is_programmed: false });
+    assert_eq!(waiting.programmed[&object], Programmed { batch: 2, proxies: None });
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::networking::v1::Ingress;
-use kinds::kind;
+use kinds::{Kind, kind};
 use kube::api::{Api, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
-use model::{Code, ObjectRef, Verdict};
+use model::{Code, ObjectRef, Verdict, status::StatusKind};
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use status::{Leadership, Report, Reporter, Settings};
@@ -31,7 +31,7 @@ pub struct Replica {
 impl Replica {
     /// One that is fed by hand.
     pub fn idle(client: Client, leadership: Leadership) -> Replica {
-        let settings = Settings::new("replica-0", ADDRESS.parse().unwrap());
+        let settings = Settings::new("replica-0", ADDRESS.parse().unwrap(), kinds);
         Self::with(client, settings, leadership)
     }
 
@@ -92,6 +92,15 @@ impl Replica {
     pub async fn until(&self, what: &str, is: impl Fn(&Replica) -> bool) {
         let probe = async || if is(self) { Ok(()) } else { Err(format!("{} written", self.written())) };
         testbed::eventually(what, LIMIT, probe).await.unwrap();
+    }
+}
+
+/// The statuses of two dialects.
+pub fn kinds(kind: Kind) -> Option<&'static StatusKind> {
+    match kind.name() {
+        "Ingress" => Some(&dialect_ingress::status::STATUS),
+        "HTTPProxy" => Some(&dialect_httpproxy::status::STATUS),
+        _ => None,
     }
 }
 

@@ -87,7 +87,7 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
         let missing = Verdict::new(
             Code::ServiceNotFound,
             proxies.subject("a").at("spec.routes[0].services[0].name"),
-            "there is no Service b/x",
+            "Service b/x does not exist",
         );
         replica.reporter.report(proxies.report(object, "a", Vec::new()));
         replica.reporter.report(proxies.report(proxies.read(&touched), "a", vec![missing]));
@@ -107,7 +107,7 @@ async fn an_httpproxy_of_either_group_says_what_became_of_it() {
         let now = proxies.read(&proxies.api.get("a").await.unwrap());
         let still = || {
             let field = proxies.subject("a").at("spec.routes[0].services[0].name");
-            vec![Verdict::new(Code::ServiceNotFound, field, "there is no Service b/x")]
+            vec![Verdict::new(Code::ServiceNotFound, field, "Service b/x does not exist")]
         };
         replica.reporter.report(proxies.report(now.clone(), "a", still()));
         let other = proxies.create("b").await;

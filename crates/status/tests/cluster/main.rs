@@ -6,4 +6,5 @@ mod bed;
 mod events;
 mod http_proxy;
 mod lease;
+mod shared_lists;
 mod writes;

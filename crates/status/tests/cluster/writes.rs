@@ -13,7 +13,7 @@ use serde_json::json;
 use status::{Addresses, Leadership, Report, Settings};
 use testbed::ApiServer;
 
-use crate::bed::{ADDRESS, Replica, create, ingress, report, says, until_says};
+use crate::bed::{ADDRESS, Replica, create, ingress, kinds, report, says, until_says};
 
 #[tokio::test]
 async fn a_thousand_ingresses_are_written_once_each_and_a_restart_writes_nothing() {
@@ -61,7 +61,7 @@ async fn addresses_follow_the_service_of_the_proxies() {
     let namespace = api.namespace("addresses").await.unwrap();
     let client = api.client().unwrap();
     let ingresses = Api::<Ingress>::namespaced(client.clone(), &namespace);
-    let settings = Settings::new("replica-0", Addresses::of_service(&namespace, "envoy"));
+    let settings = Settings::new("replica-0", Addresses::of_service(&namespace, "envoy"), kinds);
     let mut replica = Replica::with(client.clone(), settings, Leadership::always());
     replica.watch(client.clone(), &namespace);
     for name in ["a", "b", "c"] {

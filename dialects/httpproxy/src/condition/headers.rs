@@ -28,10 +28,10 @@ pub(super) fn condition(
     ];
     let mut used = operators.into_iter().filter_map(|(operator, text)| Some((operator, text?)));
     let Some((operator, text)) = used.next() else {
-        return Err(no("name", "there is a name and no operator, such as exact or present".to_owned()));
+        return Err(no("name", "an operator such as exact or present is missing".to_owned()));
     };
     for (other, _) in used {
-        let why = format!("`{other}` has no effect beside `{operator}`");
+        let why = format!("`{other}` has no effect together with `{operator}`");
         notes.push(Rejection::new(Code::ProxyIgnored, field.field(other), why));
     }
     HeaderValue::parse(&text).map_err(|error| no(operator, error.to_string()))?;
@@ -74,7 +74,7 @@ pub(super) fn agree(headers: &[HeaderMatch]) -> Result<(), String> {
     }
     for (name, value, invert) in &seen {
         if value.is_some() && seen.contains(&(name, *value, !invert)) {
-            return Err(format!("two conditions about header {name} exclude each other"));
+            return Err(format!("conditions on header {name} contradict each other"));
         }
     }
     Ok(())

@@ -25,7 +25,7 @@ pub(super) fn policies(
     for (index, policy) in list.get()?.iter().flatten().enumerate() {
         let cookie = one(policy, &field.index(index))?;
         if !seen.insert(cookie.name.clone()) {
-            let why = format!("cookie `{}` stands there twice", cookie.name.as_str());
+            let why = format!("cookie `{}` is listed more than once", cookie.name.as_str());
             return Err(Rejection::new(Code::ProxyCookies, field.index(index).field("name"), why));
         }
         cookies.push(cookie);
@@ -43,7 +43,7 @@ fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite,
     let same_site = policy.same_site.as_deref().filter(|word| !word.is_empty());
     let same_site = same_site.map(|word| {
         let known = SameSite::parse(word);
-        known.ok_or_else(|| no("sameSite", "it is not one of Strict, Lax and None".to_owned()))
+        known.ok_or_else(|| no("sameSite", "must be Strict, Lax or None".to_owned()))
     });
     let cookie = CookieRewrite {
         name: CookieName::parse(&policy.name).map_err(|error| no("name", error.to_string()))?,
@@ -54,7 +54,7 @@ fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite,
     };
     let CookieRewrite { name: _, path, domain, secure, same_site } = &cookie;
     if path.is_none() && domain.is_none() && secure.is_none() && same_site.is_none() {
-        let why = format!("nothing is said about cookie `{}`", cookie.name.as_str());
+        let why = format!("no attribute is set for cookie `{}`", cookie.name.as_str());
         return Err(Rejection::new(Code::ProxyCookies, field.clone(), why));
     }
     Ok(cookie)

@@ -85,7 +85,7 @@ impl Reader<'_> {
         let mut host = None;
         for (index, entry) in policy.set.iter().enumerate() {
             let field = field.field("set").index(index);
-            let twice = |name: &str| self.no(&field.field("name"), format!("header {name} is set twice"));
+            let twice = |name: &str| self.no(&field.field("name"), format!("header {name} is set more than once"));
             let name = match MutableHeader::parse(&entry.name) {
                 Ok(name) => name,
                 Err(HeaderError::Host) if host.is_some() => return Err(twice("host")),
@@ -102,7 +102,7 @@ impl Reader<'_> {
             let read = HeaderFormat::read(&entry.value, self.own);
             let read = read.map_err(|error| self.no(&field, error.to_string()))?;
             for word in read.plain {
-                let why = format!("`%{word}%` is not a dynamic value that is allowed here");
+                let why = format!("dynamic value `%{word}%` is not supported");
                 notes.push(Rejection::new(Code::ProxyNotDynamic, field.clone(), why));
             }
             set.insert(name, read.format);
@@ -115,7 +115,7 @@ impl Reader<'_> {
                 error => self.no(&field, error.to_string()),
             })?;
             if !remove.insert(name.clone()) {
-                return Err(self.no(&field, format!("header {name} is removed twice")));
+                return Err(self.no(&field, format!("header {name} is removed more than once")));
             }
         }
         let changes = HeaderChanges { set: set.into_iter().collect(), remove: remove.into_iter().collect() };
@@ -124,7 +124,7 @@ impl Reader<'_> {
 
     fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, Rejection> {
         if self.direction == Direction::Response {
-            return Err(self.no(&field.field("name"), "an answer has no header Host".to_owned()));
+            return Err(self.no(&field.field("name"), "the header Host cannot be set on a response".to_owned()));
         }
         let no = |error: HeaderError| self.no(&field.field("value"), error.to_string());
         match only_request_header(value) {

@@ -29,7 +29,7 @@ pub(crate) fn policy(
         match (bound(range.start), bound(range.end)) {
             (Some(start), Some(end)) if start < end => statuses.push((start, end)),
             _ => {
-                let why = format!("{} to {} is not a range of statuses", range.start, range.end);
+                let why = format!("{} to {} is not a valid range of status codes", range.start, range.end);
                 return Err(no("expectedStatuses", why));
             }
         }
@@ -65,11 +65,7 @@ fn check(
     let number = |name: &str, value: Option<i64>, default: u32| match value {
         None | Some(0) => Ok(default),
         Some(value) => u32::try_from(value).ok().filter(|&value| value <= 60 * 60 * 24).ok_or_else(|| {
-            Rejection::new(
-                Code::ProxyHealthCheck,
-                field.field(name),
-                format!("{value} is not a number from 0 to 86400"),
-            )
+            Rejection::new(Code::ProxyHealthCheck, field.field(name), format!("must be from 0 to 86400, not {value}"))
         }),
     };
     let seconds = |name: &str, value, default| number(name, value, default).map(|n| Duration::from_secs(n.into()));

@@ -23,7 +23,7 @@ pub(crate) fn of_connections(clients: Option<&IpFilter>, field: &FieldPath) -> R
     };
     let list = if clients.allow { "ipAllowPolicy" } else { "ipDenyPolicy" };
     let why = format!(
-        "with tcpproxy a list has at most {MOST_FOR_CONNECTIONS} ranges, and this one has {}: connections are ended",
+        "the list has {} ranges; with tcpproxy the limit is {MOST_FOR_CONNECTIONS}; all connections are closed",
         clients.ranges.len()
     );
     Err(Rejection::new(Code::ProxyClients, field.field(list), why))
@@ -42,7 +42,7 @@ pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Resu
         (Some(ranges), None) => Ok(Some(IpFilter { allow: true, ranges })),
         (None, Some(ranges)) => Ok(Some(IpFilter { allow: false, ranges })),
         (Some(_), Some(_)) => {
-            let why = "ipAllowPolicy and ipDenyPolicy exclude each other";
+            let why = "ipAllowPolicy and ipDenyPolicy are mutually exclusive";
             Err(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why))
         }
     }
@@ -54,7 +54,7 @@ fn range(entry: &security::IpFilter, field: &FieldPath) -> Result<(AddressOf, Ci
         Some(IpSource::Remote) => AddressOf::Remote,
         other => {
             let word = other.as_ref().map_or("", |source| source.as_str());
-            let why = format!("`{word}` is neither `Peer` nor `Remote`");
+            let why = format!("must be `Peer` or `Remote`, not `{word}`");
             return Err(Rejection::new(Code::ProxyClients, field.field("source"), why));
         }
     };

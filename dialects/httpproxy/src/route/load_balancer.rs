@@ -46,19 +46,22 @@ pub(crate) fn policy<V>(
                     Ok(of) if hashes.iter().all(|hash: &Hash| hash.of != of) => {
                         hashes.push(Hash { of, terminal: entry.terminal });
                     }
-                    Ok(_) => ignored(field.field("requestHashPolicies").index(index), "it stands there twice".into()),
+                    Ok(_) => ignored(field.field("requestHashPolicies").index(index), "duplicate policy".into()),
                     Err(why) => ignored(field.field("requestHashPolicies").index(index), why),
                 }
             }
             if hashes.is_empty() {
-                ignored(field.field("strategy"), "there is nothing to hash: endpoints are used in turn".into());
+                ignored(
+                    field.field("strategy"),
+                    "no valid requestHashPolicies entry; RoundRobin is used instead".into(),
+                );
                 return Ok(Default::default());
             }
             (LoadBalancing::RingHash, hashes)
         }
         Some(Strategy::Unknown(word)) => {
             if !word.is_empty() {
-                let why = format!("`{word}` is not a strategy: endpoints are used in turn");
+                let why = format!("unknown strategy `{word}`; RoundRobin is used instead");
                 ignored(field.field("strategy"), why);
             }
             (LoadBalancing::RoundRobin, Vec::new())

@@ -27,29 +27,30 @@ pub(crate) fn local(
     let field = field.field("local");
     let no = |name: &str, why: String| Rejection::new(code, field.field(name), why);
     let requests = u32::try_from(local.requests).ok().filter(|&requests| requests > 0);
-    let requests = requests.ok_or_else(|| no("requests", format!("{} is not a number from 1", local.requests)))?;
+    let requests = requests.ok_or_else(|| no("requests", format!("must be at least 1, not {}", local.requests)))?;
     let burst = local.burst.unwrap_or_default();
-    let burst = u32::try_from(burst).map_err(|_| no("burst", format!("{burst} is not a number from 0")))?;
+    let burst = u32::try_from(burst).map_err(|_| no("burst", format!("must be at least 0, not {burst}")))?;
     let interval = match &local.unit {
         Some(Unit::Second) => Duration::from_secs(1),
         Some(Unit::Minute) => Duration::from_secs(60),
         Some(Unit::Hour) => Duration::from_secs(60 * 60),
         other => {
             let word = other.as_ref().map_or("", |unit| unit.as_str());
-            return Err(no("unit", format!("`{word}` is not one of second, minute and hour")));
+            return Err(no("unit", format!("must be second, minute or hour, not `{word}`")));
         }
     };
     let status = local.response_status_code.filter(|&status| status != 0).unwrap_or(429);
     let known = u16::try_from(status).ok().filter(|&status| is_status(status));
-    let status = known
-        .ok_or_else(|| no("responseStatusCode", format!("{status} is not the code of an error that HTTP knows")))?;
+    let status = known.ok_or_else(|| {
+        no("responseStatusCode", format!("must be a registered HTTP error status code, not {status}"))
+    })?;
     let mut headers = Vec::new();
     for (index, entry) in local.response_headers_to_add.iter().enumerate() {
         let at = |name: &str| field.field("responseHeadersToAdd").index(index).field(name);
         let wrong = |name: &str, error: model::header::HeaderError| Rejection::new(code, at(name), error.to_string());
         let name = MutableHeader::parse(&entry.name).map_err(|error| wrong("name", error))?;
         if headers.iter().any(|(other, _)| *other == name) {
-            return Err(Rejection::new(code, at("name"), format!("header {name} is set twice")));
+            return Err(Rejection::new(code, at("name"), format!("header {name} is set more than once")));
         }
         // Envoy reads operators here, too; what was written is what is sent.
         let value = HeaderValue::parse(&entry.value).and_then(|value| HeaderFormat::plain(&value));

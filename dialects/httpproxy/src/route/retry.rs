@@ -21,7 +21,7 @@ pub(crate) fn retry_policy(
         Some(-1) => None,
         None | Some(0) => Some(1),
         Some(count) => {
-            let count = u32::try_from(count).map_err(|_| no("count", format!("{count} is not a number of retries")))?;
+            let count = u32::try_from(count).map_err(|_| no("count", format!("must be -1 or more, not {count}")))?;
             Some(count)
         }
     };
@@ -30,7 +30,7 @@ pub(crate) fn retry_policy(
     let mut on = Vec::new();
     for word in &policy.retry_on {
         let found = RetryOn::ALL.iter().find(|known| known.word() == &**word);
-        on.push(*found.ok_or_else(|| no("retryOn", format!("`{word}` is not a condition for a retry")))?);
+        on.push(*found.ok_or_else(|| no("retryOn", format!("unknown retry condition `{word}`")))?);
     }
     if on.is_empty() {
         on.push(RetryOn::ServerError);
@@ -38,7 +38,11 @@ pub(crate) fn retry_policy(
     let mut status_codes = Vec::new();
     for &code in &policy.retriable_status_codes {
         let fits = u32::try_from(code).ok().filter(|code| (100..600).contains(code));
-        status_codes.push(fits.ok_or_else(|| no("retriableStatusCodes", format!("{code} is not a status")))?);
+        status_codes.push(
+            fits.ok_or_else(|| {
+                no("retriableStatusCodes", format!("must be a status code from 100 to 599, not {code}"))
+            })?,
+        );
     }
     if !status_codes.is_empty() && !on.contains(&RetryOn::RetriableStatusCodes) {
         let why = "the list has no effect without `retriable-status-codes` in retryOn";
@@ -56,13 +60,13 @@ pub(crate) fn internal_redirect(
     let field = field.field("internalRedirectPolicy");
     let no = |name: &str, why: String| Rejection::new(Code::ProxyInternalRedirect, field.field(name), why);
     let most = policy.max_internal_redirects.map(|most| u32::try_from(most).map_err(|_| most)).transpose();
-    let most = most.map_err(|most| no("maxInternalRedirects", format!("{most} is not a number from 0")))?;
+    let most = most.map_err(|most| no("maxInternalRedirects", format!("must be at least 0, not {most}")))?;
     let mut statuses = Vec::new();
     for &code in &policy.redirect_response_codes {
         match code {
             301 | 302 | 303 | 307 | 308 => statuses.push(code as u32),
             other => {
-                let why = format!("{other} is not one of 301, 302, 303, 307 and 308");
+                let why = format!("must be 301, 302, 303, 307 or 308, not {other}");
                 return Err(no("redirectResponseCodes", why));
             }
         }
@@ -74,7 +78,7 @@ pub(crate) fn internal_redirect(
         Some(kind::CrossScheme::Always) => CrossScheme::Always,
         Some(kind::CrossScheme::SafeOnly) => CrossScheme::SafeOnly,
         Some(kind::CrossScheme::Unknown(word)) => {
-            let why = format!("`{word}` is not one of Always, Never and SafeOnly");
+            let why = format!("must be Always, Never or SafeOnly, not `{word}`");
             return Err(no("allowCrossSchemeRedirect", why));
         }
     };

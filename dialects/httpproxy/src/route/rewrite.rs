@@ -21,7 +21,7 @@ pub(crate) fn prefix(
     let Some(policy) = optional(policy)?.filter(|policy| !policy.replace_prefix.is_empty()) else { return Ok(None) };
     let field = field.field("pathRewritePolicy").field("replacePrefix");
     let PathMatch::Prefix(matched) = path else {
-        let why = "the route matches a whole path or a pattern, not a prefix";
+        let why = "the route has an exact or regex condition instead of a prefix condition";
         return Err(Rejection::new(Code::ProxyPrefixMissing, field, why));
     };
     let mut seen = BTreeSet::new();
@@ -31,8 +31,12 @@ pub(crate) fn prefix(
         let own = entry.prefix.as_deref().unwrap_or_default();
         if !seen.insert(own) {
             return Err(match own {
-                "" => Rejection::new(Code::ProxyPrefixAmbiguous, field, "two entries have no prefix"),
-                own => Rejection::new(Code::ProxyPrefixDuplicate, field, format!("`{own}` is replaced twice")),
+                "" => Rejection::new(Code::ProxyPrefixAmbiguous, field, "more than one entry has no prefix"),
+                own => Rejection::new(
+                    Code::ProxyPrefixDuplicate,
+                    field,
+                    format!("prefix `{own}` is replaced more than once"),
+                ),
             });
         }
         let replacement = Path::parse(&entry.replacement).map_err(|error| {

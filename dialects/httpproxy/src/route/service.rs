@@ -54,16 +54,15 @@ pub(super) fn backends(
     for (index, service) in route.services.good() {
         let field = place.field.field("services").index(index);
         let here = Place { object: place.object, subject: place.subject, field };
-        let weight = u64::try_from(service.weight.unwrap_or_default()).map_err(|_| {
-            Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "a weight is not negative")
-        })?;
+        let weight = u64::try_from(service.weight.unwrap_or_default())
+            .map_err(|_| Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "must be at least 0"))?;
         if service.mirror {
             mirrors += 1;
             if mirrors > 1 {
                 return Err(Rejection::new(
                     Code::ProxyMirrors,
                     here.field.field("mirror"),
-                    "another service is the mirror",
+                    "another service of the route is already the mirror",
                 ));
             }
         } else {
@@ -80,7 +79,8 @@ pub(super) fn backends(
                 backends.clusters.push(WeightedCluster { weight: weight.min(u64::from(u32::MAX)) as u32, ..share });
             }
             Ok(Found { host: Some(HostRewrite::Header(_)), .. }) => {
-                let why = "a Host from a header of the request needs a route with one service";
+                let why =
+                    "a Host header that is copied from a request header requires a route with exactly one service";
                 let field = here.field.field("requestHeadersPolicy");
                 work.report(place.subject, Rejection::new(Code::ProxyServiceRequestHeaders, field, why));
             }
@@ -90,7 +90,7 @@ pub(super) fn backends(
         }
     }
     if total > u64::from(u32::MAX) {
-        let why = format!("the weights are {total} together; {} is the limit", u32::MAX);
+        let why = format!("the sum of the weights is {total}; the limit is {}", u32::MAX);
         return Err(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
     }
     if backends.clusters.iter().all(|share| share.weight == 0) {
@@ -119,7 +119,7 @@ pub(crate) fn backend(
         Rejection::new(
             Code::ProxyServicePort,
             place.field.field("port"),
-            format!("{} is not a port number", service.port),
+            format!("must be a port number from 1 to 65535, not {}", service.port),
         )
     })?;
     let namespace = &place.object.meta.namespace;
@@ -134,7 +134,7 @@ pub(crate) fn backend(
         Some("h2c") => Some(Protocol::H2c),
         Some("tls") => Some(Protocol::Tls),
         Some(other) => {
-            let why = format!("`{other}` is not one of h2, h2c and tls");
+            let why = format!("must be h2, h2c or tls, not `{other}`");
             return Err(Rejection::new(Code::ProxyServiceProtocol, place.field.field("protocol"), why));
         }
     };
@@ -149,7 +149,8 @@ pub(crate) fn backend(
     let server_name = own.clone().or_else(|| literal(&way.host)).filter(|_| spoken.is_tls());
     if let Some(name) = server_name.as_ref().filter(|name| name.as_str().len() > LONGEST_SERVER_NAME) {
         let length = name.as_str().len();
-        let why = format!("the Host has {length} bytes; a TLS handshake carries at most {LONGEST_SERVER_NAME}");
+        let why =
+            format!("the Host header has {length} bytes; the limit of the server name in TLS is {LONGEST_SERVER_NAME}");
         return Err(Rejection::new(Code::ProxyServiceRequestHeaders, place.field.field("requestHeadersPolicy"), why));
     }
     let overrides = ClusterOverrides {
@@ -186,10 +187,14 @@ fn health_port(
     let field = place.field.field("healthPort");
     let port = u16::try_from(number).ok().filter(|&port| port != 0);
     let port = port.ok_or_else(|| {
-        Rejection::new(Code::ProxyServicePort, field.clone(), format!("{number} is not a port number"))
+        Rejection::new(
+            Code::ProxyServicePort,
+            field.clone(),
+            format!("must be a port number from 1 to 65535, not {number}"),
+        )
     })?;
     if way.health.is_none() {
-        let why = "it has no effect: the route has no healthCheckPolicy";
+        let why = "no effect: the route has no healthCheckPolicy";
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         return Ok(None);
     }
@@ -205,17 +210,17 @@ fn slow_start(place: &Place<'_>, service: &Service, balance: LoadBalancing) -> R
     let field = place.field.field("slowStartPolicy");
     let no = |name: &str, why: String| Rejection::new(Code::ProxySlowStart, field.field(name), why);
     if !matches!(balance, LoadBalancing::RoundRobin | LoadBalancing::LeastRequest) {
-        let why = "it needs the strategy RoundRobin or WeightedLeastRequest";
+        let why = "requires the load balancing strategy RoundRobin or WeightedLeastRequest";
         return Err(Rejection::new(Code::ProxySlowStart, field, why));
     }
     let window = parse_duration(&policy.window).map_err(|error| no("window", error.to_string()))?;
     let text = policy.aggression.as_deref().filter(|text| !text.is_empty()).unwrap_or("1.0");
     let aggression = Aggression::parse(text);
-    let aggression = aggression.ok_or_else(|| no("aggression", format!("`{text}` is not a number above 0")))?;
+    let aggression = aggression.ok_or_else(|| no("aggression", format!("must be a number above 0, not `{text}`")))?;
     let percent = policy.min_weight_percent.unwrap_or(10);
     let least_percent = u32::try_from(percent).ok().filter(|&percent| percent <= 100);
     let least_percent =
-        least_percent.ok_or_else(|| no("minWeightPercent", format!("{percent} is not from 0 to 100")))?;
+        least_percent.ok_or_else(|| no("minWeightPercent", format!("must be from 0 to 100, not {percent}")))?;
     Ok((!window.is_zero()).then_some(SlowStart { window, aggression, least_percent }))
 }
 
@@ -234,7 +239,7 @@ fn validation(
     let Some(policy) = optional(&service.validation)? else { return Ok(None) };
     let field = place.field.field("validation");
     if !spoken.is_tls() {
-        let why = "it has no effect: the connection to the service is not encrypted";
+        let why = "no effect: the connection to the service does not use TLS";
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         return Ok(None);
     }
@@ -242,7 +247,7 @@ fn validation(
     let names: Vec<&str> = match &policy.subject_names[..] {
         [] => vec![&policy.subject_name],
         [first, ..] if !policy.subject_name.is_empty() && **first != *policy.subject_name => {
-            return Err(no("subjectNames", "the first of subjectNames must be subjectName".to_owned()));
+            return Err(no("subjectNames", "the first entry must equal subjectName".to_owned()));
         }
         names => names.iter().map(|name| &**name).collect(),
     };
@@ -250,7 +255,7 @@ fn validation(
     if names.len() > MOST_SUBJECTS || !names.iter().all(fits) {
         return Err(no(
             "subjectName",
-            format!("there must be 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters"),
+            format!("must have 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters"),
         ));
     }
     let namespace = &place.object.meta.namespace;

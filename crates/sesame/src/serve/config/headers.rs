@@ -27,7 +27,7 @@ fn values(node: &Node<'_>) -> Result<BTreeMap<MutableHeader, Box<str>>, Wrong> {
         let value = text(value)?;
         let read = HeaderFormat::read(&value, &OWN).map_err(|error| Wrong::new(error.to_string()))?;
         if let Some(word) = read.plain.first() {
-            let why = format!("`%{word}%` is not a dynamic value that is allowed here; `%%` is a plain `%`");
+            let why = format!("dynamic value `%{word}%` is not supported; `%%` is a plain `%`");
             return Err(Wrong::new(why));
         }
         Ok((header(key)?, value.into()))
@@ -35,7 +35,7 @@ fn values(node: &Node<'_>) -> Result<BTreeMap<MutableHeader, Box<str>>, Wrong> {
     let mut values = BTreeMap::new();
     for (name, value) in entries {
         if values.contains_key(&name) {
-            return Err(Wrong::new(format!("the header {name} is set twice")));
+            return Err(Wrong::new(format!("the header {name} is set more than once")));
         }
         values.insert(name, value);
     }

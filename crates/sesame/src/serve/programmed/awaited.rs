@@ -1,14 +1,16 @@
-//! The objects of which it is not known that proxies have them, and the resources that they wait for.
+//! The objects that proxies have not acknowledged yet, and the resources that they wait for.
 //!
-//! In: what carries each object, what is published, and of which versions proxies have come to have them. Out: versions to ask
-//! about, and objects that proxies have all of. Each object waits in the list of *one* resource that proxies do not have; when
-//! they do, the object goes on to the next such resource, or is done. So what happens to a resource costs those who wait for
-//! it and nobody else, and a resource that all objects share may change as often as it likes while they wait for others.
+//! In: the resources of each object, the published versions, and the versions that proxies have acknowledged. Out: versions to
+//! ask about, and objects of which proxies have acknowledged every resource. Each object waits in the list of *one* resource
+//! that is not acknowledged; when it is, the object moves on to the next such resource, or is done. So an acknowledgement
+//! costs the objects that wait for it and no others, and a resource that all objects share may change any number of times
+//! while they wait for other resources.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::ObjectRef;
+use model::status::ProxyCounts;
 use pipeline::ObjectResource;
 use status::Programmed;
 use xds::{Kind, Name, Version};
@@ -16,12 +18,12 @@ use xds::{Kind, Name, Version};
 #[cfg(test)]
 mod tests;
 
-/// What is to be asked from now on, or no longer.
+/// A version to ask the replicas about, or no longer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Do proxies have it?
+    /// Have proxies acknowledged it?
     Ask(Version),
-    /// Never mind.
+    /// The answer no longer matters.
     Forget(Version),
 }
 
@@ -31,7 +33,7 @@ type Key = (Kind, Name);
 struct Object {
     batch: u64,
     resources: Arc<Vec<ObjectResource>>,
-    /// In whose list it is.
+    /// The resource in whose list it is.
     waits_for: Option<Key>,
 }
 
@@ -40,11 +42,11 @@ struct Object {
 struct Resource {
     /// The version that they wait for; none while nothing is published under the name.
     version: Option<u64>,
-    /// It is whatever is published, because many objects share it.
+    /// Many objects share it, so the version is whatever is published.
     is_shared: bool,
-    /// Proxies have it.
-    is_programmed: bool,
-    /// How many objects are carried by it.
+    /// The proxies that have acknowledged it; none while some have not answered.
+    programmed: Option<ProxyCounts>,
+    /// How many objects consist of it.
     users: usize,
     waiting: BTreeSet<ObjectRef>,
 }
@@ -54,17 +56,17 @@ struct Resource {
 pub struct Awaited {
     objects: HashMap<ObjectRef, Object>,
     resources: HashMap<Key, Resource>,
-    /// Whether resources are followed; else objects are only remembered.
+    /// Whether acknowledgements are followed; otherwise objects are only remembered.
     is_asking: bool,
     questions: Vec<Question>,
     programmed: Vec<(ObjectRef, Programmed)>,
-    /// How many resources were looked at: what all of it has cost.
+    /// How many resources were looked at: the cost so far.
     looks: u64,
 }
 
 impl Awaited {
-    /// Takes what carries an object since a batch; nothing if it is no longer ours. `published` knows the version of what
-    /// is published.
+    /// Takes the resources of an object as of a batch; none if it is no longer ours. `published` gives the published version
+    /// of a resource.
     pub fn put(
         &mut self,
         object: ObjectRef,
@@ -73,7 +75,7 @@ impl Awaited {
         published: impl Fn(Kind, &str) -> Option<u64>,
     ) {
         let before = self.objects.remove(&object);
-        // An object of which nothing is served has nothing to wait for, and nothing to say.
+        // An object without resources has nothing to wait for, and nothing to report.
         if let Some(resources) = resources.filter(|resources| !resources.is_empty()) {
             self.objects.insert(object.clone(), Object { batch, resources: resources.clone(), waits_for: None });
             if self.is_asking {
@@ -81,13 +83,13 @@ impl Awaited {
                 self.wait(&object);
             }
         }
-        // After the new ones: what both have is not asked anew.
+        // After the new ones: a resource that both have is not asked about again.
         if let Some(before) = before {
             self.leave(&object, &before);
         }
     }
 
-    /// Begins to follow resources.
+    /// Begins to follow acknowledgements.
     pub fn begin(&mut self, published: impl Fn(Kind, &str) -> Option<u64>) {
         self.is_asking = true;
         let all: Vec<_> = self.objects.iter().map(|(object, of)| (object.clone(), of.resources.clone())).collect();
@@ -97,7 +99,7 @@ impl Awaited {
         }
     }
 
-    /// No longer follows resources; what objects are carried by is remembered.
+    /// No longer follows acknowledgements; the resources of objects are remembered.
     pub fn end(&mut self) {
         self.is_asking = false;
         self.resources.clear();
@@ -105,7 +107,7 @@ impl Awaited {
         self.objects.values_mut().for_each(|object| object.waits_for = None);
     }
 
-    /// A resource is published in another version, or no longer.
+    /// A resource was published in another version, or removed.
     pub fn publish(&mut self, kind: Kind, name: &Name, version: Option<u64>) {
         let key = (kind, name.clone());
         if self.resources.get(&key).is_some_and(|resource| resource.is_shared) {
@@ -113,32 +115,32 @@ impl Awaited {
         }
     }
 
-    /// Proxies have come to have a version, or no longer do.
-    pub fn answer(&mut self, version: &Version, is_programmed: bool) {
+    /// Proxies have acknowledged a version, or no longer have.
+    pub fn answer(&mut self, version: &Version, programmed: Option<ProxyCounts>) {
         self.looks += 1;
         let key = (version.kind, version.name.clone());
         let Some(resource) = self.resources.get_mut(&key) else { return };
         if resource.version != Some(version.version) {
             return;
         }
-        resource.is_programmed = is_programmed;
-        if is_programmed {
+        resource.programmed = programmed;
+        if programmed.is_some() {
             let waiting = std::mem::take(&mut resource.waiting);
             waiting.iter().for_each(|object| self.wait(object));
         }
     }
 
-    /// What is to be asked since the last time.
+    /// The questions since the last call.
     pub fn questions(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.questions)
     }
 
-    /// The objects that proxies have come to have all of since the last time.
+    /// The objects that proxies have acknowledged since the last call.
     pub fn programmed(&mut self) -> Vec<(ObjectRef, Programmed)> {
         std::mem::take(&mut self.programmed)
     }
 
-    /// Follows the resources that carry an object.
+    /// Follows the resources of an object.
     fn follow(&mut self, resources: &[ObjectResource], published: &impl Fn(Kind, &str) -> Option<u64>) {
         for part in resources {
             self.looks += 1;
@@ -151,7 +153,7 @@ impl Awaited {
         }
     }
 
-    /// From now on that version of a resource is waited for.
+    /// Waits for that version of a resource from now on.
     fn expect(&mut self, key: &Key, version: Option<u64>) {
         self.looks += 1;
         let Some(resource) = self.resources.get_mut(key) else { return };
@@ -159,37 +161,40 @@ impl Awaited {
         if before == version {
             return;
         }
-        resource.is_programmed = false;
+        resource.programmed = None;
         let of = |version: u64| Version { kind: key.0, name: key.1.clone(), version };
         self.questions.extend(before.map(|version| Question::Forget(of(version))));
         self.questions.extend(version.map(|version| Question::Ask(of(version))));
     }
 
-    /// Puts an object into the list of the first of its resources that proxies do not have; if they have all, it is done.
+    /// Puts an object into the list of the first of its resources that is not acknowledged; if all are, it is done.
     fn wait(&mut self, object: &ObjectRef) {
         let Some(of) = self.objects.get_mut(object) else { return };
+        let mut fewest: Option<ProxyCounts> = None;
         for part in of.resources.iter() {
             self.looks += 1;
             let key = (part.kind, part.name.clone());
-            let Some(resource) = self.resources.get_mut(&key).filter(|resource| !resource.is_programmed) else {
-                continue;
+            let Some(resource) = self.resources.get_mut(&key) else { continue };
+            let Some(proxies) = resource.programmed else {
+                resource.waiting.insert(object.clone());
+                of.waits_for = Some(key);
+                return;
             };
-            resource.waiting.insert(object.clone());
-            of.waits_for = Some(key);
-            return;
+            fewest = Some(fewest.filter(|fewest| fewest.acknowledged <= proxies.acknowledged).unwrap_or(proxies));
         }
         if let Some(of) = self.objects.remove(object) {
-            self.programmed.push((object.clone(), Programmed { batch: of.batch, is_programmed: true }));
+            let proxies = Some(fewest.unwrap_or_default());
+            self.programmed.push((object.clone(), Programmed { batch: of.batch, proxies }));
             self.leave(object, &Object { waits_for: None, ..of });
         }
     }
 
-    /// Forgets what only this object waited for.
+    /// Forgets the resources that only this object waited for.
     fn leave(&mut self, object: &ObjectRef, of: &Object) {
         if !self.is_asking {
             return;
         }
-        // Its new form may wait in the same list.
+        // Its new version may wait in the same list.
         let waits_for = self.objects.get(object).and_then(|of| of.waits_for.as_ref());
         if let Some(key) = of.waits_for.as_ref().filter(|key| Some(*key) != waits_for)
             && let Some(resource) = self.resources.get_mut(key)

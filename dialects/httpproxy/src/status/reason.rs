@@ -1,35 +1,32 @@
-//! What a code is called in the status of an HTTPProxy: the types and reasons that Contour has for it.
+//! The type and reason of an error or warning in the status of an HTTPProxy, by code.
 //!
-//! Tools that watch HTTPProxies read these words, so they are Contour's wherever it has one; for what it does not tell, or
-//! lets pass, the words are ours in the same manner.
+//! Tools that watch HTTPProxies read these words, so they are Contour's wherever it has one. For what Contour does not report
+//! or accepts, they are ours and follow the same pattern.
 
-use super::Code;
-use crate::Verdict;
+use model::{Code, Verdict};
 
 /// A type and a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Condition {
+pub struct Words {
     /// The type of the error or warning: `RouteError`.
     pub kind: &'static str,
     /// The reason: `TimeoutPolicyNotValid`.
     pub reason: &'static str,
 }
 
-macro_rules! conditions {
+macro_rules! words {
     ($($($code:ident)|+ => $kind:ident $reason:ident;)*) => {
-        impl Code {
-            /// What it is called in the status of an HTTPProxy.
-            pub fn condition(self) -> Condition {
-                match self {
-                    $($(Code::$code)|+ => Condition { kind: stringify!($kind), reason: stringify!($reason) },)*
-                    _ => Condition { kind: "SpecError", reason: "FieldNotValid" },
-                }
+        /// The type and reason of a code.
+        fn of_code(code: Code) -> Words {
+            match code {
+                $($(Code::$code)|+ => Words { kind: stringify!($kind), reason: stringify!($reason) },)*
+                _ => Words { kind: "SpecError", reason: "FieldNotValid" },
             }
         }
     };
 }
 
-conditions! {
+words! {
     ProxyFqdn => VirtualHostError FQDNNotSpecified;
     ProxyDuplicateFqdn => VirtualHostError DuplicateVhost;
     ProxyRootNamespace => RootNamespaceError RootProxyNotAllowedInNamespace;
@@ -101,17 +98,15 @@ conditions! {
     CertificateConflict => TLSError TLSConfigNotValid;
 }
 
-impl Verdict {
-    /// What it is called in the status of an HTTPProxy: what lies below `tcpproxy` is told as an error of that.
-    pub fn condition(&self) -> Condition {
-        let condition = self.code.condition();
-        let below = self.origin.field.as_str().starts_with("spec.tcpproxy");
-        let kind = match condition.kind {
-            "ServiceError" | "RouteError" | "SpecError" if below => "TCPProxyError",
-            kind => kind,
-        };
-        Condition { kind, ..condition }
-    }
+/// The type and reason of a verdict. What lies below `tcpproxy` has the type of that.
+pub fn of(verdict: &Verdict) -> Words {
+    let words = of_code(verdict.code);
+    let below = verdict.origin.field.as_str().starts_with("spec.tcpproxy");
+    let kind = match words.kind {
+        "ServiceError" | "RouteError" | "SpecError" if below => "TCPProxyError",
+        kind => kind,
+    };
+    Words { kind, ..words }
 }
 
 #[cfg(test)]
@@ -121,15 +116,15 @@ mod tests {
     #[test]
     fn every_code_of_httpproxy_has_a_name_of_its_own() {
         for code in Code::ALL.iter().filter(|code| (5000..6000).contains(&(**code as u16))) {
-            let condition = code.condition();
-            let is_default = condition.reason == "FieldNotValid";
-            assert_eq!(is_default, *code == Code::ProxyValue, "{code}: {condition:?}");
+            let words = of_code(*code);
+            let is_default = words.reason == "FieldNotValid";
+            assert_eq!(is_default, *code == Code::ProxyValue, "{code}: {words:?}");
         }
     }
 
     #[test]
     fn what_others_resolve_is_told_in_the_words_of_httpproxy() {
-        let words = |code: Code| (code.condition().kind, code.condition().reason);
+        let words = |code: Code| (of_code(code).kind, of_code(code).reason);
         assert_eq!(words(Code::ServiceNotFound), ("ServiceError", "ServiceUnresolvedReference"));
         assert_eq!(words(Code::KeyMismatch), ("TLSError", "SecretNotValid"));
         assert_eq!(words(Code::DelegationMissing), ("TLSError", "DelegationNotPermitted"));
@@ -138,8 +133,8 @@ mod tests {
 
     #[test]
     fn what_lies_below_tcpproxy_is_an_error_of_it() {
-        let object = crate::ObjectRef::new(kinds::kind::SERVICE, "a", "b");
-        let kind = |field: &str| Verdict::new(Code::ServiceNotFound, object.at(field), "").condition().kind;
+        let object = model::ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+        let kind = |field: &str| of(&Verdict::new(Code::ServiceNotFound, object.at(field), "")).kind;
         assert_eq!(kind("spec.tcpproxy.services[0].name"), "TCPProxyError");
         assert_eq!(kind("spec.routes[0].services[0].name"), "ServiceError");
     }

@@ -1,13 +1,13 @@
-//! Which verdicts have not been told as events yet.
+//! The verdicts that have no event yet.
 //!
-//! In: all verdicts about each object, from translation and from reading. Out: one [`Announcement`] at a time for an
-//! object. A verdict that stands is told again when the API server has forgotten its event, which is after an hour; one
-//! of many verdicts about one object is as good as a hundred, so only the first few are told.
+//! In: all verdicts about each object, from translation and from reading. Out: one [`PendingEvent`] at a time for an
+//! object. The event of a verdict that still holds is written again when the API server has deleted it, which is after an
+//! hour. Only the first few verdicts about an object have events.
 
 use crate::{
-    event::{Announced, Announcement},
+    event::{EventOutcome, PendingEvent},
     rate_limiter::{Due, pause},
-    report::Said,
+    report::Verdicts,
 };
 use model::{ObjectRef, Verdict};
 use std::{
@@ -16,45 +16,46 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many verdicts about one object are told.
-const TOLD: usize = 10;
+/// How many verdicts about one object have events.
+const LIMIT: usize = 10;
 /// A little longer than API servers keep events.
-const FORGOTTEN: Duration = Duration::from_secs(61 * 60);
+const EXPIRY: Duration = Duration::from_secs(61 * 60);
 /// How long to wait after a request that failed, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(300));
-/// How long to wait after a request that was refused, at first and at most. An API server that is starting refuses what it
-/// will allow; after that only somebody who changes rights helps.
-const REFUSED: (Duration, Duration) = (Duration::from_secs(30), FORGOTTEN);
+/// How long to wait after a request that was denied, at first and at most. An API server that is starting denies what it
+/// will allow; after that only a change of RBAC rules helps.
+const DENIED: (Duration, Duration) = (Duration::from_secs(30), EXPIRY);
 
 #[derive(Debug, Default)]
 struct Entry {
-    translation: Said,
+    translation: Verdicts,
     reading: Vec<Verdict>,
     uid: Option<String>,
-    told: BTreeMap<Verdict, Told>,
+    /// The verdicts that have an event, or are to get one.
+    events: BTreeMap<Verdict, Schedule>,
     in_flight: bool,
 }
 
 #[derive(Debug)]
-struct Told {
-    /// When it is to be told next.
+struct Schedule {
+    /// When the event is written next.
     due: Instant,
-    /// Whether it came up after we knew everything, and has not been told since.
+    /// Whether the verdict is newer than the start of this replica, and has no event since.
     is_new: bool,
-    /// How often in a row that did not work. Each verdict has its own count, so that none waits for another.
+    /// How many tries in a row have failed. Each verdict has its own count, so that none waits for another.
     failures: u32,
 }
 
 /// The verdicts about all objects.
 #[derive(Debug, Default)]
-pub(crate) struct Announcements {
+pub(crate) struct EventQueue {
     entries: HashMap<ObjectRef, Entry>,
     due: Due<ObjectRef>,
 }
 
-impl Announcements {
-    /// All verdicts of translation about an object; `is_new` if they are no part of what everybody learns at a start.
-    pub fn translated(&mut self, key: &ObjectRef, verdicts: Said, is_new: bool, now: Instant) {
+impl EventQueue {
+    /// All verdicts of translation about an object; `is_new` unless they are part of the first listing.
+    pub fn translated(&mut self, key: &ObjectRef, verdicts: Verdicts, is_new: bool, now: Instant) {
         let verdicts = verdicts.filter(|verdicts| !verdicts.is_empty());
         if verdicts.is_none() && !self.entries.contains_key(key) {
             return;
@@ -63,7 +64,7 @@ impl Announcements {
         self.review(key, is_new, now);
     }
 
-    /// All that the source finds wrong with an object.
+    /// All problems that the source reports about an object.
     pub fn read(&mut self, key: &ObjectRef, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
         if verdicts.is_empty() && !self.entries.contains_key(key) {
             return;
@@ -76,45 +77,45 @@ impl Announcements {
     pub fn observe(&mut self, key: &ObjectRef, uid: Option<String>, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.uid.is_some() && entry.uid != uid {
-            // Another object, about which nothing has been told.
-            entry.told.clear();
+            // Another object, about which there are no events.
+            entry.events.clear();
             entry.uid = uid;
             self.review(key, true, now);
         }
     }
 
-    /// When there may be something to tell.
+    /// When the next event is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.due.next()
     }
 
-    /// The next one; it must be answered by [`Self::done`].
-    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectRef) -> Option<String>) -> Option<Announcement> {
+    /// The next event; [`Self::done`] must be called with its outcome.
+    pub fn next(&mut self, now: Instant, uid: impl Fn(&ObjectRef) -> Option<String>) -> Option<PendingEvent> {
         while let Some(key) = self.due.pop(now) {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
-            let Some((verdict, told)) = entry.told.iter().find(|(_, told)| told.due <= now) else {
+            let Some((verdict, schedule)) = entry.events.iter().find(|(_, schedule)| schedule.due <= now) else {
                 self.queue(&key, now);
                 continue;
             };
             entry.in_flight = true;
             let uid = uid(&key).or_else(|| entry.uid.clone());
-            let more = entry.verdicts().count() - entry.told.len();
-            return Some(Announcement { uid, verdict: verdict.clone(), more, is_new: told.is_new, key });
+            let more = entry.verdicts().count() - entry.events.len();
+            return Some(PendingEvent { uid, verdict: verdict.clone(), more, is_new: schedule.is_new, key });
         }
         None
     }
 
-    /// What became of it.
-    pub fn done(&mut self, it: &Announcement, outcome: Announced, now: Instant) {
+    /// Takes the outcome of an event.
+    pub fn done(&mut self, it: &PendingEvent, outcome: EventOutcome, now: Instant) {
         let Some(entry) = self.entries.get_mut(&it.key) else { return };
         entry.in_flight = false;
         match &outcome {
-            Announced::Said(uid) => entry.uid = Some(uid.clone()),
-            Announced::Gone => entry.uid = None,
-            Announced::Refused | Announced::Failed => {}
+            EventOutcome::Written(uid) => entry.uid = Some(uid.clone()),
+            EventOutcome::Gone => entry.uid = None,
+            EventOutcome::Denied | EventOutcome::Failed => {}
         }
-        if let Some(told) = entry.told.get_mut(&it.verdict) {
-            told.answered(&outcome, now);
+        if let Some(schedule) = entry.events.get_mut(&it.verdict) {
+            schedule.answered(&outcome, now);
         }
         if entry.is_done() {
             self.entries.remove(&it.key);
@@ -123,16 +124,16 @@ impl Announcements {
         }
     }
 
-    /// Brings what is to be told in line with what is known.
+    /// Schedules an event for each verdict that should have one.
     fn review(&mut self, key: &ObjectRef, is_new: bool, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let mut wanted: Vec<Verdict> = entry.verdicts().cloned().collect();
         wanted.sort_by(|a, b| (a.severity(), a).cmp(&(b.severity(), b)));
-        wanted.truncate(TOLD);
-        let mut before = std::mem::take(&mut entry.told);
+        wanted.truncate(LIMIT);
+        let mut before = std::mem::take(&mut entry.events);
         for verdict in wanted {
-            let told = before.remove(&verdict).unwrap_or(Told { due: now, is_new, failures: 0 });
-            entry.told.insert(verdict, told);
+            let schedule = before.remove(&verdict).unwrap_or(Schedule { due: now, is_new, failures: 0 });
+            entry.events.insert(verdict, schedule);
         }
         if entry.is_done() {
             self.entries.remove(key);
@@ -144,24 +145,24 @@ impl Announcements {
 
     fn queue(&mut self, key: &ObjectRef, now: Instant) {
         let Some(entry) = self.entries.get(key).filter(|entry| !entry.in_flight) else { return };
-        if let Some(due) = entry.told.values().map(|told| told.due).min() {
+        if let Some(due) = entry.events.values().map(|schedule| schedule.due).min() {
             self.due.put(key, due.max(now));
         }
     }
 }
 
-impl Told {
-    /// When it is to be told again, after what became of it.
-    fn answered(&mut self, outcome: &Announced, now: Instant) {
+impl Schedule {
+    /// Sets when the event is written again, by the outcome.
+    fn answered(&mut self, outcome: &EventOutcome, now: Instant) {
         let rest = match outcome {
-            Announced::Said(_) => {
-                *self = Told { due: now, is_new: false, failures: 0 };
-                FORGOTTEN
+            EventOutcome::Written(_) => {
+                *self = Schedule { due: now, is_new: false, failures: 0 };
+                EXPIRY
             }
-            // The verdicts go when their object does; until then there is nobody to tell.
-            Announced::Gone => FORGOTTEN,
-            Announced::Refused => self.after_failure(REFUSED),
-            Announced::Failed => self.after_failure(RETRY),
+            // The verdicts go with their object; until then there is nothing to write to.
+            EventOutcome::Gone => EXPIRY,
+            EventOutcome::Denied => self.after_failure(DENIED),
+            EventOutcome::Failed => self.after_failure(RETRY),
         };
         self.due = now + rest;
     }
@@ -178,7 +179,7 @@ impl Entry {
     }
 
     fn is_done(&self) -> bool {
-        !self.in_flight && self.told.is_empty()
+        !self.in_flight && self.events.is_empty()
     }
 }
 
@@ -198,18 +199,18 @@ mod tests {
         Verdict::new(code, ObjectRef::new(kinds::kind::SERVICE, "shop", "web").at(""), message)
     }
 
-    fn said(messages: &[&str]) -> Said {
+    fn said(messages: &[&str]) -> Verdicts {
         Some(Arc::new(messages.iter().map(|message| verdict(Code::NoEndpoints, message)).collect()))
     }
 
-    /// Tells everything that waits; gives what was told.
-    fn tell(all: &mut Announcements, now: Instant) -> Vec<(String, bool)> {
-        let mut told = Vec::new();
+    /// Writes every event that is due; returns the messages.
+    fn tell(all: &mut EventQueue, now: Instant) -> Vec<(String, bool)> {
+        let mut events = Vec::new();
         while let Some(it) = all.next(now, |_| None) {
-            told.push((it.verdict.message.to_string(), it.is_new));
-            all.done(&it, Announced::Said("u".to_owned()), now);
+            events.push((it.verdict.message.to_string(), it.is_new));
+            all.done(&it, EventOutcome::Written("u".to_owned()), now);
         }
-        told
+        events
     }
 
     fn new(message: &str) -> (String, bool) {
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn each_verdict_is_told_once_and_again_when_it_comes_back() {
-        let (mut all, now) = (Announcements::default(), Instant::now());
+        let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a", "b"]), true, now);
         assert_eq!(tell(&mut all, now), [new("a"), new("b")]);
         all.translated(&key(), said(&["a", "b", "c"]), true, now);
@@ -232,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_stands_is_told_again_when_it_was_forgotten() {
-        let (mut all, now) = (Announcements::default(), Instant::now());
+        let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a"]), false, now);
         assert_eq!(tell(&mut all, now), [("a".to_owned(), false)]);
         let hour = now + Duration::from_secs(3_600);
@@ -242,21 +243,21 @@ mod tests {
 
     #[test]
     fn of_many_the_gravest_are_told() {
-        let (mut all, now) = (Announcements::default(), Instant::now());
+        let (mut all, now) = (EventQueue::default(), Instant::now());
         let mut verdicts: Vec<Verdict> = (0..40).map(|n| verdict(Code::NoEndpoints, &format!("{n:02}"))).collect();
         verdicts.push(verdict(Code::ExternalNameOff, "grave"));
         all.translated(&key(), Some(Arc::new(verdicts)), true, now);
         let it = all.next(now, |_| None).unwrap();
         assert_eq!(it.more, 31);
-        all.done(&it, Announced::Said("u".to_owned()), now);
-        let told = tell(&mut all, now);
-        assert_eq!(told.len(), TOLD - 1);
-        assert!(it.verdict.message.contains("grave") || told.contains(&new("grave")));
+        all.done(&it, EventOutcome::Written("u".to_owned()), now);
+        let events = tell(&mut all, now);
+        assert_eq!(events.len(), LIMIT - 1);
+        assert!(it.verdict.message.contains("grave") || events.contains(&new("grave")));
     }
 
     #[test]
     fn another_object_of_the_name_is_told_of_anew() {
-        let (mut all, now) = (Announcements::default(), Instant::now());
+        let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a"]), false, now);
         all.read(&key(), vec![verdict(Code::NotDecodable, "r")], false, now);
         assert_eq!(tell(&mut all, now).len(), 2);
@@ -271,19 +272,19 @@ mod tests {
 
     #[test]
     fn failures_wait() {
-        let (mut all, now) = (Announcements::default(), Instant::now());
+        let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a"]), true, now);
         let it = all.next(now, |_| None).unwrap();
         assert!(all.next(now, |_| None).is_none());
-        all.done(&it, Announced::Failed, now);
+        all.done(&it, EventOutcome::Failed, now);
         assert!(all.next(now, |_| None).is_none());
         assert_eq!(tell(&mut all, now + RETRY.0), [new("a")]);
     }
 
     #[test]
     fn a_verdict_that_cannot_be_told_keeps_no_other_waiting() {
-        for outcome in [|| Announced::Failed, || Announced::Refused] {
-            let (mut all, now) = (Announcements::default(), Instant::now());
+        for outcome in [|| EventOutcome::Failed, || EventOutcome::Denied] {
+            let (mut all, now) = (EventQueue::default(), Instant::now());
             all.translated(&key(), said(&["a", "b"]), true, now);
             let it = all.next(now, |_| None).unwrap();
             assert_eq!(&*it.verdict.message, "a");
@@ -294,17 +295,17 @@ mod tests {
 
     #[test]
     fn what_is_refused_again_and_again_is_asked_once_an_hour() {
-        let (mut all, mut now) = (Announcements::default(), Instant::now());
+        let (mut all, mut now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a"]), true, now);
         let mut waits = Vec::new();
         for _ in 0..12 {
             let it = all.next(now, |_| None).unwrap();
-            all.done(&it, Announced::Refused, now);
+            all.done(&it, EventOutcome::Denied, now);
             let next = all.next_at().unwrap();
             waits.push(next - now);
             now = next;
         }
-        assert_eq!((waits[0], *waits.last().unwrap()), (REFUSED.0, FORGOTTEN));
+        assert_eq!((waits[0], *waits.last().unwrap()), (DENIED.0, EXPIRY));
         assert!(waits.is_sorted());
     }
 }

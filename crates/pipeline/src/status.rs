@@ -1,0 +1,13 @@
+//! The table of statuses: how the status of each kind is decided, by the dialect that the kind belongs to.
+
+use kinds::{HttpProxy, Ingress, Kind, Typed};
+use model::status::StatusKind;
+
+/// The kinds whose status is ours.
+const TABLE: [(&[Kind], &StatusKind); 2] =
+    [(Ingress::KINDS, &dialect_ingress::status::STATUS), (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS)];
+
+/// How the status of objects of a kind is decided; none for kinds without a status of ours.
+pub fn status_of(kind: Kind) -> Option<&'static StatusKind> {
+    TABLE.iter().find(|(kinds, _)| kinds.contains(&kind)).map(|(_, status)| *status)
+}

@@ -1,0 +1,132 @@
+//! What must be written so that an object says what it should.
+//!
+//! In: the facts of a dialect, the layout of the kind, and the status as it is. Out: a [`Change`], or nothing where the object
+//! says it already. There is no clock and no API server in here.
+//!
+//! Where the API server merges lists by their keys, our part is sent as a server-side apply: it knows who owns which field, so
+//! foreign conditions stay, and what we no longer state goes. A list that is atomic would be replaced as a whole by that, so
+//! our entries in it are patched one by one ([`json_patch`]).
+
+mod json_patch;
+
+use crate::render;
+use model::status::{Address, Entry, ListLayout, Mark, Scope, StatusFacts, StatusLayout};
+use serde_json::Value;
+
+/// What must be written to an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
+    /// A server-side apply of our part of the status.
+    Apply(Value),
+    /// A server-side apply of nothing: what we own goes.
+    Withdraw,
+    /// A JSON patch of our entries, on exactly the version of the object that we know.
+    Patch(Vec<Value>),
+}
+
+/// An object as the decision needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Current<'a> {
+    /// Where facts stand.
+    pub layout: &'a StatusLayout,
+    /// Its status.
+    pub status: &'a Value,
+    /// Its generation.
+    pub generation: i64,
+    /// The name under which our entries stand in lists that controllers share.
+    pub controller: &'a str,
+}
+
+impl<'a> Current<'a> {
+    /// The entries of a list that are ours, each with its position.
+    fn own(&self, list: &ListLayout) -> impl Iterator<Item = (usize, &'a Value)> {
+        let (owner, controller) = (list.atomic.map(|atomic| atomic.owner), self.controller);
+        let is_own = move |entry: &Value| owner.is_none_or(|owner| entry[owner] == controller);
+        render::list(&self.status[list.field]).iter().enumerate().filter(move |(_, entry)| is_own(entry))
+    }
+}
+
+/// What must be written so that the object says these facts, if anything.
+pub(crate) fn to(facts: &StatusFacts, current: Current<'_>) -> Option<Change> {
+    if is_newer(facts, current) {
+        return None;
+    }
+    if current.layout.is_atomic() {
+        return json_patch::operations(facts, current).map(Change::Patch);
+    }
+    let wanted = render::over(facts, current.status, current.generation);
+    if says(current.status, &wanted, facts, current.layout) {
+        return None;
+    }
+    Some(if is_empty(&wanted) { Change::Withdraw } else { Change::Apply(wanted) })
+}
+
+/// What must be written to an object that is not ours, if it shows that it was.
+pub(crate) fn to_withdraw(addresses: &[Address], current: Current<'_>) -> Option<Change> {
+    if current.layout.is_atomic() {
+        return json_patch::operations_to_withdraw(current).map(Change::Patch);
+    }
+    let has = |mark: &Mark| match mark {
+        Mark::TextPrefix(field, prefix) => current.status[*field].as_str().is_some_and(|text| text.starts_with(prefix)),
+        Mark::LoadBalancer(field) => {
+            let ours: Vec<Value> = addresses.iter().map(render::address).collect();
+            let served = render::list(&current.status[*field]["ingress"]);
+            !served.is_empty() && served.iter().all(|address| ours.contains(address))
+        }
+    };
+    current.layout.marks.iter().any(has).then_some(Change::Withdraw)
+}
+
+/// Whether the object says something about a later generation than we have seen: that stands.
+fn is_newer(facts: &StatusFacts, current: Current<'_>) -> bool {
+    let scope = |scope: &Scope, status: &Value| {
+        let kinds = scope.conditions.iter().map(|condition| condition.kind).chain(scope.kept.iter().copied());
+        let mut stated = kinds.filter_map(|kind| render::condition(status, kind));
+        stated.any(|condition| condition["observedGeneration"].as_i64().is_some_and(|seen| seen > current.generation))
+    };
+    let list = |list: &ListLayout| {
+        stated(facts, list).iter().any(|entry| {
+            let said = current.own(list).find(|(_, said)| render::is_about(entry, said));
+            said.is_some_and(|(_, said)| scope(&entry.scope, said))
+        })
+    };
+    scope(&facts.object, current.status) || current.layout.lists.iter().any(list)
+}
+
+/// The entries of a list that the facts state.
+fn stated<'f>(facts: &'f StatusFacts, list: &ListLayout) -> &'f [Entry] {
+    facts.lists.iter().find(|(field, _)| *field == list.field).map_or(&[], |(_, entries)| entries)
+}
+
+/// Whether the object says that already, whatever else it says.
+fn says(current: &Value, wanted: &Value, facts: &StatusFacts, layout: &StatusLayout) -> bool {
+    let list = |list: &ListLayout| {
+        let (current, wanted) = (render::list(&current[list.field]), render::list(&wanted[list.field]));
+        // The list is ours alone: an entry that we do not state was ours.
+        current.len() == wanted.len()
+            && stated(facts, list).iter().zip(wanted).all(|(entry, wanted)| {
+                let said = current.iter().find(|said| render::is_about(entry, said));
+                said.is_some_and(|said| scope_says(said, wanted, list.fields, list.conditions))
+            })
+    };
+    scope_says(current, wanted, layout.fields, layout.conditions) && layout.lists.iter().all(list)
+}
+
+fn scope_says(current: &Value, wanted: &Value, fields: &[&str], conditions: &[&str]) -> bool {
+    let same = |one: &Value, other: &Value| one == other || is_empty(one) && is_empty(other);
+    fields.iter().all(|field| same(&current[*field], &wanted[*field]))
+        && conditions.iter().all(|kind| render::condition(current, kind) == render::condition(wanted, kind))
+}
+
+/// Whether a value says nothing: an API server shows some fields that nobody wrote.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! The status of an HTTPProxy: whether it is valid, what is wrong with it, where it is served, and whether proxies have
+//! acknowledged it.
+//!
+//! In: the verdicts about the object, the addresses and the acknowledgements. Out: facts. `currentStatus`, the condition
+//! `Valid`, and the types and reasons of its errors and warnings ([`reason`]) are Contour's, because tools read them; messages
+//! are ours and begin with the code. `Programmed` is ours: Contour has no such condition.
+
+pub mod reason;
+
+use model::status::{
+    Condition, Finding, Mark, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout, StatusValue,
+    Truth, cut,
+};
+use model::{Code, Severity, Verdict};
+use std::collections::BTreeMap;
+
+/// The condition that says whether the object is accepted.
+pub const VALID: &str = "Valid";
+/// The condition that says whether proxies have acknowledged it.
+pub const PROGRAMMED: &str = "Programmed";
+/// The longest message of one type and reason: all of them together must fit into an object.
+const LONGEST: usize = 8 * 1024;
+
+/// The status of HTTPProxies.
+pub const STATUS: StatusKind = StatusKind {
+    layout: StatusLayout {
+        fields: &["currentStatus", "description", "loadBalancer"],
+        conditions: &[VALID, PROGRAMMED],
+        lists: &[],
+        // Contour says the same of a valid object, so there the address tells.
+        marks: &[Mark::TextPrefix("description", "SES"), Mark::LoadBalancer("loadBalancer")],
+    },
+    facts,
+    reports_programmed: true,
+};
+
+/// What the status must say.
+pub fn facts(input: &StatusInput<'_>) -> StatusFacts {
+    let mut errors = input.verdicts.iter().filter(|verdict| verdict.severity() == Severity::Error);
+    let (first, more) = (errors.next(), errors.count());
+    let orphaned = input.verdicts.iter().find(|verdict| verdict.code == Code::ProxyOrphaned);
+    let (current, description) = match (first, orphaned) {
+        (None, _) => ("valid", "Valid HTTPProxy".to_owned()),
+        (_, Some(orphaned)) => ("orphaned", line(orphaned)),
+        (Some(first), None) if more == 0 => ("invalid", line(first)),
+        (Some(first), None) => ("invalid", format!("{} (and {more} more, see errors)", line(first))),
+    };
+    let reason = if first.is_none() { "Valid" } else { "ErrorPresent" };
+    let valid = Condition {
+        findings: vec![
+            ("errors", findings(input.verdicts, Severity::Error)),
+            ("warnings", findings(input.verdicts, Severity::Warning)),
+        ],
+        ..Condition::new(VALID, first.is_none().into(), reason, description.as_str())
+    };
+    let mut object = Scope {
+        values: vec![("currentStatus", StatusValue::text(current)), ("description", StatusValue::Text(description))],
+        conditions: vec![valid],
+        kept: Vec::new(),
+    };
+    if !input.addresses.is_empty() {
+        object.values.push(("loadBalancer", StatusValue::LoadBalancer(input.addresses.to_vec())));
+    }
+    match input.programmed {
+        Some(proxies) => object.conditions.push(programmed(proxies)),
+        // A proxy that joins takes nothing back, nor does a restart of ours.
+        None => object.kept.push(PROGRAMMED),
+    }
+    StatusFacts { object, lists: Vec::new() }
+}
+
+fn programmed(proxies: ProxyCounts) -> Condition {
+    let message = match proxies {
+        ProxyCounts { acknowledged: 1, connected: 1 } => "Accepted by the connected proxy.".to_owned(),
+        ProxyCounts { acknowledged, connected } if acknowledged == connected => {
+            format!("Accepted by all {connected} connected proxies.")
+        }
+        ProxyCounts { acknowledged, connected } => {
+            format!("Accepted by {acknowledged} of {connected} connected proxies.")
+        }
+    };
+    Condition { message_matters: false, ..Condition::new(PROGRAMMED, Truth::True, "Programmed", message) }
+}
+
+fn line(verdict: &Verdict) -> String {
+    match verdict.origin.field.as_str() {
+        "" => format!("{}: {}", verdict.code, verdict.message),
+        field => format!("{}: {field}: {}", verdict.code, verdict.message),
+    }
+}
+
+/// The verdicts of a severity: one finding for each type and reason, with all its messages.
+fn findings(verdicts: &[Verdict], severity: Severity) -> Vec<Finding> {
+    let mut texts: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for verdict in verdicts.iter().filter(|verdict| verdict.severity() == severity) {
+        texts.entry(reason::of(verdict)).or_default().push(line(verdict));
+    }
+    let findings = texts.into_iter().map(|(words, lines)| Finding {
+        kind: words.kind,
+        reason: words.reason,
+        message: joined(&lines),
+    });
+    findings.collect()
+}
+
+/// All lines, or as many as there is room for.
+fn joined(lines: &[String]) -> String {
+    let mut text = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        let (rest, line) = (lines.len() - index, cut(line, LONGEST));
+        if text.is_empty() {
+            text.push_str(&line);
+        } else if text.len() + line.len() > LONGEST {
+            return text + &format!("; and {rest} more");
+        } else {
+            text.push_str("; ");
+            text.push_str(&line);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
