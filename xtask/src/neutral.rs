@@ -19,11 +19,9 @@ const CRATES: [&str; 8] = ["object-ref", "model", "engine", "assemble", "envoy",
 const FIELDS: [&str; 4] = ["permitInsecure", "tcpproxy", "virtualhost", "ingressClassName"];
 
 /// Files that name a dialect's kind, and why.
-const EXCEPTIONS: [(&str, &str); 5] = [
-    ("assemble/src/virtual_host.rs", "to be the dialects': the order of routes"),
+const EXCEPTIONS: [(&str, &str); 3] = [
     ("model/src/code.rs", "the one table of error codes says in words what each is about"),
     ("model/src/listener.rs", "to be rows of settings: the names of the default listeners"),
-    ("model/src/route.rs", "to be the dialects': the order among dialects"),
     ("xds/src/identity.rs", "to be rows of settings: what the shared fleet serves"),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! The priority that an author chose comes first, then the host name where a dialect compares it; then the most specific path:
 //! exact paths, then patterns, then prefixes; the longer one first; a prefix by path element before the same text as a plain prefix.
-//! That is the order the Kubernetes API documents for Ingress (the longest match wins, exact before prefix), Contour's, and the
+//! That is the order that Kubernetes documents for paths (the longest match wins, exact before prefix), Contour's, and the
 //! Gateway API's. Of routes with one path, the one with more conditions comes first. What is equally specific is ordered by dialect,
 //! and by the rule of that dialect.
 //!
