@@ -11,6 +11,8 @@ pub fn tables(outcomes: &[Outcome], fleet: Option<&Fleet>, markdown: bool) -> St
     if !outcomes.is_empty() {
         text.push_str(&title("one tenant attacks: the others' changes, write → client, p99", markdown));
         text.push_str(&render(&changes(outcomes), markdown));
+        text.push_str(&title("the controller's share: answered write → client, p99", markdown));
+        text.push_str(&render(&controller(outcomes), markdown));
         if outcomes.iter().any(|outcome| outcome.attack.has_envoy()) {
             text.push_str(&title("the same through Envoy: write → served, p99", markdown));
             text.push_str(&render(&served(outcomes), markdown));
@@ -54,6 +56,29 @@ fn changes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
         line.extend([shown(outcome.connected.before), shown(outcome.connected.during)]);
         let (before, most) = (outcome.memory.before, outcome.memory.during);
         line.extend([mebibytes(before), mebibytes(most), mebibytes((most - before).max(0.0))]);
+        lines.push(line);
+    }
+    lines
+}
+
+/// One line an attack, with the time from the API server's answer on: attacker and others share its cores, too. The client
+/// often has a change before the writer has the answer, which counts as no time at all.
+fn controller(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    let head = ["attack", "route edit", "during", "more", "endpoints", "during", "more"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for outcome in outcomes {
+        let mut line = vec![outcome.attack.label().to_owned()];
+        for change in Change::ALL {
+            let pair = outcome.changes.get(&change);
+            let share = |times: &crate::hostile::Times| {
+                let shares = times.client.iter().zip(&times.write).map(|(client, write)| (client - write).max(0.0));
+                percentile(&shares.collect::<Vec<_>>(), 99)
+            };
+            let (before, during) =
+                (pair.and_then(|pair| share(&pair.before)), pair.and_then(|pair| share(&pair.during)));
+            let more = before.zip(during).map(|(before, during)| (during - before).max(0.0));
+            line.extend([shown(before), shown(during), shown(more)]);
+        }
         lines.push(line);
     }
     lines
