@@ -136,7 +136,7 @@ fn the_first_build_knows_the_time() {
     settle(&mut pipeline);
     assert!(!pipeline.set_time(at(43)));
     pipeline.finish(&mut output);
-    let expected = "SES3108 the certificate in Secret default/a was valid until 2011-12-22T00:00:00Z";
+    let expected = "SES3108 the certificate in Secret default/a expired at 2011-12-22T00:00:00Z";
     assert_eq!(told(&output, "a"), Some(vec![expected.to_owned()]), "told once, and by the first build");
     assert!(!output.xds.upserts.is_empty(), "and served");
     assert_eq!(pipeline.self_check(), Ok(()));
