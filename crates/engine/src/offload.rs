@@ -10,7 +10,7 @@
 //! computation that was begun. When nothing changes any more, every row is what it would be without offloading.
 
 use std::any::{Any, TypeId};
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -191,8 +191,10 @@ impl<I: PartIndex> Fetched for FetchedParts<I> {
                 let same = now.len() == self.members.len()
                     && now.iter().zip(&self.members).all(|(&slot, (key, then))| {
                         let now = store.rows.get(slot).value.as_ref();
+                        // A panic is a difference: the row is computed once more, and held if it sees it there.
                         let is_same_part = |now: &Arc<_>| {
-                            Arc::ptr_eq(now, then) || I::part(&self.key, now) == I::part(&self.key, then)
+                            let same = || I::part(&self.key, now) == I::part(&self.key, then);
+                            Arc::ptr_eq(now, then) || catch_unwind(AssertUnwindSafe(same)).unwrap_or(false)
                         };
                         store.rows.key(slot) == key && now.is_some_and(is_same_part)
                     });

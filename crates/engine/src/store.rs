@@ -1,10 +1,10 @@
 //! One table: its rows, its indexes, and the rows that wait.
 //!
-//! A row has a slot while it has a value, is claimed (some declaration says that the table has this key), or somebody who
-//! read its value has not been computed since it went. When none of these holds the slot is taken back, with every record
-//! that named it. Whoever finds no value is recorded by the trace of the key, slot or no slot, so that the books depend on
-//! what the tables hold and not on how they came to it. What happens to a derived row stands in [`compute`]; setting an
-//! input, claims, and telling those behind are here.
+//! A row has a slot while it has a value, is claimed (some declaration says that the table has this key), is about to be
+//! removed because it lost its claim, or somebody who read its value has not been computed since it went. When none of these
+//! holds the slot is taken back, with every record that named it. Whoever finds no value is recorded by the trace of the
+//! key, slot or no slot, so that the books depend on what the tables hold and not on how they came to it. What happens to
+//! a derived row stands in [`compute`]; setting an input, claims, and telling those behind are here.
 
 mod compute;
 mod jobs;
@@ -224,7 +224,8 @@ impl<T: Table> Store<T> {
         let row = self.rows.get(slot);
         let is_idle = !row.dirty && matches!(row.offload, Offload::None);
         let is_gone = row.value.is_none() && row.claims == 0 && row.readers.is_empty();
-        // One that is about to go has what it read still recorded.
+        // One that is about to be removed has what it read still recorded: in the lane it may lose its value and its readers
+        // before that.
         if is_gone && is_idle && !self.leaving.contains(&slot) {
             debug_assert!(row.reads.is_empty(), "a row without a claim has read nothing");
             self.rows.remove(slot);

@@ -95,8 +95,8 @@ impl<T: Table> Store<T> {
             self.forget(slot, earlier, later);
             Step::Removed
         } else if let Mode::Offload { number, all } = mode
-            && (all || self.is_large(slot, earlier, places))
             && !self.lane
+            && (all || self.is_large(slot, earlier, places))
         {
             self.queue(slot, number);
             Step::Offloaded

@@ -1,6 +1,8 @@
 //! A computation that panics costs its own row only, and the row keeps what it had.
 
-use engine::{Index, Input, Pipeline, Table};
+use std::time::Duration;
+
+use engine::{Derived, Index, Input, Offloading, PartIndex, Pipeline, Reads, Table};
 
 use crate::toy::{self, Hosts, Object, Objects, Pages, Services, Units, plain};
 
@@ -136,4 +138,64 @@ fn an_index_that_panics_passes_over_the_row() {
     engine.remove::<Numbers>(&1);
     engine.remove::<Numbers>(&2);
     assert_eq!(engine.counters_of::<Numbers>().index_keys, 0);
+}
+
+#[test]
+fn a_part_that_panics_costs_its_readers_only() {
+    struct Letters;
+    impl Table for Letters {
+        type Key = u32;
+        type Value = u32;
+        const NAME: &'static str = "letters";
+    }
+    impl Input for Letters {}
+    struct ByPage;
+    impl Index for ByPage {
+        type Of = Letters;
+        type Key = u32;
+        const NAME: &'static str = "by page";
+        fn keys(_: &u32, _: &u32) -> impl IntoIterator<Item = u32> {
+            [0]
+        }
+    }
+    impl PartIndex for ByPage {
+        type Part<'v> = u32;
+        fn part(_: &u32, value: &u32) -> u32 {
+            assert!(value.is_multiple_of(2), "toy: an odd letter");
+            *value
+        }
+    }
+    struct Sums;
+    impl Table for Sums {
+        type Key = u32;
+        type Value = u32;
+        const NAME: &'static str = "sums";
+    }
+    impl Derived for Sums {
+        fn compute(&self, page: &u32, reads: &mut Reads<'_>) -> Option<u32> {
+            Some(reads.parts::<ByPage>(page).into_iter().map(|(_, part)| part).sum())
+        }
+    }
+    toy::quiet();
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Letters>();
+    pipeline.parts::<ByPage>();
+    pipeline.derived(Sums).per::<ByPage>();
+    let mut engine = pipeline.build();
+    engine.set_offloading(Offloading::All);
+    // A letter changes from one value to the other while a job reads it, from good to bad and back; the last one is good.
+    for (read, is) in [(2, 4), (8, 5), (7, 9), (11, 6)] {
+        engine.set::<Letters>(&1, read);
+        let _ = engine.run(Duration::MAX);
+        let Some(job) = engine.next_job() else { panic!("{read} is summed up by a job") };
+        engine.lend();
+        let finished = job.run();
+        engine.take_back();
+        engine.set::<Letters>(&1, is);
+        drop(engine.finish(finished));
+        engine.settle();
+        assert_eq!(engine.held().len(), usize::from(is % 2 == 1), "{is}");
+        assert_eq!(engine.self_check(), Ok(()));
+    }
+    assert_eq!(engine.get::<Sums>(&0).map(|sum| **sum), Some(6));
 }

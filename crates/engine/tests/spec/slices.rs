@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use engine::{Engine, Progress};
 
-use crate::toy::{self, Balancers, Clusters, EndpointSets, Object, Objects, Pages, Services, Slices, Units, plain};
+use crate::toy::{
+    self, Assignments, Balancers, Clusters, EndpointSets, Object, Objects, Pages, Ports, Services, Slices, Units, plain,
+};
 
 fn hundred() -> Engine {
     let mut engine = toy::engine();
@@ -22,9 +24,9 @@ fn a_slice_ends_with_its_budget() {
     while engine.run(Duration::ZERO) == Progress::More {
         slices += 1;
     }
-    assert_eq!(engine.last_batch().computed, 801, "each row of eight tables once, and the directory");
-    assert_eq!(engine.last_batch().slices, 801, "one row a slice");
-    assert_eq!(slices, 800, "the last one said that all is done");
+    assert_eq!(engine.last_batch().computed, 1001, "each row of ten tables once, and the directory");
+    assert_eq!(engine.last_batch().slices, 1001, "one row a slice");
+    assert_eq!(slices, 1000, "the last one said that all is done");
     assert_eq!(engine.last_batch().changes, 200);
 
     let mut at_once = hundred();
@@ -94,6 +96,53 @@ fn what_is_about_to_go_is_kept_up_to_date() {
     assert_eq!(engine.changes::<EndpointSets>().set.len(), 1, "proxies use the old cluster until the batch is done");
     engine.settle();
     assert_eq!(engine.changes::<EndpointSets>().gone, [7]);
+}
+
+/// An engine in the middle of a batch: nobody names port 7 any more, its service went, and the lane has heard of both.
+fn with_a_port_about_to_go() -> Engine {
+    let mut engine = hundred();
+    engine.set::<Services>(&7, 80u16);
+    engine.settle();
+    engine.changes::<Assignments>();
+    engine.remove::<Objects>(&7);
+    while engine.get::<Units>(&7).is_some() {
+        assert_eq!(engine.run(Duration::ZERO), Progress::More);
+    }
+    assert!(engine.get::<Ports>(&7).is_some(), "it goes with the batch");
+    engine.remove::<Services>(&7);
+    assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
+    assert!(engine.get::<Ports>(&7).is_none() && engine.get::<Assignments>(&7).is_none());
+    assert!(engine.changes::<Assignments>().is_empty(), "a removal in the middle of a batch");
+    assert!(!engine.is_settled());
+    engine
+}
+
+/// Without a value and without readers its place in the books is still needed: it is to be removed, with what it read.
+#[test]
+fn what_loses_its_value_and_its_readers_before_it_goes_keeps_its_place() {
+    let mut engine = with_a_port_about_to_go();
+    // Whoever comes now must not get that place.
+    engine.set::<Objects>(&500, plain(500));
+    engine.settle();
+    assert_eq!(engine.changes::<Assignments>().gone, [7]);
+    engine.set::<Services>(&7, 81u16);
+    engine.settle();
+    assert!(engine.get::<Ports>(&7).is_none(), "nobody names it");
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn what_is_named_again_before_it_goes_stays() {
+    let mut engine = with_a_port_about_to_go();
+    engine.set::<Services>(&7, 81u16);
+    assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
+    engine.set::<Objects>(&7, plain(7));
+    engine.settle();
+    assert_eq!(engine.get::<Ports>(&7).map(|port| **port), Some(81));
+    let changes = engine.changes::<Assignments>();
+    assert_eq!(changes.set.iter().map(|(key, value)| (*key, **value)).collect::<Vec<_>>(), [(7, (81, 1))]);
+    assert!(changes.gone.is_empty());
+    assert_eq!(engine.self_check(), Ok(()));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! Services ──────────↗      └ ByService ─→ Clusters (output)
 //! Settings ──────────────────────────────↗    │ keys
 //! Slices ─ OfService ─────────────────→ EndpointSets (lane, output) ──→ Balancers (lane, output; keys: Services)
+//! Services ──→ Ports (lane; keys: ByService) ──→ Assignments (lane, output; keys: EndpointSets, which it reads, too)
 //! ```
 //!
 //! Beside these: a crowd for each host (how many units, whatever is in them), the callers of each service (which units, and
@@ -205,6 +206,22 @@ impl Derived for Balancers {
     }
 }
 
+// The port of a service that is in use: there is no row while there is no such service.
+table!(Ports, "ports", u32 => u16);
+impl Derived for Ports {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<u16> {
+        reads.get::<Services>(key).map(|port| **port)
+    }
+}
+
+table!(Assignments, "assignments", u32 => (u16, usize));
+impl Derived for Assignments {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<(u16, usize)> {
+        let port = reads.get::<Ports>(key)?;
+        Some((**port, reads.get::<EndpointSets>(key)?.len()))
+    }
+}
+
 table!(Crowds, "crowds", u32 => usize);
 impl Derived for Crowds {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<usize> {
@@ -252,6 +269,8 @@ pub fn engine() -> Engine {
     pipeline.derived(Clusters).per::<ByService>().output();
     pipeline.derived(EndpointSets).each::<Clusters>().lane().output();
     pipeline.derived(Balancers).each::<Services>().lane().output();
+    pipeline.derived(Ports).per::<ByService>().lane();
+    pipeline.derived(Assignments).each::<EndpointSets>().lane().output();
     pipeline.derived(Crowds).per::<ByHost>();
     pipeline.parts::<ByService>();
     pipeline.derived(Callers).per::<ByService>();
