@@ -14,7 +14,10 @@ use crate::{
 };
 use bytes::Bytes;
 use engine::{Derived, Reads, Table};
-use envoy::{listener, name};
+use envoy::{
+    listener::{self, slots::Slot},
+    name,
+};
 use model::{CertificateRef, ListenerId, RouteTableId, tls::TcpChain};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
@@ -149,6 +152,36 @@ fn encrypted(id: &ListenerId, settings: &Settings, reads: &mut Reads<'_>) -> Opt
     Some(Resource { refs, ..Resource::of(id.to_string(), body) })
 }
 
+/// What fills the slots of listeners: see [`envoy::listener::slots`].
+pub struct SlotResources;
+
+/// A slot of a listener.
+pub type SlotKey = (ListenerId, Slot);
+
+impl Table for SlotResources {
+    type Key = SlotKey;
+    type Value = Resource;
+    const NAME: &'static str = "slot resources";
+}
+
+impl Derived for SlotResources {
+    fn compute(&self, (listener, slot): &SlotKey, reads: &mut Reads<'_>) -> Option<Resource> {
+        // Envoy asks for the slots of chains that it has.
+        let has_chain = *listener == ListenerId::http()
+            || reads.probe::<ChainsByListener>(listener).len() > 0
+            || reads.probe::<ChainsByListener>(&ListenerId::fallback()).len() > 0;
+        if !has_chain {
+            return None;
+        }
+        Some(Resource::new(name::slot(listener, *slot), &slot.empty(listener)))
+    }
+}
+
+/// The name of what fills a slot.
+pub fn slot_name((listener, slot): &SlotKey) -> String {
+    name::slot(listener, *slot)
+}
+
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EncodedChains(settings.clone())).each::<Chains>();
@@ -163,4 +196,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         .always(admin)
         .output();
     pipeline.index::<WithheldRows<ListenerResources>>();
+    let slots =
+        [ListenerId::http(), ListenerId::https()].map(|listener| Slot::ALL.map(|slot| (listener.clone(), slot)));
+    slots.into_iter().flatten().fold(pipeline.derived(SlotResources), |slots, slot| slots.always(slot)).output();
 }

@@ -6,7 +6,7 @@ use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
     holders::{HolderResources, holder_name},
     hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
-    listeners::ListenerResources,
+    listeners::{self, ListenerResources, SlotResources},
     packing::{self, RouteResources, ScopeResources},
     redirects::RedirectScopes,
     services::{self, Clusters, ClustersByCa, EndpointSets},
@@ -121,6 +121,7 @@ kinds_of! {
     CaResources => Secret,
     SecretResources => Secret,
     HostSecretResources => Secret,
+    SlotResources => Extension,
     TcpResources => Extension,
     RouteResources => Route,
     ScopeResources => ScopedRoute,
@@ -308,6 +309,7 @@ pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
     take::<SecretResources>(engine, name::secret, into);
     take::<HostSecretResources>(engine, host_secret, into);
     take::<HolderResources>(engine, holder_name, into);
+    take::<SlotResources>(engine, listeners::slot_name, into);
     take::<TcpResources>(engine, tcp_name, into);
     take::<RouteResources>(engine, name::route_table, into);
     take::<ScopeResources>(engine, packing::scope_name, into);

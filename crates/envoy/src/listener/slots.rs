@@ -2,16 +2,16 @@
 //!
 //! A changed connection manager never reaches connections that are open, so a filter that protects cannot be added with one:
 //! they would stay unprotected. A slot is a filter whose configuration comes by ECDS. Filled, it reaches open connections with
-//! their next request. Nothing fills one yet: until a resource of its name is published it is a filter that does nothing, and
-//! no listener waits for it.
+//! their next request. Nothing fills one yet: an empty one is published as a filter that does nothing, so that an Envoy that
+//! returns has it and is sent nothing again. No listener waits for it: the same filter is its default.
 //!
 //! `removed` makes a slot empty again, that is, open: never while a host needs it.
 
 use crate::name;
 use envoy_api::{
-    Name, any,
+    Any, Name, any,
     envoy::{
-        config::core::v3::ExtensionConfigSource,
+        config::core::v3::{ExtensionConfigSource, TypedExtensionConfig},
         extensions::filters::{
             http::{
                 ext_authz::v3::ExtAuthz, jwt_authn::v3::JwtAuthentication, ratelimit::v3::RateLimit, rbac::v3::Rbac,
@@ -24,7 +24,7 @@ use model::ListenerId;
 use std::fmt;
 
 /// A place for a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// JWT verification.
     JwtAuthn,
@@ -38,7 +38,12 @@ impl Slot {
     /// All of them, in the order in which a request goes through them, which is Contour's.
     pub const ALL: [Slot; 3] = [Slot::JwtAuthn, Slot::ExtAuthz, Slot::RateLimit];
 
-    /// The filter of this slot on a listener, which is empty until a resource of its [name](name::slot) is published.
+    /// What fills this slot of a listener as long as nothing else does.
+    pub fn empty(self, listener: &ListenerId) -> TypedExtensionConfig {
+        TypedExtensionConfig { name: name::slot(listener, self), typed_config: Some(nothing()) }
+    }
+
+    /// The filter of this slot on a listener, which does what a resource of its [name](name::slot) says.
     pub fn filter(self, listener: &ListenerId) -> HttpFilter {
         let filled = match self {
             Slot::JwtAuthn => JwtAuthentication::type_url(),
@@ -47,14 +52,18 @@ impl Slot {
         };
         let source = ExtensionConfigSource {
             config_source: Some(name::on_this_stream()),
-            // Without rules it lets every request pass.
-            default_config: Some(any(&Rbac::default())),
+            default_config: Some(nothing()),
             apply_default_config_without_warming: true,
             type_urls: vec![filled, Rbac::type_url()],
         };
         let config_type = Some(ConfigType::ConfigDiscovery(source));
         HttpFilter { name: name::slot(listener, self), config_type, ..Default::default() }
     }
+}
+
+/// A filter without rules, which lets every request pass.
+fn nothing() -> Any {
+    any(&Rbac::default())
 }
 
 impl fmt::Display for Slot {

@@ -62,7 +62,9 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         let mut tables = of(Kind::Route);
         tables.extend(unpacked(of(Kind::ScopedRoute)));
         out.push_str(&routes(&tables));
-        out.push_str(&streams(&of(Kind::Extension)));
+        let mut extensions = of(Kind::Extension);
+        extensions.retain(|name, _| !name.starts_with("slot/"));
+        out.push_str(&streams(&extensions));
         out.push_str(&clusters(&of(Kind::Cluster)));
     }
     out.push_str(&endpoints(&of(Kind::Endpoints), backends));
