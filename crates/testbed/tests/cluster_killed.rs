@@ -73,7 +73,7 @@ fn groups() -> BTreeSet<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let tops = mounts.lines().filter(|line| line.starts_with("cgroup")).filter_map(|line| line.split(' ').nth(1));
     let below = tops.flat_map(|top| std::fs::read_dir(top).unwrap().flatten());
-    below.map(|entry| entry.path().display().to_string()).filter(|path| path.contains("sesame-bed-")).collect()
+    below.map(|entry| entry.path().display().to_string()).filter(|path| path.contains("sesame-components-")).collect()
 }
 
 #[tokio::test]
