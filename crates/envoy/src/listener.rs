@@ -40,7 +40,7 @@ const FILTER_CHAINS: u32 = 3;
 /// The number of `Listener.default_filter_chain`.
 const DEFAULT_FILTER_CHAIN: u32 = 25;
 
-/// A listener in the clear, whose hosts travel so.
+/// A plaintext listener, whose hosts travel so.
 pub fn plain(listener: &model::Listener, arrangement: Arrangement) -> Listener {
     let table = RouteTableId { listener: listener.id.clone(), termination: None };
     let chain = FilterChain { filters: vec![http(listener, &table, arrangement)], ..Default::default() };

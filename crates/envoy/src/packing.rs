@@ -1,6 +1,6 @@
 //! Which virtual hosts travel together: the only module that knows the arrangement.
 //!
-//! In: the virtual hosts of a route table (a port in the clear, or a TLS chain). Out: the resources that carry them, and
+//! In: the virtual hosts of a route table (a plaintext port, or a TLS chain). Out: the resources that carry them, and
 //! the parts of a connection manager that find them there. There are two arrangements:
 //!
 //! - a *table* ([`plain`]): one `RouteConfiguration` for all hosts. Any edit costs Envoy the whole of it, 118 ms of CPU at
@@ -55,7 +55,7 @@ pub struct Contents {
 
 impl Packing {
     /// How the hosts of a table travel. Wildcards are found by a detour when they stand in scopes, so a TLS chain that has
-    /// nothing else is better off with a table. A port in the clear never changes its arrangement: that would cut all of
+    /// nothing else is better off with a table. A plaintext port never changes its arrangement: that would cut all of
     /// its connections, where for a chain it is those of one certificate.
     pub fn arrangement(self, table: &RouteTableId, contents: Contents) -> Arrangement {
         match self {

@@ -15,7 +15,7 @@ pub use settings::{
 pub struct ListenerId(pub Arc<str>);
 
 impl ListenerId {
-    /// The listener that Ingress and HTTPProxy use in the clear.
+    /// The listener that Ingress and HTTPProxy use for plaintext HTTP.
     pub fn http() -> Self {
         Self("ingress_http".into())
     }
@@ -41,7 +41,7 @@ impl fmt::Display for ListenerId {
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Security {
-    /// HTTP in the clear.
+    /// Plaintext HTTP.
     Plain,
     /// TLS; the server name that the client asks for decides about the certificate.
     Tls,

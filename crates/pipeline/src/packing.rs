@@ -380,7 +380,7 @@ pub fn scope_name((table, host): &ScopeKey) -> String {
     name::scope(table, host)
 }
 
-/// The table of the port in the clear.
+/// The route table of the plaintext port.
 pub fn in_the_clear() -> RouteTableId {
     RouteTableId { listener: ListenerId::http(), termination: None }
 }

@@ -42,7 +42,7 @@ pub struct Output {
 /// How the set of wanted Secrets changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecretRefChanges {
-    /// TranslationRow for and not before, there or not.
+    /// Referred to now and not before, whether they exist or not.
     pub new: Vec<ObjectRef>,
     /// Not asked for any more.
     pub gone: Vec<ObjectRef>,

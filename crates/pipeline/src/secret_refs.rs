@@ -1,4 +1,4 @@
-//! SecretRefChanges: what translations refer to and somebody has to bring, and what became of it.
+//! References to Secrets: which Secrets translations refer to, and the result of fetching each.
 //!
 //! In a cluster most Secrets are nobody's business here, so their contents are not read until a translation asks for them.
 //! [`SecretRefs`] has a row for each Secret that some translation asks for, there or not; whoever feeds the pipeline brings what is new

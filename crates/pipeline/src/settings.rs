@@ -60,8 +60,8 @@ pub struct Settings {
     pub ingress: dialect_ingress::Settings,
     /// What holds for HTTPProxies.
     pub http_proxy: dialect_httpproxy::Settings,
-    /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
-    /// not been read yet, until [`crate::Pipeline::answer`] says otherwise; without this it does not exist.
+    /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::secret_refs`]). One that is not there has then
+    /// not been read yet, until [`crate::Pipeline::set_fetch_result`] says otherwise; without this it does not exist.
     pub fetched_secrets: bool,
     /// Routes of exactly this path are made such that proxies refuse them; for tests only (see [`crate::spoil`]).
     pub spoil: Option<Box<str>>,
@@ -104,7 +104,7 @@ impl Settings {
         (self.certificates != Certificates::PerChain).then_some(xds::RequiredEnvoy { version: (1, 38), why })
     }
 
-    /// The listener in the clear that Ingress and HTTPProxy share.
+    /// The plaintext listener that Ingress and HTTPProxy share.
     pub fn http_listener(&self) -> Listener {
         Listener {
             id: ListenerId::http(),

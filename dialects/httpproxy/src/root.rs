@@ -58,7 +58,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     place(work, object, root, &host, doors, made)
 }
 
-/// How the host is reached besides in the clear.
+/// How the host is reached besides over plaintext.
 #[derive(Default)]
 struct TlsExposure {
     /// Whether it asks for TLS at all.
@@ -201,7 +201,7 @@ fn unavailable(root: &ObjectRef) -> RouteDraft {
     }
 }
 
-/// The routes on their listeners. Under TLS, what is not permitted in the clear is sent to HTTPS. A host whose TLS cannot
+/// The routes on their listeners. Under TLS, what is not permitted over plaintext is sent to HTTPS. A host whose TLS cannot
 /// be had stands on the TLS listener all the same: a wildcard's certificate may cover it, but not its requests.
 fn place<V>(
     work: &Work<'_, V>,

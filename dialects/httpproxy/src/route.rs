@@ -30,7 +30,7 @@ pub(crate) struct RouteDraft {
     pub conditions: Conditions,
     pub action: Action,
     pub policy: Policy,
-    /// Served in the clear though the host has TLS.
+    /// Served over plaintext though the host has TLS.
     pub insecure: bool,
     /// Only stands in for a route that cannot be read: whoever asks for the same requests gets them.
     pub implied: bool,

@@ -1,5 +1,5 @@
 //! The routes of an Ingress: for each path, its type and its text, and what is behind it, a Service's port or the reason
-//! why there is nothing; in the clear and under TLS.
+//! why there is nothing; over plaintext and under TLS.
 
 use crate::{Context, budget::Budget};
 use kinds::ingress::{Backend, HttpPath, PathType, ServiceBackendPort};
@@ -128,7 +128,7 @@ fn routes(
     field: &FieldPath,
 ) -> Vec<RoutePiece> {
     let annotations = &context.annotations;
-    // The proof must be found in the clear, whatever the rest does.
+    // The proof must be found over plaintext, whatever the rest does.
     let is_acme = found.path.is_acme();
     let route = |action: Action| {
         Arc::new(Route {
