@@ -19,9 +19,8 @@ const CRATES: [&str; 8] = ["object-ref", "model", "engine", "assemble", "envoy",
 const FIELDS: [&str; 4] = ["permitInsecure", "tcpproxy", "virtualhost", "ingressClassName"];
 
 /// Files that name a dialect's kind, and why.
-const EXCEPTIONS: [(&str, &str); 3] = [
+const EXCEPTIONS: [(&str, &str); 2] = [
     ("model/src/code.rs", "the one table of error codes says in words what each is about"),
-    ("model/src/listener.rs", "to be rows of settings: the names of the default listeners"),
     ("xds/src/identity.rs", "to be rows of settings: what the shared fleet serves"),
 ];
 

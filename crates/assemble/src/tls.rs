@@ -6,7 +6,7 @@
 use model::{
     CertificateRef, Code, Host, Verdict,
     tls::{Chain, Termination, TlsMode},
-    translation::TlsPiece,
+    translation::{Covers, TlsPiece},
 };
 
 /// A TLS host, and who lost on the way.
@@ -14,8 +14,12 @@ use model::{
 pub struct Assembled {
     /// What is done with its connections.
     pub mode: TlsMode,
-    /// The certificate that it shows, if it shows one.
+    /// The certificate that it shows, if it shows one; the first of several.
     pub certificate: Option<CertificateRef>,
+    /// How connections are terminated that name no host, or one that is not known, if they may carry its requests.
+    pub fallback: Option<Termination>,
+    /// Which hosts without TLS of their own it covers.
+    pub covers: Covers,
     /// A verdict for each object that asked for something else; sorted.
     pub lost: Vec<Verdict>,
 }
@@ -36,7 +40,7 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
         TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
     };
     let certificate = termination.map(|termination| termination.certificate.clone());
-    Some(Assembled { mode, certificate, lost })
+    Some(Assembled { mode, certificate, fallback: winner.fallback.clone(), covers: winner.covers, lost })
 }
 
 /// The chain of hosts that have a termination in common; it may take every name that no chain lists, too.

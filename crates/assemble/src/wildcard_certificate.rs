@@ -6,7 +6,7 @@
 //! routes for one host.
 
 use crate::tls;
-use model::{CertificateRef, Code, Fqdn, Host, ObjectRef, Origin, Verdict, tls::Termination};
+use model::{CertificateRef, Code, Fqdn, Host, ObjectRef, Origin, Verdict, route::Depth, tls::Termination};
 
 /// The certificate of a wildcard above a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct WildcardCertificate<'a> {
     /// The wildcard.
     pub wildcard: Host,
     certificate: &'a CertificateRef,
+    every_route: bool,
     /// What the hosts of its chain have in common.
     pub termination: &'a Termination,
 }
@@ -23,6 +24,8 @@ pub struct WildcardCertificate<'a> {
 pub enum Right<'a> {
     /// The Secret is theirs.
     Own,
+    /// Whoever wrote the TLS host lets every route of the listener use it.
+    OfEveryRoute,
     /// The owner of this Secret has to delegate it to them.
     ByDelegation(&'a ObjectRef),
     /// Sesame signed it itself: it belongs to the namespaces of the objects that asked for it.
@@ -30,20 +33,34 @@ pub enum Right<'a> {
 }
 
 impl<'a> WildcardCertificate<'a> {
-    /// The wildcard whose certificate a host may share. Wildcards are one label deep.
-    pub fn above(host: &Host) -> Option<Host> {
-        let Host::Exact(name) = host else { return None };
-        Fqdn::parse(name.as_str().split_once('.')?.1).ok().map(Host::Wildcard)
+    /// The wildcards whose certificate a host may share, the nearest first. Wildcards are one label deep, except on a listener
+    /// that has deep ones: there a host may lie at any depth, be a wildcard itself, and share that of the host for every name.
+    pub fn above(host: &Host, is_deep: bool) -> Vec<Host> {
+        let (name, nearest) = match host {
+            Host::Exact(name) => (name, if is_deep { usize::MAX } else { 1 }),
+            Host::Wildcard(name) if is_deep => (name, usize::MAX),
+            Host::Wildcard(_) | Host::Any => return Vec::new(),
+        };
+        let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
+        let above = above.map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).take(nearest);
+        above.flatten().chain(is_deep.then_some(Host::Any)).collect()
     }
 
-    /// The certificate that a wildcard shows; nothing where its connections are passed on.
-    pub fn of(wildcard: Host, host: &'a tls::Assembled) -> Option<Self> {
-        Some(Self { wildcard, certificate: host.certificate.as_ref()?, termination: host.mode.http()? })
+    /// The certificate that the nearest wildcard above a host shows; nothing where its connections are passed on, and where the
+    /// host lies deeper below it than its certificate is for.
+    pub fn of(host: &Host, wildcard: Host, shown: &'a tls::Assembled) -> Option<Self> {
+        let is_near = Self::above(host, false).first() == Some(&wildcard) || wildcard == Host::Any;
+        if !is_near && shown.covers.depth == Depth::OneLabel {
+            return None;
+        }
+        let (certificate, termination) = (shown.certificate.as_ref()?, shown.mode.http()?);
+        Some(Self { wildcard, certificate, every_route: shown.covers.every_route, termination })
     }
 
     /// What decides whether objects of a namespace may use it.
     pub fn right_of(&self, namespace: &str) -> Right<'a> {
         match self.certificate.secret() {
+            _ if self.every_route => Right::OfEveryRoute,
             None => Right::BySigning,
             Some(secret) if *secret.namespace == *namespace => Right::Own,
             Some(secret) => Right::ByDelegation(secret),
@@ -77,16 +94,19 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use model::tls::{TlsMode, TlsVersion};
+    use model::{
+        tls::{TlsMode, TlsVersions},
+        translation::Covers,
+    };
 
     fn secret() -> ObjectRef {
         ObjectRef::new(kinds::kind::SECRET, "ns", "wildcard")
     }
 
     fn shown(certificate: CertificateRef) -> tls::Assembled {
-        let termination =
-            Termination { certificate: certificate.clone(), lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
-        tls::Assembled { mode: TlsMode::Http(termination), certificate: Some(certificate), lost: Vec::new() }
+        let termination = Termination::new(certificate.clone(), TlsVersions::default());
+        let (mode, covers) = (TlsMode::Http(termination), Covers::default());
+        tls::Assembled { mode, certificate: Some(certificate), fallback: None, covers, lost: Vec::new() }
     }
 
     fn wildcard() -> Host {
@@ -95,17 +115,32 @@ mod tests {
 
     #[test]
     fn an_exact_host_is_one_label_below_its_wildcard() {
-        let above = |host: &str| WildcardCertificate::above(&Host::parse(host).unwrap());
-        assert_eq!(above("a.example.com"), Some(wildcard()));
-        assert_eq!(above("a.b.example.com"), Some(Host::parse("*.b.example.com").unwrap()));
-        assert_eq!((above("*.example.com"), above("")), (None, None));
+        let above = |host: &str| WildcardCertificate::above(&Host::parse(host).unwrap(), false);
+        assert_eq!(above("a.example.com"), [wildcard()]);
+        assert_eq!(above("a.b.example.com"), [Host::parse("*.b.example.com").unwrap()]);
+        assert_eq!((above("*.example.com"), above("")), (vec![], vec![]));
+    }
+
+    #[test]
+    fn on_a_listener_with_deep_wildcards_every_wildcard_above_counts_that_says_so() {
+        let parsed = |hosts: &[&str]| hosts.iter().map(|host| Host::parse(host).unwrap()).collect::<Vec<_>>();
+        let above = |host: &str| WildcardCertificate::above(&Host::parse(host).unwrap(), true);
+        assert_eq!(above("a.b.example.com"), parsed(&["*.b.example.com", "*.example.com", "*.com", ""]));
+        assert_eq!(above("*.b.example.com"), parsed(&["*.example.com", "*.com", ""]));
+        let mut shown = shown(CertificateRef::Secret(secret()));
+        let host = Host::parse("a.b.example.com").unwrap();
+        assert_eq!(WildcardCertificate::of(&host, wildcard(), &shown), None);
+        shown.covers = Covers { depth: Depth::AnyLabels, every_route: true };
+        let found = WildcardCertificate::of(&host, wildcard(), &shown).unwrap();
+        assert_eq!(found.right_of("other"), Right::OfEveryRoute);
     }
 
     #[test]
     fn the_owner_of_the_secret_decides() {
         let theirs = shown(CertificateRef::Secret(secret()));
         let signed = shown(CertificateRef::SelfSigned(wildcard()));
-        let right = |host, namespace| WildcardCertificate::of(wildcard(), host).unwrap().right_of(namespace);
+        let below = Host::parse("a.example.com").unwrap();
+        let right = |shown, namespace| WildcardCertificate::of(&below, wildcard(), shown).unwrap().right_of(namespace);
         assert_eq!(right(&theirs, "ns"), Right::Own);
         assert_eq!(right(&theirs, "other"), Right::ByDelegation(&secret()));
         assert_eq!(right(&signed, "ns"), Right::BySigning);
@@ -116,7 +151,7 @@ mod tests {
         let (host, object) =
             (Host::parse("a.example.com").unwrap(), ObjectRef::new(kinds::kind::SERVICE, "other", "b"));
         let theirs = shown(CertificateRef::Secret(secret()));
-        let certificate = WildcardCertificate::of(wildcard(), &theirs).unwrap();
+        let certificate = WildcardCertificate::of(&host, wildcard(), &theirs).unwrap();
         let included = ObjectRef::new(kinds::kind::SERVICE, "other", "a").at("spec.routes[0]");
         let own = object.at("spec.rules[0]");
         let verdict = certificate.refused(&host, &object, [&included, &own]);

@@ -8,7 +8,7 @@ mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use model::FleetId;
+use model::FleetName;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber,
@@ -42,7 +42,7 @@ pub struct Request {
     /// Where the server runs: part of the names it is reached by.
     pub namespace: String,
     /// The fleet that the Envoy's certificate proves; none for the shared fleet.
-    pub fleet: Option<FleetId>,
+    pub fleet: Option<FleetName>,
     /// How long they are valid.
     pub lifetime: Duration,
     /// The time at which they are made.
@@ -120,7 +120,7 @@ impl Authority {
     }
 
     /// A certificate for an Envoy; with a fleet, one that proves it.
-    pub fn envoy(&self, namespace: &str, fleet: Option<&FleetId>) -> Result<Pair, IssueError> {
+    pub fn envoy(&self, namespace: &str, fleet: Option<&FleetName>) -> Result<Pair, IssueError> {
         let mut sans: Vec<SanType> =
             service_names(ENVOY_NAME, namespace).into_iter().map(dns).collect::<Result<_, _>>()?;
         if let Some(fleet) = fleet {
@@ -157,7 +157,7 @@ impl Authority {
 }
 
 /// The identity that proves a fleet.
-pub fn fleet_uri(fleet: &FleetId) -> String {
+pub fn fleet_uri(fleet: &FleetName) -> String {
     format!("spiffe://sesame/fleet/{fleet}")
 }
 

@@ -27,7 +27,7 @@ use envoy_api::envoy::extensions::resource_monitors::fixed_heap::v3::FixedHeapCo
 use envoy_api::google::protobuf::value::Kind;
 use envoy_api::google::protobuf::{Struct, Value};
 use envoy_api::{Name, any};
-use model::FleetId;
+use model::FleetName;
 
 use crate::name;
 
@@ -130,14 +130,14 @@ pub struct Node {
     /// The name of the group it belongs to, for statistics and logs.
     pub cluster: Option<String>,
     /// The fleet whose configuration it asks for.
-    pub fleet: Option<FleetId>,
+    pub fleet: Option<FleetName>,
 }
 
 fn node_message(node: &Node) -> Option<core::Node> {
     if node.id.is_none() && node.cluster.is_none() && node.fleet.is_none() {
         return None;
     }
-    let fleet = node.fleet.as_ref().map(FleetId::to_string);
+    let fleet = node.fleet.as_ref().map(FleetName::to_string);
     Some(core::Node {
         id: node.id.clone().unwrap_or_default(),
         cluster: node.cluster.clone().unwrap_or_default(),

@@ -29,7 +29,7 @@ fn locality(zone: &str) -> Option<Locality> {
     (!zone.is_empty()).then(|| Locality { zone: zone.to_owned(), ..Default::default() })
 }
 
-fn endpoint(endpoint: &model::Endpoint) -> LbEndpoint {
+pub(crate) fn endpoint(endpoint: &model::Endpoint) -> LbEndpoint {
     LbEndpoint {
         host_identifier: Some(HostIdentifier::Endpoint(Endpoint {
             address: Some(socket(&endpoint.address.to_string(), endpoint.port)),

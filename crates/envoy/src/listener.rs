@@ -13,8 +13,9 @@ pub mod sni;
 pub mod source_ip;
 pub mod tcp;
 pub mod tls;
+pub mod udp;
 
-use crate::{endpoints::socket, name, packing::Arrangement, splice};
+use crate::{endpoints::socket, name, packing::Packing, splice};
 use bytes::{Bytes, BytesMut};
 use envoy_api::{
     any,
@@ -32,7 +33,7 @@ use envoy_api::{
     },
     xds::r#type::matcher::v3::Matcher,
 };
-use model::{ListenerId, RouteTableId, listener::ConnectionSettings};
+use model::{ChainId, Port, listener::ConnectionSettings};
 use prost::Message;
 
 /// The number of `Listener.filter_chains`.
@@ -40,24 +41,23 @@ const FILTER_CHAINS: u32 = 3;
 /// The number of `Listener.default_filter_chain`.
 const DEFAULT_FILTER_CHAIN: u32 = 25;
 
-/// A plaintext listener, whose hosts travel so.
-pub fn plain(listener: &model::Listener, arrangement: Arrangement) -> Listener {
-    let table = RouteTableId { listener: listener.id.clone(), termination: None };
-    let chain = FilterChain { filters: vec![http(listener, &table, arrangement)], ..Default::default() };
-    Listener { filter_chains: vec![chain], ..head(listener) }
+/// A plaintext HTTP listener, whose hosts travel so.
+pub fn plain(port: &Port, packing: Packing) -> Listener {
+    let chain = FilterChain { filters: vec![http(port, None, packing)], ..Default::default() };
+    Listener { filter_chains: vec![chain], ..head(port) }
 }
 
-/// A listener under TLS, encoded: its [chains](chain), that for all other names, and [what leads to each](sni).
+/// A TLS listener, encoded: its [chains](chain), that of the fallback certificate, and [what leads to each](sni).
 pub fn encrypted<'a>(
-    listener: &model::Listener,
+    port: &Port,
     chains: impl Iterator<Item = &'a Bytes>,
     fallback: Option<&Bytes>,
     names: Matcher,
 ) -> Bytes {
-    let mut head = Listener { filter_chain_matcher: Some(names), ..head(listener) };
+    let mut head = Listener { filter_chain_matcher: Some(names), ..head(port) };
     let inspector = TlsInspector {
-        enable_ja3_fingerprinting: listener.connections.ja3.then(|| true.into()),
-        enable_ja4_fingerprinting: listener.connections.ja4.then(|| true.into()),
+        enable_ja3_fingerprinting: port.connections.ja3.then(|| true.into()),
+        enable_ja4_fingerprinting: port.connections.ja4.then(|| true.into()),
         ..Default::default()
     };
     head.listener_filters.push(listener_filter("envoy.filters.listener.tls_inspector", any(&inspector)));
@@ -69,48 +69,40 @@ pub fn encrypted<'a>(
     bytes.freeze()
 }
 
-/// The chain of a listener under TLS whose requests are looked up in this table, encoded; its hosts travel so.
-pub fn chain(listener: &model::Listener, table: &RouteTableId, arrangement: Arrangement) -> Option<Bytes> {
-    let termination = table.termination.as_deref()?;
+/// A chain of a TLS listener whose requests are looked at, encoded; the hosts of the port travel so.
+pub fn chain(port: &Port, id: &ChainId, packing: Packing) -> Bytes {
     let chain = FilterChain {
-        name: chain_name(table)?,
-        filters: vec![http(listener, table, arrangement)],
-        transport_socket: Some(tls::transport_socket(termination, listener)),
-        transport_socket_connect_timeout: termination.is_on_demand().then(|| tls::HANDSHAKE_TIMEOUT.into()),
+        name: name::chain(id),
+        filters: vec![http(port, Some(id), packing)],
+        transport_socket: Some(tls::transport_socket(&id.termination, port)),
+        transport_socket_connect_timeout: id.termination.is_on_demand().then(|| tls::HANDSHAKE_TIMEOUT.into()),
         ..Default::default()
     };
-    Some(chain.encode_to_vec().into())
-}
-
-/// The name of that chain.
-pub fn chain_name(table: &RouteTableId) -> Option<String> {
-    let termination = table.termination.as_deref()?;
-    let is_fallback = table.listener == ListenerId::fallback();
-    Some(if is_fallback { name::FALLBACK_CHAIN.to_owned() } else { termination.to_string() })
+    chain.encode_to_vec().into()
 }
 
 /// All of a listener but its chains.
-fn head(listener: &model::Listener) -> Listener {
+fn head(port: &Port) -> Listener {
     let mut listener_filters = Vec::new();
-    if listener.http.proxy_protocol {
+    if port.http.proxy_protocol {
         listener_filters.push(listener_filter("envoy.filters.listener.proxy_protocol", any(&ProxyProtocol::default())));
     }
     Listener {
-        name: listener.id.to_string(),
-        address: Some(socket(&listener.address.to_string(), listener.port)),
-        per_connection_buffer_limit_bytes: Some(listener.connections.buffer.into()),
-        socket_options: keepalive().into_iter().chain(marks(listener)).collect(),
-        connection_balance_config: listener.connections.even_balance.then(evenly),
-        max_connections_to_accept_per_socket_event: listener.connections.accepted_at_once.map(Into::into),
+        name: name::port(&port.id),
+        address: Some(socket(&port.address.to_string(), port.port)),
+        per_connection_buffer_limit_bytes: Some(port.connections.buffer.into()),
+        socket_options: keepalive().into_iter().chain(marks(port)).collect(),
+        connection_balance_config: port.connections.even_balance.then(evenly),
+        max_connections_to_accept_per_socket_event: port.connections.accepted_at_once.map(Into::into),
         listener_filters,
         ..Default::default()
     }
 }
 
-fn http(listener: &model::Listener, table: &RouteTableId, arrangement: Arrangement) -> Filter {
+fn http(port: &Port, chain: Option<&ChainId>, packing: Packing) -> Filter {
     Filter {
         name: "envoy.filters.network.http_connection_manager".to_owned(),
-        config_type: Some(ConfigType::TypedConfig(any(&connection::connection_manager(listener, table, arrangement)))),
+        config_type: Some(ConfigType::TypedConfig(any(&connection::connection_manager(port, chain, packing)))),
     }
 }
 
@@ -144,11 +136,11 @@ fn keepalive() -> Vec<SocketOption> {
 
 /// How packets are marked for the network. A socket of IPv4 knows no option of IPv6, and Envoy refuses a listener that asks
 /// for one.
-fn marks(listener: &model::Listener) -> impl Iterator<Item = SocketOption> {
+fn marks(port: &Port) -> impl Iterator<Item = SocketOption> {
     const IP: i64 = 0;
     const IPV6: i64 = 41;
-    let ConnectionSettings { type_of_service, traffic_class, .. } = listener.connections;
-    let traffic_class = if listener.address.is_ipv6() { traffic_class } else { 0 };
+    let ConnectionSettings { type_of_service, traffic_class, .. } = port.connections;
+    let traffic_class = if port.address.is_ipv6() { traffic_class } else { 0 };
     let marks =
         [("type of service", IP, 1, i64::from(type_of_service)), ("traffic class", IPV6, 67, i64::from(traffic_class))];
     marks.into_iter().filter(|(_, _, _, value)| *value != 0).map(socket_option)

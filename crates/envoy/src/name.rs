@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
-use model::{CertificateRef, ClusterId, Host, ListenerId, ObjectRef, RouteTableId};
+use model::{CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId};
 use std::fmt;
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
@@ -39,16 +39,16 @@ pub fn cluster_in_stats(id: &ClusterId) -> String {
     format!("{namespace}_{service}_{port}")
 }
 
-/// A route configuration: the listener, and the chain's certificate and settings under TLS.
-pub fn route_table(id: &RouteTableId) -> String {
+/// The Envoy listener of a port, and the route configuration of all of its hosts.
+pub fn port(id: &PortId) -> String {
     id.to_string()
 }
 
-/// The hosts of a route table in the keys of scopes. Secrets' names are in it and it stands in a header: a character that
+/// The hosts of a port in the keys of scopes. Tenants may have chosen a part of it and it stands in a header: a character that
 /// could end it, or that Envoy would take for something to fill in, is written as `~` and its number.
-pub fn group(table: &RouteTableId) -> String {
+pub fn group(of: &PortId) -> String {
     let mut group = String::new();
-    for character in route_table(table).chars() {
+    for character in port(of).chars() {
         match character {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' | '/' | '(' | ')' => group.push(character),
             other => group.push_str(&format!("~{:x}", u32::from(other))),
@@ -58,13 +58,13 @@ pub fn group(table: &RouteTableId) -> String {
 }
 
 /// The key of a scope: `<group>|<host>`.
-pub fn scope_key(table: &RouteTableId, host: &Host) -> String {
-    format!("{}|{host}", group(table))
+pub fn scope_key(port: &PortId, host: &Host) -> String {
+    format!("{}|{host}", group(port))
 }
 
 /// The key under which redirects are looked up that Envoy follows by itself. No host is called so.
-pub fn redirects_key(table: &RouteTableId) -> String {
-    format!("{}|~", group(table))
+pub fn redirects_key(port: &PortId) -> String {
+    format!("{}|~", group(port))
 }
 
 /// How much of a scope's name is the hash of its group.
@@ -74,26 +74,26 @@ const GROUP_LENGTH: usize = 5;
 const SCOPE_LENGTH: usize = 22;
 
 /// The name of the scope of a host.
-pub fn scope(table: &RouteTableId, host: &Host) -> String {
-    scope_of_key(table, &scope_key(table, host))
+pub fn scope(port: &PortId, host: &Host) -> String {
+    scope_of_key(port, &scope_key(port, host))
 }
 
 /// The name of the scope in which redirects are looked up.
-pub fn redirects_scope(table: &RouteTableId) -> String {
-    scope_of_key(table, &redirects_key(table))
+pub fn redirects_scope(port: &PortId) -> String {
+    scope_of_key(port, &redirects_key(port))
 }
 
 /// The name of a scope: [`scope_group`], then 102 bits of a hash of its key. The hash is cryptographic, because tenants
 /// choose their hosts: nobody can make one whose scope has the name of another's.
-pub fn scope_of_key(table: &RouteTableId, key: &str) -> String {
-    let mut name = scope_group(table);
+pub fn scope_of_key(port: &PortId, key: &str) -> String {
+    let mut name = scope_group(port);
     name.push_str(&hash(key)[..SCOPE_LENGTH - GROUP_LENGTH]);
     name
 }
 
-/// What the names of all scopes of a route table begin with. Two tables may have the same.
-pub fn scope_group(table: &RouteTableId) -> String {
-    hash(&group(table))[..GROUP_LENGTH].to_owned()
+/// What the names of all scopes of a port begin with. Two ports may have the same.
+pub fn scope_group(port: &PortId) -> String {
+    hash(&group(port))[..GROUP_LENGTH].to_owned()
 }
 
 fn hash(text: &str) -> String {
@@ -117,9 +117,14 @@ pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
     format!("tls_holder/{listener}/{range}")
 }
 
-/// A slot of a listener, as a filter and as the extension that fills it.
-pub fn slot(listener: &ListenerId, slot: Slot) -> String {
-    format!("slot/{listener}/{slot}")
+/// Whether a cluster is a holder.
+pub fn is_holder(name: &str) -> bool {
+    name.starts_with("tls_holder/")
+}
+
+/// A slot of a port, as a filter and as the extension that fills it.
+pub fn slot(port: &PortId, slot: Slot) -> String {
+    format!("slot/{port}/{slot}")
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.
@@ -128,13 +133,44 @@ pub fn ca(secret: &ObjectRef) -> String {
 }
 
 /// The filter chain of a host whose connections are passed on, and the extension that says where to. No other chain is
-/// called so: those of certificates have three parts.
-pub fn tcp_chain(host: &Host) -> String {
-    format!("tcp/{host}")
+/// called so: no listener's name has a `:`.
+pub fn tcp_chain(listener: &ListenerId, host: &Host) -> String {
+    format!("tcp:{listener}/{host}")
 }
 
-/// The filter chain for clients that name no host, or one that is not known.
-pub const FALLBACK_CHAIN: &str = "fallback-certificate";
+/// A filter chain whose requests are looked at: its listener, its certificates and its settings. Many certificates are
+/// abbreviated, because the name stands in the routes of every host.
+pub fn chain(id: &ChainId) -> String {
+    let ChainId { listener, termination, is_fallback } = id;
+    let mut name = listener.to_string();
+    if *is_fallback {
+        name.push_str("/fallback");
+    }
+    if termination.additional.is_empty() {
+        return format!("{name}/{termination}");
+    }
+    let model::tls::Termination { certificate, lowest, highest, .. } = &**termination;
+    let rest: Vec<String> = termination.additional.iter().map(secret).collect();
+    format!("{name}/{certificate}+{}/tls{lowest}-{highest}", &hash(&rest.join("+"))[..HASH_LENGTH])
+}
+
+/// Whether a cluster is one of a UDP listener. No Service's is called so: no namespace has a `:`.
+pub fn is_udp_cluster(name: &str) -> bool {
+    name.starts_with("udp:")
+}
+
+/// How much of a hash stands for many names: 132 bits.
+const HASH_LENGTH: usize = 22;
+
+/// The extension that says where the connections of a plain TCP listener go. It has no host, so it is no other's.
+pub fn tcp_listener(listener: &ListenerId) -> String {
+    format!("tcp:{listener}")
+}
+
+/// The cluster of a UDP listener, whatever its backends are: a change of the listener would lose every session.
+pub fn udp_cluster(listener: &ListenerId) -> String {
+    format!("udp:{listener}")
+}
 
 /// A filter chain that there is not: connections that are led to it are closed, and take no other chain.
 pub const REFUSED_CHAIN: &str = "refused";

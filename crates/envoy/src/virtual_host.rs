@@ -28,14 +28,8 @@ pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
     }
 }
 
-/// The answer to requests for a host that does not belong to the certificate that their connection was made with: the
-/// client is told to ask again on a connection of its own.
-pub fn misdirected(host: &Host) -> VirtualHost {
-    let name = if *host == Host::Any { "misdirected".to_owned() } else { host.to_string() };
-    VirtualHost { name, ..always(host, misdirected_route()) }
-}
-
-/// The route of that answer.
+/// The answer to requests on a connection that may not carry them: the client is told to ask again on a connection that it makes
+/// for the host.
 pub(crate) fn misdirected_route() -> Route {
     every_path("misdirected", answer(421))
 }

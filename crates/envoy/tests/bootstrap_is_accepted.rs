@@ -7,14 +7,14 @@ use std::process::Command;
 
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
 use envoy_api::json;
-use model::FleetId;
+use model::FleetName;
 
 fn chosen(folder: &Path) -> Bootstrap {
     Bootstrap {
         node: Node {
             id: Some("envoy-1".to_owned()),
             cluster: Some("gateways".to_owned()),
-            fleet: Some(FleetId::new("gateways", "public")),
+            fleet: Some(FleetName::new("gateways", "public")),
         },
         server: XdsServer {
             host: "127.0.0.1".to_owned(),

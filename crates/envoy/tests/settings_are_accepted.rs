@@ -10,39 +10,38 @@ use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use envoy::cluster::{ClusterSettings, cluster};
 use envoy::listener::access_log::format;
 use envoy::listener::{self, sni};
-use envoy::packing::Arrangement;
+use envoy::packing::Packing;
 use envoy_api::envoy::config::listener::v3::Listener as EnvoyListener;
 use envoy_api::{Message, json};
 use model::cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol};
-use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions, Security};
-use model::tls::{Chain, Termination, TlsVersion, TlsVersions};
-use model::{CertificateRef, Cluster, ClusterId, EndpointsId, Host, Listener, ListenerId, ObjectRef, RouteTableId};
+use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions};
+use model::tls::{Termination, TlsVersion, TlsVersions};
+use model::{
+    CertificateRef, ChainId, Cluster, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, Port, PortId,
+    PortProtocol,
+};
 
-fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: HttpSettings) -> Listener {
-    Listener {
-        id: ListenerId(name.into()),
+fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: HttpSettings) -> Port {
+    Port {
+        id: PortId::new(FleetId::Shared, name),
         address: Ipv4Addr::LOCALHOST.into(),
         port,
-        security: Security::Tls,
+        protocol: PortProtocol::Tls,
         connections,
         http,
     }
 }
 
 /// A listener with that chain, as a message.
-fn encrypted(listener: &Listener) -> EnvoyListener {
-    let Chain { termination, hosts, .. } = chain();
-    let names = sni::names(&termination.to_string(), &hosts);
-    let table = RouteTableId { listener: listener.id.clone(), termination: Some(Arc::new(termination)) };
-    let chain = listener::chain(listener, &table, Arrangement::Table).unwrap();
-    let bytes = listener::encrypted(listener, [&chain].into_iter(), None, sni::matcher([&names].into_iter(), None));
-    EnvoyListener::decode(bytes).unwrap()
-}
-
-fn chain() -> Chain {
+fn encrypted(port: &Port) -> EnvoyListener {
     let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "shop", "web"));
-    let termination = Termination { certificate, lowest: TlsVersion::V1_2, highest: TlsVersion::V1_3 };
-    Chain { termination, hosts: vec![Host::parse("shop.example").unwrap()], takes_unlisted: false }
+    let termination = Termination::new(certificate, TlsVersions::default());
+    let listener = ListenerId::new(FleetId::Shared, port.id.name().clone());
+    let chain = ChainId { listener, termination: Arc::new(termination), is_fallback: false };
+    let names = sni::names(&envoy::name::chain(&chain), &[Host::parse("shop.example").unwrap()]);
+    let chain = listener::chain(port, &chain, Packing::Plain);
+    let bytes = listener::encrypted(port, [&chain].into_iter(), None, sni::matcher([&names].into_iter(), None));
+    EnvoyListener::decode(bytes).unwrap()
 }
 
 fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {

@@ -1,63 +1,121 @@
-//! A fleet is a set of Envoys that get the same configuration; a listener is an address of theirs that clients connect
-//! to, and what holds for every connection and request on it.
+//! Fleets, ports and listeners.
+//!
+//! A [fleet](FleetId) is a set of Envoys that get the same configuration. A [port](Port) is a socket of theirs that clients
+//! connect to: one Envoy listener, with what holds for every connection and request on it. A [listener](ListenerId) is what
+//! routes and certificates are attached to; it stands on one port, and may share it with others ([`claim`]).
 
+pub mod claim;
 pub mod settings;
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::{Arc, LazyLock},
+};
 
+pub use claim::{ListenerClaim, StreamPiece, StreamTarget};
 pub use settings::{
     AccessLog, AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpSettings, HttpVersions,
     ServerHeader,
 };
 
-/// Which listener of a fleet, by name: `ingress_http`.
+/// Which listener, by its fleet and its name there: `ingress_http` of the shared fleet. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ListenerId(pub Arc<str>);
+pub struct ListenerId(Arc<InFleet>);
+
+/// Which socket of a fleet's proxies, by the name of the Envoy listener that binds it. Several listeners may share one. Cheap
+/// to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(Arc<InFleet>);
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct InFleet {
+    fleet: FleetId,
+    name: Arc<str>,
+}
+
+macro_rules! in_fleet {
+    ($($id:ident)*) => {
+        $(
+            impl $id {
+                /// The one of this name in a fleet.
+                pub fn new(fleet: FleetId, name: impl Into<Arc<str>>) -> Self {
+                    Self(Arc::new(InFleet { fleet, name: name.into() }))
+                }
+
+                /// Its fleet.
+                pub fn fleet(&self) -> &FleetId {
+                    &self.0.fleet
+                }
+
+                /// Its name, unique in the fleet.
+                pub fn name(&self) -> &Arc<str> {
+                    &self.0.name
+                }
+            }
+
+            /// The name alone: names of resources are per fleet.
+            impl fmt::Display for $id {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(&self.0.name)
+                }
+            }
+        )*
+    };
+}
+
+in_fleet!(ListenerId PortId);
 
 impl ListenerId {
-    /// The listener that Ingress and HTTPProxy use for plaintext HTTP.
+    /// The plaintext listener of the shared fleet.
     pub fn http() -> Self {
-        Self("ingress_http".into())
+        static HTTP: LazyLock<ListenerId> = LazyLock::new(|| ListenerId::new(FleetId::Shared, "ingress_http"));
+        HTTP.clone()
     }
 
-    /// The listener that Ingress and HTTPProxy use over TLS.
+    /// The TLS listener of the shared fleet.
     pub fn https() -> Self {
-        Self("ingress_https".into())
-    }
-
-    /// Not a listener of its own, but the part of [`ListenerId::https`] for clients that name no host, or one that it does
-    /// not know.
-    pub fn fallback() -> Self {
-        Self("ingress_fallbackcert".into())
+        static HTTPS: LazyLock<ListenerId> = LazyLock::new(|| ListenerId::new(FleetId::Shared, "ingress_https"));
+        HTTPS.clone()
     }
 }
 
-impl fmt::Display for ListenerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Whether connections are encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Security {
+/// What is spoken on a port. Listeners of one port agree on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PortProtocol {
     /// Plaintext HTTP.
-    Plain,
-    /// TLS; the server name that the client asks for decides about the certificate.
+    Http,
+    /// TLS: the server name that the client asks for decides whether a connection is terminated or passed through, and with
+    /// which certificate.
     Tls,
+    /// Plain TCP.
+    Tcp,
+    /// UDP.
+    Udp,
 }
 
-/// One listener.
+impl fmt::Display for PortProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PortProtocol::Http => "HTTP",
+            PortProtocol::Tls => "TLS",
+            PortProtocol::Tcp => "TCP",
+            PortProtocol::Udp => "UDP",
+        })
+    }
+}
+
+/// One port: an Envoy listener, with what holds for its connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Listener {
-    /// Its name.
-    pub id: ListenerId,
+pub struct Port {
+    /// Its fleet and name.
+    pub id: PortId,
     /// The address it binds.
     pub address: IpAddr,
     /// The port it binds.
     pub port: u16,
-    /// In the clear or TLS.
-    pub security: Security,
+    /// What is spoken there.
+    pub protocol: PortProtocol,
     /// What holds for all connections.
     pub connections: ConnectionSettings,
     /// What holds for all requests.
@@ -111,23 +169,49 @@ impl Default for ConnectionSettings {
     }
 }
 
-/// The name of a fleet: the shared one, or that of a Gateway whose proxies Sesame provisions.
+/// A set of Envoys that get the same configuration. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FleetId {
+    /// The fleet whose listeners come from settings.
+    #[default]
+    Shared,
+    /// A fleet with a name.
+    Named(Arc<FleetName>),
+}
+
+impl FleetId {
+    /// The fleet of this name.
+    pub fn named(namespace: &str, name: &str) -> Self {
+        Self::Named(Arc::new(FleetName::new(namespace, name)))
+    }
+}
+
+impl fmt::Display for FleetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FleetId::Shared => f.write_str("shared"),
+            FleetId::Named(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+/// The name of a fleet that is not the shared one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FleetId {
+pub struct FleetName {
     /// Where the fleet's proxies live.
     pub namespace: Arc<str>,
     /// Its name there.
     pub name: Arc<str>,
 }
 
-impl FleetId {
+impl FleetName {
     /// A fleet by its two names.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 }
 
-impl fmt::Display for FleetId {
+impl fmt::Display for FleetName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }

@@ -11,7 +11,7 @@ pub mod policy;
 pub mod precedence;
 mod size;
 
-use crate::{HeaderName, Host, ListenerId, Origin, Regex, tls::Termination};
+use crate::{HeaderName, Host, Origin, Regex};
 use std::{fmt, sync::Arc};
 
 pub use action::{
@@ -151,24 +151,6 @@ impl fmt::Display for Conditions {
             write!(f, " and parameter {}", parameter.name)?;
         }
         Ok(())
-    }
-}
-
-/// Where a virtual host is looked up: the listener, and under TLS the filter chain that the connection took.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouteTableId {
-    /// The listener.
-    pub listener: ListenerId,
-    /// What the hosts of the chain have in common; nothing for plaintext.
-    pub termination: Option<Arc<Termination>>,
-}
-
-impl fmt::Display for RouteTableId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.termination {
-            None => write!(f, "{}", self.listener),
-            Some(termination) => write!(f, "{}/{termination}", self.listener),
-        }
     }
 }
 

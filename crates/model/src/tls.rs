@@ -1,6 +1,6 @@
 //! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
 
-use crate::{ClusterId, Host, ObjectRef, route::IpFilter};
+use crate::{ClusterId, Host, ListenerId, ObjectRef, route::IpFilter};
 use std::{fmt, sync::Arc};
 
 /// Which certificate, with its key, a TLS host shows.
@@ -98,6 +98,8 @@ impl TlsVersions {
 pub struct Termination {
     /// The certificate that is shown.
     pub certificate: CertificateRef,
+    /// Certificates that are shown to clients whose names or key types fit them better; mostly none.
+    pub additional: Arc<[CertificateRef]>,
     /// The lowest version that is spoken.
     pub lowest: TlsVersion,
     /// The highest version that is spoken.
@@ -105,10 +107,20 @@ pub struct Termination {
 }
 
 impl Termination {
+    /// A termination that shows one certificate.
+    pub fn new(certificate: CertificateRef, versions: TlsVersions) -> Self {
+        Self { certificate, additional: Arc::default(), lowest: versions.lowest, highest: versions.highest }
+    }
+
+    /// All certificates, the one that is shown where none fits better first.
+    pub fn certificates(&self) -> impl Iterator<Item = &CertificateRef> {
+        std::iter::once(&self.certificate).chain(&*self.additional)
+    }
+
     /// The same, whatever certificate is shown: what hosts share a chain by when proxies ask for certificates by the name
     /// that a client asks for.
     pub fn on_demand(&self) -> Self {
-        Self { certificate: CertificateRef::OnDemand, ..self.clone() }
+        Self { certificate: CertificateRef::OnDemand, additional: Arc::default(), ..self.clone() }
     }
 
     /// Whether each host shows its own certificate.
@@ -117,11 +129,35 @@ impl Termination {
     }
 }
 
-/// A name from identity: the certificate and the settings, never a number or an order.
+/// A name from identity: the certificates and the settings, never a number or an order.
 impl fmt::Display for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/tls{}-{}", self.certificate, self.lowest, self.highest)
+        for (at, certificate) in self.certificates().enumerate() {
+            write!(f, "{}{certificate}", if at > 0 { "+" } else { "" })?;
+        }
+        write!(f, "/tls{}-{}", self.lowest, self.highest)
     }
+}
+
+/// A filter chain of a TLS listener whose requests are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId {
+    /// The listener.
+    pub listener: ListenerId,
+    /// What the connections of the chain have in common.
+    pub termination: Arc<Termination>,
+    /// Whether it is for clients that name no host, or one that the listener does not know.
+    pub is_fallback: bool,
+}
+
+/// Which connections of a TLS port may carry the requests for a host. The others are answered with 421.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Admission {
+    /// Those that took one of these filter chains, by name. None where the connections of the host are passed through.
+    pub chains: Vec<Arc<str>>,
+    /// Of the first chain only those whose client named the host itself: its certificates are shown on demand, and its other
+    /// hosts have certificates of their own.
+    pub by_server_name: bool,
 }
 
 /// What is done with the connections of a TLS host.
@@ -174,7 +210,7 @@ pub struct TcpProxy {
 /// The connections of one TLS host that are passed on: a filter chain of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TcpChain {
-    /// The host; never [`Host::Any`].
+    /// The host.
     pub host: Host,
     /// How they are decrypted, if at all.
     pub termination: Option<Termination>,
@@ -187,7 +223,8 @@ pub struct TcpChain {
 pub struct Chain {
     /// What they have in common.
     pub termination: Termination,
-    /// The hosts whose names the listener lists, sorted; never [`Host::Any`].
+    /// The hosts whose names the listener lists, sorted; [`Host::Any`] has every name that no chain lists, and clients that send
+    /// none. Empty for a chain of the fallback certificate.
     pub hosts: Vec<Host>,
     /// Whether the chain also takes every name that no chain lists. Its certificates tell which hosts there are.
     pub takes_unlisted: bool,

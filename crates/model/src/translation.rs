@@ -2,9 +2,10 @@
 
 use crate::{
     Host, ListenerId, ObjectRef, Origin, Route, Verdict,
-    route::{Conditions, Cors, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
+    listener::{ListenerClaim, StreamPiece},
+    route::{Conditions, Cors, Depth, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
     shared_routes::{RouteSelector, SharedRoutes},
-    tls::TlsMode,
+    tls::{Termination, TlsMode},
 };
 use std::{cmp::Ordering, sync::Arc};
 
@@ -24,14 +25,28 @@ pub struct RoutePiece {
 pub struct TlsPiece {
     /// The listener.
     pub listener: ListenerId,
-    /// The host; never [`Host::Any`].
+    /// The host; [`Host::Any`] also has clients that name no host.
     pub host: Host,
     /// What is done with its connections.
     pub mode: TlsMode,
+    /// Its requests are also taken from clients that name no host, or one that the listener does not know: how their
+    /// connections are terminated then.
+    pub fallback: Option<Termination>,
+    /// Which hosts without TLS of their own are served under its certificate, where it is a wildcard or [`Host::Any`].
+    pub covers: Covers,
     /// Which of two objects decides about the host.
     pub precedence: Precedence,
     /// Who wrote it.
     pub origin: Origin,
+}
+
+/// Which hosts without TLS of their own are served under the certificate of a wider one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Covers {
+    /// How deep below a wildcard they may lie.
+    pub depth: Depth,
+    /// Whether every route of the listener may. Otherwise the namespace of the Secret decides, or its owner's delegation.
+    pub every_route: bool,
 }
 
 /// What holds for all routes of a host.
@@ -67,6 +82,10 @@ pub struct Translation {
     pub routes: Vec<RoutePiece>,
     /// Its TLS hosts; by listener and host.
     pub tls: Vec<TlsPiece>,
+    /// The listeners that it asks for; by listener.
+    pub listeners: Vec<ListenerClaim>,
+    /// Where plain TCP and UDP listeners lead; by listener.
+    pub streams: Vec<StreamPiece>,
     /// Its routes for hosts that take them by a selector.
     pub shared: Box<[SharedRoutes]>,
     /// By what its hosts take shared routes; by listener and host.
@@ -93,6 +112,8 @@ impl Translation {
             hosts: Vec::new(),
             routes: Vec::new(),
             tls: Vec::new(),
+            listeners: Vec::new(),
+            streams: Vec::new(),
             shared: Box::default(),
             selectors: Box::default(),
             includes: Vec::new(),
@@ -115,6 +136,8 @@ impl Translation {
     pub fn sorted(mut self) -> Self {
         self.routes.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.tls.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
+        self.listeners.sort_by(|a, b| a.listener.cmp(&b.listener));
+        self.streams.sort_by(|a, b| a.listener.cmp(&b.listener));
         self.selectors.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.inclusions.sort_by(|a, b| a.object.cmp(&b.object));
         self
@@ -141,6 +164,16 @@ impl Translation {
         of(&self.inclusions, |place| place.object.cmp(object))
     }
 
+    /// The listeners of this id that it asks for.
+    pub fn claims_of(&self, listener: &ListenerId) -> &[ListenerClaim] {
+        of(&self.listeners, |claim| claim.listener.cmp(listener))
+    }
+
+    /// Where it wants a plain TCP or UDP listener to lead.
+    pub fn streams_of(&self, listener: &ListenerId) -> &[StreamPiece] {
+        of(&self.streams, |piece| piece.listener.cmp(listener))
+    }
+
     /// What it asks for under TLS for a host of a listener.
     pub fn tls_of(&self, listener: &ListenerId, host: &Host) -> &[TlsPiece] {
         of(&self.tls, |piece| (&piece.listener, &piece.host).cmp(&(listener, host)))
@@ -161,6 +194,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
+    use crate::FleetId;
     use crate::route::{Action, Depth, Dialect, DirectResponse, Path, PathMatch, TieBreak};
 
     const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Conditions };
@@ -196,7 +230,8 @@ mod tests {
             assert!(found.iter().all(|piece| piece.listener == ListenerId::http() && piece.host == host));
             assert_eq!(found.iter().map(|piece| piece.route.precedence.index).collect::<Vec<_>>(), [0, 1, 2]);
         }
-        assert!(translation.routes_of(&ListenerId::fallback(), &Host::Any).is_empty());
+        let elsewhere = ListenerId::new(FleetId::named("a", "b"), "ingress_http");
+        assert!(translation.routes_of(&elsewhere, &Host::parse("a.example.com").unwrap()).is_empty());
         assert!(translation.routes_of(&ListenerId::http(), &Host::parse("c.example.com").unwrap()).is_empty());
     }
 }

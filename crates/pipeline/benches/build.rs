@@ -6,6 +6,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
+#[path = "../tests/packing/claims.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
+mod claims;
+
+use claims::Claims;
+use model::{FleetId, PortProtocol};
 use pipeline::{
     Pipeline, Settings,
     settings::Packing::{self, Plain, Scoped},
@@ -23,6 +29,9 @@ const EDITS: usize = 500;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if let [size, "fleets"] = &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return measure_fleets(size.parse().unwrap());
+    }
     if let [size, packing] = &words[..] {
         return measure(size.parse().unwrap(), if packing == "scoped" { Scoped } else { Plain });
     }
@@ -42,6 +51,64 @@ fn main() {
             assert!(Command::new(own).args([size, packing]).status().unwrap().success());
         }
     }
+    println!("\n| fleets | hosts each | first build | one route edit | tables, a fleet | with xDS tables, a fleet |");
+    println!("|--:|--:|--:|--:|--:|--:|");
+    let own = std::env::current_exe().unwrap();
+    assert!(Command::new(own).args([FLEETS, "fleets"]).status().unwrap().success());
+}
+
+/// How many fleets there are in the row about fleets, and how many hosts in each.
+const FLEETS: &str = "500";
+const HOSTS: usize = 20;
+
+/// One row: many small fleets, each with a listener of its own and a Service for each host.
+fn measure_fleets(fleets: usize) {
+    let hosts = fleets * HOSTS;
+    let objects: Vec<_> = (0..hosts).flat_map(|host| [service(host), slice(host, "192.0.2.1")]).collect();
+    let fleet = |number: usize| FleetId::named("team", &format!("gateway-{number}"));
+    let gateway = |number: usize| {
+        let claims = Claims::new(&format!("gateway-{number}"), fleet(number));
+        claims.listener("http", 80, PortProtocol::Http, "*")
+    };
+    let route = |host: usize, to: usize| {
+        let claims = Claims::new(&format!("route-{host}"), fleet(host / HOSTS));
+        claims.route("http", &format!("h{host}.example.com"), &format!("web-{to}"))
+    };
+    let loaded = resident();
+    let mut pipeline = Pipeline::new(&Settings::default());
+    let before = cpu();
+    for object in objects {
+        pipeline.put(&object.key(), Some(object));
+    }
+    (0..fleets).for_each(|number| gateway(number).put(&mut pipeline));
+    (0..hosts).for_each(|host| route(host, host).put(&mut pipeline));
+    let output = pipeline.settle();
+    let build = cpu() - before;
+    assert_eq!(output.fleets.len(), fleets);
+    let built = resident();
+    let server = Server::new(xds::Config::default());
+    for (fleet, output) in output.fleets {
+        assert!(output.xds.upserts.len() >= 3 * HOSTS, "every host has a scope, a cluster and endpoints");
+        server.publish(Batch { fleet: pipeline::xds_fleet(&fleet), changes: output.xds }).unwrap();
+    }
+    let published = resident();
+    let edits: Vec<_> = (0..EDITS).map(|edit| edit * 7919 % hosts).collect();
+    let before = cpu();
+    for host in edits {
+        route(host, (host + 1) % hosts).put(&mut pipeline);
+        let output = pipeline.settle();
+        assert_eq!(output.fleets.len(), 1, "an edit reaches its own fleet");
+        black_box(output);
+    }
+    let edit = (cpu() - before) / EDITS as u32;
+    let each = |from: usize, to: usize| format!("{} kB", to.saturating_sub(from) / fleets / 1000);
+    println!(
+        "| {fleets} | {HOSTS} | {:.0} ms | {} | {} | {} |",
+        build.as_secs_f64() * 1e3,
+        micros(edit),
+        each(loaded, built),
+        each(loaded, published),
+    );
 }
 
 /// One row: times of this thread, and the memory that each host takes in steps: its objects, the engine's tables, what the

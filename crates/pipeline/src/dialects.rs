@@ -1,12 +1,13 @@
 //! The dialects: the list of all APIs that objects are written in.
 //!
 //! A dialect's crate knows what its objects ask for and nothing about tables. Here each is wired to them: which kinds it
-//! translates, which it looks up, by which tables and indexes. A new dialect is a file here and a line in [`Dialects::new`].
+//! translates, which it looks up, by which tables and indexes. A new dialect is a file here and a line in [`Dialects::all`]. What the
+//! operator sets for one is a row that it reads ([`crate::settings`]).
 
 mod http_proxy;
 mod ingress;
 
-use crate::{settings::Settings, view::TableView};
+use crate::view::TableView;
 use kinds::{Kind, kind};
 use model::{ObjectRef, Translation};
 
@@ -34,12 +35,9 @@ pub trait Dialect: Send + Sync {
 pub struct Dialects(Vec<Box<dyn Dialect>>);
 
 impl Dialects {
-    /// All of them, as the operator has set them.
-    pub fn new(settings: &Settings) -> Self {
-        Self(vec![
-            Box::new(ingress::IngressDialect(settings.ingress.clone())),
-            Box::new(http_proxy::HttpProxyDialect(settings.http_proxy.clone())),
-        ])
+    /// All of them.
+    pub fn all() -> Self {
+        Self(vec![Box::new(ingress::IngressDialect), Box::new(http_proxy::HttpProxyDialect)])
     }
 
     /// The dialect that translates objects of a kind.
@@ -68,7 +66,7 @@ mod tests {
 
     #[test]
     fn no_kind_is_translated_by_two_dialects() {
-        let dialects = Dialects::new(&Settings::default());
+        let dialects = Dialects::all();
         for &kind in kind::ALL {
             let translators = dialects.iter().filter(|dialect| dialect.translates().contains(&kind)).count();
             assert!(translators <= 1, "{kind}: {translators}");
@@ -78,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_not_asked_for() {
-        let kinds = Dialects::new(&Settings::default()).kinds();
+        let kinds = Dialects::all().kinds();
         assert!(!kinds.contains(&kind::CONFIG_MAP) && !kinds.contains(&kind::NAMESPACE), "{kinds:?}");
         for kind in [kind::SERVICE, kind::SECRET, kind::INGRESS, kind::INGRESS_CLASS, kind::SESAME_HTTP_PROXY] {
             assert!(kinds.contains(&kind), "{kind}");

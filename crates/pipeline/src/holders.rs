@@ -124,7 +124,8 @@ impl Derived for HolderResources {
         let refs = names.iter().map(|name| Ref::To(Kind::Secret, name.as_str().into())).collect();
         let name = holder_name(key);
         let cluster = holder::holder(&name, names);
-        let mut resource = Resource { refs, ..Resource::new(name, &cluster) }.unless_held(Kind::Cluster, reads);
+        let mut resource = Resource { refs, ..Resource::new(name, &cluster) }.in_fleet(listener.fleet());
+        resource = resource.unless_held(Kind::Cluster, reads);
         if let Some(refused) = &resource.refused {
             let objects: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
             let objects = objects.into_iter().collect();

@@ -1,10 +1,11 @@
-//! Hosts: gathers what all translations contribute to virtual hosts and TLS hosts, and finds the route table of each host.
+//! Hosts: gathers what all translations contribute to virtual hosts and TLS hosts, and finds where each host is looked up.
 //!
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
     large,
     on_demand::{self, BelowWildcardsByChain},
+    ports::ActiveListeners,
     settings::{Certificates, Settings},
     shared_routes::SelectedRoutes,
     translations::{Contribution, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
@@ -17,89 +18,113 @@ use assemble::{
     virtual_host::{self, Contributions},
 };
 use engine::{Derived, Index, Reads, Table};
+use envoy::name;
 use model::{
-    CertificateRef, Host, ListenerId, ObjectRef, Route, RouteTableId,
-    tls::{Chain, TcpProxy, Termination, TlsMode},
+    CertificateRef, ChainId, FleetId, Host, ListenerId, ObjectRef, PortId, PortProtocol, Route,
+    route::Depth,
+    tls::{Admission, Chain, TcpProxy, Termination, TlsMode},
 };
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-/// Translations with a wildcard host on the plaintext port.
-pub struct TranslationsWithWildcards;
+/// Translations by the listeners on which they have a wildcard host.
+pub struct WildcardsByListener;
 
-impl Index for TranslationsWithWildcards {
+impl Index for WildcardsByListener {
     type Of = Translations;
-    type Key = ();
-    const NAME: &'static str = "with plaintext wildcard hosts";
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener of wildcard hosts";
 
-    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ()> {
-        let is_wildcard =
-            |(listener, host): &HostKey| *listener == ListenerId::http() && matches!(host, Host::Wildcard(_));
-        translation.hosts.iter().any(is_wildcard).then_some(())
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ListenerId> {
+        listeners_of(translation, |host| matches!(host, Host::Wildcard(_)))
     }
 }
 
-/// One row while there is a wildcard host on the plaintext port.
-pub struct PlaintextWildcards;
+/// Translations by the listeners on which they have a wildcard host or take every host.
+pub struct WideHostsByListener;
 
-impl Table for PlaintextWildcards {
-    type Key = ();
-    type Value = ();
-    const NAME: &'static str = "plaintext wildcard hosts";
+impl Index for WideHostsByListener {
+    type Of = Translations;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener of wide hosts";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ListenerId> {
+        listeners_of(translation, |host| !matches!(host, Host::Exact(_)))
+    }
 }
 
-impl Derived for PlaintextWildcards {
-    fn compute(&self, (): &(), _: &mut Reads<'_>) -> Option<()> {
+fn listeners_of(translation: &TranslationRow, fits: impl Fn(&Host) -> bool) -> BTreeSet<ListenerId> {
+    translation.hosts.iter().filter(|(_, host)| fits(host)).map(|(listener, _)| listener.clone()).collect()
+}
+
+/// One row for each listener that has a wildcard host.
+pub struct ListenersWithWildcards;
+
+impl Table for ListenersWithWildcards {
+    type Key = ListenerId;
+    type Value = ();
+    const NAME: &'static str = "listeners with wildcard hosts";
+}
+
+impl Derived for ListenersWithWildcards {
+    fn compute(&self, _: &ListenerId, _: &mut Reads<'_>) -> Option<()> {
         Some(())
     }
 }
 
-/// The catch-all of the plaintext port: the routes for hosts that no object names. It is assembled once for all wildcard hosts that
+/// The catch-all of a listener: the routes for every host that nobody names. It is assembled once for all wildcard hosts that
 /// repeat its routes.
 pub struct CatchAll;
 
 impl Table for CatchAll {
-    type Key = ();
+    type Key = ListenerId;
     type Value = virtual_host::Assembled;
     const NAME: &'static str = "catch-all";
 }
 
 impl Derived for CatchAll {
-    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
+    fn compute(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let mut contributions = Contributions::new(&Host::Any);
-        for (_, contribution) in reads.parts::<TranslationsByHost>(&(ListenerId::http(), Host::Any)) {
+        for (_, contribution) in reads.parts::<TranslationsByHost>(&(listener.clone(), Host::Any)) {
             contribute(contribution, &mut contributions, reads);
         }
         let mut assembled = contributions.assemble();
-        if reads.get::<PlaintextWildcards>(&()).is_some() {
+        if is_plaintext(listener, reads) && reads.get::<ListenersWithWildcards>(listener).is_some() {
             assembled.lost.extend(catch_all::too_long(&assembled.host.routes));
             assembled.lost.sort();
         }
         Some(assembled)
     }
 
-    fn is_large(&self, (): &(), reads: &mut Reads<'_>) -> bool {
-        has_many_routes(&(ListenerId::http(), Host::Any), reads)
+    fn is_large(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> bool {
+        has_many_routes(&(listener.clone(), Host::Any), reads)
     }
 }
 
-/// What wildcard hosts of the plaintext port repeat of the catch-all. A table of its own, so that no edit of a catch-all that
+/// What wildcard hosts of a plaintext listener repeat of the catch-all. A table of its own, so that no edit of a catch-all that
 /// is too long to be repeated reaches them.
 pub struct CatchAllRoutes;
 
 impl Table for CatchAllRoutes {
-    type Key = ();
+    type Key = ListenerId;
     type Value = Vec<Arc<Route>>;
     const NAME: &'static str = "catch-all routes of wildcard hosts";
 }
 
 impl Derived for CatchAllRoutes {
-    fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Vec<Arc<Route>>> {
-        Some(catch_all::repeated(&reads.get::<CatchAll>(&())?.host.routes))
+    fn compute(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> Option<Vec<Arc<Route>>> {
+        if !is_plaintext(listener, reads) {
+            return None;
+        }
+        Some(catch_all::repeated(&reads.get::<CatchAll>(listener)?.host.routes))
     }
 }
 
-/// The virtual hosts of all listeners: a TLS host is there also without routes, so that its paths are not found (404)
-/// rather than found elsewhere (421).
+fn is_plaintext(listener: &ListenerId, reads: &mut Reads<'_>) -> bool {
+    reads.get::<ActiveListeners>(listener).is_some_and(|listener| listener.protocol == PortProtocol::Http)
+}
+
+/// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, so that its paths are its own
+/// and not those of a wildcard above it.
 pub struct VirtualHosts;
 
 impl Table for VirtualHosts {
@@ -111,16 +136,19 @@ impl Table for VirtualHosts {
 impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
+        let active = reads.get::<ActiveListeners>(listener)?;
+        if *host == Host::Any
+            && let Some(catch_all) = reads.get::<CatchAll>(listener)
+        {
+            return Some(virtual_host::Assembled::clone(catch_all));
+        }
         let catch_all = match host {
-            Host::Any if *listener == ListenerId::http() => {
-                return reads.get::<CatchAll>(&()).map(|catch_all| virtual_host::Assembled::clone(catch_all));
-            }
-            Host::Wildcard(_) if *listener == ListenerId::http() => reads.get::<CatchAllRoutes>(&()),
-            _ => None,
+            Host::Wildcard(_) => reads.get::<CatchAllRoutes>(listener),
+            Host::Exact(_) | Host::Any => None,
         };
         let mut contributions = Contributions::new(host);
         contributions.catch_all(catch_all.map_or(&[][..], |catch_all| catch_all.as_slice()));
-        let wildcard = wildcard_certificate::for_host(key, reads);
+        let wildcard = wildcard_certificate::for_host(key, active, reads);
         for (object, contribution) in reads.parts::<TranslationsByHost>(key) {
             match &wildcard {
                 Some(wildcard)
@@ -159,7 +187,8 @@ fn contribute(contribution: Contribution<'_>, contributions: &mut Contributions<
     }
 }
 
-/// The TLS hosts of all listeners. Hosts with on-demand certificates share a chain, whatever their certificates.
+/// The TLS hosts of all listeners that are in effect. Hosts with on-demand certificates share a chain, whatever their
+/// certificates.
 pub struct TlsHosts(Certificates);
 
 impl Table for TlsHosts {
@@ -170,27 +199,78 @@ impl Table for TlsHosts {
 
 impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
+        let (listener, host) = key;
+        let active = reads.get::<ActiveListeners>(listener)?;
+        if active.protocol != PortProtocol::Tls || !active.takes(host) {
+            return None;
+        }
         let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
-        let mut host = tls::assemble(&key.1, pieces.collect())?;
-        if let TlsMode::Http(termination) = &mut host.mode
-            && on_demand::is_on_demand(self.0, key, &termination.certificate, reads)
+        let mut assembled = tls::assemble(host, pieces.collect())?;
+        if let TlsMode::Http(termination) = &mut assembled.mode
+            && active.from_settings
+            && on_demand::is_on_demand(self.0, host, termination, reads)
         {
             *termination = termination.on_demand();
         }
-        Some(host)
+        Some(assembled)
     }
 }
 
-/// TLS hosts by the chain that they share.
+/// The chains whose connections may carry requests for a TLS host: its own, then that of the fallback certificate.
+fn chains_of(listener: &ListenerId, host: &tls::Assembled) -> Vec<ChainId> {
+    let chain = |termination: &Termination, is_fallback| ChainId {
+        listener: listener.clone(),
+        termination: Arc::new(termination.clone()),
+        is_fallback,
+    };
+    let own = host.mode.http().map(|termination| chain(termination, false));
+    let fallback = host.fallback.as_ref().map(|termination| chain(termination, true));
+    own.into_iter().chain(fallback).collect()
+}
+
+/// TLS hosts by the chains that they share.
 pub struct HostsByChain;
 
 impl Index for HostsByChain {
     type Of = TlsHosts;
-    type Key = RouteTableId;
+    type Key = ChainId;
     const NAME: &'static str = "by chain";
 
-    fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = RouteTableId> {
-        host.mode.http().map(|termination| table(listener, Some(termination)))
+    fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = ChainId> {
+        chains_of(listener, host)
+    }
+}
+
+/// Wildcard TLS hosts at any depth, and those for every name, by their listener.
+pub struct DeepTlsHosts;
+
+impl Index for DeepTlsHosts {
+    type Of = TlsHosts;
+    type Key = ListenerId;
+    const NAME: &'static str = "deep, by listener";
+
+    fn keys((listener, host): &HostKey, tls: &tls::Assembled) -> impl IntoIterator<Item = ListenerId> {
+        let is_deep = match host {
+            Host::Exact(_) => false,
+            Host::Wildcard(_) => tls.covers.depth == Depth::AnyLabels,
+            Host::Any => true,
+        };
+        is_deep.then(|| listener.clone())
+    }
+}
+
+/// One row for each listener that has such hosts.
+pub struct ListenersWithDeepTls;
+
+impl Table for ListenersWithDeepTls {
+    type Key = ListenerId;
+    type Value = ();
+    const NAME: &'static str = "listeners with deep TLS hosts";
+}
+
+impl Derived for ListenersWithDeepTls {
+    fn compute(&self, _: &ListenerId, _: &mut Reads<'_>) -> Option<()> {
+        Some(())
     }
 }
 
@@ -203,21 +283,46 @@ impl Index for HostsByCertificate {
     const NAME: &'static str = "by certificate";
 
     fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
-        host.certificate.clone()
+        shown(host).cloned().chain(host.certificate.clone()).collect::<BTreeSet<_>>()
     }
 }
 
-/// TLS hosts by the certificate of their chain. On demand, a chain has none.
-pub struct HostsByChainCertificate;
+/// All certificates of the chains of a host; on demand, those are the fallback's.
+fn shown(host: &tls::Assembled) -> impl Iterator<Item = &CertificateRef> {
+    let own = match &host.mode {
+        TlsMode::Http(termination) => Some(termination),
+        TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
+    };
+    let own = own.filter(|termination| !termination.is_on_demand());
+    own.into_iter().chain(&host.fallback).flat_map(Termination::certificates)
+}
 
-impl Index for HostsByChainCertificate {
+/// TLS hosts of the shared fleet by the certificates of their chains. On demand, a chain has none.
+pub struct SharedChainCertificates;
+
+impl Index for SharedChainCertificates {
     type Of = TlsHosts;
     type Key = CertificateRef;
     const NAME: &'static str = "by certificate of the chain";
 
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
-        let on_demand = host.mode.http().is_some_and(Termination::is_on_demand);
-        host.certificate.clone().filter(|_| !on_demand)
+    fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = CertificateRef> {
+        let is_shared = *listener.fleet() == FleetId::Shared;
+        shown(host).filter(|_| is_shared).cloned().collect::<BTreeSet<_>>()
+    }
+}
+
+/// TLS hosts of other fleets by their fleet and the certificates of their chains.
+pub struct NamedChainCertificates;
+
+impl Index for NamedChainCertificates {
+    type Of = TlsHosts;
+    type Key = (FleetId, CertificateRef);
+    const NAME: &'static str = "by fleet and certificate of the chain";
+
+    fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = (FleetId, CertificateRef)> {
+        let is_named = *listener.fleet() != FleetId::Shared;
+        let named = shown(host).filter(|_| is_named).map(|id| (listener.fleet().clone(), id.clone()));
+        named.collect::<BTreeSet<_>>()
     }
 }
 
@@ -225,18 +330,18 @@ impl Index for HostsByChainCertificate {
 pub struct Groups;
 
 impl Table for Groups {
-    type Key = RouteTableId;
+    type Key = ChainId;
     type Value = ();
     const NAME: &'static str = "groups of TLS hosts";
 }
 
 impl Derived for Groups {
-    fn compute(&self, _: &RouteTableId, _: &mut Reads<'_>) -> Option<()> {
+    fn compute(&self, _: &ChainId, _: &mut Reads<'_>) -> Option<()> {
         Some(())
     }
 }
 
-/// Groups by the listener, or the part of one, that they are in.
+/// Groups by their listener.
 pub struct GroupsByListener;
 
 impl Index for GroupsByListener {
@@ -244,8 +349,67 @@ impl Index for GroupsByListener {
     type Key = ListenerId;
     const NAME: &'static str = "by listener";
 
-    fn keys(table: &RouteTableId, (): &()) -> impl IntoIterator<Item = ListenerId> {
-        [table.listener.clone()]
+    fn keys(chain: &ChainId, (): &()) -> impl IntoIterator<Item = ListenerId> {
+        [chain.listener.clone()]
+    }
+}
+
+/// One row for each listener that has chains whose requests are looked at.
+pub struct ListenersWithChains;
+
+impl Table for ListenersWithChains {
+    type Key = ListenerId;
+    type Value = ();
+    const NAME: &'static str = "listeners with chains";
+}
+
+impl Derived for ListenersWithChains {
+    fn compute(&self, _: &ListenerId, _: &mut Reads<'_>) -> Option<()> {
+        Some(())
+    }
+}
+
+/// The ports of listeners that have chains.
+pub struct ChainPorts;
+
+impl Table for ChainPorts {
+    type Key = ListenerId;
+    type Value = PortId;
+    const NAME: &'static str = "ports of chains";
+}
+
+impl Derived for ChainPorts {
+    fn compute(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> Option<PortId> {
+        Some(reads.get::<ActiveListeners>(listener)?.port.clone())
+    }
+}
+
+/// The TLS ports that have requests to look up: while they have a chain, also one without routes. A listener waits for the routes
+/// that it names.
+pub struct PortsOfChains;
+
+impl Index for PortsOfChains {
+    type Of = ChainPorts;
+    type Key = PortId;
+    const NAME: &'static str = "by port";
+
+    fn keys(_: &ListenerId, port: &PortId) -> impl IntoIterator<Item = PortId> {
+        [port.clone()]
+    }
+}
+
+/// One row for each of these ports.
+pub struct PortsWithChains;
+
+impl Table for PortsWithChains {
+    type Key = PortId;
+    type Value = ();
+    const NAME: &'static str = "ports with chains";
+}
+
+impl Derived for PortsWithChains {
+    fn compute(&self, _: &PortId, _: &mut Reads<'_>) -> Option<()> {
+        Some(())
     }
 }
 
@@ -254,16 +418,19 @@ impl Index for GroupsByListener {
 pub struct Chains;
 
 impl Table for Chains {
-    type Key = RouteTableId;
+    type Key = ChainId;
     type Value = Chain;
     const NAME: &'static str = "chains";
 }
 
 impl Derived for Chains {
-    fn compute(&self, key: &RouteTableId, reads: &mut Reads<'_>) -> Option<Chain> {
-        let termination = key.termination.as_deref()?;
+    fn compute(&self, key: &ChainId, reads: &mut Reads<'_>) -> Option<Chain> {
+        let ChainId { listener, termination, is_fallback } = key;
+        reads.get::<ActiveListeners>(listener)?;
         let takes_unlisted = termination.is_on_demand() && on_demand::takes_unlisted(key, reads);
-        let hosts: Vec<Host> = if takes_unlisted {
+        let hosts: Vec<Host> = if *is_fallback {
+            Vec::new()
+        } else if takes_unlisted {
             reads.probe::<BelowWildcardsByChain>(key).map(|(_, host)| host.clone()).collect()
         } else {
             reads.probe::<HostsByChain>(key).map(|(_, host)| host.clone()).collect()
@@ -272,7 +439,7 @@ impl Derived for Chains {
     }
 }
 
-/// Chains by the listener, or the part of one, that they are in.
+/// Chains by their listener.
 pub struct ChainsByListener;
 
 impl Index for ChainsByListener {
@@ -280,12 +447,12 @@ impl Index for ChainsByListener {
     type Key = ListenerId;
     const NAME: &'static str = "by listener";
 
-    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = ListenerId> {
-        [table.listener.clone()]
+    fn keys(chain: &ChainId, _: &Chain) -> impl IntoIterator<Item = ListenerId> {
+        [chain.listener.clone()]
     }
 }
 
-/// The TLS hosts whose connections are proxied as TCP.
+/// The TLS hosts whose connections are passed on.
 pub struct TcpHosts;
 
 impl Table for TcpHosts {
@@ -300,7 +467,7 @@ impl Derived for TcpHosts {
     }
 }
 
-/// Hosts whose connections are proxied as TCP, by their listener.
+/// Hosts whose connections are passed on, by their listener.
 pub struct TcpHostsByListener;
 
 impl Index for TcpHostsByListener {
@@ -313,36 +480,61 @@ impl Index for TcpHostsByListener {
     }
 }
 
-/// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
-/// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up
-/// at all, nor is one whose connections are proxied as TCP.
-pub struct RouteTableOf;
-
-impl Table for RouteTableOf {
-    type Key = HostKey;
-    type Value = RouteTableId;
-    const NAME: &'static str = "route tables of hosts";
+/// Where a virtual host is looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The port.
+    pub port: PortId,
+    /// Under TLS, the connections that may carry its requests.
+    pub admission: Option<Admission>,
 }
 
-impl Derived for RouteTableOf {
-    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
-        let listener = &key.0;
-        if *listener == ListenerId::http() {
-            return Some(table(listener, None));
+/// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
+/// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up at all.
+/// One whose connections are passed on is looked up to be answered with 421, where its requests could be taken for a wildcard's.
+pub struct Placements;
+
+impl Table for Placements {
+    type Key = HostKey;
+    type Value = Placement;
+    const NAME: &'static str = "placements of hosts";
+}
+
+impl Derived for Placements {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Placement> {
+        let (listener, host) = key;
+        let active = reads.get::<ActiveListeners>(listener)?;
+        if !active.takes(host) {
+            return None;
+        }
+        let placed = |admission| Some(Placement { port: active.port.clone(), admission });
+        match active.protocol {
+            PortProtocol::Http => return placed(None),
+            PortProtocol::Tls => {}
+            PortProtocol::Tcp | PortProtocol::Udp => return None,
         }
         if let Some(own) = reads.get::<TlsHosts>(key) {
-            return Some(table(listener, Some(own.mode.http()?)));
+            let chains = chains_of(listener, own);
+            if chains.is_empty() {
+                reads.get::<PortsWithChains>(&active.port)?;
+            }
+            return placed(Some(admission(&chains)));
         }
-        let wildcard = wildcard_certificate::for_host(key, reads)?;
+        let wildcard = wildcard_certificate::for_host(key, active, reads)?;
         let mut objects = reads.probe::<TranslationsByHost>(key);
         let joins =
             objects.any(|object| wildcard_certificate::is_usable_from(&wildcard, listener, &object.namespace, reads));
-        joins.then(|| table(listener, Some(wildcard.termination)))
+        let termination = Arc::new(wildcard.termination.clone());
+        let chain = ChainId { listener: listener.clone(), termination, is_fallback: false };
+        joins.then(|| placed(Some(admission(&[chain])))).flatten()
     }
 }
 
-fn table(listener: &ListenerId, termination: Option<&Termination>) -> RouteTableId {
-    RouteTableId { listener: listener.clone(), termination: termination.cloned().map(Arc::new) }
+fn admission(chains: &[ChainId]) -> Admission {
+    Admission {
+        chains: chains.iter().map(|chain| name::chain(chain).into()).collect(),
+        by_server_name: chains.first().is_some_and(|chain| chain.termination.is_on_demand()),
+    }
 }
 
 /// Virtual hosts by the objects that lost a route there, or are not served there at all.
@@ -374,15 +566,19 @@ impl Index for TlsLosers {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
-    pipeline.derived(PlaintextWildcards).per::<TranslationsWithWildcards>();
-    pipeline.derived(CatchAll).always(());
-    pipeline.derived(CatchAllRoutes).always(());
+    pipeline.derived(ListenersWithDeepTls).per::<DeepTlsHosts>();
+    pipeline.derived(ListenersWithWildcards).per::<WildcardsByListener>();
+    pipeline.derived(CatchAll).per::<WideHostsByListener>();
+    pipeline.derived(CatchAllRoutes).per::<WideHostsByListener>();
     pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
-    pipeline.index::<TcpHostsByListener>().index::<GroupsByListener>();
+    pipeline.index::<TcpHostsByListener>();
+    pipeline.derived(ListenersWithChains).per::<GroupsByListener>();
+    pipeline.derived(ChainPorts).each::<ListenersWithChains>();
+    pipeline.derived(PortsWithChains).per::<PortsOfChains>();
     on_demand::declare(pipeline);
     pipeline.derived(Chains).per::<HostsByChain>();
-    pipeline.derived(RouteTableOf).each::<VirtualHosts>();
+    pipeline.derived(Placements).each::<VirtualHosts>();
     pipeline.index::<RouteLosers>().index::<TlsLosers>();
 }

@@ -4,7 +4,7 @@
 //! anybody else should wait. Below this size each of these takes about as long as a handful of ordinary edits.
 
 use crate::{
-    hosts::{RouteTableOf, VirtualHosts},
+    hosts::{Placements, VirtualHosts},
     packing::{EncodedHosts, ScopeResources},
     translations::{Translations, TranslationsBySubject},
 };
@@ -34,7 +34,7 @@ fn is_translation_computing(engine: &Engine, name: &ObjectRef) -> bool {
     let hosts = engine.get::<Translations>(name).map(|translation| translation.hosts.as_slice()).unwrap_or_default();
     engine.is_offloaded::<Translations>(name)
         || hosts.iter().any(|host| {
-            let scope = engine.get::<RouteTableOf>(host).map(|table| ((**table).clone(), host.1.clone()));
+            let scope = engine.get::<Placements>(host).map(|place| (place.port.clone(), host.1.clone()));
             engine.is_offloaded::<VirtualHosts>(host)
                 || engine.is_offloaded::<EncodedHosts>(host)
                 || scope.is_some_and(|scope| engine.is_offloaded::<ScopeResources>(&scope))

@@ -1,9 +1,9 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`], [`dialects`],
-//! [`translations`], [`pending`], [`shared_routes`], [`hosts`], [`on_demand`], [`packing`], [`redirects`], [`resources`],
-//! [`holders`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
+//! one of them, in the order of the data: [`settings`], [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`],
+//! [`dialects`], [`translations`], [`pending`], [`ports`], [`shared_routes`], [`hosts`], [`on_demand`], [`packing`], [`redirects`],
+//! [`membership`], [`resources`], [`holders`], [`listeners`], [`verdicts`], [`object_resources`], [`secret_refs`];
 //! [`server_name`] is for the xDS server. A
 //! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -39,12 +39,14 @@ pub mod holders;
 pub mod hosts;
 pub mod large;
 pub mod listeners;
+pub mod membership;
 pub mod object_resources;
 pub mod objects;
 pub mod on_demand;
 mod oversize;
 pub mod packing;
 pub mod pending;
+pub mod ports;
 mod quarantine;
 pub mod redirects;
 pub mod resources;
@@ -54,6 +56,7 @@ pub mod server_name;
 pub mod services;
 pub mod settings;
 pub mod shared_routes;
+mod slots;
 pub mod spoil;
 pub mod status;
 pub mod translations;
@@ -65,8 +68,8 @@ pub mod withheld;
 
 pub use dialects::{Dialect, Dialects};
 pub use object_resources::ObjectResource;
-pub use run::{Output, Pipeline, SecretRefChanges};
+pub use run::{FleetOutput, Output, Pipeline, SecretRefChanges, xds_fleet};
 pub use secret_refs::FetchResult;
-pub use settings::Settings;
+pub use settings::{FleetSettings, Settings};
 pub use status::status_of;
-pub use withheld::{Quarantined, Target};
+pub use withheld::{FleetTarget, Quarantined, Target};

@@ -1,67 +1,76 @@
 //! Listeners: put together from chains that are encoded one by one.
 //!
-//! In: the chains of TLS hosts, the hosts whose connections are passed on, and what the operator sets. Out: the listeners that
-//! all of them share. A listener has every chain in it, so one that comes or goes costs Envoy all of them; here it costs a
-//! copy of the others' bytes. Hosts with on-demand certificates share one chain, and come and go without the listener.
+//! In: ports, the chains of their TLS hosts, the hosts whose connections are passed on, and where plain TCP and UDP listeners lead.
+//! Out: an Envoy listener for each port. A TLS listener has every chain in it, so one that comes or goes costs Envoy all of
+//! them; here it costs a copy of the others' bytes. Hosts with on-demand certificates share one chain, and come and go without the
+//! listener.
 
 use crate::{
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener},
-    packing::{self, Arrangements},
+    packing,
+    ports::{ActiveListeners, ListenersByPort, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
-    settings::Settings,
+    settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
     withheld::WithheldRows,
 };
 use bytes::Bytes;
-use engine::{Derived, Reads, Table};
+use engine::{Derived, Index, Reads, Table};
 use envoy::{
-    listener::{self, slots::Slot},
+    listener::{self, sni::OnMatch},
     name,
 };
-use model::{CertificateRef, ListenerId, RouteTableId, tls::TcpChain};
+use model::{CertificateRef, ChainId, FleetId, Host, Port, PortId, PortProtocol, tls::TcpChain};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
 /// A chain of a TLS listener, encoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChainBytes {
     chain: Bytes,
     /// The server names that lead to it, encoded.
     names: Option<Bytes>,
-    /// Its name, if it takes every server name that no chain lists.
-    unlisted: Option<String>,
+    /// What leads to it where no name of the listener does, if it takes every name, or every one that is not listed.
+    others: Option<OnMatch>,
     /// The routes, or where connections go.
     awaited: Ref,
-    certificate: Option<Ref>,
+    certificates: Vec<Ref>,
 }
 
 /// The chains whose requests are looked at.
-pub struct EncodedChains(Settings);
+pub struct EncodedChains(Packing);
 
 impl Table for EncodedChains {
-    type Key = RouteTableId;
+    type Key = ChainId;
     type Value = ChainBytes;
     const NAME: &'static str = "encoded chains";
 }
 
 impl Derived for EncodedChains {
-    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<ChainBytes> {
-        let chain = reads.get::<Chains>(table)?;
-        let arrangement = **reads.get::<Arrangements>(table)?;
-        let (name, termination) = (listener::chain_name(table)?, &chain.termination);
+    fn compute(&self, id: &ChainId, reads: &mut Reads<'_>) -> Option<ChainBytes> {
+        let chain = reads.get::<Chains>(id)?;
+        let port = reads.get::<ActiveListeners>(&id.listener)?.port.clone();
+        let port = reads.get::<PortSettings>(&port)?;
+        let name = name::chain(id);
+        let (every, named): (Vec<Host>, Vec<Host>) = chain.hosts.iter().cloned().partition(|host| *host == Host::Any);
+        let others = match chain.takes_unlisted {
+            true => Some(listener::sni::every(&name)),
+            false => (!every.is_empty()).then(|| listener::sni::take(&name)),
+        };
+        let shown = id.termination.certificates().filter(|_| !id.termination.is_on_demand());
         Some(ChainBytes {
-            chain: listener::chain(&self.0.https_listener(), table, arrangement)?,
-            names: (!chain.hosts.is_empty()).then(|| listener::sni::names(&name, &chain.hosts)),
-            unlisted: chain.takes_unlisted.then_some(name),
-            awaited: packing::awaited(table, arrangement),
-            certificate: (!termination.is_on_demand()).then(|| certificate(&termination.certificate)),
+            chain: listener::chain(port, id, self.0),
+            names: (!named.is_empty()).then(|| listener::sni::names(&name, &named)),
+            others,
+            awaited: packing::awaited(&port.id, self.0),
+            certificates: shown.map(certificate).collect(),
         })
     }
 }
 
 /// The chains whose connections are passed on.
-pub struct EncodedTcpChains(Settings);
+pub struct EncodedTcpChains;
 
 impl Table for EncodedTcpChains {
     type Key = HostKey;
@@ -72,14 +81,28 @@ impl Table for EncodedTcpChains {
 impl Derived for EncodedTcpChains {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<ChainBytes> {
         let proxy = reads.get::<TcpHosts>(key)?;
+        let port = reads.get::<ActiveListeners>(&key.0)?.port.clone();
+        let port = reads.get::<PortSettings>(&port)?;
         let (host, termination) = (key.1.clone(), proxy.termination.clone());
         let chain = TcpChain { host, termination, clients: proxy.clients.clone() };
+        let taken = listener::tcp::taken(&key.0, &chain);
+        let (names, others) = match key.1 {
+            Host::Any => (None, Some(taken)),
+            Host::Exact(_) | Host::Wildcard(_) => {
+                (Some(listener::sni::leading(std::slice::from_ref(&key.1), taken)), None)
+            }
+        };
         Some(ChainBytes {
-            chain: listener::tcp::chain(&chain, &self.0.https_listener().connections).encode_to_vec().into(),
-            names: Some(listener::tcp::names(&chain)),
-            unlisted: None,
+            chain: listener::tcp::chain(&key.0, &chain, &port.connections).encode_to_vec().into(),
+            names,
+            others,
             awaited: Ref::To(Kind::Extension, tcp_name(key).into()),
-            certificate: chain.termination.map(|termination| certificate(&termination.certificate)),
+            certificates: chain
+                .termination
+                .iter()
+                .flat_map(|termination| termination.certificates())
+                .map(certificate)
+                .collect(),
         })
     }
 }
@@ -88,115 +111,105 @@ fn certificate(certificate: &CertificateRef) -> Ref {
     Ref::To(Kind::Secret, name::secret(certificate).into())
 }
 
+/// Fleets by the listeners of Envoy's own pages.
+pub struct OwnPages;
+
+impl Index for OwnPages {
+    type Of = Fleets;
+    type Key = PortId;
+    const NAME: &'static str = "by own page";
+
+    fn keys(fleet: &FleetId, settings: &FleetSettings) -> impl IntoIterator<Item = PortId> {
+        settings.own_pages(fleet).map(|(id, _)| id).collect::<Vec<_>>()
+    }
+}
+
 /// Listeners.
-pub struct ListenerResources(Settings);
+pub struct ListenerResources(Packing);
 
 impl Table for ListenerResources {
-    type Key = ListenerId;
+    type Key = PortId;
     type Value = Resource;
     const NAME: &'static str = "listener resources";
 }
 
-/// The listeners that show Envoy's own pages.
-fn own_pages() -> [ListenerId; 2] {
-    [ListenerId("stats-health".into()), ListenerId("envoy-admin".into())]
-}
-
 impl Derived for ListenerResources {
-    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let Self(settings) = self;
-        let [stats, admin] = own_pages();
-        let resource = if *id == stats {
-            let message = listener::admin::stats(settings.stats.address, settings.stats.port);
-            Some(Resource::new(id.to_string(), &message))
-        } else if *id == admin {
-            let port = Some(settings.admin_port).filter(|&port| port != 0)?;
-            Some(Resource::new(id.to_string(), &listener::admin::read_only(port)))
-        } else if *id == ListenerId::http() {
-            in_the_clear(id, settings, reads)
+    fn compute(&self, id: &PortId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let settings = reads.get::<Fleets>(id.fleet());
+        let page = settings.and_then(|settings| settings.own_pages(id.fleet()).find(|(page, _)| page == id));
+        let resource = if let Some((_, page)) = page {
+            let message = match page {
+                OwnPage::Stats(bind) => listener::admin::stats(bind.address, bind.port),
+                OwnPage::Admin(port) => listener::admin::read_only(port),
+            };
+            Some(Resource::new(name::port(id), &message))
         } else {
-            encrypted(id, settings, reads)
+            let port = reads.get::<PortSettings>(id)?;
+            match port.protocol {
+                PortProtocol::Http => Some(plaintext(port, self.0)),
+                PortProtocol::Tls => encrypted(port, reads),
+                PortProtocol::Tcp | PortProtocol::Udp => stream(port, reads),
+            }
         };
-        Some(resource?.unless_held(Kind::Listener, reads))
+        Some(resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads))
     }
 }
 
-fn in_the_clear(id: &ListenerId, settings: &Settings, reads: &mut Reads<'_>) -> Option<Resource> {
-    let table = packing::in_the_clear();
-    let arrangement = **reads.get::<Arrangements>(&table)?;
-    let message = listener::plain(&settings.http_listener(), arrangement);
-    let refs = vec![packing::awaited(&table, arrangement)];
-    Some(Resource { refs, ..Resource::new(id.to_string(), &message) })
+fn plaintext(port: &Port, packing: Packing) -> Resource {
+    let refs = vec![packing::awaited(&port.id, packing)];
+    Resource { refs, ..Resource::new(name::port(&port.id), &listener::plain(port, packing)) }
 }
 
-fn encrypted(id: &ListenerId, settings: &Settings, reads: &mut Reads<'_>) -> Option<Resource> {
-    let chains_of = |part: &ListenerId, reads: &mut Reads<'_>| -> Vec<Arc<ChainBytes>> {
-        let tables = reads.probe::<ChainsByListener>(part);
-        tables.filter_map(|table| reads.get::<EncodedChains>(table)).cloned().collect()
-    };
-    let mut named = chains_of(id, reads);
-    let fallback = chains_of(&ListenerId::fallback(), reads).pop();
-    let tcp = reads.probe::<TcpHostsByListener>(id);
-    named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
+fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
+    let (mut named, mut fallback): (Vec<Arc<ChainBytes>>, Option<Arc<ChainBytes>>) = Default::default();
+    for (id, _) in &reads.get::<Ports>(&port.id)?.listeners {
+        for chain in reads.probe::<ChainsByListener>(id) {
+            let Some(encoded) = reads.get::<EncodedChains>(chain) else { continue };
+            if chain.is_fallback {
+                fallback = Some(encoded.clone());
+            } else {
+                named.push(encoded.clone());
+            }
+        }
+        let tcp = reads.probe::<TcpHostsByListener>(id);
+        named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
+    }
+    let others = named.iter().find_map(|chain| chain.others.clone());
+    // Whoever takes every name leaves nobody to the fallback certificate.
+    let fallback = fallback.filter(|_| others.is_none());
     if named.is_empty() && fallback.is_none() {
         return None;
     }
-    let unlisted = named.iter().find_map(|chain| chain.unlisted.as_deref());
-    let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()), unlisted);
+    let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()), others);
     let chains = named.iter().map(|chain| &chain.chain);
     let default = fallback.as_ref().map(|chain| &chain.chain);
-    let body = listener::encrypted(&settings.https_listener(), chains, default, names);
+    let body = listener::encrypted(port, chains, default, names);
     let all = || named.iter().chain(&fallback);
-    let certificates: BTreeSet<&Ref> = all().filter_map(|chain| chain.certificate.as_ref()).collect();
-    let refs = all().map(|chain| &chain.awaited).chain(certificates).cloned().collect();
-    Some(Resource { refs, ..Resource::of(id.to_string(), body) })
+    let certificates: BTreeSet<&Ref> = all().flat_map(|chain| &chain.certificates).collect();
+    let awaited: BTreeSet<&Ref> = all().map(|chain| &chain.awaited).collect();
+    let refs = awaited.into_iter().chain(certificates).cloned().collect();
+    Some(Resource { refs, ..Resource::of(name::port(&port.id), body) })
 }
 
-/// What fills the slots of listeners: see [`envoy::listener::slots`].
-pub struct SlotResources;
-
-/// A slot of a listener.
-pub type SlotKey = (ListenerId, Slot);
-
-impl Table for SlotResources {
-    type Key = SlotKey;
-    type Value = Resource;
-    const NAME: &'static str = "slot resources";
-}
-
-impl Derived for SlotResources {
-    fn compute(&self, (listener, slot): &SlotKey, reads: &mut Reads<'_>) -> Option<Resource> {
-        // Envoy asks for the slots of chains that it has.
-        let has_chain = *listener == ListenerId::http()
-            || reads.probe::<ChainsByListener>(listener).len() > 0
-            || reads.probe::<ChainsByListener>(&ListenerId::fallback()).len() > 0;
-        if !has_chain {
-            return None;
-        }
-        Some(Resource::new(name::slot(listener, *slot), &slot.empty(listener)))
-    }
-}
-
-/// The name of what fills a slot.
-pub fn slot_name((listener, slot): &SlotKey) -> String {
-    name::slot(listener, *slot)
+/// A plain TCP or UDP listener has the port for itself.
+fn stream(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
+    let (id, _) = reads.get::<Ports>(&port.id)?.listeners.first()?;
+    let stream = reads.get::<Streams>(id)?;
+    let (message, awaited) = match port.protocol {
+        PortProtocol::Udp => (listener::udp::listener(port, id), Ref::To(Kind::Cluster, name::udp_cluster(id).into())),
+        PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp => (
+            listener::tcp::listener(port, id, stream.target.clients.as_ref()),
+            Ref::To(Kind::Extension, name::tcp_listener(id).into()),
+        ),
+    };
+    Some(Resource { refs: vec![awaited], ..Resource::new(name::port(&port.id), &message) })
 }
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(EncodedChains(settings.clone())).each::<Chains>();
-    pipeline.derived(EncodedTcpChains(settings.clone())).each::<TcpHosts>();
+    pipeline.derived(EncodedChains(settings.packing)).each::<Chains>();
+    pipeline.derived(EncodedTcpChains).each::<TcpHosts>();
     pipeline.index::<ChainsByListener>();
-    let [stats, admin] = own_pages();
-    pipeline
-        .derived(ListenerResources(settings.clone()))
-        .always(ListenerId::http())
-        .always(ListenerId::https())
-        .always(stats)
-        .always(admin)
-        .output();
+    pipeline.derived(ListenerResources(settings.packing)).per::<ListenersByPort>().per::<OwnPages>().output();
     pipeline.index::<WithheldRows<ListenerResources>>();
-    let slots =
-        [ListenerId::http(), ListenerId::https()].map(|listener| Slot::ALL.map(|slot| (listener.clone(), slot)));
-    slots.into_iter().flatten().fold(pipeline.derived(SlotResources), |slots, slot| slots.always(slot)).output();
 }

@@ -5,20 +5,26 @@
 //! is sent when its clusters are there, and proxies withhold their answer about clusters while any of them warms.
 
 use crate::{
-    hosts::{RouteTableOf, TlsHosts},
-    packing::{self, Arrangements, ScopeResources},
-    resources::{HostSecretResources, Resource, Resources, SecretResources, TcpResources},
+    hosts::{Placements, TlsHosts},
+    packing::{self, ScopeResources},
+    ports::{ActiveListeners, Streams},
+    resources::{
+        HostSecretResources, Resource, Resources, SecretResources, StreamResources, TcpResources, UdpEndpointResources,
+    },
+    settings::{Packing, Settings},
     translations::{HostKey, Translations, TranslationsBySubject},
 };
 use engine::{Derived, Reads, Table};
-use envoy::{name, packing::Arrangement};
-use model::{Host, ObjectRef, RouteTableId};
+use envoy::name;
+use model::{FleetId, Host, ListenerId, ObjectRef};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::Kind;
 
 /// A resource that carries an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectResource {
+    /// The fleet whose proxies must have it.
+    pub fleet: FleetId,
     /// Its type.
     pub kind: Kind,
     /// Its name.
@@ -28,7 +34,7 @@ pub struct ObjectResource {
 }
 
 /// What carries each object, in order. Empty for an object of which nothing is served.
-pub struct ObjectResources;
+pub struct ObjectResources(Packing);
 
 impl Table for ObjectResources {
     type Key = ObjectRef;
@@ -43,47 +49,69 @@ impl Derived for ObjectResources {
         for key in translations {
             let Some(translation) = reads.get::<Translations>(key) else { continue };
             for key in &translation.hosts {
-                object_resources.extend(of_routes(key, reads));
+                object_resources.extend(of_routes(key, self.0, reads));
             }
             for piece in &translation.tls {
                 of_tls(&(piece.listener.clone(), piece.host.clone()), reads, &mut object_resources);
+            }
+            for claim in &translation.listeners {
+                let active = reads.get::<ActiveListeners>(&claim.listener);
+                let port = active.map(|active| &active.port);
+                object_resources.extend(port.map(|port| shared(port.fleet(), Kind::Listener, name::port(port))));
+            }
+            for piece in &translation.streams {
+                of_stream(&piece.listener, reads, &mut object_resources);
             }
         }
         Some(object_resources.into_iter().collect())
     }
 }
 
-fn of_routes(key: &HostKey, reads: &mut Reads<'_>) -> Option<ObjectResource> {
-    let table = reads.get::<RouteTableOf>(key)?;
-    let scope = |host: &Host| (RouteTableId::clone(table), host.clone());
-    Some(match (**reads.get::<Arrangements>(table)?, &key.1) {
-        (Arrangement::Table, _) => shared(Kind::Route, name::route_table(table)),
-        (Arrangement::Scopes, Host::Exact(_)) => own::<ScopeResources>(reads.get::<ScopeResources>(&scope(&key.1))?),
-        (Arrangement::Scopes, _) => shared(Kind::ScopedRoute, packing::scope_name(&scope(&Host::Any))),
+fn of_routes(key: &HostKey, packing: Packing, reads: &mut Reads<'_>) -> Option<ObjectResource> {
+    let port = &reads.get::<Placements>(key)?.port;
+    let fleet = port.fleet();
+    let scope = |host: &Host| (port.clone(), host.clone());
+    Some(match (packing, &key.1) {
+        (Packing::Plain, _) => shared(fleet, Kind::Route, name::port(port)),
+        (Packing::Scoped, Host::Exact(_)) => own::<ScopeResources>(fleet, reads.get::<ScopeResources>(&scope(&key.1))?),
+        (Packing::Scoped, _) => shared(fleet, Kind::ScopedRoute, packing::scope_name(&scope(&Host::Any))),
     })
 }
 
 fn of_tls(key: &HostKey, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<ObjectResource>) {
     let Some(host) = reads.get::<TlsHosts>(key) else { return };
-    object_resources.insert(shared(Kind::Listener, key.0.to_string()));
-    if let Some(termination) = host.mode.http() {
-        object_resources.extend(
-            reads.get::<SecretResources>(&termination.certificate).map(|secret| own::<SecretResources>(secret)),
-        );
+    let Some(active) = reads.get::<ActiveListeners>(&key.0) else { return };
+    let fleet = key.0.fleet();
+    object_resources.insert(shared(fleet, Kind::Listener, name::port(&active.port)));
+    let terminations = host.mode.http().into_iter().chain(&host.fallback);
+    for certificate in terminations.flat_map(|termination| termination.certificates()) {
+        let secret = reads.get::<SecretResources>(certificate);
+        object_resources.extend(secret.map(|secret| own::<SecretResources>(fleet, secret)));
     }
-    object_resources.extend(reads.get::<HostSecretResources>(key).map(|secret| own::<HostSecretResources>(secret)));
-    object_resources.extend(reads.get::<TcpResources>(key).map(|proxy| own::<TcpResources>(proxy)));
+    let secret = reads.get::<HostSecretResources>(key);
+    object_resources.extend(secret.map(|secret| own::<HostSecretResources>(fleet, secret)));
+    object_resources.extend(reads.get::<TcpResources>(key).map(|proxy| own::<TcpResources>(fleet, proxy)));
 }
 
-fn own<T: Resources>(resource: &Resource) -> ObjectResource {
-    ObjectResource { kind: T::KIND, name: resource.name.clone(), hash: Some(resource.hash) }
+fn of_stream(listener: &ListenerId, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<ObjectResource>) {
+    let Some(stream) = reads.get::<Streams>(listener) else { return };
+    let fleet = listener.fleet();
+    object_resources.insert(shared(fleet, Kind::Listener, name::port(&stream.port)));
+    object_resources.extend(reads.get::<StreamResources>(listener).map(|proxy| own::<StreamResources>(fleet, proxy)));
+    let endpoints = reads.get::<UdpEndpointResources>(listener).map(|_| name::udp_cluster(listener));
+    object_resources.extend(endpoints.map(|name| shared(fleet, Kind::Endpoints, name)));
 }
 
-fn shared(kind: Kind, name: String) -> ObjectResource {
-    ObjectResource { kind, name: name.into(), hash: None }
+fn own<T: Resources>(fleet: &FleetId, resource: &Resource) -> ObjectResource {
+    let (name, hash) = (resource.name.clone(), Some(resource.hash));
+    ObjectResource { fleet: fleet.clone(), kind: T::KIND, name, hash }
+}
+
+fn shared(fleet: &FleetId, kind: Kind, name: String) -> ObjectResource {
+    ObjectResource { fleet: fleet.clone(), kind, name: name.into(), hash: None }
 }
 
 /// Declares the table.
-pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(ObjectResources).per::<TranslationsBySubject>().output();
+pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
+    pipeline.derived(ObjectResources(settings.packing)).per::<TranslationsBySubject>().output();
 }

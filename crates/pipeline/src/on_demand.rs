@@ -3,29 +3,31 @@
 //! In: the TLS hosts of a listener. Out: for each whether it joins the on-demand chain of its settings, and the server names
 //! that must lead there. A listener has one on-demand chain that takes every name which no other chain lists, so that a
 //! host that comes or goes leaves the listener alone. Its hosts below a wildcard of another chain are listed: else the wildcard
-//! would take them. Where there is a fallback certificate, unlisted names are for that one, and all names are listed.
+//! would take them. Where there is a fallback certificate or a host for every name, unlisted names are for that one, and all names
+//! are listed. Envoy asks for such a certificate by the server name alone, so they are for the listener of the settings; listeners
+//! that objects claim, and hosts with several certificates, have chains of their own.
 
 use crate::{
     certificates::Certificates as CertificateTable,
-    hosts::{Groups, GroupsByListener, TlsHosts},
-    packing::wildcards_above,
+    hosts::{Groups, TlsHosts},
+    ports::{ActiveListeners, Ports},
     settings::Certificates,
     translations::HostKey,
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{CertificateRef, Host, ListenerId, RouteTableId, tls::Termination};
+use model::{CertificateRef, ChainId, Fqdn, Host, ListenerId, tls::Termination};
 use std::sync::Arc;
 
-/// Whether a host that terminates TLS with this certificate has it on demand. A wildcard has a chain: the names below it are
-/// without number, so no cluster can hold them. The fallback certificate is for clients that send no server name.
+/// Whether a host of the settings' listener that terminates TLS so has its certificate on demand. A wildcard has a chain: the
+/// names below it are without number, so no cluster can hold them.
 pub(crate) fn is_on_demand(
     setting: Certificates,
-    key: &HostKey,
-    certificate: &CertificateRef,
+    host: &Host,
+    termination: &Termination,
     reads: &mut Reads<'_>,
 ) -> bool {
-    let (listener, Host::Exact(host)) = key else { return false };
-    if *listener == ListenerId::fallback() {
+    let Host::Exact(host) = host else { return false };
+    if !termination.additional.is_empty() {
         return false;
     }
     match setting {
@@ -33,7 +35,7 @@ pub(crate) fn is_on_demand(
         Certificates::OnDemand => true,
         // Browsers send requests for several hosts on one connection if its certificate is valid for all of them: such
         // certificates keep a chain, whose hosts share connections.
-        Certificates::Auto => match certificate {
+        Certificates::Auto => match &termination.certificate {
             CertificateRef::SelfSigned(_) | CertificateRef::OnDemand => true,
             CertificateRef::Secret(secret) => match reads.get::<CertificateTable>(secret).map(AsRef::as_ref) {
                 Some(Ok(certificate)) => matches!(&*certificate.names, [only] if **only == *host.as_str()),
@@ -51,16 +53,43 @@ impl Index for OnDemandGroups {
     type Key = ListenerId;
     const NAME: &'static str = "on demand, by listener";
 
-    fn keys(table: &RouteTableId, (): &()) -> impl IntoIterator<Item = ListenerId> {
-        table.termination.as_deref().is_some_and(Termination::is_on_demand).then(|| table.listener.clone())
+    fn keys(chain: &ChainId, (): &()) -> impl IntoIterator<Item = ListenerId> {
+        chain.termination.is_on_demand().then(|| chain.listener.clone())
     }
 }
 
-/// Whether a chain takes every server name that no chain of its listener lists: the first of those on demand, unless there is
-/// a fallback certificate.
-pub(crate) fn takes_unlisted(chain: &RouteTableId, reads: &mut Reads<'_>) -> bool {
-    reads.probe::<OnDemandGroups>(&chain.listener).next() == Some(chain)
-        && reads.probe::<GroupsByListener>(&ListenerId::fallback()).len() == 0
+/// The chains of fallback certificates by listener.
+pub struct FallbackGroups;
+
+impl Index for FallbackGroups {
+    type Of = Groups;
+    type Key = ListenerId;
+    const NAME: &'static str = "fallback, by listener";
+
+    fn keys(chain: &ChainId, (): &()) -> impl IntoIterator<Item = ListenerId> {
+        chain.is_fallback.then(|| chain.listener.clone())
+    }
+}
+
+/// Whether a chain takes every server name that no chain of its port lists: the first of those on demand, unless there is a
+/// fallback certificate or a host for every name.
+pub(crate) fn takes_unlisted(chain: &ChainId, reads: &mut Reads<'_>) -> bool {
+    if reads.probe::<OnDemandGroups>(&chain.listener).next() != Some(chain) {
+        return false;
+    }
+    let Some(active) = reads.get::<ActiveListeners>(&chain.listener) else { return false };
+    let Some(port) = reads.get::<Ports>(&active.port) else { return false };
+    !port.listeners.iter().any(|(listener, _)| {
+        reads.probe::<FallbackGroups>(listener).len() > 0
+            || reads.get::<TlsHosts>(&(listener.clone(), Host::Any)).is_some()
+    })
+}
+
+/// The wildcards that Envoy would take a host for, at any depth.
+fn wildcards_above(host: &Host) -> Vec<Host> {
+    let (Host::Exact(name) | Host::Wildcard(name)) = host else { return Vec::new() };
+    let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
+    above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
 }
 
 /// The hosts with on-demand certificates that lie below a wildcard, with their chain.
@@ -68,17 +97,18 @@ pub struct HostsBelowWildcards;
 
 impl Table for HostsBelowWildcards {
     type Key = HostKey;
-    type Value = RouteTableId;
+    type Value = ChainId;
     const NAME: &'static str = "on-demand hosts below wildcards";
 }
 
 impl Derived for HostsBelowWildcards {
-    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<ChainId> {
         let (listener, host) = key;
         let termination = reads.get::<TlsHosts>(key)?.mode.http().filter(|termination| termination.is_on_demand())?;
         let mut above = wildcards_above(host).into_iter().map(|above| (listener.clone(), above));
         let is_below = above.any(|above| reads.get::<TlsHosts>(&above).is_some());
-        is_below.then(|| RouteTableId { listener: listener.clone(), termination: Some(Arc::new(termination.clone())) })
+        let termination = Arc::new(termination.clone());
+        is_below.then(|| ChainId { listener: listener.clone(), termination, is_fallback: false })
     }
 }
 
@@ -87,10 +117,10 @@ pub struct BelowWildcardsByChain;
 
 impl Index for BelowWildcardsByChain {
     type Of = HostsBelowWildcards;
-    type Key = RouteTableId;
+    type Key = ChainId;
     const NAME: &'static str = "by chain";
 
-    fn keys(_: &HostKey, chain: &RouteTableId) -> impl IntoIterator<Item = RouteTableId> {
+    fn keys(_: &HostKey, chain: &ChainId) -> impl IntoIterator<Item = ChainId> {
         [chain.clone()]
     }
 }
@@ -98,5 +128,5 @@ impl Index for BelowWildcardsByChain {
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(HostsBelowWildcards).each::<TlsHosts>();
-    pipeline.index::<BelowWildcardsByChain>().index::<OnDemandGroups>();
+    pipeline.index::<BelowWildcardsByChain>().index::<OnDemandGroups>().index::<FallbackGroups>();
 }

@@ -6,35 +6,34 @@
 
 use crate::{
     holders::HolderResources,
-    hosts::RouteTableOf,
     listeners::ListenerResources,
-    packing::{Arrangements, EncodedHosts, ScopeResources},
+    packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
     redirects::RedirectScopes,
     resources::{
-        CaResources, ClusterResources, EndpointResources, HostSecretResources, Resources, SecretResources, TcpResources,
+        CaResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources, SecretResources,
+        StreamResources, TcpResources, UdpClusterResources, UdpEndpointResources,
     },
-    withheld::{self, Target},
+    withheld::{self, FleetTarget},
 };
 use engine::Engine;
-use envoy::packing::Arrangement;
-use model::Host;
-use std::cmp::Reverse;
+use model::{FleetId, Host};
+use std::{cmp::Reverse, sync::Arc};
 use xds::{Kind, Role};
 
 /// Something that can be withheld by itself.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Part {
     /// What it is.
-    pub target: Target,
+    pub target: FleetTarget,
     /// The hash of its content.
     pub hash: u64,
     /// Its size.
     pub bytes: usize,
 }
 
-/// The largest parts of a type that make room for so many bytes together; all of them if that is not enough.
-pub fn largest(engine: &Engine, kind: Kind, excess: usize) -> Vec<Part> {
-    let mut parts = parts(engine, kind);
+/// The largest parts of a type in a fleet that make room for so many bytes together; all of them if that is not enough.
+pub fn largest(engine: &Engine, fleet: &FleetId, kind: Kind, excess: usize) -> Vec<Part> {
+    let mut parts = parts(engine, fleet, kind);
     parts.sort_by(|a, b| (Reverse(a.bytes), &a.target).cmp(&(Reverse(b.bytes), &b.target)));
     let mut room = 0;
     let enough = parts.iter().position(|part| {
@@ -45,53 +44,60 @@ pub fn largest(engine: &Engine, kind: Kind, excess: usize) -> Vec<Part> {
     parts
 }
 
-fn parts(engine: &Engine, kind: Kind) -> Vec<Part> {
+fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
+    let mut parts = Vec::new();
     match kind {
         Kind::Cluster => {
-            let mut parts = of_table::<ClusterResources>(engine);
-            parts.extend(of_table::<HolderResources>(engine));
-            parts
+            of_table::<ClusterResources>(engine, fleet, &mut parts);
+            of_table::<HolderResources>(engine, fleet, &mut parts);
+            of_table::<UdpClusterResources>(engine, fleet, &mut parts);
         }
-        Kind::Endpoints => of_table::<EndpointResources>(engine),
+        Kind::Endpoints => {
+            of_table::<EndpointResources>(engine, fleet, &mut parts);
+            of_table::<UdpEndpointResources>(engine, fleet, &mut parts);
+        }
         Kind::Secret => {
-            let mut parts = of_table::<SecretResources>(engine);
-            parts.extend(of_table::<HostSecretResources>(engine));
-            parts.extend(of_table::<CaResources>(engine));
-            parts
+            of_table::<SecretResources>(engine, fleet, &mut parts);
+            of_table::<HostSecretResources>(engine, fleet, &mut parts);
+            of_table::<CaResources>(engine, fleet, &mut parts);
         }
-        Kind::Extension => of_table::<TcpResources>(engine),
-        Kind::Route => hosts(engine, Arrangement::Table),
+        Kind::Extension => {
+            of_table::<TcpResources>(engine, fleet, &mut parts);
+            of_table::<StreamResources>(engine, fleet, &mut parts);
+        }
+        Kind::Route if engine.rows::<RouteResources>().next().is_some() => hosts(engine, fleet, &mut parts),
         Kind::ScopedRoute => {
-            let mut parts = hosts(engine, Arrangement::Scopes);
-            let own = engine.rows::<ScopeResources>().filter(|((_, host), _)| *host != Host::Any);
+            hosts(engine, fleet, &mut parts);
+            let own =
+                engine.rows::<ScopeResources>().filter(|((port, host), _)| port.fleet() == fleet && *host != Host::Any);
             parts.extend(own.filter_map(|(_, resource)| part(kind, resource)));
-            parts.extend(of_table::<RedirectScopes>(engine));
-            parts
+            of_table::<RedirectScopes>(engine, fleet, &mut parts);
         }
-        Kind::Listener => of_table::<ListenerResources>(engine),
-        Kind::Runtime | Kind::VirtualHost => Vec::new(),
+        Kind::Listener => of_table::<ListenerResources>(engine, fleet, &mut parts),
+        Kind::Route | Kind::Runtime | Kind::VirtualHost => {}
     }
+    parts
 }
 
-fn of_table<T: Resources>(engine: &Engine) -> Vec<Part> {
-    engine.rows::<T>().filter_map(|(_, resource)| part(T::KIND, resource)).collect()
+fn of_table<T: Resources>(engine: &Engine, fleet: &FleetId, parts: &mut Vec<Part>) {
+    let here = engine.rows::<T>().filter(|(key, _)| T::fleets(key, engine).contains(fleet));
+    parts.extend(here.filter_map(|(_, resource)| part(T::KIND, resource)));
 }
 
-fn part(kind: Kind, resource: &crate::resources::Resource) -> Option<Part> {
-    let target = Target::resource(kind, resource.name.clone());
+fn part(kind: Kind, resource: &Resource) -> Option<Part> {
+    let target = FleetTarget::resource(resource.fleet.clone(), kind, resource.name.clone());
     (resource.role == Role::Own).then_some(Part { target, hash: resource.hash, bytes: resource.body.len() })
 }
 
-/// The hosts that share a resource of that arrangement. There are scopes of every table, with its wildcards in them.
-fn hosts(engine: &Engine, arrangement: Arrangement) -> Vec<Part> {
-    let hosts = engine.rows::<EncodedHosts>().filter(|(_, host)| host.refused.is_none() && !host.waits);
-    let here = hosts.filter(|(key, _)| match arrangement {
-        Arrangement::Scopes => !matches!(key.1, Host::Exact(_)),
-        Arrangement::Table => {
-            let place = engine.get::<RouteTableOf>(key);
-            let found = place.and_then(|place| engine.get::<Arrangements>(place));
-            found.is_some_and(|found| **found == arrangement)
-        }
-    });
-    here.map(|(key, host)| Part { target: withheld::of_host(key), hash: host.hash, bytes: host.bytes.len() }).collect()
+/// The hosts that share a resource.
+fn hosts(engine: &Engine, fleet: &FleetId, parts: &mut Vec<Part>) {
+    let hosts = engine
+        .rows::<EncodedHosts>()
+        .filter(|(key, host)| key.0.fleet() == fleet && host.refused.is_none() && !host.waits);
+    let part = |(key, host): (&_, &Arc<HostBytes>)| Part {
+        target: withheld::of_host(key),
+        hash: host.hash,
+        bytes: host.bytes.len(),
+    };
+    parts.extend(hosts.map(part));
 }

@@ -1,6 +1,6 @@
-//! Virtual hosts as resources: which ones each route table has, and which resources carry them.
+//! Virtual hosts as resources: which ones each port has, and which resources carry them.
 //!
-//! In: hosts and where each is looked up. Out: route configurations and scopes, in the arrangement that the operator wants
+//! In: hosts and where each is looked up. Out: route configurations and scopes, in the packing that the operator wants
 //! (see [`envoy::packing`]). With scopes, what one host's edit reaches here is one row, whatever the number of hosts: every
 //! probe on its way is about wildcards, which are few, or stops at the first answer.
 //!
@@ -8,8 +8,9 @@
 //! others by a substitute inside of it, so that the others move on.
 
 use crate::{
-    hosts::{Chains, RouteTableOf, TlsHosts, VirtualHosts},
+    hosts::{ChainPorts, Placement, Placements, PortsOfChains, VirtualHosts},
     large,
+    ports::{PlaintextPorts, PortRow, Ports},
     resources::Resource,
     settings::Settings,
     spoil,
@@ -20,156 +21,69 @@ use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
 use envoy::{
     name,
-    packing::{self, Arrangement, Contents, Packing, plain, scoped},
+    packing::{self, Packing, plain, scoped},
 };
-use model::{Fqdn, Host, ListenerId, ObjectRef, RouteTableId, route::Action, tls::Chain};
+use model::{Host, ListenerId, ObjectRef, PortId, route::Action};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
-/// The tables in which a host is misdirected: it is looked up elsewhere, but lies below one of their wildcards, so that a
-/// request for it on one of their connections would be taken for the wildcard's.
-pub struct MisdirectedHosts;
+/// A scope: the port, and an exact host, or [`Host::Any`] for all others.
+pub type ScopeKey = (PortId, Host);
 
-impl Table for MisdirectedHosts {
-    type Key = HostKey;
-    type Value = Vec<RouteTableId>;
-    const NAME: &'static str = "misdirected";
-}
-
-impl Derived for MisdirectedHosts {
-    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Vec<RouteTableId>> {
-        let (listener, host) = key;
-        let own = match reads.get::<RouteTableOf>(key) {
-            Some(place) => Some(place.termination.as_deref()?),
-            // Its connections are passed on, so no table has it.
-            None => reads.get::<TlsHosts>(key)?.mode.http(),
-        };
-        let mut tables = BTreeSet::new();
-        for above in wildcards_above(host) {
-            if let Some(other) = reads.get::<TlsHosts>(&(listener.clone(), above))
-                && let Some(other) = other.mode.http()
-                && own != Some(other)
-            {
-                let termination = Some(Arc::new(other.clone()));
-                tables.insert(RouteTableId { listener: listener.clone(), termination });
-            }
-        }
-        (!tables.is_empty()).then(|| tables.into_iter().collect())
-    }
-}
-
-/// The wildcards that Envoy would take a host for, at any depth.
-pub(crate) fn wildcards_above(host: &Host) -> Vec<Host> {
-    let (Host::Exact(name) | Host::Wildcard(name)) = host else { return Vec::new() };
-    let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
-    above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
-}
-
-/// A scope: the table, and an exact host, or [`Host::Any`] for all others.
-pub type ScopeKey = (RouteTableId, Host);
-
-fn scope(table: &RouteTableId, host: &Host) -> ScopeKey {
+fn scope(port: &PortId, host: &Host) -> ScopeKey {
     let host = if matches!(host, Host::Exact(_)) { host } else { &Host::Any };
-    (table.clone(), host.clone())
+    (port.clone(), host.clone())
 }
 
 /// Hosts by the scope that they are looked up in.
 pub struct HostsByScope;
 
 impl Index for HostsByScope {
-    type Of = RouteTableOf;
+    type Of = Placements;
     type Key = ScopeKey;
     const NAME: &'static str = "by scope";
 
-    fn keys((_, host): &HostKey, place: &RouteTableId) -> impl IntoIterator<Item = ScopeKey> {
-        [scope(place, host)]
+    fn keys((_, host): &HostKey, place: &Placement) -> impl IntoIterator<Item = ScopeKey> {
+        [scope(&place.port, host)]
     }
 }
 
-/// Hosts by the scopes in which they are misdirected.
-pub struct MisdirectedByScope;
+/// Exact hosts by the port that they are looked up at.
+pub struct ExactHostsByPort;
 
-impl Index for MisdirectedByScope {
-    type Of = MisdirectedHosts;
+impl Index for ExactHostsByPort {
+    type Of = Placements;
+    type Key = PortId;
+    const NAME: &'static str = "exact by port";
+
+    fn keys((_, host): &HostKey, place: &Placement) -> impl IntoIterator<Item = PortId> {
+        matches!(host, Host::Exact(_)).then(|| place.port.clone())
+    }
+}
+
+/// The scopes of wildcards, one for each port.
+pub struct RestOfPlaintextPorts;
+
+impl Index for RestOfPlaintextPorts {
+    type Of = Ports;
+    type Key = ScopeKey;
+    const NAME: &'static str = "plaintext HTTP, by scope";
+
+    fn keys(id: &PortId, port: &PortRow) -> impl IntoIterator<Item = ScopeKey> {
+        PlaintextPorts::keys(id, port).into_iter().map(|port| (port, Host::Any)).collect::<Vec<_>>()
+    }
+}
+
+/// The same for TLS ports.
+pub struct RestOfTlsPorts;
+
+impl Index for RestOfTlsPorts {
+    type Of = ChainPorts;
     type Key = ScopeKey;
     const NAME: &'static str = "by scope";
 
-    fn keys((_, host): &HostKey, tables: &Vec<RouteTableId>) -> impl IntoIterator<Item = ScopeKey> {
-        tables.iter().map(|table| scope(table, host)).collect::<Vec<_>>()
-    }
-}
-
-/// Exact hosts by the table that they are looked up in.
-pub struct ExactHostsByTable;
-
-impl Index for ExactHostsByTable {
-    type Of = RouteTableOf;
-    type Key = RouteTableId;
-    const NAME: &'static str = "exact by route table";
-
-    fn keys((_, host): &HostKey, place: &RouteTableId) -> impl IntoIterator<Item = RouteTableId> {
-        matches!(host, Host::Exact(_)).then(|| place.clone())
-    }
-}
-
-/// Exact hosts by the tables in which they are misdirected.
-pub struct ExactMisdirectedByTable;
-
-impl Index for ExactMisdirectedByTable {
-    type Of = MisdirectedHosts;
-    type Key = RouteTableId;
-    const NAME: &'static str = "exact by route table";
-
-    fn keys((_, host): &HostKey, tables: &Vec<RouteTableId>) -> impl IntoIterator<Item = RouteTableId> {
-        if matches!(host, Host::Exact(_)) { tables.clone() } else { Vec::new() }
-    }
-}
-
-/// Chains by the route table that their requests are looked up in: the same key, as an index, so that there is a table
-/// for each chain, also for one without routes. A listener waits for every table that it names.
-pub struct TablesOfChains;
-
-impl Index for TablesOfChains {
-    type Of = Chains;
-    type Key = RouteTableId;
-    const NAME: &'static str = "by route table";
-
-    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = RouteTableId> {
-        [table.clone()]
-    }
-}
-
-/// The same for the scope of wildcards.
-pub struct ScopesOfChains;
-
-impl Index for ScopesOfChains {
-    type Of = Chains;
-    type Key = ScopeKey;
-    const NAME: &'static str = "by scope";
-
-    fn keys(table: &RouteTableId, _: &Chain) -> impl IntoIterator<Item = ScopeKey> {
-        [(table.clone(), Host::Any)]
-    }
-}
-
-/// How the hosts of each route table travel.
-pub struct Arrangements(Packing);
-
-impl Table for Arrangements {
-    type Key = RouteTableId;
-    type Value = Arrangement;
-    const NAME: &'static str = "arrangements";
-}
-
-impl Derived for Arrangements {
-    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Arrangement> {
-        let mut contents = Contents { exact: false, wildcard: false };
-        if self.0 == Packing::Scoped && table.termination.is_some() {
-            contents.exact = reads.probe::<ExactHostsByTable>(table).len() > 0
-                || reads.probe::<ExactMisdirectedByTable>(table).len() > 0;
-            contents.wildcard = reads.probe::<HostsByScope>(&(table.clone(), Host::Any)).len() > 0;
-        }
-        Some(self.0.arrangement(table, contents))
+    fn keys(_: &ListenerId, port: &PortId) -> impl IntoIterator<Item = ScopeKey> {
+        [(port.clone(), Host::Any)]
     }
 }
 
@@ -195,7 +109,7 @@ impl Withholdable for HostBytes {
 }
 
 /// The virtual hosts that share a resource with others.
-pub struct EncodedHosts(Option<Box<str>>);
+pub struct EncodedHosts(Packing, Option<Box<str>>);
 
 impl Table for EncodedHosts {
     type Key = HostKey;
@@ -205,9 +119,10 @@ impl Table for EncodedHosts {
 
 impl Derived for EncodedHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
-        let place = shares_resource(key, reads)?;
+        let place = shares_resource(self.0, key, reads)?;
         let host = &reads.get::<VirtualHosts>(key)?.host;
-        let bytes = spoil::host(packing::encode(place, host), self.0.as_deref());
+        let bytes = packing::encode(self.0, &place.port, host, place.admission.as_ref());
+        let bytes = spoil::host(bytes, self.1.as_deref());
         let hash = xds::content_version(&bytes);
         let target = withheld::of_host(key);
         let substitute =
@@ -227,17 +142,18 @@ impl Derived for EncodedHosts {
     }
 
     fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
-        shares_resource(key, reads).is_some()
+        shares_resource(self.0, key, reads).is_some()
             && reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
     }
 }
 
-/// The table of a host that shares a resource with others.
-fn shares_resource<'r>(key: &HostKey, reads: &mut Reads<'r>) -> Option<&'r RouteTableId> {
-    let place = reads.get::<RouteTableOf>(key)?;
-    let arrangement = **reads.get::<Arrangements>(place)?;
-    let is_alone = arrangement == Arrangement::Scopes && matches!(key.1, Host::Exact(_));
-    (!is_alone).then_some(&**place)
+/// Where a host is looked up that shares a resource with others.
+fn shares_resource<'r>(packing: Packing, key: &HostKey, reads: &mut Reads<'r>) -> Option<&'r Placement> {
+    let is_alone = packing == Packing::Scoped && matches!(key.1, Host::Exact(_));
+    if is_alone {
+        return None;
+    }
+    reads.get::<Placements>(key).map(|place| &**place)
 }
 
 /// Whose routes a host has, those for deeper names among them.
@@ -257,21 +173,15 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     clusters.into_iter().collect()
 }
 
-/// Hosts that share a resource, in their order, and misdirected ones among them.
+/// Hosts that share a resource, in their order.
 struct Shared {
     hosts: Vec<(Host, Bytes)>,
     refs: Vec<Ref>,
 }
 
 impl Shared {
-    fn gather<'r>(
-        table: &RouteTableId,
-        hosts: impl Iterator<Item = &'r HostKey>,
-        misdirected: impl Iterator<Item = &'r HostKey>,
-        reads: &mut Reads<'r>,
-    ) -> Self {
-        let mut all: Vec<(Host, Bytes)> =
-            misdirected.map(|(_, host)| (host.clone(), packing::misdirected(table, host))).collect();
+    fn gather<'r>(hosts: impl Iterator<Item = &'r HostKey>, reads: &mut Reads<'r>) -> Self {
+        let mut all: Vec<(Host, Bytes)> = Vec::new();
         let mut clusters = BTreeSet::new();
         for key in hosts {
             let Some(host) = reads.get::<EncodedHosts>(key) else { continue };
@@ -282,43 +192,42 @@ impl Shared {
         Self { hosts: all, refs: clusters.into_iter().map(|name| Ref::To(Kind::Cluster, name.clone())).collect() }
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&Host, &Bytes)> {
-        self.hosts.iter().map(|(host, bytes)| (host, bytes))
+    fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        self.hosts.iter().map(|(_, bytes)| bytes)
     }
 
     /// The same hosts, all of which answer that they are refused.
-    fn refused(&self) -> Vec<(Host, Bytes)> {
-        self.hosts.iter().map(|(host, _)| (host.clone(), packing::refused(host))).collect()
+    fn refused(&self) -> Vec<Bytes> {
+        self.hosts.iter().map(|(host, _)| packing::refused(host)).collect()
     }
 }
 
 /// Route configurations.
-pub struct RouteResources;
+pub struct RouteResources(Packing);
 
 impl Table for RouteResources {
-    type Key = RouteTableId;
+    type Key = PortId;
     type Value = Resource;
     const NAME: &'static str = "route resources";
 }
 
 impl Derived for RouteResources {
-    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Resource> {
-        if **reads.get::<Arrangements>(table)? != Arrangement::Table {
+    fn compute(&self, port: &PortId, reads: &mut Reads<'_>) -> Option<Resource> {
+        if self.0 == Packing::Scoped {
             return None;
         }
-        let rest = (table.clone(), Host::Any);
-        let hosts = reads.probe::<ExactHostsByTable>(table).chain(reads.probe::<HostsByScope>(&rest));
-        let misdirected = reads.probe::<ExactMisdirectedByTable>(table).chain(reads.probe::<MisdirectedByScope>(&rest));
-        let shared = Shared::gather(table, hosts, misdirected, reads);
-        let body = plain::route_table(table, shared.iter());
-        let resource = Resource { refs: shared.refs.clone(), ..Resource::of(name::route_table(table), body) };
-        let stand_in = || plain::route_table(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
+        let rest = (port.clone(), Host::Any);
+        let hosts = reads.probe::<ExactHostsByPort>(port).chain(reads.probe::<HostsByScope>(&rest));
+        let shared = Shared::gather(hosts, reads);
+        let body = plain::route_table(port, shared.iter());
+        let resource =
+            Resource { refs: shared.refs.clone(), ..Resource::of(name::port(port), body) }.in_fleet(port.fleet());
+        let stand_in = || plain::route_table(port, shared.refused().iter());
         Some(resource.or_stand_in(Kind::Route, Vec::new(), Some(&stand_in), reads))
     }
 }
 
-/// Scopes. A chain whose last exact host went is looked up in a table from then on, but its connections of before are still
-/// looked up in scopes while they are let go: so there are scopes of every table.
+/// Scopes.
 pub struct ScopeResources(Packing, Option<Box<str>>);
 
 impl Table for ScopeResources {
@@ -329,27 +238,26 @@ impl Table for ScopeResources {
 
 impl Derived for ScopeResources {
     fn compute(&self, key: &ScopeKey, reads: &mut Reads<'_>) -> Option<Resource> {
-        let (table, host) = key;
+        let (port, host) = key;
         if self.0 == Packing::Plain {
             return None;
         }
         if *host == Host::Any {
-            let hosts = reads.probe::<HostsByScope>(key);
-            let shared = Shared::gather(table, hosts, reads.probe::<MisdirectedByScope>(key), reads);
-            let body = scoped::catch_all(table, shared.iter());
+            let shared = Shared::gather(reads.probe::<HostsByScope>(key), reads);
+            let body = scoped::catch_all(port, shared.iter());
             let resource = Resource { refs: shared.refs.clone(), ..Resource::of(scope_name(key), body) };
-            let stand_in = || scoped::catch_all(table, shared.refused().iter().map(|(host, bytes)| (host, bytes)));
+            let resource = resource.in_fleet(port.fleet());
+            let stand_in = || scoped::catch_all(port, shared.refused().iter());
             return Some(resource.or_stand_in(Kind::ScopedRoute, Vec::new(), Some(&stand_in), reads));
         }
-        let Some(own) = reads.probe::<HostsByScope>(key).next() else {
-            let resource = Resource::of(scope_name(key), scoped::misdirected(table, host));
-            return Some(resource.unless_held(Kind::ScopedRoute, reads));
-        };
+        // Of the listeners of a port, one takes a host.
+        let own = reads.probe::<HostsByScope>(key).next()?;
+        let place = reads.get::<Placements>(own)?;
         let host = &reads.get::<VirtualHosts>(own)?.host;
         let refs = clusters(host).into_iter().map(|name| Ref::To(Kind::Cluster, name)).collect();
-        let body = spoil::scope(scoped::host(table, host), self.1.as_deref());
-        let resource = Resource { refs, ..Resource::of(scope_name(key), body) };
-        let stand_in = || scoped::refused(table, &host.host);
+        let body = spoil::scope(scoped::host(port, host, place.admission.as_ref()), self.1.as_deref());
+        let resource = Resource { refs, ..Resource::of(scope_name(key), body) }.in_fleet(port.fleet());
+        let stand_in = || scoped::refused(port, &host.host);
         Some(resource.or_stand_in(Kind::ScopedRoute, authors(host), Some(&stand_in), reads))
     }
 
@@ -359,46 +267,38 @@ impl Derived for ScopeResources {
     }
 }
 
-/// What a listener waits for before it takes requests for a table.
-pub fn awaited(table: &RouteTableId, arrangement: Arrangement) -> Ref {
-    match arrangement {
-        Arrangement::Table => Ref::To(Kind::Route, name::route_table(table).into()),
-        Arrangement::Scopes => Ref::Under(Kind::ScopedRoute, name::scope_group(table).into()),
+/// What a listener waits for before it takes requests.
+pub fn awaited(port: &PortId, packing: Packing) -> Ref {
+    match packing {
+        Packing::Plain => Ref::To(Kind::Route, name::port(port).into()),
+        Packing::Scoped => Ref::Under(Kind::ScopedRoute, name::scope_group(port).into()),
     }
 }
 
 /// The scope that requests for an exact host are looked up in: a connection that is made for the host before a proxy has it
-/// would be told that it is misdirected.
-pub fn scope_of(key: &HostKey, reads: &mut Reads<'_>) -> Option<Ref> {
-    let table = reads.get::<RouteTableOf>(key)?;
-    let is_scoped = **reads.get::<Arrangements>(table)? == Arrangement::Scopes && matches!(key.1, Host::Exact(_));
-    is_scoped.then(|| Ref::To(Kind::ScopedRoute, scope_name(&scope(table, &key.1)).into()))
+/// would not be served.
+pub fn scope_of(key: &HostKey, packing: Packing, reads: &mut Reads<'_>) -> Option<Ref> {
+    let is_scoped = packing == Packing::Scoped && matches!(key.1, Host::Exact(_));
+    let place = reads.get::<Placements>(key).filter(|_| is_scoped)?;
+    Some(Ref::To(Kind::ScopedRoute, scope_name(&scope(&place.port, &key.1)).into()))
 }
 
 /// The name of a scope.
-pub fn scope_name((table, host): &ScopeKey) -> String {
-    name::scope(table, host)
-}
-
-/// The route table of the plaintext port.
-pub fn in_the_clear() -> RouteTableId {
-    RouteTableId { listener: ListenerId::http(), termination: None }
+pub fn scope_name((port, host): &ScopeKey) -> String {
+    name::scope(port, host)
 }
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(MisdirectedHosts).each::<VirtualHosts>();
-    pipeline.index::<HostsByScope>().index::<MisdirectedByScope>();
-    pipeline.index::<ExactHostsByTable>().index::<ExactMisdirectedByTable>();
-    pipeline.derived(Arrangements(settings.packing)).per::<TablesOfChains>().always(in_the_clear());
-    pipeline.derived(EncodedHosts(settings.spoil.clone())).each::<RouteTableOf>();
-    pipeline.derived(RouteResources).per::<TablesOfChains>().always(in_the_clear()).output();
+    let packing = settings.packing;
+    pipeline.index::<HostsByScope>().index::<ExactHostsByPort>();
+    pipeline.derived(EncodedHosts(packing, settings.spoil.clone())).each::<Placements>();
+    pipeline.derived(RouteResources(packing)).per::<PlaintextPorts>().per::<PortsOfChains>().output();
     pipeline
-        .derived(ScopeResources(settings.packing, settings.spoil.clone()))
+        .derived(ScopeResources(packing, settings.spoil.clone()))
         .per::<HostsByScope>()
-        .per::<MisdirectedByScope>()
-        .per::<ScopesOfChains>()
-        .always((in_the_clear(), Host::Any))
+        .per::<RestOfPlaintextPorts>()
+        .per::<RestOfTlsPorts>()
         .output();
     pipeline.index::<WithheldRows<EncodedHosts>>().index::<WithheldByObject<EncodedHosts>>();
     pipeline.index::<WithheldRows<RouteResources>>();

@@ -18,12 +18,13 @@ use crate::{
     oversize::{self, Part},
     packing::{EncodedHosts, HostBytes, ScopeResources},
     translations::HostKey,
-    withheld::{self, Quarantined, Target, WithheldVersions, WithholdReason},
+    withheld::{self, FleetTarget, Quarantined, Target, WithheldVersions, WithholdReason},
 };
 use active::ActiveTargets;
 use bytes::Bytes;
 use engine::Engine;
 use envoy::packing::{plain, scoped};
+use model::FleetId;
 use shared::SharedResource;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -31,8 +32,8 @@ use std::{
 };
 use xds::{Entry, Kind, Name, Outcome, Ref, ResourceOutcome, Role};
 
-/// A resource that many hosts share, by type and name.
-type ResourceName = (Kind, Name);
+/// A resource that many hosts of a fleet share, by type and name.
+type ResourceId = (FleetId, Kind, Name);
 
 /// A host that waits: the version that does, and what proxies have of it.
 type Waiting = (u64, Option<Arc<HostBytes>>);
@@ -40,20 +41,23 @@ type Waiting = (u64, Option<Arc<HostBytes>>);
 /// What is withheld, by this replica and by others, and which hosts wait for a try.
 #[derive(Default)]
 pub struct Quarantine {
-    own: BTreeMap<Target, Quarantined>,
-    others: BTreeMap<Target, Vec<Quarantined>>,
+    own: BTreeMap<FleetTarget, Quarantined>,
+    others: BTreeMap<FleetTarget, Vec<Quarantined>>,
     /// The hosts that wait for a try of each resource, and the same by host.
-    tried: BTreeMap<ResourceName, BTreeSet<Target>>,
-    waiting: BTreeMap<Target, BTreeMap<ResourceName, Waiting>>,
+    tried: BTreeMap<ResourceId, BTreeSet<FleetTarget>>,
+    waiting: BTreeMap<FleetTarget, BTreeMap<ResourceId, Waiting>>,
     /// What is withheld for its size, with the reason. Other replicas reach the same result by themselves.
-    large: BTreeMap<Target, Large>,
+    large: BTreeMap<FleetTarget, Large>,
     /// Targets withheld since [`Self::tidy`] last ran: their outcome may have been about an earlier version.
-    unchecked: BTreeSet<Target>,
-    changed: bool,
+    unchecked: BTreeSet<FleetTarget>,
+    /// The fleets of which what this replica withholds has changed.
+    changed: BTreeSet<FleetId>,
 }
 
 /// Something that is withheld for its size.
 struct Large {
+    /// The fleet whose resources are too large together.
+    fleet: FleetId,
     /// The type of the resources that are too large together.
     kind: Kind,
     part: Part,
@@ -62,18 +66,18 @@ struct Large {
 
 impl Quarantine {
     /// Takes the outcome of a resource.
-    pub fn on_outcome(&mut self, engine: &mut Engine, outcome: &ResourceOutcome) {
-        let resource = (outcome.kind, outcome.name.clone());
+    pub fn on_outcome(&mut self, engine: &mut Engine, fleet: &FleetId, outcome: &ResourceOutcome) {
+        let resource = (fleet.clone(), outcome.kind, outcome.name.clone());
         let Outcome::Refused { text, held } = &outcome.outcome else {
             self.release(engine, &resource);
             return;
         };
-        let target = Target::resource(outcome.kind, outcome.name.clone());
+        let target = FleetTarget::told(fleet, Target::resource(outcome.kind, outcome.name.clone()));
         // A stand-in that is rejected leaves nothing to try.
         if engine.get::<ActiveTargets>(&target).is_some() {
             return;
         }
-        let Some(shared) = SharedResource::find(engine, outcome.kind, &outcome.name) else {
+        let Some(shared) = SharedResource::find(engine, &resource) else {
             // An outcome of an earlier version withholds nothing, and `tidy` drops it.
             self.hold(engine, target, outcome.content, text);
             return;
@@ -83,14 +87,16 @@ impl Quarantine {
         }
     }
 
-    /// Takes everything that other replicas withhold.
-    pub fn share(&mut self, engine: &mut Engine, withheld: Vec<Quarantined>) {
-        let mut others: BTreeMap<Target, Vec<Quarantined>> = BTreeMap::new();
+    /// Takes everything that other replicas withhold in a fleet.
+    pub fn share(&mut self, engine: &mut Engine, fleet: &FleetId, withheld: Vec<Quarantined>) {
+        let here = |target: &FleetTarget| target.told_in() == fleet;
+        let mut others: BTreeMap<FleetTarget, Vec<Quarantined>> = self.others.clone();
+        others.retain(|target, _| !here(target));
         for hold in withheld {
-            others.entry(hold.target.clone()).or_default().push(hold);
+            others.entry(FleetTarget::told(fleet, hold.target.clone())).or_default().push(hold);
         }
         let before = std::mem::replace(&mut self.others, others);
-        let mut changed: BTreeSet<Target> =
+        let mut changed: BTreeSet<FleetTarget> =
             before.iter().filter(|(target, holds)| self.others.get(*target) != Some(holds)).map(key).collect();
         changed.extend(self.others.iter().filter(|(target, _)| !before.contains_key(*target)).map(key));
         changed.iter().for_each(|target| self.write(engine, target));
@@ -98,15 +104,16 @@ impl Quarantine {
 
     /// Withholds the largest of a type, because all of them together have `excess` bytes more than `limit`; says whether
     /// there was anything left to withhold.
-    pub fn shed(&mut self, engine: &mut Engine, kind: Kind, excess: usize, limit: usize) -> bool {
-        let parts = oversize::largest(engine, kind, excess);
+    pub fn shed(&mut self, engine: &mut Engine, fleet: &FleetId, kind: Kind, excess: usize, limit: usize) -> bool {
+        let parts = oversize::largest(engine, fleet, kind, excess);
         let any = !parts.is_empty();
         for part in parts {
             let bytes = part.bytes;
             let text =
                 format!("it has {bytes} bytes, and all {kind} resources together exceed the limit of {limit} bytes");
             let target = part.target.clone();
-            self.large.insert(target.clone(), Large { kind, part, text: text.into() });
+            let large = Large { fleet: fleet.clone(), kind, part, text: text.into() };
+            self.large.insert(target.clone(), large);
             self.unchecked.insert(target.clone());
             self.write(engine, &target);
         }
@@ -114,14 +121,17 @@ impl Quarantine {
     }
 
     /// Lets go of what was withheld for its size and fits by now, the smallest first; says whether there was any.
-    pub fn readmit(&mut self, engine: &mut Engine, room: impl Fn(Kind) -> usize) -> bool {
-        let mut waiting: Vec<(usize, Kind, Target)> =
-            self.large.iter().map(|(target, large)| (large.part.bytes, large.kind, target.clone())).collect();
+    pub fn readmit(&mut self, engine: &mut Engine, room: impl Fn(&FleetId, Kind) -> usize) -> bool {
+        let waiting = self
+            .large
+            .iter()
+            .map(|(target, Large { fleet, kind, part, .. })| (part.bytes, fleet.clone(), *kind, target.clone()));
+        let mut waiting: Vec<(usize, FleetId, Kind, FleetTarget)> = waiting.collect();
         waiting.sort_unstable();
-        let mut rooms: BTreeMap<Kind, usize> = BTreeMap::new();
+        let mut rooms: BTreeMap<(FleetId, Kind), usize> = BTreeMap::new();
         let mut any = false;
-        for (bytes, kind, target) in waiting {
-            let left = rooms.entry(kind).or_insert_with(|| room(kind));
+        for (bytes, fleet, kind, target) in waiting {
+            let left = rooms.entry((fleet.clone(), kind)).or_insert_with(|| room(&fleet, kind));
             // Whoever does not fit holds up those who are larger: else who came first would decide.
             let Some(rest) = left.checked_sub(bytes) else {
                 *left = 0;
@@ -139,7 +149,7 @@ impl Quarantine {
     pub fn untold(&self) -> Option<String> {
         let listeners = self.large.values().filter(|large| large.kind == Kind::Listener);
         let listener = listeners.max_by_key(|large| large.part.bytes)?;
-        Some(format!("listener {} is withheld: {}", listener.part.target.name, listener.text))
+        Some(format!("listener {} is withheld: {}", listener.part.target.target.name, listener.text))
     }
 
     /// Drops what no longer applies because its objects have changed; says whether there was any. To be called when the
@@ -154,37 +164,44 @@ impl Quarantine {
         for target in targets.iter().filter(|target| engine.get::<ActiveTargets>(target).is_none()).collect::<Vec<_>>()
         {
             let (own, large) = (self.own.remove(target).is_some(), self.large.remove(target).is_some());
-            self.changed |= own;
+            if own {
+                self.changed.insert(target.told_in().clone());
+            }
             if own || large {
                 self.write(engine, target);
                 any = true;
             }
         }
-        let gone = |(kind, name): &&ResourceName| SharedResource::find(engine, *kind, name).is_none();
-        let ended: Vec<ResourceName> = self.tried.keys().filter(gone).cloned().collect();
+        let gone = |resource: &&ResourceId| SharedResource::find(engine, resource).is_none();
+        let ended: Vec<ResourceId> = self.tried.keys().filter(gone).cloned().collect();
         ended.iter().for_each(|resource| self.release(engine, resource));
         any || !ended.is_empty()
     }
 
-    /// What this replica withholds, if it has changed since the last time.
-    pub fn news(&mut self) -> Option<Vec<Quarantined>> {
-        std::mem::take(&mut self.changed).then(|| self.own.values().cloned().collect())
+    /// What this replica withholds in each fleet of which that has changed since the last time.
+    pub fn news(&mut self) -> Vec<(FleetId, Vec<Quarantined>)> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let withheld = |fleet: &FleetId| {
+            let here = self.own.iter().filter(|(target, _)| target.told_in() == fleet);
+            here.map(|(_, withheld)| withheld.clone()).collect()
+        };
+        changed.map(|fleet| (fleet.clone(), withheld(&fleet))).collect()
     }
 
     /// The resources that are being tried.
-    pub fn probes(&self) -> impl Iterator<Item = (Kind, Name)> {
+    pub fn probes(&self) -> impl Iterator<Item = ResourceId> {
         self.tried.keys().cloned()
     }
 
     fn search(
         &mut self,
         engine: &mut Engine,
-        resource: ResourceName,
+        resource: ResourceId,
         shared: &SharedResource,
         text: &Arc<str>,
         held: Option<&Entry>,
     ) {
-        let split = if resource.0 == Kind::Route { plain::hosts } else { scoped::hosts };
+        let split = if resource.1 == Kind::Route { plain::hosts } else { scoped::hosts };
         let body = &shared.resource.body;
         let before: HashMap<String, Bytes> =
             held.map(|held| split(&held.body)).unwrap_or_default().into_iter().collect();
@@ -203,7 +220,8 @@ impl Quarantine {
             [] => {
                 self.release(engine, &resource);
                 let hash = xds::content_version(body);
-                self.hold(engine, Target::resource(resource.0, resource.1), hash, text);
+                let (fleet, kind, name) = resource;
+                self.hold(engine, FleetTarget::resource(Some(fleet), kind, name), hash, text);
             }
             [(key, host)] => {
                 self.release(engine, &resource);
@@ -227,15 +245,16 @@ impl Quarantine {
         }
     }
 
-    fn hold(&mut self, engine: &mut Engine, target: Target, hash: u64, text: &Arc<str>) {
-        self.own.insert(target.clone(), Quarantined { target: target.clone(), hash, text: text.clone() });
-        self.changed = true;
+    fn hold(&mut self, engine: &mut Engine, target: FleetTarget, hash: u64, text: &Arc<str>) {
+        let withheld = Quarantined { target: target.target.clone(), hash, text: text.clone() };
+        self.own.insert(target.clone(), withheld);
+        self.changed.insert(target.told_in().clone());
         self.write(engine, &target);
         self.unchecked.insert(target);
     }
 
     /// Lets all hosts of a resource be tried together again.
-    fn release(&mut self, engine: &mut Engine, resource: &ResourceName) {
+    fn release(&mut self, engine: &mut Engine, resource: &ResourceId) {
         for target in self.tried.remove(resource).unwrap_or_default() {
             if let Some(waiting) = self.waiting.get_mut(&target) {
                 waiting.remove(resource);
@@ -248,7 +267,7 @@ impl Quarantine {
     }
 
     /// Writes everything that is known about a target into its row.
-    fn write(&self, engine: &mut Engine, target: &Target) {
+    fn write(&self, engine: &mut Engine, target: &FleetTarget) {
         let held = self.own.get(target).into_iter().chain(self.others.get(target).into_iter().flatten());
         let mut row: BTreeMap<u64, WithholdReason> = BTreeMap::new();
         for hold in held {
@@ -277,15 +296,15 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
 }
 
 /// Whether a row that may be withheld is still computed on another thread, and does not know of it yet.
-fn is_computing(engine: &Engine, target: &Target) -> bool {
-    match target {
+fn is_computing(engine: &Engine, target: &FleetTarget) -> bool {
+    match &target.target {
         Target { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
         Target { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
         _ => false,
     }
 }
 
-fn key<V>((target, _): (&Target, V)) -> Target {
+fn key<V>((target, _): (&FleetTarget, V)) -> FleetTarget {
     target.clone()
 }
 

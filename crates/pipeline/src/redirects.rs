@@ -1,11 +1,11 @@
 //! The scopes in which redirects are looked up that Envoy follows by itself: see [`envoy::packing::redirects`].
 //!
-//! In: the hosts of each route table. Out: one scope for each table of which some host follows redirects, with the names of
+//! In: the hosts of each port. Out: one scope for each port of which some host follows redirects, with the names of
 //! all its hosts. It changes when a host comes or goes, not when one is edited; where nobody follows redirects there is none.
 
 use crate::{
-    hosts::{RouteTableOf, VirtualHosts},
-    packing::{ExactHostsByTable, ExactMisdirectedByTable, HostsByScope, MisdirectedByScope},
+    hosts::{Placements, VirtualHosts},
+    packing::{ExactHostsByPort, HostsByScope},
     resources::Resource,
     settings::Settings,
     translations::HostKey,
@@ -16,41 +16,44 @@ use envoy::{
     name,
     packing::{Packing, redirects},
 };
-use model::{Host, ObjectRef, Route, RouteTableId, route::Action, tls::Termination};
-use std::{collections::BTreeSet, sync::Arc};
+use model::{Host, ObjectRef, PortId, Route, route::Action};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use xds::Kind;
 
-/// The hosts whose redirects are looked up in the scope of a table, with that table. An exact host with its certificate on
+/// The hosts whose redirects are looked up in the scope of a port, with that port. An exact host with its certificate on
 /// demand is not among them: its redirects are looked up in its own scope.
 pub struct FollowingHosts;
 
 impl Table for FollowingHosts {
     type Key = HostKey;
-    type Value = RouteTableId;
+    type Value = PortId;
     const NAME: &'static str = "hosts that follow redirects";
 }
 
 impl Derived for FollowingHosts {
-    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<RouteTableId> {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<PortId> {
         let host = &reads.get::<VirtualHosts>(key)?.host;
         let follows = host.routes.iter().chain(&host.catch_all).any(|route| follows(route));
-        let place = reads.get::<RouteTableOf>(key).filter(|_| follows)?;
-        let on_demand = place.termination.as_deref().is_some_and(Termination::is_on_demand);
-        let own_scope = on_demand && matches!(key.1, Host::Exact(_));
-        (!own_scope).then(|| RouteTableId::clone(place))
+        let place = reads.get::<Placements>(key).filter(|_| follows)?;
+        let by_server_name = place.admission.as_ref().is_some_and(|admission| admission.by_server_name);
+        let own_scope = by_server_name && matches!(key.1, Host::Exact(_));
+        (!own_scope).then(|| place.port.clone())
     }
 }
 
-/// These hosts by their table.
-pub struct FollowingByTable;
+/// These hosts by their port.
+pub struct FollowingByPort;
 
-impl Index for FollowingByTable {
+impl Index for FollowingByPort {
     type Of = FollowingHosts;
-    type Key = RouteTableId;
-    const NAME: &'static str = "by route table";
+    type Key = PortId;
+    const NAME: &'static str = "by port";
 
-    fn keys(_: &HostKey, table: &RouteTableId) -> impl IntoIterator<Item = RouteTableId> {
-        [table.clone()]
+    fn keys(_: &HostKey, port: &PortId) -> impl IntoIterator<Item = PortId> {
+        [port.clone()]
     }
 }
 
@@ -58,36 +61,40 @@ impl Index for FollowingByTable {
 pub struct RedirectScopes(Packing);
 
 impl Table for RedirectScopes {
-    type Key = RouteTableId;
+    type Key = PortId;
     type Value = Resource;
     const NAME: &'static str = "redirect scopes";
 }
 
 impl Derived for RedirectScopes {
-    fn compute(&self, table: &RouteTableId, reads: &mut Reads<'_>) -> Option<Resource> {
+    fn compute(&self, port: &PortId, reads: &mut Reads<'_>) -> Option<Resource> {
         if self.0 == Packing::Plain {
             return None;
         }
-        let rest = (table.clone(), Host::Any);
-        let hosts = reads.probe::<ExactHostsByTable>(table).chain(reads.probe::<HostsByScope>(&rest));
-        let hosts = names(hosts);
-        let elsewhere = reads.probe::<ExactMisdirectedByTable>(table).chain(reads.probe::<MisdirectedByScope>(&rest));
-        let elsewhere = names(elsewhere);
-        let resource = Resource::of(name::redirects_scope(table), redirects::scope(table, &hosts, &elsewhere));
-        let mut resource = resource.unless_held(Kind::ScopedRoute, reads);
+        let rest = (port.clone(), Host::Any);
+        let mut groups: BTreeMap<Option<&[Arc<str>]>, Vec<Host>> = BTreeMap::new();
+        for key in reads.probe::<ExactHostsByPort>(port).chain(reads.probe::<HostsByScope>(&rest)) {
+            let Some(place) = reads.get::<Placements>(key) else { continue };
+            let chains = place.admission.as_ref().map(|admission| &admission.chains[..]);
+            groups.entry(chains).or_default().push(key.1.clone());
+        }
+        groups.values_mut().for_each(|hosts| hosts.sort());
+        let groups: Vec<redirects::Group<'_>> = groups.into_iter().collect();
+        let resource = Resource::of(name::redirects_scope(port), redirects::scope(port, &groups));
+        let mut resource = resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads);
         // Only what is withheld depends on what its hosts hold: else an edit of one would cost the list of all.
         if let Some(refused) = &resource.refused {
-            let objects = followers(table, reads);
+            let objects = followers(port, reads);
             resource.refused = Some(Arc::new(Withheld { objects, ..Withheld::clone(refused) }));
         }
         Some(resource)
     }
 }
 
-/// The objects whose redirects are looked up in the scope of a table.
-fn followers(table: &RouteTableId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+/// The objects whose redirects are looked up in the scope of a port.
+fn followers(port: &PortId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     let mut objects = BTreeSet::new();
-    for key in reads.probe::<FollowingByTable>(table) {
+    for key in reads.probe::<FollowingByPort>(port) {
         let Some(found) = reads.get::<VirtualHosts>(key) else { continue };
         let routes = found.host.routes.iter().chain(&found.host.catch_all);
         let origins = routes.filter(|route| follows(route)).flat_map(|route| route.origins());
@@ -101,15 +108,9 @@ fn follows(route: &Route) -> bool {
     matches!(&route.action, Action::Forward(forward) if forward.internal_redirect.is_some())
 }
 
-fn names<'r>(hosts: impl Iterator<Item = &'r HostKey>) -> Vec<Host> {
-    let mut names: Vec<Host> = hosts.map(|(_, host)| host.clone()).collect();
-    names.sort();
-    names
-}
-
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(FollowingHosts).each::<RouteTableOf>();
-    pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByTable>().output();
+    pipeline.derived(FollowingHosts).each::<Placements>();
+    pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByPort>().output();
     pipeline.index::<WithheldRows<RedirectScopes>>().index::<WithheldByObject<RedirectScopes>>();
 }

@@ -5,21 +5,27 @@
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
     holders::{HolderResources, holder_name},
-    hosts::{HostsByChainCertificate, TcpHosts, TlsHosts},
-    listeners::{self, ListenerResources, SlotResources},
+    hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
+    listeners::ListenerResources,
+    membership::{FleetsOfSecret, Membership, Moved, OfCas, OfClusters, OfSecrets},
     packing::{self, RouteResources, ScopeResources},
+    ports::{ActiveListeners, PortSettings, Streams},
     redirects::RedirectScopes,
     services::{self, Clusters, ClustersByCa, EndpointSets},
-    settings::Settings,
+    settings::{ForClusters, Packing, Settings},
+    slots::{SlotResources, slot_name},
     translations::{HostKey, TlsByHost},
-    withheld::{self, Target, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
+    withheld::{self, FleetTarget, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
-use envoy::{cluster::ClusterSettings, listener, name};
-use model::{CertificateRef, ClusterId, ObjectRef, cluster::Discovery, tls::TcpProxy};
+use envoy::{listener, name};
+use model::{CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery};
 use prost::Message;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use xds::{Kind, Ref, Role};
 
 /// One resource as it goes out.
@@ -41,6 +47,8 @@ pub struct Resource {
     pub hash: u64,
     /// What is said while that is withheld.
     pub refused: Option<Arc<Withheld>>,
+    /// The fleet that it belongs to, where it is one's alone.
+    pub fleet: Option<FleetId>,
 }
 
 impl Resource {
@@ -51,7 +59,13 @@ impl Resource {
     /// A resource that refers to nothing.
     pub(crate) fn of(name: String, body: Bytes) -> Self {
         let (hash, role) = (xds::content_version(&body), Role::Own);
-        Self { name: name.into(), body, refs: Vec::new(), warms: false, origin: None, role, hash, refused: None }
+        let (refs, origin, refused, fleet) = Default::default();
+        Self { name: name.into(), body, refs, warms: false, origin, role, hash, refused, fleet }
+    }
+
+    /// The same, of one fleet alone.
+    pub(crate) fn in_fleet(self, fleet: &FleetId) -> Self {
+        Self { fleet: Some(fleet.clone()), ..self }
     }
 
     /// The same, or nothing in its place if it is withheld.
@@ -68,7 +82,7 @@ impl Resource {
         stand_in: Option<&dyn Fn() -> Bytes>,
         reads: &mut Reads<'_>,
     ) -> Self {
-        let target = Target::resource(kind, self.name.clone());
+        let target = FleetTarget::resource(self.fleet.clone(), kind, self.name.clone());
         let Some(why) = withheld::why(&target, self.hash, reads).and_then(WithholdReason::told) else { return self };
         let what = format!("{} {}", kind.label(), self.name);
         let refused = Some(Arc::new(Withheld::new(target, what, why, objects)));
@@ -102,35 +116,90 @@ impl Withholdable for Resource {
 pub trait Resources: Table<Value = Resource> {
     /// The type.
     const KIND: Kind;
+
+    /// The name of a resource.
+    fn name(key: &Self::Key) -> String;
+
+    /// The fleets that a resource belongs to.
+    fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId>;
+
+    /// The fleets that may have one that is gone.
+    fn fleets_of_gone(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
+        Self::fleets(key, engine)
+    }
 }
 
-macro_rules! kinds_of {
-    ($($table:ty => $kind:ident,)*) => {
+macro_rules! of_one_fleet {
+    ($($table:ty => $kind:ident, $name:expr, |$key:ident| $fleet:expr;)*) => {
         $(
             impl Resources for $table {
                 const KIND: Kind = Kind::$kind;
+
+                fn name(key: &Self::Key) -> String {
+                    $name(key)
+                }
+
+                fn fleets($key: &Self::Key, _: &Engine) -> Vec<FleetId> {
+                    vec![FleetId::clone($fleet)]
+                }
             }
         )*
     };
 }
 
-kinds_of! {
-    ClusterResources => Cluster,
-    HolderResources => Cluster,
-    EndpointResources => Endpoints,
-    CaResources => Secret,
-    SecretResources => Secret,
-    HostSecretResources => Secret,
-    SlotResources => Extension,
-    TcpResources => Extension,
-    RouteResources => Route,
-    ScopeResources => ScopedRoute,
-    RedirectScopes => ScopedRoute,
-    ListenerResources => Listener,
+macro_rules! of_their_users {
+    ($($table:ty => $kind:ident, $name:expr, $membership:ty;)*) => {
+        $(
+            impl Resources for $table {
+                const KIND: Kind = Kind::$kind;
+
+                fn name(key: &Self::Key) -> String {
+                    $name(key)
+                }
+
+                fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
+                    <$membership>::fleets(key, engine)
+                }
+
+                fn fleets_of_gone(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
+                    // Nobody may be left that uses it: whoever did has been told, but for the shared fleet.
+                    let mut fleets = <$membership>::fleets(key, engine);
+                    if !fleets.contains(&FleetId::Shared) {
+                        fleets.push(FleetId::Shared);
+                    }
+                    fleets
+                }
+            }
+        )*
+    };
 }
 
+of_their_users! {
+    ClusterResources => Cluster, name::cluster, OfClusters;
+    EndpointResources => Endpoints, name::cluster, OfClusters;
+    CaResources => Secret, name::ca, OfCas;
+    SecretResources => Secret, name::secret, OfSecrets;
+}
+
+of_one_fleet! {
+    HostSecretResources => Secret, host_secret, |key| key.0.fleet();
+    HolderResources => Cluster, holder_name, |key| key.0.fleet();
+    SlotResources => Extension, slot_name, |key| key.0.fleet();
+    TcpResources => Extension, tcp_name, |key| key.0.fleet();
+    StreamResources => Extension, name::tcp_listener, |key| key.fleet();
+    UdpClusterResources => Cluster, name::udp_cluster, |key| key.fleet();
+    UdpEndpointResources => Endpoints, name::udp_cluster, |key| key.fleet();
+    RouteResources => Route, name::port, |key| key.fleet();
+    ScopeResources => ScopedRoute, packing::scope_name, |key| key.0.fleet();
+    RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
+    ListenerResources => Listener, name::port, |key| key.fleet();
+}
+
+/// What changed for each fleet.
+pub type FleetChanges = BTreeMap<FleetId, xds::Changes>;
+
 /// Clusters.
-pub struct ClusterResources(ClusterSettings);
+pub struct ClusterResources;
 
 impl Table for ClusterResources {
     type Key = ClusterId;
@@ -141,7 +210,8 @@ impl Table for ClusterResources {
 impl Derived for ClusterResources {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Resource> {
         let cluster = reads.get::<Clusters>(id)?;
-        let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(cluster, &self.0));
+        let settings = reads.get::<ForClusters>(&())?;
+        let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(cluster, settings));
         match cluster.discovery {
             Discovery::Endpoints => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             Discovery::Dns(_) => resource.warms = true,
@@ -191,7 +261,7 @@ impl Derived for EndpointResources {
 }
 
 /// Where the connections of TCP hosts go.
-pub struct TcpResources(Settings);
+pub struct TcpResources;
 
 impl Table for TcpResources {
     type Key = HostKey;
@@ -202,23 +272,87 @@ impl Table for TcpResources {
 impl Derived for TcpResources {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let proxy = reads.get::<TcpHosts>(key)?;
-        let message = listener::tcp::proxy(&key.1, proxy, &self.0.https_settings);
-        let clusters: BTreeSet<String> = proxy.clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
-        let refs = clusters.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
+        let port = &reads.get::<ActiveListeners>(&key.0)?.port;
         let authors = authors(key, reads);
-        let resource = Resource { refs, ..Resource::new(tcp_name(key), &message) };
-        // A listener waits for every chain, so there must be one, which leads nowhere.
-        let nowhere = || {
-            let proxy = TcpProxy { clusters: Vec::new(), ..TcpProxy::clone(proxy) };
-            listener::tcp::proxy(&key.1, &proxy, &self.0.https_settings).encode_to_vec().into()
-        };
-        Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
+        tcp_proxy(tcp_name(key), &proxy.clusters, port, authors, reads)
     }
 }
 
+fn tcp_proxy(
+    name: String,
+    clusters: &[(ClusterId, u32)],
+    port: &PortId,
+    authors: Vec<ObjectRef>,
+    reads: &mut Reads<'_>,
+) -> Option<Resource> {
+    let settings = &reads.get::<PortSettings>(port)?.http;
+    let message = listener::tcp::proxy(name.clone(), clusters, settings);
+    let names: BTreeSet<String> = clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
+    let refs = names.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
+    let resource = Resource { refs, ..Resource::new(name.clone(), &message) }.in_fleet(port.fleet());
+    // A listener waits for every chain, so there must be one, which leads nowhere.
+    let nowhere = || listener::tcp::proxy(name.clone(), &[], settings).encode_to_vec().into();
+    Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
+}
+
 /// The name of where the connections of a host go.
-pub fn tcp_name((_, host): &HostKey) -> String {
-    name::tcp_chain(host)
+pub fn tcp_name((listener, host): &HostKey) -> String {
+    name::tcp_chain(listener, host)
+}
+
+/// Where the connections of plain TCP listeners go.
+pub struct StreamResources;
+
+impl Table for StreamResources {
+    type Key = ListenerId;
+    type Value = Resource;
+    const NAME: &'static str = "TCP stream resources";
+}
+
+impl Derived for StreamResources {
+    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Tcp)?;
+        tcp_proxy(name::tcp_listener(id), &stream.target.clusters, &stream.port, stream.objects.clone(), reads)
+    }
+}
+
+/// The clusters of UDP listeners.
+pub struct UdpClusterResources;
+
+impl Table for UdpClusterResources {
+    type Key = ListenerId;
+    type Value = Resource;
+    const NAME: &'static str = "UDP cluster resources";
+}
+
+impl Derived for UdpClusterResources {
+    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
+        reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
+        let mut resource = Resource::new(name::udp_cluster(id), &listener::udp::cluster(id)).in_fleet(id.fleet());
+        resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())];
+        Some(resource.unless_held(Kind::Cluster, reads))
+    }
+}
+
+/// The endpoints of UDP listeners.
+pub struct UdpEndpointResources;
+
+impl Table for UdpEndpointResources {
+    type Key = ListenerId;
+    type Value = Resource;
+    const NAME: &'static str = "UDP endpoint resources";
+}
+
+impl Derived for UdpEndpointResources {
+    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
+        let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
+        let backends = stream.target.clusters.iter().filter_map(|(cluster, weight)| {
+            Some((name::cluster(cluster), &**reads.get::<EndpointSets>(cluster)?, *weight))
+        });
+        let message = listener::udp::load_assignment(id, backends.collect::<Vec<_>>().into_iter());
+        let resource = Resource::new(name::udp_cluster(id), &message).in_fleet(id.fleet());
+        Some(resource.or_stand_in(Kind::Endpoints, stream.objects.clone(), None, reads))
+    }
 }
 
 /// Certificates that chains show, under the names of their Secrets.
@@ -237,7 +371,7 @@ impl Derived for SecretResources {
 }
 
 /// Certificates that hosts show on demand, under the names of the hosts.
-pub struct HostSecretResources;
+pub struct HostSecretResources(Packing);
 
 impl Table for HostSecretResources {
     type Key = HostKey;
@@ -249,14 +383,15 @@ impl Derived for HostSecretResources {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let host = reads.get::<TlsHosts>(key)?;
         let on_demand = host.mode.http()?.is_on_demand();
-        let mut resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
-        resource.refs = packing::scope_of(key, reads).into_iter().collect();
+        let resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
+        let mut resource = resource.in_fleet(key.0.fleet());
+        resource.refs = packing::scope_of(key, self.0, reads).into_iter().collect();
         let authors = resource.origin.iter().cloned().chain(authors(key, reads)).collect();
         Some(resource.or_stand_in(Kind::Secret, authors, None, reads))
     }
 }
 
-/// A proxy that asks for a certificate by name does not say at which listener: there is one under TLS.
+/// A proxy that asks for a certificate by name does not say at which listener: only one of a fleet has such hosts.
 fn host_secret((_, host): &HostKey) -> String {
     name::host_secret(host)
 }
@@ -277,8 +412,8 @@ pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
 }
 
 /// Declares the resources of clusters and endpoints, which are in the lane.
-pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(ClusterResources(settings.cluster.clone())).each::<Clusters>().lane().output();
+pub fn declare_lane(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(ClusterResources).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
     pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
     pipeline.index::<WithheldRows<ClusterResources>>().index::<WithheldByObject<ClusterResources>>();
@@ -288,37 +423,77 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline, settings: &Settings) {
 
 /// Declares the others.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(SecretResources).per::<HostsByChainCertificate>().output();
-    pipeline.derived(HostSecretResources).each::<TlsHosts>().output();
-    pipeline.derived(TcpResources(settings.clone())).each::<TcpHosts>().output();
+    pipeline.derived(SecretResources).per::<SharedChainCertificates>().per::<FleetsOfSecret>().output();
+    pipeline.derived(HostSecretResources(settings.packing)).each::<TlsHosts>().output();
+    pipeline.derived(TcpResources).each::<TcpHosts>().output();
+    pipeline.derived(StreamResources).each::<Streams>().output();
+    pipeline.derived(UdpClusterResources).each::<Streams>().output();
+    pipeline.derived(UdpEndpointResources).each::<Streams>().output();
+    pipeline.index::<WithheldRows<StreamResources>>().index::<WithheldByObject<StreamResources>>();
+    pipeline.index::<WithheldRows<UdpClusterResources>>();
+    pipeline.index::<WithheldRows<UdpEndpointResources>>().index::<WithheldByObject<UdpEndpointResources>>();
     pipeline.index::<WithheldRows<SecretResources>>().index::<WithheldByObject<SecretResources>>();
     pipeline.index::<WithheldRows<HostSecretResources>>().index::<WithheldByObject<HostSecretResources>>();
     pipeline.index::<WithheldRows<TcpResources>>().index::<WithheldByObject<TcpResources>>();
 }
 
-/// What changed in the tables of the lane.
-pub fn lane_changes(engine: &mut Engine, into: &mut xds::Changes) {
-    take::<ClusterResources>(engine, name::cluster, into);
-    take::<EndpointResources>(engine, name::cluster, into);
-    take::<CaResources>(engine, name::ca, into);
+/// What changed in the tables of the lane. Who uses it is told with it: a fleet that is given something in the middle of a batch
+/// must hear of it when it no longer uses it at the end.
+pub fn lane_changes(engine: &mut Engine, into: &mut FleetChanges) {
+    take::<ClusterResources>(engine, into);
+    take::<EndpointResources>(engine, into);
+    take::<CaResources>(engine, into);
+    let moved = OfClusters::moved(engine);
+    moved_to::<ClusterResources>(&moved, engine, into);
+    moved_to::<EndpointResources>(&moved, engine, into);
+    let moved = OfCas::moved(engine);
+    moved_to::<CaResources>(&moved, engine, into);
 }
 
 /// What changed in all tables.
-pub fn all_changes(engine: &mut Engine, into: &mut xds::Changes) {
+pub fn all_changes(engine: &mut Engine, into: &mut FleetChanges) {
     lane_changes(engine, into);
-    take::<SecretResources>(engine, name::secret, into);
-    take::<HostSecretResources>(engine, host_secret, into);
-    take::<HolderResources>(engine, holder_name, into);
-    take::<SlotResources>(engine, listeners::slot_name, into);
-    take::<TcpResources>(engine, tcp_name, into);
-    take::<RouteResources>(engine, name::route_table, into);
-    take::<ScopeResources>(engine, packing::scope_name, into);
-    take::<RedirectScopes>(engine, name::redirects_scope, into);
-    take::<ListenerResources>(engine, ToString::to_string, into);
+    take::<SecretResources>(engine, into);
+    let moved = OfSecrets::moved(engine);
+    moved_to::<SecretResources>(&moved, engine, into);
+    take::<HostSecretResources>(engine, into);
+    take::<HolderResources>(engine, into);
+    take::<SlotResources>(engine, into);
+    take::<TcpResources>(engine, into);
+    take::<StreamResources>(engine, into);
+    take::<UdpClusterResources>(engine, into);
+    take::<UdpEndpointResources>(engine, into);
+    take::<RouteResources>(engine, into);
+    take::<ScopeResources>(engine, into);
+    take::<RedirectScopes>(engine, into);
+    take::<ListenerResources>(engine, into);
 }
 
-fn take<T: Resources>(engine: &mut Engine, name: impl Fn(&T::Key) -> String, into: &mut xds::Changes) {
+fn take<T: Resources>(engine: &mut Engine, into: &mut FleetChanges) {
     let changes = engine.changes::<T>();
-    into.upserts.extend(changes.set.into_iter().map(|(_, resource)| Resource::clone(&resource).into_xds(T::KIND)));
-    into.removes.extend(changes.gone.iter().map(|key| (T::KIND, name(key).into())));
+    for (key, resource) in changes.set {
+        let resource = Resource::clone(&resource).into_xds(T::KIND);
+        for fleet in T::fleets(&key, engine) {
+            into.entry(fleet).or_default().upserts.push(resource.clone());
+        }
+    }
+    for key in changes.gone {
+        let name: Arc<str> = T::name(&key).into();
+        for fleet in T::fleets_of_gone(&key, engine) {
+            into.entry(fleet).or_default().removes.push((T::KIND, name.clone()));
+        }
+    }
+}
+
+/// What fleets have come to use, and what they no longer do.
+fn moved_to<T: Resources>(moved: &Moved<T::Key>, engine: &Engine, into: &mut FleetChanges) {
+    for (fleet, key) in &moved.left {
+        into.entry(fleet.clone()).or_default().removes.push((T::KIND, T::name(key).into()));
+    }
+    for (fleet, key) in &moved.joined {
+        if let Some(resource) = engine.get::<T>(key) {
+            let resource = Resource::clone(resource).into_xds(T::KIND);
+            into.entry(fleet.clone()).or_default().upserts.push(resource);
+        }
+    }
 }

@@ -2,41 +2,94 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
-    holders, hosts, large, listeners,
+    holders, hosts, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
-    objects, packing,
+    objects, packing, ports,
     quarantine::{self, Quarantine},
-    redirects, resources,
+    redirects,
+    resources::{self, FleetChanges},
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
-    settings::Settings,
-    shared_routes, translations,
+    settings::{self, FleetSettings, Fleets, Settings},
+    shared_routes, slots,
+    translations::{self, Contributed},
     validity::{self, Clock},
     verdicts::{self, Verdicts},
     withheld::{self, Quarantined},
 };
 use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
-use model::{CertificateRef, Host, ObjectRef, Verdict, tls::KeyPair};
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, tls::KeyPair};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 /// How long the pipeline works before it sees whether endpoints have changed meanwhile.
 pub const SLICE: Duration = Duration::from_millis(10);
 
-/// What came out since the last time.
+/// What came out for one fleet since the last time.
 #[derive(Default)]
-pub struct Output {
-    /// What proxies are to be told.
+pub struct FleetOutput {
+    /// What its proxies are to be told.
     pub xds: xds::Changes,
-    /// The objects about which there is something new to say; nothing for those that are no longer ours.
-    pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
-    /// What carries each object, where that has changed; nothing for those that are no longer ours.
-    pub object_resources: Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>,
-    /// All that this replica withholds because proxies refused it, if that has changed: for other replicas.
+    /// All that this replica withholds because its proxies refused it, if that has changed: for other replicas.
     pub withheld: Option<Vec<Quarantined>>,
     /// Resources of which the pipeline wants to hear whether they are taken or refused: for [`xds::AckMonitor::expect`], after
     /// they have been published.
     pub probes: Vec<(xds::Kind, xds::Name)>,
+}
+
+/// What came out since the last time.
+#[derive(Default)]
+pub struct Output {
+    /// What proxies of the shared fleet are to be told.
+    pub xds: xds::Changes,
+    /// What came out for each other fleet.
+    pub fleets: BTreeMap<FleetId, FleetOutput>,
+    /// The objects about which there is something new to say; nothing for those that are no longer ours.
+    pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
+    /// What carries each object, where that has changed; nothing for those that are no longer ours.
+    pub object_resources: Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>,
+    /// All that this replica withholds because proxies of the shared fleet refused it, if that has changed: for other replicas.
+    pub withheld: Option<Vec<Quarantined>>,
+    /// Resources of the shared fleet of which the pipeline wants to hear whether they are taken or refused: for
+    /// [`xds::AckMonitor::expect`], after they have been published.
+    pub probes: Vec<(xds::Kind, xds::Name)>,
+}
+
+impl Output {
+    /// What came out for a fleet.
+    pub fn take_fleet(&mut self, fleet: &FleetId) -> FleetOutput {
+        match fleet {
+            FleetId::Shared => FleetOutput {
+                xds: std::mem::take(&mut self.xds),
+                withheld: self.withheld.take(),
+                probes: std::mem::take(&mut self.probes),
+            },
+            FleetId::Named(_) => self.fleets.remove(fleet).unwrap_or_default(),
+        }
+    }
+
+    fn add(&mut self, changes: FleetChanges) {
+        for (fleet, changes) in changes {
+            let into = match fleet {
+                FleetId::Shared => &mut self.xds,
+                FleetId::Named(_) => &mut self.fleets.entry(fleet).or_default().xds,
+            };
+            into.upserts.extend(changes.upserts);
+            into.removes.extend(changes.removes);
+        }
+    }
+}
+
+/// The fleet as the xDS server names it.
+pub fn xds_fleet(fleet: &FleetId) -> xds::Fleet {
+    match fleet {
+        FleetId::Shared => xds::Fleet::Shared,
+        FleetId::Named(name) => xds::Fleet::named(&name.namespace, &name.name),
+    }
 }
 
 /// How the set of wanted Secrets changed.
@@ -60,30 +113,51 @@ impl Pipeline {
     /// A pipeline with no objects in it.
     pub fn new(settings: &Settings) -> Self {
         let mut declaration = engine::Pipeline::new();
+        settings::declare(&mut declaration);
         withheld::declare(&mut declaration);
         objects::declare(&mut declaration);
-        services::declare_known(&mut declaration, settings);
+        services::declare_known(&mut declaration);
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
         secret_refs::declare_answers(&mut declaration);
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
+        ports::declare(&mut declaration);
         services::declare_used(&mut declaration);
-        resources::declare_lane(&mut declaration, settings);
+        membership::declare_clusters(&mut declaration);
+        resources::declare_lane(&mut declaration);
         shared_routes::declare(&mut declaration);
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         validity::declare(&mut declaration);
         packing::declare(&mut declaration, settings);
         redirects::declare(&mut declaration, settings);
+        membership::declare_secrets(&mut declaration);
         resources::declare(&mut declaration, settings);
         holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
+        slots::declare(&mut declaration);
         verdicts::declare(&mut declaration);
-        object_resources::declare(&mut declaration);
+        object_resources::declare(&mut declaration, settings);
         quarantine::declare(&mut declaration);
         let (quarantine, unsigned, clock) = Default::default();
-        Self { engine: declaration.build(), quarantine, unsigned, clock }
+        let mut engine = declaration.build();
+        settings::set(&mut engine, settings);
+        Self { engine, quarantine, unsigned, clock }
+    }
+
+    /// Takes other settings. How resources are packed, how certificates come, whether Secrets are fetched and what is spoiled for
+    /// tests stays as it was at the beginning; everything that depends on the rest is worked on, and nothing else.
+    pub fn set_settings(&mut self, settings: &Settings) {
+        settings::set(&mut self.engine, settings);
+    }
+
+    /// Takes the settings of a fleet, or nothing when it is gone.
+    pub fn set_fleet(&mut self, fleet: &FleetId, settings: Option<FleetSettings>) {
+        match settings {
+            Some(settings) => _ = self.engine.set::<Fleets>(fleet, settings),
+            None => _ = self.engine.remove::<Fleets>(fleet),
+        }
     }
 
     /// Takes a change of one object: its new form, or nothing when it is gone.
@@ -94,26 +168,55 @@ impl Pipeline {
         }
     }
 
-    /// Takes what proxies made of a resource. What they refused is withheld until its objects change: proxies that have an
+    /// Takes a translation that is not made of an object here, or nothing when it is gone: of a dialect elsewhere, or of a test.
+    /// The kind of the key must be none that a dialect here has.
+    pub fn contribute(&mut self, key: &ObjectRef, translation: Option<Translation>) {
+        match translation {
+            Some(translation) => _ = self.engine.set::<Contributed>(key, translation.sorted()),
+            None => _ = self.engine.remove::<Contributed>(key),
+        }
+    }
+
+    /// Takes what proxies of the shared fleet made of a resource. What they refused is withheld until its objects change: proxies that have an
     /// earlier version keep it, others get a 503 with a reason in its place, and the objects get a verdict.
     pub fn on_outcome(&mut self, outcome: &xds::ResourceOutcome) {
-        self.quarantine.on_outcome(&mut self.engine, outcome);
+        self.on_outcome_in(&FleetId::Shared, outcome);
     }
 
-    /// Takes all that other replicas withhold, in place of what they did before.
+    /// The same for any fleet.
+    pub fn on_outcome_in(&mut self, fleet: &FleetId, outcome: &xds::ResourceOutcome) {
+        self.quarantine.on_outcome(&mut self.engine, fleet, outcome);
+    }
+
+    /// Takes all that other replicas withhold in the shared fleet, in place of what they did before.
     pub fn withhold(&mut self, others: Vec<Quarantined>) {
-        self.quarantine.share(&mut self.engine, others);
+        self.withhold_in(&FleetId::Shared, others);
     }
 
-    /// Withholds the largest resources of a type, or the largest hosts of those that many share, because all of that type
+    /// The same for any fleet.
+    pub fn withhold_in(&mut self, fleet: &FleetId, others: Vec<Quarantined>) {
+        self.quarantine.share(&mut self.engine, fleet, others);
+    }
+
+    /// Withholds the largest resources of a type in the shared fleet, or the largest hosts of those that many share, because all of that type
     /// together have `excess` bytes more than `limit`: the objects get a verdict, everything else can be published. Says
     /// whether there was anything left to withhold.
     pub fn shed(&mut self, kind: xds::Kind, excess: usize, limit: usize) -> bool {
-        self.quarantine.shed(&mut self.engine, kind, excess, limit)
+        self.shed_in(&FleetId::Shared, kind, excess, limit)
+    }
+
+    /// The same for any fleet.
+    pub fn shed_in(&mut self, fleet: &FleetId, kind: xds::Kind, excess: usize, limit: usize) -> bool {
+        self.quarantine.shed(&mut self.engine, fleet, kind, excess, limit)
     }
 
     /// Lets go of what was withheld for its size and fits into the room that there is by now; says whether there was any.
     pub fn readmit(&mut self, room: impl Fn(xds::Kind) -> usize) -> bool {
+        self.readmit_in(|_, kind| room(kind))
+    }
+
+    /// The same, where each fleet has a room of its own.
+    pub fn readmit_in(&mut self, room: impl Fn(&FleetId, xds::Kind) -> usize) -> bool {
         self.quarantine.readmit(&mut self.engine, room)
     }
 
@@ -128,7 +231,9 @@ impl Pipeline {
         let progress = self.engine.run(SLICE);
         if !self.engine.is_settled() {
             let _drained = self.engine.drain_lane(SLICE);
-            resources::lane_changes(&mut self.engine, &mut output.xds);
+            let mut changes = FleetChanges::default();
+            resources::lane_changes(&mut self.engine, &mut changes);
+            output.add(changes);
         }
         progress
     }
@@ -223,9 +328,21 @@ impl Pipeline {
         if self.quarantine.tidy(&mut self.engine) {
             while self.engine.run(SLICE) == Progress::More {}
         }
-        output.withheld = self.quarantine.news().or(output.withheld.take());
-        output.probes.extend(self.quarantine.probes());
-        resources::all_changes(&mut self.engine, &mut output.xds);
+        for (fleet, withheld) in self.quarantine.news() {
+            match fleet {
+                FleetId::Shared => output.withheld = Some(withheld),
+                FleetId::Named(_) => output.fleets.entry(fleet).or_default().withheld = Some(withheld),
+            }
+        }
+        for (fleet, kind, name) in self.quarantine.probes() {
+            match fleet {
+                FleetId::Shared => output.probes.push((kind, name)),
+                FleetId::Named(_) => output.fleets.entry(fleet).or_default().probes.push((kind, name)),
+            }
+        }
+        let mut changes = FleetChanges::default();
+        resources::all_changes(&mut self.engine, &mut changes);
+        output.add(changes);
         let object_resources = self.engine.changes::<ObjectResources>();
         output.object_resources.extend(object_resources.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.object_resources.extend(object_resources.gone.into_iter().map(|object| (object, None)));
@@ -263,11 +380,6 @@ impl Pipeline {
     /// The engine, to look at: counters, rows, what each was computed from.
     pub fn engine(&self) -> &Engine {
         &self.engine
-    }
-
-    #[cfg(test)]
-    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
     }
 
     /// Compares every table with a build from nothing.

@@ -2,8 +2,8 @@
 
 use crate::{
     objects::{EndpointSlices, Services, SlicesByService},
-    settings::Settings,
-    translations::ClustersInUse,
+    settings::ForResolve,
+    translations::{NamedClustersInUse, SharedClustersInUse},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::kind;
@@ -11,7 +11,7 @@ use model::{Cluster, ClusterId, Endpoints, ObjectRef};
 use resolve::Service;
 
 /// What is known about each Service.
-pub struct KnownServices(resolve::Settings);
+pub struct KnownServices;
 
 impl Table for KnownServices {
     type Key = ObjectRef;
@@ -21,7 +21,7 @@ impl Table for KnownServices {
 
 impl Derived for KnownServices {
     fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<Service> {
-        Some(Service::read(reads.get::<Services>(key)?, &self.0))
+        Some(Service::read(reads.get::<Services>(key)?, reads.get::<ForResolve>(&())?))
     }
 }
 
@@ -93,13 +93,13 @@ pub fn service(id: &ClusterId) -> ObjectRef {
 }
 
 /// Declares what is known about Services.
-pub fn declare_known(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(KnownServices(settings.resolve.clone())).each::<Services>().lane();
+pub fn declare_known(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(KnownServices).each::<Services>().lane();
 }
 
 /// Declares the clusters and endpoints of the Services that translations use.
 pub fn declare_used(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(Clusters).per::<ClustersInUse>().lane();
-    pipeline.derived(EndpointSets).per::<ClustersInUse>().lane();
+    pipeline.derived(Clusters).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane();
+    pipeline.derived(EndpointSets).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane();
     pipeline.index::<WithoutEndpoints>();
 }

@@ -1,11 +1,16 @@
-//! What the operator sets: fixed while a pipeline lives.
+//! What the operator sets, as an input of the engine: a row for each fleet, and one for each part that holds for all of them, so
+//! that a change recomputes what reads it and nothing else ([`crate::Pipeline::set_settings`]).
+//!
+//! How resources are packed, how certificates come, whether Secrets are fetched and what is spoiled for tests is fixed while a
+//! pipeline lives.
 
+use engine::{Engine, Input, Table};
 use envoy::cluster::ClusterSettings;
 pub use envoy::listener::tls::Certificates;
 pub use envoy::packing::Packing;
 use model::{
-    Listener, ListenerId,
-    listener::{ConnectionSettings, HttpSettings, Security},
+    FleetId, ListenerId, PortId, PortProtocol,
+    listener::{ConnectionSettings, HttpSettings},
 };
 pub use resolve::ForeignProtection;
 use std::{
@@ -60,8 +65,8 @@ pub struct Settings {
     pub ingress: dialect_ingress::Settings,
     /// What holds for HTTPProxies.
     pub http_proxy: dialect_httpproxy::Settings,
-    /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::secret_refs`]). One that is not there has then
-    /// not been read yet, until [`crate::Pipeline::set_fetch_result`] says otherwise; without this it does not exist.
+    /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
+    /// not been read yet, until [`crate::Pipeline::answer`] says otherwise; without this it does not exist.
     pub fetched_secrets: bool,
     /// Routes of exactly this path are made such that proxies refuse them; for tests only (see [`crate::spoil`]).
     pub spoil: Option<Box<str>>,
@@ -104,27 +109,125 @@ impl Settings {
         (self.certificates != Certificates::PerChain).then_some(xds::RequiredEnvoy { version: (1, 38), why })
     }
 
-    /// The plaintext listener that Ingress and HTTPProxy share.
-    pub fn http_listener(&self) -> Listener {
-        Listener {
-            id: ListenerId::http(),
-            address: self.http.address,
-            port: self.http.port,
-            security: Security::Plain,
+    /// What holds in the shared fleet.
+    pub fn fleet(&self) -> FleetSettings {
+        FleetSettings {
+            http: Some(self.http),
+            https: Some(self.https),
+            stats: Some(self.stats),
+            admin_port: self.admin_port,
             connections: self.connections.clone(),
-            http: self.http_settings.clone(),
+            http_settings: self.http_settings.clone(),
+            https_settings: self.https_settings.clone(),
         }
+    }
+}
+
+/// What holds in one fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetSettings {
+    /// Where proxies listen for plaintext HTTP, if not only where objects say so.
+    pub http: Option<Bind>,
+    /// Where proxies listen for HTTPS, if not only where objects say so.
+    pub https: Option<Bind>,
+    /// Where proxies answer probes and scrapers.
+    pub stats: Option<Bind>,
+    /// The port on loopback at which proxies show their read-only admin pages; 0 for none.
+    pub admin_port: u16,
+    /// What holds for connections of clients.
+    pub connections: ConnectionSettings,
+    /// What holds for plaintext requests.
+    pub http_settings: HttpSettings,
+    /// What holds for requests under TLS.
+    pub https_settings: HttpSettings,
+}
+
+/// A listener of Envoy's that shows pages of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnPage {
+    /// Readiness and metrics.
+    Stats(Bind),
+    /// The read-only part of the admin interface.
+    Admin(u16),
+}
+
+impl OwnPage {
+    /// Where it listens.
+    pub fn bind(self) -> Bind {
+        match self {
+            OwnPage::Stats(bind) => bind,
+            OwnPage::Admin(port) => Bind { address: Ipv4Addr::LOCALHOST.into(), port },
+        }
+    }
+}
+
+impl FleetSettings {
+    /// The listeners that these settings ask for in a fleet.
+    pub fn listeners(&self, fleet: &FleetId) -> impl Iterator<Item = (ListenerId, PortProtocol, Bind)> {
+        let http = self.http.map(|bind| ("ingress_http", PortProtocol::Http, bind));
+        let https = self.https.map(|bind| ("ingress_https", PortProtocol::Tls, bind));
+        let all = http.into_iter().chain(https);
+        all.map(move |(name, protocol, bind)| (ListenerId::new(fleet.clone(), name), protocol, bind))
     }
 
-    /// The TLS listener that they share.
-    pub fn https_listener(&self) -> Listener {
-        Listener {
-            id: ListenerId::https(),
-            address: self.https.address,
-            port: self.https.port,
-            security: Security::Tls,
-            connections: self.connections.clone(),
-            http: self.https_settings.clone(),
-        }
+    /// The listeners of Envoy's own pages.
+    pub fn own_pages(&self, fleet: &FleetId) -> impl Iterator<Item = (PortId, OwnPage)> {
+        let stats = self.stats.map(|bind| ("stats-health", OwnPage::Stats(bind)));
+        let admin = (self.admin_port != 0).then_some(("envoy-admin", OwnPage::Admin(self.admin_port)));
+        let all = stats.into_iter().chain(admin);
+        all.map(move |(name, page)| (PortId::new(fleet.clone(), name), page))
     }
+}
+
+/// The settings of each fleet.
+pub struct Fleets;
+
+impl Table for Fleets {
+    type Key = FleetId;
+    type Value = FleetSettings;
+    const NAME: &'static str = "fleets";
+}
+
+impl Input for Fleets {}
+
+macro_rules! global {
+    ($($table:ident $value:ty, $name:literal, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub struct $table;
+
+            impl Table for $table {
+                type Key = ();
+                type Value = $value;
+                const NAME: &'static str = $name;
+            }
+
+            impl Input for $table {}
+        )*
+    };
+}
+
+global! {
+    ForClusters ClusterSettings, "cluster settings", "What holds for every cluster.";
+    ForResolve resolve::Settings, "resolve settings", "What objects may refer to.";
+    ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
+    ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
+}
+
+/// Declares the inputs.
+pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.input::<Fleets>();
+    pipeline.input::<ForClusters>();
+    pipeline.input::<ForResolve>();
+    pipeline.input::<ForIngresses>();
+    pipeline.input::<ForHttpProxies>();
+}
+
+/// Writes the rows: what is as it was wakes nobody.
+pub fn set(engine: &mut Engine, settings: &Settings) {
+    engine.set::<Fleets>(&FleetId::Shared, settings.fleet());
+    engine.set::<ForClusters>(&(), settings.cluster.clone());
+    engine.set::<ForResolve>(&(), settings.resolve.clone());
+    engine.set::<ForIngresses>(&(), settings.ingress.clone());
+    engine.set::<ForHttpProxies>(&(), settings.http_proxy.clone());
 }

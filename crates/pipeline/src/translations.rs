@@ -1,13 +1,10 @@
 //! Translations: what each object of a dialect asks for.
 
-#[cfg(test)]
-pub(crate) mod given;
-
 use crate::{dialects::Dialects, large, objects, pending, settings::Settings, view::TableView};
-use engine::{Derived, Index, PartIndex, Reads, Table};
+use engine::{Derived, Index, Input, PartIndex, Reads, Table};
 use kinds::Kind;
 use model::{
-    ClusterId, Code, FieldPath, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
+    ClusterId, Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     route::Action,
     shared_routes::RouteSelector,
     translation::{RoutePiece, TlsPiece},
@@ -41,6 +38,12 @@ impl TranslationRow {
         for piece in &translation.tls {
             let Origin { object, field } = &piece.origin;
             for (cluster, _) in piece.mode.tcp().into_iter().flat_map(|proxy| &proxy.clusters) {
+                backends.entry((object, cluster)).or_insert(field);
+            }
+        }
+        for piece in &translation.streams {
+            let Origin { object, field } = &piece.origin;
+            for (cluster, _) in &piece.target.clusters {
                 backends.entry((object, cluster)).or_insert(field);
             }
         }
@@ -80,12 +83,12 @@ impl Table for Translations {
 
 impl Derived for Translations {
     fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<TranslationRow> {
-        #[cfg(test)]
-        if let Some(given) = reads.get::<given::GivenTranslations>(key) {
-            return Some(TranslationRow::new(Translation::clone(given), Vec::new()));
-        }
+        let Some(dialect) = self.dialects.of(key.kind) else {
+            let contributed = reads.get::<Contributed>(key)?;
+            return Some(TranslationRow::new(Translation::clone(contributed), Vec::new()));
+        };
         let mut view = TableView::new(reads, self.fetched_secrets);
-        let translation = self.dialects.of(key.kind)?.translate(key, &mut view)?;
+        let translation = dialect.translate(key, &mut view)?;
         let secrets = view.into_secrets();
         if translation.pending.is_empty() {
             return Some(TranslationRow::new(translation, secrets));
@@ -115,22 +118,59 @@ impl Derived for Translations {
     }
 }
 
-/// Translations by the clusters that their routes use.
-pub struct ClustersInUse;
+/// Translations that are not made of an object here, by keys of kinds that no dialect has. They are put in as they are
+/// ([`crate::Pipeline::contribute`]).
+pub struct Contributed;
 
-impl Index for ClustersInUse {
+impl Table for Contributed {
+    type Key = ObjectRef;
+    type Value = Translation;
+    const NAME: &'static str = "contributed translations";
+}
+
+impl Input for Contributed {}
+
+/// The clusters that a translation uses, and in which fleet.
+pub fn clusters_by_fleet(translation: &TranslationRow) -> impl Iterator<Item = (&FleetId, &ClusterId)> {
+    let own = translation.routes.iter().map(|piece| (piece.listener.fleet(), &piece.route));
+    let shared = translation.shared.iter();
+    let shared = shared.flat_map(|shared| shared.routes.iter().map(|route| (shared.listener.fleet(), route)));
+    let routes = own.chain(shared).filter_map(|(fleet, route)| match &route.action {
+        Action::Forward(forward) => Some((fleet, forward)),
+        Action::Redirect(_) | Action::DirectResponse(_) => None,
+    });
+    let routes = routes.flat_map(|(fleet, forward)| forward.targets().map(move |cluster| (fleet, cluster)));
+    let tls = translation.tls.iter().filter_map(|piece| Some((piece.listener.fleet(), &piece.mode.tcp()?.clusters)));
+    let streams = translation.streams.iter().map(|piece| (piece.listener.fleet(), &piece.target.clusters));
+    let passed_on = tls.chain(streams);
+    routes.chain(passed_on.flat_map(|(fleet, clusters)| clusters.iter().map(move |(cluster, _)| (fleet, cluster))))
+}
+
+/// Translations by the clusters that they use in the shared fleet.
+pub struct SharedClustersInUse;
+
+impl Index for SharedClustersInUse {
     type Of = Translations;
     type Key = ClusterId;
     const NAME: &'static str = "by cluster";
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
-        let forwards = translation.all_routes().filter_map(|route| match &route.action {
-            Action::Forward(forward) => Some(forward),
-            Action::Redirect(_) | Action::DirectResponse(_) => None,
-        });
-        let streams = translation.tls.iter().filter_map(|piece| piece.mode.tcp());
-        let streams = streams.flat_map(|proxy| proxy.clusters.iter().map(|(cluster, _)| cluster.clone()));
-        forwards.flat_map(|forward| forward.targets().cloned()).chain(streams).collect::<Vec<_>>()
+        let shared = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet == FleetId::Shared);
+        shared.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
+    }
+}
+
+/// Translations by the clusters that they use in other fleets.
+pub struct NamedClustersInUse;
+
+impl Index for NamedClustersInUse {
+    type Of = Translations;
+    type Key = ClusterId;
+    const NAME: &'static str = "by cluster of named fleets";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
+        let named = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet != FleetId::Shared);
+        named.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
     }
 }
 
@@ -219,15 +259,12 @@ impl Index for TranslationsBySubject {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    let dialects = Dialects::new(settings);
+    let dialects = Dialects::all();
     dialects.iter().for_each(|dialect| dialect.declare(pipeline));
     let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
-    #[cfg(test)]
-    pipeline.input::<given::GivenTranslations>();
+    pipeline.input::<Contributed>();
     let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
-    #[cfg(test)]
-    let translations = translations.each::<given::GivenTranslations>();
-    objects::follow(translations, &kinds);
+    objects::follow(translations.each::<Contributed>(), &kinds);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
-    pipeline.index::<ClustersInUse>().index::<TranslationsBySubject>();
+    pipeline.index::<SharedClustersInUse>().index::<NamedClustersInUse>().index::<TranslationsBySubject>();
 }

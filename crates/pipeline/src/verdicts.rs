@@ -2,13 +2,17 @@
 
 use crate::{
     holders::HolderResources,
-    hosts::{RouteLosers, TlsHosts, TlsLosers, VirtualHosts},
+    hosts::{RouteLosers, TlsLosers},
     packing::{EncodedHosts, ScopeResources},
+    ports::{ListenerLosers, PortLosers, StreamLosers},
     redirects::RedirectScopes,
-    resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
+    resources::{
+        CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
+        TcpResources, UdpEndpointResources,
+    },
     services::{Clusters, KnownServices, WithoutEndpoints},
-    shared_routes::{SelectedRoutes, SharedRoutesLosers},
-    translations::{ClustersInUse, SecretsAskedFor, Translations, TranslationsBySubject},
+    shared_routes::SharedRoutesLosers,
+    translations::{NamedClustersInUse, SecretsAskedFor, SharedClustersInUse, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
     withheld::{Withheld, WithheldByObject, Withholdable},
 };
@@ -68,22 +72,18 @@ impl Derived for Verdicts {
         if is_child == Some(true) && !used {
             all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root HTTPProxy includes it"));
         }
-        for key in reads.probe::<RouteLosers>(object) {
-            let lost = reads.get::<VirtualHosts>(key).map(|host| Verdict::about(object, &host.lost));
-            all.extend(lost.unwrap_or_default().iter().cloned());
-        }
-        for key in reads.probe::<TlsLosers>(object) {
-            let lost = reads.get::<TlsHosts>(key).map(|host| Verdict::about(object, &host.lost));
-            all.extend(lost.unwrap_or_default().iter().cloned());
-        }
-        for key in reads.probe::<SharedRoutesLosers>(object) {
-            let lost = reads.get::<SelectedRoutes>(key).map(|selected| Verdict::about(object, &selected.lost));
-            all.extend(lost.unwrap_or_default().iter().cloned());
-        }
+        lost::<RouteLosers>(object, reads, |host| &host.lost, &mut all);
+        lost::<TlsLosers>(object, reads, |host| &host.lost, &mut all);
+        lost::<SharedRoutesLosers>(object, reads, |selected| &selected.lost, &mut all);
+        lost::<ListenerLosers>(object, reads, |row| &row.lost, &mut all);
+        lost::<PortLosers>(object, reads, |row| &row.lost, &mut all);
+        lost::<StreamLosers>(object, reads, |row| &row.lost, &mut all);
         withheld::<EncodedHosts>(object, reads, &mut all);
         withheld::<ScopeResources>(object, reads, &mut all);
         withheld::<RedirectScopes>(object, reads, &mut all);
         withheld::<TcpResources>(object, reads, &mut all);
+        withheld::<StreamResources>(object, reads, &mut all);
+        withheld::<UdpEndpointResources>(object, reads, &mut all);
         withheld::<ClusterResources>(object, reads, &mut all);
         withheld::<RefusedClusters>(object, reads, &mut all);
         withheld::<EndpointResources>(object, reads, &mut all);
@@ -134,6 +134,19 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
     }
 }
 
+/// What is told about an object where something that it asked for lost against another's.
+fn lost<I: Index<Key = ObjectRef>>(
+    object: &ObjectRef,
+    reads: &mut Reads<'_>,
+    lost: impl Fn(&<I::Of as Table>::Value) -> &Vec<Verdict>,
+    all: &mut VerdictList,
+) {
+    for key in reads.probe::<I>(object) {
+        let told = reads.get::<I::Of>(key).map(|row| Verdict::about(object, lost(row)));
+        all.extend(told.unwrap_or_default().iter().cloned());
+    }
+}
+
 /// What is withheld of what was made from an object.
 fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList)
 where
@@ -173,7 +186,7 @@ impl Table for RefusedClusters {
 impl Derived for RefusedClusters {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Users> {
         let refused = reads.get::<ClusterResources>(id)?.refused.as_ref()?;
-        Some(users(refused, reads.probe::<ClustersInUse>(id), reads))
+        Some(users(refused, reads.probe::<SharedClustersInUse>(id).chain(reads.probe::<NamedClustersInUse>(id)), reads))
     }
 }
 
@@ -218,6 +231,9 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<RouteLosers>()
         .per::<TlsLosers>()
         .per::<SharedRoutesLosers>()
+        .per::<ListenerLosers>()
+        .per::<PortLosers>()
+        .per::<StreamLosers>()
         .per::<FaultyServices>()
         .per::<WithheldByObject<ClusterResources>>()
         .per::<WithheldByObject<EndpointResources>>()

@@ -3,25 +3,35 @@
 
 use crate::{
     certificates,
-    hosts::TlsHosts,
+    hosts::{ListenersWithDeepTls, TlsHosts},
+    ports::ActiveListener,
     translations::{HostKey, TlsByHost},
 };
 use assemble::wildcard_certificate::{Right, WildcardCertificate};
 use engine::Reads;
-use model::ListenerId;
+use model::{ListenerId, PortProtocol};
 
-/// The certificate of a wildcard that a client of the host is shown; nothing in plaintext, for a host with a certificate of its own,
-/// and where the connections of the wildcard are passed on.
-pub(crate) fn for_host<'r>((listener, host): &HostKey, reads: &mut Reads<'r>) -> Option<WildcardCertificate<'r>> {
-    if *listener == ListenerId::http() {
+/// The certificate of a wildcard that a client of the host is shown; nothing on a plaintext listener, for a host with a certificate
+/// of its own, and where the connections of the wildcard are passed on.
+pub(crate) fn for_host<'r>(
+    key: &HostKey,
+    active: &ActiveListener,
+    reads: &mut Reads<'r>,
+) -> Option<WildcardCertificate<'r>> {
+    let (listener, host) = key;
+    if active.protocol != PortProtocol::Tls {
         return None;
     }
-    let wildcard = WildcardCertificate::above(host)?;
-    if reads.get::<TlsHosts>(&(listener.clone(), host.clone())).is_some() {
+    let is_deep = reads.get::<ListenersWithDeepTls>(listener).is_some();
+    let mut above = WildcardCertificate::above(host, is_deep).into_iter().peekable();
+    above.peek()?;
+    if reads.get::<TlsHosts>(key).is_some() {
         return None;
     }
-    let shown = reads.get::<TlsHosts>(&(listener.clone(), wildcard.clone()))?;
-    WildcardCertificate::of(wildcard, shown)
+    above.find_map(|wildcard| {
+        let shown = reads.get::<TlsHosts>(&(listener.clone(), wildcard.clone()))?;
+        Some(WildcardCertificate::of(host, wildcard, shown))
+    })?
 }
 
 /// Whether objects of a namespace may use it on a listener.
@@ -32,7 +42,7 @@ pub(crate) fn is_usable_from(
     reads: &mut Reads<'_>,
 ) -> bool {
     match found.right_of(namespace) {
-        Right::Own => true,
+        Right::Own | Right::OfEveryRoute => true,
         Right::ByDelegation(secret) => certificates::is_delegated(secret, namespace, reads),
         Right::BySigning => {
             let owners = &(listener.clone(), found.wildcard.clone());

@@ -8,7 +8,8 @@
 
 use crate::{packing::HostBytes, translations::HostKey};
 use engine::{Index, Input, Reads, Table};
-use model::{Code, ObjectRef};
+use envoy::name;
+use model::{Code, FleetId, ObjectRef};
 use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
 pub use xds::{Quarantined, Target};
@@ -16,9 +17,43 @@ pub use xds::{Quarantined, Target};
 /// How much of a proxy's text is told to people; some of it shows whole messages.
 const TOLD: usize = 600;
 
+/// What can be withheld by itself, and where: in one fleet, or everywhere if many may have it. Equal names of two fleets are
+/// two resources: what one fleet's proxies refuse is none of the other's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FleetTarget {
+    /// The fleet; nothing for what many may have.
+    pub fleet: Option<FleetId>,
+    /// What.
+    pub target: Target,
+}
+
+impl FleetTarget {
+    /// A whole resource.
+    pub fn resource(fleet: Option<FleetId>, kind: Kind, name: Arc<str>) -> Self {
+        Self { fleet, target: Target::resource(kind, name) }
+    }
+
+    /// The one that replicas of a fleet were told of: nothing of one fleet alone has the name of what many may have.
+    pub fn told(fleet: &FleetId, target: Target) -> Self {
+        let of_many = match target.kind {
+            Kind::Cluster | Kind::Endpoints => !name::is_udp_cluster(&target.name) && !name::is_holder(&target.name),
+            // Names of hosts have no `/`; those of Secrets have one.
+            Kind::Secret => target.name.contains('/'),
+            _ => false,
+        };
+        Self { fleet: (!of_many).then(|| fleet.clone()), target }
+    }
+
+    /// The fleet whose replicas are told of it: what many may have is the shared fleet's to tell.
+    pub fn told_in(&self) -> &FleetId {
+        self.fleet.as_ref().unwrap_or(&FleetId::Shared)
+    }
+}
+
 /// A host, as a target: of the resource that carries it, whichever that is.
-pub fn of_host((listener, host): &HostKey) -> Target {
-    Target { kind: Kind::Route, name: listener.0.clone(), host: Some(host.to_string().into()) }
+pub fn of_host((listener, host): &HostKey) -> FleetTarget {
+    let target = Target { kind: Kind::Route, name: listener.name().clone(), host: Some(host.to_string().into()) };
+    FleetTarget { fleet: Some(listener.fleet().clone()), target }
 }
 
 /// WithholdReason a version is not sent.
@@ -47,7 +82,7 @@ impl WithholdReason {
 pub struct WithheldVersions;
 
 impl Table for WithheldVersions {
-    type Key = Target;
+    type Key = FleetTarget;
     type Value = Vec<(u64, WithholdReason)>;
     const NAME: &'static str = "withheld";
 }
@@ -55,7 +90,7 @@ impl Table for WithheldVersions {
 impl Input for WithheldVersions {}
 
 /// WithholdReason this version is not sent; nothing if it is.
-pub fn why<'r>(target: &Target, hash: u64, reads: &mut Reads<'r>) -> Option<&'r WithholdReason> {
+pub fn why<'r>(target: &FleetTarget, hash: u64, reads: &mut Reads<'r>) -> Option<&'r WithholdReason> {
     let versions = reads.get::<WithheldVersions>(target)?;
     versions.iter().find(|(held, _)| *held == hash).map(|(_, why)| why)
 }
@@ -64,7 +99,7 @@ pub fn why<'r>(target: &Target, hash: u64, reads: &mut Reads<'r>) -> Option<&'r 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
     /// What is withheld.
-    pub target: Target,
+    pub target: FleetTarget,
     /// WithholdReason.
     pub code: Code,
     /// What is said.
@@ -76,7 +111,7 @@ pub struct Withheld {
 impl Withheld {
     /// `what` is withheld for this reason, with these words.
     pub fn new(
-        target: Target,
+        target: FleetTarget,
         what: impl std::fmt::Display,
         (code, text): (Code, &str),
         objects: Vec<ObjectRef>,
@@ -104,10 +139,10 @@ where
     T::Value: Withholdable,
 {
     type Of = T;
-    type Key = Target;
+    type Key = FleetTarget;
     const NAME: &'static str = "withheld";
 
-    fn keys(_: &T::Key, value: &T::Value) -> impl IntoIterator<Item = Target> {
+    fn keys(_: &T::Key, value: &T::Value) -> impl IntoIterator<Item = FleetTarget> {
         value.refused().map(|refused| refused.target.clone())
     }
 }

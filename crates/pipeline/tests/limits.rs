@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use kinds::Object;
-use model::{Code, Host, ListenerId};
+use model::{Code, FleetId, Host, ListenerId, PortId};
 use pipeline::{Output, Pipeline, Settings, hosts::VirtualHosts, settings::Packing};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ fn sent(output: &Output) -> BTreeSet<(Kind, String)> {
 
 /// The name of the scope of an exact host in the clear.
 fn scope(host: &str) -> String {
-    envoy::name::scope(&pipeline::packing::in_the_clear(), &Host::parse(host).unwrap())
+    envoy::name::scope(&PortId::new(FleetId::Shared, "ingress_http"), &Host::parse(host).unwrap())
 }
 
 fn routes(pipeline: &Pipeline, host: &str) -> usize {

@@ -52,7 +52,12 @@ fn a_table_is_named_and_its_version_is_whatever_is_published() {
     let mut pipeline = Pipeline::new(&Settings { packing: Packing::Plain, ..Settings::default() });
     put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
     let output = put(&mut pipeline, ingress("shop", "a.example.com", "/", "web"));
-    let resource = ObjectResource { kind: xds::Kind::Route, name: "ingress_http".into(), hash: None };
+    let resource = ObjectResource {
+        fleet: model::FleetId::Shared,
+        kind: xds::Kind::Route,
+        name: "ingress_http".into(),
+        hash: None,
+    };
     assert_eq!(of(&output, "shop"), Some(vec![resource]));
     let output = put(&mut pipeline, ingress("other", "b.example.com", "/", "web"));
     assert_eq!(of(&output, "shop"), None, "others are not looked at");
@@ -61,17 +66,16 @@ fn a_table_is_named_and_its_version_is_whatever_is_published() {
 #[test]
 fn tls_is_carried_by_its_listener_and_its_certificate() {
     let ca = Ca::new("ca");
-    for (certificates, secret_name, table) in [
-        (Certificates::PerChain, "sds default/cert", "rds ingress_https/default/cert/tls1.2-1.3"),
-        (Certificates::Auto, "sds a.example.com", "rds ingress_https/(on-demand)/server-name/tls1.2-1.3"),
-    ] {
+    for (certificates, secret_name) in
+        [(Certificates::PerChain, "sds default/cert"), (Certificates::Auto, "sds a.example.com")]
+    {
         let packing = Packing::Plain;
         let mut pipeline = Pipeline::new(&Settings { packing, certificates, ..Settings::default() });
         put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
         put(&mut pipeline, secret(&ca, "cert", "a.example.com"));
         let object = ingress_with("shop", "a.example.com", "/", "web", &json!({}), &[("a.example.com", "cert")]);
         let output = put(&mut pipeline, object.clone());
-        let expected = [secret_name, "rds ingress_http", table, "lds ingress_https"];
+        let expected = [secret_name, "rds ingress_http", "rds ingress_https", "lds ingress_https"];
         assert_eq!(names(&of(&output, "shop").unwrap()), expected);
         pipeline.put(&object.key(), None);
         assert_eq!(of(&pipeline.settle(), "shop"), Some(vec![]));

@@ -3,11 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "packing/claims.rs"]
+mod claims;
+
+use claims::Claims;
 use engine::{Finished, Offloading, Progress};
 use kinds::{Object, ObjectRef};
+use model::{FleetId, PortProtocol};
 use pipeline::{
-    Output, Pipeline, Quarantined, Settings,
-    settings::{Certificates, Packing},
+    FleetSettings, Output, Pipeline, Quarantined, Settings,
+    settings::{Bind, Certificates, Packing},
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
@@ -48,6 +53,12 @@ enum Edit {
     Refuse(u16),
     /// Other replicas hold nothing, or what this one would.
     Share(bool),
+    /// The operator changes settings.
+    Settings(u8),
+    /// A fleet has settings of its own, or no longer.
+    Fleet(u8, bool),
+    /// An object claims listeners, or no longer.
+    Claim(u8, u16),
 }
 
 fn meta(namespace: &str, name: &str) -> Value {
@@ -204,6 +215,9 @@ fn edit() -> impl Strategy<Value = Edit> {
         1 => Just(Edit::Check),
         4 => any::<u16>().prop_map(Edit::Refuse),
         1 => any::<bool>().prop_map(Edit::Share),
+        2 => any::<u8>().prop_map(Edit::Settings),
+        2 => (0..3_u8, any::<bool>()).prop_map(|(fleet, there)| Edit::Fleet(fleet, there)),
+        6 => (0..4_u8, any::<u16>()).prop_map(|(name, form)| Edit::Claim(name, form)),
     ]
 }
 
@@ -213,19 +227,22 @@ type Told = (Vec<u8>, Vec<xds::Ref>, xds::Role, bool, Option<String>);
 /// What an outside that hears only of changes knows.
 #[derive(Default, PartialEq, Debug)]
 struct KnownServices {
-    resources: BTreeMap<(Kind, Name), Told>,
+    resources: BTreeMap<(FleetId, Kind, Name), Told>,
     verdicts: BTreeMap<String, Vec<String>>,
 }
 
 impl KnownServices {
     fn on_outcome(&mut self, output: Output) {
-        for (kind, name) in output.xds.removes {
-            self.resources.remove(&(kind, name));
-        }
-        for resource in output.xds.upserts {
-            let origin = resource.origin.map(|origin| origin.to_string());
-            let told = (resource.body.to_vec(), resource.refs, resource.role, resource.warms, origin);
-            self.resources.insert((resource.kind, resource.name), told);
+        let named = output.fleets.into_iter().map(|(fleet, output)| (fleet, output.xds));
+        for (fleet, changes) in std::iter::once((FleetId::Shared, output.xds)).chain(named) {
+            for (kind, name) in changes.removes {
+                self.resources.remove(&(fleet.clone(), kind, name));
+            }
+            for resource in changes.upserts {
+                let origin = resource.origin.map(|origin| origin.to_string());
+                let told = (resource.body.to_vec(), resource.refs, resource.role, resource.warms, origin);
+                self.resources.insert((fleet.clone(), resource.kind, resource.name), told);
+            }
         }
         for (object, list) in output.verdicts {
             match list {
@@ -239,44 +256,119 @@ impl KnownServices {
     }
 
     /// A refusal of one of the resources by a proxy that has nothing else.
-    fn refusal(&self, which: u16) -> Option<ResourceOutcome> {
+    fn refusal(&self, which: u16) -> Option<(FleetId, ResourceOutcome)> {
         let which = usize::from(which).checked_rem(self.resources.len())?;
-        let ((kind, name), (body, ..)) = self.resources.iter().nth(which)?;
+        let ((fleet, kind, name), (body, ..)) = self.resources.iter().nth(which)?;
         let outcome = Outcome::Refused { text: "no".into(), held: None };
         let content = xds::content_version(body);
-        Some(ResourceOutcome { kind: *kind, name: name.clone(), version: content, content, outcome })
+        let outcome = ResourceOutcome { kind: *kind, name: name.clone(), version: content, content, outcome };
+        Some((fleet.clone(), outcome))
     }
 
     /// Everything that is pointed at and ours to send is there: nobody is sent to a name that nobody has.
     fn assert_whole(&self) {
-        for ((kind, name), (_, refs, ..)) in &self.resources {
+        for ((fleet, kind, name), (_, refs, ..)) in &self.resources {
             for to in refs {
                 let xds::Ref::To(to, target) = to else { continue };
-                assert!(self.resources.contains_key(&(*to, target.clone())), "{kind} {name} points at {to} {target}");
+                let there = self.resources.contains_key(&(fleet.clone(), *to, target.clone()));
+                assert!(there, "{fleet}: {kind} {name} points at {to} {target}");
             }
         }
     }
 }
 
-fn built<'a>(
-    settings: &Settings,
-    withheld: &[Quarantined],
-    objects: impl Iterator<Item = (&'a ObjectRef, &'a Object)>,
-) -> KnownServices {
-    let mut pipeline = Pipeline::new(settings);
-    pipeline.withhold(withheld.to_vec());
-    for (key, object) in objects {
-        pipeline.put(key, Some(object.clone()));
+/// What is withheld in each fleet.
+type Withheld = BTreeMap<FleetId, Vec<Quarantined>>;
+
+/// Everything that can be edited.
+#[derive(Clone)]
+struct Inputs {
+    settings: Settings,
+    fleets: BTreeMap<u8, FleetSettings>,
+    objects: BTreeMap<ObjectRef, Object>,
+    claims: BTreeMap<u8, Claims>,
+}
+
+fn fleet(number: u8) -> FleetId {
+    if number == 0 { FleetId::Shared } else { FleetId::named("team", &format!("gateway-{number}")) }
+}
+
+fn fleet_settings(number: u8) -> FleetSettings {
+    let mut settings = FleetSettings { http: Some(Bind::any(80)), ..FleetSettings::default() };
+    settings.http_settings.max_streams = u32::from(number);
+    settings
+}
+
+/// Listeners on one of two ports of one of three fleets, with a route, TLS or a target that may or may not fit.
+fn claim(name: u8, form: u16) -> Claims {
+    let pick = |at: u32, of: u16| usize::from((form >> at) % of);
+    let protocol = [PortProtocol::Http, PortProtocol::Tls, PortProtocol::Tcp, PortProtocol::Udp][pick(0, 4)];
+    let host = ["*", "*.example.com", "a.example.com", "b.a.example.com"][pick(2, 4)];
+    let listener = ["one", "two"][pick(4, 2)];
+    let service = ["web", "api"][pick(5, 2)];
+    let port = [80, 9000, 8080][pick(6, 3)];
+    let claims = Claims::new(&format!("claim-{name}"), fleet(u8::try_from(pick(8, 3)).unwrap()));
+    let claims = claims.created(i64::try_from(pick(10, 3)).unwrap()).listener(listener, port, protocol, host);
+    match pick(12, 4) {
+        0 => claims.route(listener, host, service),
+        1 => claims.route(listener, host, service).tls(listener, host, &["one"]),
+        2 => claims.passthrough(listener, host, service),
+        _ => claims.stream(listener, &[(service, 1)]),
     }
-    let mut known = KnownServices::default();
-    known.on_outcome(pipeline.settle());
-    known
+}
+
+/// What claims refer to: a dialect would not refer to what is not there.
+fn targets_of_claims() -> [Object; 3] {
+    let service = |name: &str| {
+        object(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta("default", name),
+            "spec": { "ports": [{ "port": 80 }] } }))
+    };
+    let (chain, key) = &PAIRS[0];
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("default", "one"),
+        "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
+    [service("web"), service("api"), object(&secret)]
+}
+
+fn vary(settings: &mut Settings, form: u8) {
+    settings.http_settings.merge_slashes = form.is_multiple_of(2);
+    settings.https_settings.max_requests = form.is_multiple_of(3).then_some(7);
+    settings.cluster.max_requests = form.is_multiple_of(5).then_some(9);
+    settings.admin_port = if form.is_multiple_of(7) { 0 } else { 9001 };
+    settings.http = Bind::any([8080, 9000][usize::from(form / 64) % 2]);
+    settings.resolve.external_names = !form.is_multiple_of(11);
+    settings.ingress.https_port = form.is_multiple_of(4).then_some(8443);
+}
+
+impl Inputs {
+    fn built(&self, withheld: &Withheld, reversed: bool) -> KnownServices {
+        let mut pipeline = Pipeline::new(&self.settings);
+        for (fleet, withheld) in withheld {
+            pipeline.withhold_in(fleet, withheld.clone());
+        }
+        self.fleets.iter().for_each(|(number, settings)| pipeline.set_fleet(&fleet(*number), Some(settings.clone())));
+        let mut objects: Vec<_> = self.objects.iter().collect();
+        let mut claims: Vec<_> = self.claims.values().collect();
+        if reversed {
+            objects.reverse();
+            claims.reverse();
+        }
+        objects.into_iter().for_each(|(key, object)| pipeline.put(key, Some(object.clone())));
+        claims.into_iter().for_each(|claims| claims.clone().put(&mut pipeline));
+        let mut known = KnownServices::default();
+        known.on_outcome(pipeline.settle());
+        known
+    }
 }
 
 /// Takes note of what comes out.
-fn told(mut output: Output, known: &mut KnownServices, withheld: &mut Vec<Quarantined>) {
+fn told(mut output: Output, known: &mut KnownServices, withheld: &mut Withheld) {
     if let Some(new) = output.withheld.take() {
-        *withheld = new;
+        withheld.insert(FleetId::Shared, new);
+    }
+    for (fleet, output) in &mut output.fleets {
+        if let Some(new) = output.withheld.take() {
+            withheld.insert(fleet.clone(), new);
+        }
     }
     known.on_outcome(output);
 }
@@ -294,20 +386,50 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
     let mut pipeline = Pipeline::new(settings);
     pipeline.set_offloading(offloading);
     let mut finished: VecDeque<Finished> = VecDeque::new();
-    let mut objects: BTreeMap<ObjectRef, Object> = BTreeMap::new();
+    let (fleets, objects, all_claims) = Default::default();
+    let mut inputs = Inputs { settings: settings.clone(), fleets, objects, claims: all_claims };
+    for object in targets_of_claims() {
+        pipeline.put(&object.key(), Some(object.clone()));
+        inputs.objects.insert(object.key(), object);
+    }
     let mut known = KnownServices::default();
-    let (mut withheld, mut others): (Vec<Quarantined>, Vec<Quarantined>) = Default::default();
+    let (mut withheld, mut others): (Withheld, Withheld) = Default::default();
     for edit in script {
         match edit {
             Edit::Put(value) => {
                 let object = object(&value);
                 pipeline.put(&object.key(), Some(object.clone()));
-                objects.insert(object.key(), object);
+                inputs.objects.insert(object.key(), object);
             }
             Edit::Remove(value) => {
                 let key = object(&value).key();
                 pipeline.put(&key, None);
-                objects.remove(&key);
+                inputs.objects.remove(&key);
+            }
+            Edit::Settings(form) => {
+                vary(&mut inputs.settings, form);
+                pipeline.set_settings(&inputs.settings);
+            }
+            Edit::Fleet(number, there) => {
+                // The shared fleet's are those of the operator.
+                if number > 0 && there {
+                    inputs.fleets.insert(number, fleet_settings(number));
+                } else {
+                    inputs.fleets.remove(&number);
+                }
+                if number > 0 {
+                    pipeline.set_fleet(&fleet(number), inputs.fleets.get(&number).cloned());
+                }
+            }
+            Edit::Claim(name, form) => {
+                let claims = claim(name, form);
+                if form.is_multiple_of(5) {
+                    inputs.claims.remove(&name);
+                    claims.remove(&mut pipeline);
+                } else {
+                    inputs.claims.insert(name, claims.clone());
+                    claims.put(&mut pipeline);
+                }
             }
             Edit::Step => {
                 let mut output = Output::default();
@@ -333,13 +455,16 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
                 told(pipeline.settle(), &mut known, &mut withheld);
             }
             Edit::Refuse(which) => {
-                let Some(outcome) = known.refusal(which) else { continue };
-                pipeline.on_outcome(&outcome);
+                let Some((fleet, outcome)) = known.refusal(which) else { continue };
+                pipeline.on_outcome_in(&fleet, &outcome);
                 told(pipeline.settle(), &mut known, &mut withheld);
             }
             Edit::Share(some) => {
-                others = if some { withheld.clone() } else { Vec::new() };
-                pipeline.withhold(others.clone());
+                for fleet in (0..3).map(fleet) {
+                    let list = if some { withheld.get(&fleet).cloned().unwrap_or_default() } else { Vec::new() };
+                    pipeline.withhold_in(&fleet, list.clone());
+                    others.insert(fleet, list);
+                }
             }
         }
     }
@@ -358,16 +483,22 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
     // What waits for others to be tried is taken, at last.
     loop {
         let output = pipeline.settle();
-        let probes = output.probes.clone();
+        let probes = output.probes.iter().map(|probe| (FleetId::Shared, probe.clone()));
+        let named =
+            output.fleets.iter().flat_map(|(fleet, of)| of.probes.iter().map(|probe| (fleet.clone(), probe.clone())));
+        let probe = probes.chain(named).next();
         told(output, &mut known, &mut withheld);
-        let Some((kind, name)) = probes.into_iter().next() else { break };
-        pipeline.on_outcome(&ResourceOutcome { kind, name, version: 0, content: 0, outcome: Outcome::Taken });
+        let Some((fleet, (kind, name))) = probe else { break };
+        let outcome = ResourceOutcome { kind, name, version: 0, content: 0, outcome: Outcome::Taken };
+        pipeline.on_outcome_in(&fleet, &outcome);
     }
-    withheld.extend(others);
+    for (fleet, list) in others {
+        withheld.entry(fleet).or_default().extend(list);
+    }
     known.assert_whole();
     pipeline.self_check().unwrap();
-    assert_eq!(known, built(settings, &withheld, objects.iter()), "a build from nothing differs");
-    assert_eq!(known, built(settings, &withheld, objects.iter().rev()), "the order of the objects matters");
+    assert_eq!(known, inputs.built(&withheld, false), "a build from nothing differs");
+    assert_eq!(known, inputs.built(&withheld, true), "the order of the objects matters");
 }
 
 proptest! {

@@ -177,7 +177,7 @@ fn the_scope_of_redirects_is_withheld_like_any_other_and_told_those_who_follow_t
     let mut bed = Loop::new(Packing::Scoped, scopes(hosts().chain([following(true)])) - 1);
     bed.put(hosts().chain([following(true)]));
     assert_eq!(bed.told(), ["follows"]);
-    let name = envoy::name::redirects_scope(&pipeline::packing::in_the_clear());
+    let name = envoy::name::redirects_scope(&model::PortId::new(model::FleetId::Shared, "ingress_http"));
     let withheld = |bed: &Loop| bed.table(Kind::ScopedRoute).get(&name).is_none_or(|entry| entry.role != Role::Own);
     assert!(withheld(&bed));
     bed.put([following(false)]);

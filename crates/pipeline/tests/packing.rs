@@ -10,6 +10,9 @@ mod catch_all;
 mod certificates;
 #[path = "packing/changes.rs"]
 mod changes;
+#[path = "packing/claims.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod claims;
 #[path = "packing/edits.rs"]
 mod edits;
 #[path = "packing/forged.rs"]
@@ -18,6 +21,8 @@ mod forged;
 mod holders;
 #[path = "packing/limits.rs"]
 mod limits;
+#[path = "packing/matrix.rs"]
+mod matrix;
 #[path = "packing/on_demand.rs"]
 mod on_demand;
 #[path = "packing/protection.rs"]
@@ -30,6 +35,8 @@ mod requests;
 mod series;
 #[path = "packing/slots.rs"]
 mod slots;
+#[path = "packing/streams.rs"]
+mod streams;
 #[path = "packing/tcp_clients.rs"]
 mod tcp_clients;
 #[path = "packing/timeouts.rs"]

@@ -8,6 +8,7 @@
 //! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]).
 
 mod background;
+mod outcomes;
 mod secrets;
 mod signing;
 
@@ -18,16 +19,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
-use model::{ObjectRef, Verdict};
-use pipeline::{ObjectResource, Output, Pipeline};
-use replicas::{Outcomes, Replicas, Shared};
+use model::{FleetId, ObjectRef, Verdict};
+use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, xds_fleet};
+use replicas::{Replicas, Shared};
 use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
-use xds::{Fleet, PublishError, ResourceOutcome, Server};
+use xds::{PublishError, ResourceOutcome, Server};
 
 use background::Background;
+use outcomes::FleetOutcomes;
 pub use secrets::Secrets;
 use signing::Signer;
 
@@ -59,8 +61,8 @@ pub struct BatchReport<'a> {
 enum Input {
     /// Something of a source.
     Batch(Batch),
-    /// What proxies made of a resource.
-    ResourceOutcome(ResourceOutcome),
+    /// What proxies of a fleet made of a resource.
+    ResourceOutcome(FleetId, ResourceOutcome),
     /// What other replicas withhold has changed.
     Others,
     /// A certificate begins or ceases to be valid.
@@ -91,6 +93,11 @@ fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
     (!changes.is_empty()).then(|| Batch { changes, ..Batch::default() })
 }
 
+/// The fleets for which something came out.
+fn fleets(output: &Output) -> Vec<FleetId> {
+    std::iter::once(FleetId::Shared).chain(output.fleets.keys().cloned()).collect()
+}
+
 /// What sources brought, while a batch is worked on.
 #[derive(Default)]
 struct Brought {
@@ -102,9 +109,8 @@ struct Brought {
 pub struct Control {
     pipeline: Pipeline,
     server: Server,
-    fleet: Fleet,
     replicas: Replicas,
-    outcomes: Outcomes,
+    outcomes: FleetOutcomes,
     others: watch::Receiver<Shared>,
     origins: Origins,
     signer: Signer,
@@ -120,8 +126,8 @@ pub struct Control {
     is_synced: bool,
     /// Proxies have been given a whole world, so parts of the next one may go out early.
     is_complete: bool,
-    /// The last batch waits in the server: the resources of a type have become too large together.
-    excess: Option<PublishError>,
+    /// The last batch of these fleets waits in the server: the resources of a type have become too large together.
+    excess: BTreeMap<FleetId, PublishError>,
     /// While nothing is left to be withheld: every batch finds that again.
     stuck: Outage,
     /// Computes large rows.
@@ -129,15 +135,16 @@ pub struct Control {
 }
 
 impl Control {
-    /// A loop that feeds one fleet of a server, one of several replicas.
-    pub fn new(pipeline: Pipeline, server: Server, fleet: Fleet, replicas: Replicas) -> Self {
+    /// A loop that feeds the fleets of a server, one of several replicas.
+    pub fn new(pipeline: Pipeline, server: Server, replicas: Replicas) -> Self {
+        let mut outcomes = FleetOutcomes::new(replicas.clone());
+        outcomes.follow(&FleetId::Shared);
         Self {
             pipeline,
-            outcomes: replicas.outcomes(fleet.clone()),
+            outcomes,
             others: replicas.others(),
             replicas,
             server,
-            fleet,
             origins: Origins::default(),
             signer: Signer::default(),
             secrets: None,
@@ -147,7 +154,7 @@ impl Control {
             checks: false,
             is_synced: false,
             is_complete: false,
-            excess: None,
+            excess: BTreeMap::new(),
             stuck: Outage::default(),
             background: Background::default(),
         }
@@ -183,8 +190,13 @@ impl Control {
             self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
             match input {
                 Input::Batch(batch) => self.take(batch, &mut brought),
-                Input::ResourceOutcome(outcome) => self.pipeline.on_outcome(&outcome),
-                Input::Others => self.pipeline.withhold(self.others.borrow_and_update().of(&self.fleet)),
+                Input::ResourceOutcome(fleet, outcome) => self.pipeline.on_outcome_in(&fleet, &outcome),
+                Input::Others => {
+                    let others = self.others.borrow_and_update().clone();
+                    for fleet in self.outcomes.fleets() {
+                        self.pipeline.withhold_in(&fleet, others.of(&xds_fleet(&fleet)));
+                    }
+                }
                 Input::Time => {}
                 Input::Finished(finished) => self.finish(finished),
             }
@@ -204,7 +216,7 @@ impl Control {
                 pipeline: &self.pipeline,
                 is_complete: self.is_complete,
                 published,
-                blocked: self.excess.as_ref().map(ToString::to_string).or_else(|| self.pipeline.untold()),
+                blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.untold()),
                 took,
             });
             if self.is_complete {
@@ -251,7 +263,7 @@ impl Control {
             () = time => Some(Input::Time),
             batch = feed.next() => batch.map(Input::Batch),
             batch = answers => batch.map(Input::Batch),
-            outcome = self.outcomes.next() => Some(Input::ResourceOutcome(outcome)),
+            (fleet, outcome) = self.outcomes.next() => Some(Input::ResourceOutcome(fleet, outcome)),
             // The sender lives as long as our handle does.
             _ = self.others.changed() => Some(Input::Others),
             finished = self.background.finished() => Some(Input::Finished(finished)),
@@ -307,12 +319,15 @@ impl Control {
             if self.fit() {
                 continue;
             }
-            self.outcomes.expect(std::mem::take(&mut output.probes));
-            if let Some(withheld) = output.withheld.take() {
-                self.replicas.report(&self.fleet, withheld);
+            for fleet in fleets(output) {
+                let FleetOutput { probes, withheld, .. } = output.take_fleet(&fleet);
+                self.outcomes.expect(&fleet, probes);
+                if let Some(withheld) = withheld {
+                    self.replicas.report(&xds_fleet(&fleet), withheld);
+                }
             }
             // Once they have it they go on with it, whatever does not fit later.
-            self.is_complete |= self.excess.is_none();
+            self.is_complete |= self.excess.is_empty();
             return published;
         }
     }
@@ -350,29 +365,50 @@ impl Control {
         told
     }
 
+    /// Publishes what came out, to each fleet what is its own; says whether anything was.
     fn publish(&mut self, output: &mut Output) -> bool {
-        let changes = std::mem::take(&mut output.xds);
-        if changes.upserts.is_empty() && changes.removes.is_empty() {
-            return false;
+        let mut published = false;
+        for fleet in fleets(output) {
+            let changes = std::mem::take(match &fleet {
+                FleetId::Shared => &mut output.xds,
+                FleetId::Named(_) => &mut output.fleets.entry(fleet.clone()).or_default().xds,
+            });
+            if changes.upserts.is_empty() && changes.removes.is_empty() {
+                continue;
+            }
+            if self.outcomes.follow(&fleet) {
+                // What other replicas withhold there is looked at anew.
+                self.others.mark_changed();
+            }
+            match self.server.publish(xds::Batch { fleet: xds_fleet(&fleet), changes }) {
+                Ok(_) => {
+                    self.excess.remove(&fleet);
+                    published = true;
+                }
+                Err(error) => _ = self.excess.insert(fleet, error),
+            }
         }
-        self.excess = self.server.publish(xds::Batch { fleet: self.fleet.clone(), changes }).err();
-        self.excess.is_none()
+        published
     }
 
     /// Brings what is to be published in line with what can be sent: withholds the largest where a type has too much, and
     /// lets go of what fits again. Says whether there is more to work on.
     fn fit(&mut self) -> bool {
-        let Some(PublishError::TooLarge { kind, bytes, limit }) = self.excess else {
+        let excess = self
+            .excess
+            .iter()
+            .map(|(fleet, PublishError::TooLarge { kind, bytes, limit })| (fleet.clone(), *kind, *bytes, *limit));
+        let Some((fleet, kind, bytes, limit)) = excess.min() else {
             if let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now()) {
                 info!(?stuck, "everything can be sent again, but for what is withheld");
             }
-            return self.pipeline.readmit(|kind| self.server.room(&self.fleet, kind));
+            return self.pipeline.readmit_in(|fleet, kind| self.server.room(&xds_fleet(fleet), kind));
         };
-        let any = self.pipeline.shed(kind, bytes - limit, limit);
+        let any = self.pipeline.shed_in(&fleet, kind, bytes - limit, limit);
         if any {
-            warn!(%kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
+            warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
         } else if self.stuck.failed(Instant::now()).is_some() {
-            error!(%kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
+            error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
         }
         any
     }

@@ -4,7 +4,7 @@
 mod tests;
 
 use clap::{Command, ValueEnum};
-use model::FleetId;
+use model::FleetName;
 use pipeline::settings;
 
 /// The namespace Sesame is installed in unless told otherwise.
@@ -115,9 +115,9 @@ pub fn names(text: &str) -> Result<Names, std::convert::Infallible> {
 }
 
 /// `namespace/name`.
-pub fn fleet(text: &str) -> Result<FleetId, String> {
+pub fn fleet(text: &str) -> Result<FleetName, String> {
     match text.split_once('/') {
-        Some((namespace, name)) if is_label(namespace) && is_label(name) => Ok(FleetId::new(namespace, name)),
+        Some((namespace, name)) if is_label(namespace) && is_label(name) => Ok(FleetName::new(namespace, name)),
         _ => Err("a fleet is written NAMESPACE/NAME, as the Gateway it belongs to".to_owned()),
     }
 }

@@ -74,7 +74,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let ((objects, feed), (answers, answered)) = (source::feed(CAPACITY), source::feed(CAPACITY));
     let replicas = Replicas::new(server.clone(), plan.security.clone());
     let settings = pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() };
-    let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas.clone())
+    let control = Control::new(Pipeline::new(&settings), server.clone(), replicas.clone())
         .fetching(Secrets::new(wants, answered))
         .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
         .checking(plan.self_check);

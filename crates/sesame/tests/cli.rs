@@ -143,7 +143,7 @@ async fn a_refusal_reaches_the_book() {
 #[tokio::test(flavor = "multi_thread")]
 async fn over_tls_the_certificate_decides_what_is_seen() {
     let folder = tempfile::tempdir().unwrap();
-    let fleet = Some(model::FleetId::new("team-a", "public"));
+    let fleet = Some(model::FleetName::new("team-a", "public"));
     let lifetime = Duration::from_secs(3600);
     let request = Request { namespace: "gateways".to_owned(), fleet, lifetime, now: SystemTime::now() };
     certgen::files::write(&Certificates::issue(&request).unwrap(), folder.path(), false).unwrap();

@@ -108,6 +108,12 @@ impl FleetRuntime {
     pub fn publish(&self, changes: Changes, limit: usize) -> Result<Arc<Snapshot>, PublishError> {
         // Held until the snapshot is out, so that snapshots come out in order.
         let mut writer = self.writer.lock();
+        // Nobody is woken by the removal of what is not there.
+        if writer.has_none_of(&changes)
+            && let Some(current) = self.current()
+        {
+            return Ok(current);
+        }
         let snapshot = writer.apply(changes);
         let sizes = Kind::ALL.map(|kind| (kind, snapshot.table(kind).bytes()));
         if let Some((kind, bytes)) = sizes.into_iter().find(|(_, bytes)| *bytes > limit) {

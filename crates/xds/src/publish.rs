@@ -43,6 +43,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// Whether a batch only removes what is not there.
+    pub fn has_none_of(&self, changes: &Changes) -> bool {
+        changes.upserts.is_empty()
+            && changes.removes.iter().all(|(kind, name)| self.snapshot.get(*kind, name).is_none())
+    }
+
     /// Applies one batch.
     pub fn apply(&mut self, changes: Changes) -> Arc<Snapshot> {
         let mut endpoints = BTreeSet::new();

@@ -10,7 +10,7 @@ use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
     route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
     tls::{TcpProxy, Termination, TlsMode},
-    translation::{RoutePiece, TlsPiece},
+    translation::{Covers, RoutePiece, TlsPiece},
 };
 use std::sync::Arc;
 
@@ -221,7 +221,6 @@ fn place<V>(
     let mut secure = Vec::new();
     if tls && !matches!(mode, Some(TlsMode::Tcp(_))) {
         secure.push(ListenerId::https());
-        secure.extend(fallback.is_some().then(ListenerId::fallback));
     }
     let mut pieces = Pieces::default();
     for (index, made) in made.into_iter().enumerate() {
@@ -244,14 +243,14 @@ fn place<V>(
         pieces.routes.extend(secure.iter().map(|listener| piece(listener.clone(), route.clone())));
     }
     pieces.hosts = [ListenerId::http()].into_iter().chain(secure).map(|listener| (listener, host.clone())).collect();
-    let piece = |listener, mode| TlsPiece {
-        listener,
+    pieces.tls.extend(mode.map(|mode| TlsPiece {
+        listener: ListenerId::https(),
         host: host.clone(),
         mode,
+        fallback,
+        covers: Covers::default(),
         precedence: precedence(0, false),
         origin: root.at("spec.virtualhost.tls"),
-    };
-    pieces.tls.extend(mode.map(|mode| piece(ListenerId::https(), mode)));
-    pieces.tls.extend(fallback.map(|fallback| piece(ListenerId::fallback(), TlsMode::Http(fallback))));
+    }));
     pieces
 }

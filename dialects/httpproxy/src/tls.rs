@@ -56,8 +56,8 @@ pub(crate) fn secured(
     let versions = versions(work, object, tls).map_err(|no| nos.push(no));
     let termination = secret.map(|secret| certificate(work, object, host, secret).map_err(|no| nos.push(no)));
     let termination = match (termination.transpose(), versions) {
-        (Ok(certificate), Ok(TlsVersions { lowest, highest })) if nos.is_empty() => {
-            certificate.map(|certificate| Termination { certificate, lowest, highest })
+        (Ok(certificate), Ok(versions)) if nos.is_empty() => {
+            certificate.map(|certificate| Termination::new(certificate, versions))
         }
         _ => return Err(nos),
     };
@@ -105,10 +105,7 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
         },
     };
     match found {
-        Ok(certificate) => {
-            let TlsVersions { lowest, highest } = work.settings.tls;
-            Some(Termination { certificate, lowest, highest })
-        }
+        Ok(certificate) => Some(Termination::new(certificate, work.settings.tls)),
         Err((code, why)) => {
             let subject = subject(work.kind, object);
             work.report(&subject, Rejection::new(code, at("enableFallbackCertificate"), why));

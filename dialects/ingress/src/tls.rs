@@ -7,8 +7,8 @@ use crate::{
 use kinds::{ingress::Tls, kind};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Verdict,
-    tls::{CertificateRef, Termination, TlsMode, TlsVersions},
-    translation::TlsPiece,
+    tls::{CertificateRef, Termination, TlsMode},
+    translation::{Covers, TlsPiece},
 };
 use resolve::View;
 
@@ -16,7 +16,7 @@ use resolve::View;
 pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<TlsPiece> {
     let object = context.object;
     let mut pieces = Vec::new();
-    let Some(TlsVersions { lowest, highest }) = context.annotations.tls_versions else { return pieces };
+    let Some(versions) = context.annotations.tls_versions else { return pieces };
     for (index, entry) in object.spec.tls.good() {
         let field = FieldPath::from("spec.tls").index(index);
         if pieces.len() >= HOSTS {
@@ -46,7 +46,9 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
             };
             pieces.push(TlsPiece {
                 listener: ListenerId::https(),
-                mode: TlsMode::Http(Termination { certificate, lowest, highest }),
+                mode: TlsMode::Http(Termination::new(certificate, versions)),
+                fallback: None,
+                covers: Covers::default(),
                 precedence: context.precedence(index, false),
                 origin: context.subject.at(at),
                 host,

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use model::{ListenerId, RouteTableId};
+use model::{FleetId, PortId};
 use testbed::XdsClient;
 use testbed::xds_client::{Kind, State};
 use tokio::time::{sleep, timeout};
@@ -223,10 +223,10 @@ impl Host {
     }
 }
 
-/// The name of the scope of a host in the clear.
+/// The name of the scope of a host on the plaintext port.
 fn scope(host: &str) -> Result<String> {
-    let table = RouteTableId { listener: ListenerId::http(), termination: None };
-    Ok(envoy::name::scope(&table, &model::Host::parse(host)?))
+    let port = PortId::new(FleetId::Shared, "ingress_http");
+    Ok(envoy::name::scope(&port, &model::Host::parse(host)?))
 }
 
 /// Milliseconds since then.

@@ -8,7 +8,7 @@ use super::*;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-fn request(fleet: Option<FleetId>) -> Request {
+fn request(fleet: Option<FleetName>) -> Request {
     Request { namespace: "gateways".to_owned(), fleet, lifetime: 365 * DAY, now: SystemTime::now() }
 }
 
@@ -57,7 +57,7 @@ fn an_envoy_proves_its_fleet_if_it_has_one() {
     let dns = ["envoy", "envoy.gateways", "envoy.gateways.svc", "envoy.gateways.svc.cluster.local"];
     assert_eq!(names(&shared.envoy.certificate), dns);
 
-    let own = Certificates::issue(&request(Some(FleetId::new("team-a", "public")))).unwrap();
+    let own = Certificates::issue(&request(Some(FleetName::new("team-a", "public")))).unwrap();
     assert_eq!(names(&own.envoy.certificate)[4], "spiffe://sesame/fleet/team-a/public");
 }
 

@@ -110,7 +110,7 @@ fn a_node_says_its_fleet_in_its_metadata() {
     bootstrap.node = Node {
         id: Some("envoy-1".to_owned()),
         cluster: Some("gateways".to_owned()),
-        fleet: Some(model::FleetId::new("gateways", "public")),
+        fleet: Some(model::FleetName::new("gateways", "public")),
     };
     assert_eq!(
         rendered(&bootstrap)["node"],

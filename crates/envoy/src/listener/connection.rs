@@ -2,7 +2,8 @@
 
 use super::{access_log, filters};
 use crate::{
-    packing::{Arrangement, bound, plain, redirects, scoped},
+    name,
+    packing::{Packing, admission, plain, redirects, scoped},
     route::action::timeout,
 };
 use envoy_api::{
@@ -19,7 +20,7 @@ use envoy_api::{
     google::protobuf::Duration,
 };
 use model::{
-    RouteTableId, Timeout,
+    ChainId, Port, Timeout,
     listener::{HeadersWithUnderscores, HttpSettings, HttpVersions, ServerHeader},
 };
 
@@ -31,30 +32,23 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// The Host of a request of HTTP/1.0 that says none. No host is called so: it is for whoever takes every host.
 const NO_HOST: &str = "_";
 
-/// The manager of one filter chain, whose routes stand in `table`.
-pub fn connection_manager(
-    listener: &model::Listener,
-    table: &RouteTableId,
-    arrangement: Arrangement,
-) -> HttpConnectionManager {
-    let http = &listener.http;
-    let mut http_filters = filters::http(&listener.id, http);
-    let (specifier, key, upgrade_configs) = match arrangement {
-        Arrangement::Table => (plain::specifier(table), bound::removed(redirects::KEY), Vec::new()),
-        Arrangement::Scopes => {
+/// The manager of a filter chain of a port: its only one where that is plaintext.
+pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing) -> HttpConnectionManager {
+    let http = &port.http;
+    let mut http_filters = filters::http(&port.id, http);
+    let (specifier, key, upgrade_configs) = match packing {
+        Packing::Plain => (plain::specifier(&port.id), admission::removed(redirects::KEY), Vec::new()),
+        Packing::Scoped => {
             http_filters.insert(0, scoped::fallback());
-            (scoped::specifier(), scoped::key_of_requests(table), vec![scoped::connect()])
+            (scoped::specifier(), scoped::key_of_requests(&port.id), vec![scoped::connect()])
         }
     };
-    let server_name = match bound::is_needed(table) {
-        true => bound::server_name_of_requests(),
-        false => bound::removed(bound::SERVER_NAME),
-    };
+    let [chain, server_name] = admission::of_requests(chain);
     HttpConnectionManager {
-        stat_prefix: listener.id.to_string(),
+        stat_prefix: name::port(&port.id),
         codec_type: codec(http.versions).into(),
         route_specifier: Some(specifier),
-        early_header_mutation_extensions: vec![bound::early(vec![key, server_name])],
+        early_header_mutation_extensions: vec![admission::early(vec![key, chain, server_name])],
         upgrade_configs,
         http_filters,
         access_log: access_log::access_log(&http.access_log),

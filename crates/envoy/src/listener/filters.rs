@@ -31,12 +31,12 @@ use envoy_api::{
     },
 };
 use model::{
-    ListenerId,
+    PortId,
     listener::{Compression, HttpSettings},
 };
 
-/// The filters of a listener.
-pub fn http(listener: &ListenerId, http: &HttpSettings) -> Vec<HttpFilter> {
+/// The filters of a port.
+pub fn http(port: &PortId, http: &HttpSettings) -> Vec<HttpFilter> {
     let mut filters = Vec::new();
     filters.extend(compression(http.compression));
     filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
@@ -48,7 +48,7 @@ pub fn http(listener: &ListenerId, http: &HttpSettings) -> Vec<HttpFilter> {
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
     filters.push(filter(COOKIES, any(&Lua::default())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
-    filters.extend(Slot::ALL.map(|slot| slot.filter(listener)));
+    filters.extend(Slot::ALL.map(|slot| slot.filter(port)));
     filters.push(filter("envoy.filters.http.router", any(&Router::default())));
     filters
 }

@@ -20,7 +20,7 @@ use envoy_api::{
         },
     },
 };
-use model::ListenerId;
+use model::PortId;
 use std::fmt;
 
 /// A place for a filter.
@@ -38,13 +38,13 @@ impl Slot {
     /// All of them, in the order in which a request goes through them, which is Contour's.
     pub const ALL: [Slot; 3] = [Slot::JwtAuthn, Slot::ExtAuthz, Slot::RateLimit];
 
-    /// What fills this slot of a listener as long as nothing else does.
-    pub fn empty(self, listener: &ListenerId) -> TypedExtensionConfig {
-        TypedExtensionConfig { name: name::slot(listener, self), typed_config: Some(nothing()) }
+    /// What fills this slot of a port as long as nothing else does.
+    pub fn empty(self, port: &PortId) -> TypedExtensionConfig {
+        TypedExtensionConfig { name: name::slot(port, self), typed_config: Some(nothing()) }
     }
 
-    /// The filter of this slot on a listener, which does what a resource of its [name](name::slot) says.
-    pub fn filter(self, listener: &ListenerId) -> HttpFilter {
+    /// The filter of this slot on a port, which does what a resource of its [name](name::slot) says.
+    pub fn filter(self, port: &PortId) -> HttpFilter {
         let filled = match self {
             Slot::JwtAuthn => JwtAuthentication::type_url(),
             Slot::ExtAuthz => ExtAuthz::type_url(),
@@ -57,7 +57,7 @@ impl Slot {
             type_urls: vec![filled, Rbac::type_url()],
         };
         let config_type = Some(ConfigType::ConfigDiscovery(source));
-        HttpFilter { name: name::slot(listener, self), config_type, ..Default::default() }
+        HttpFilter { name: name::slot(port, self), config_type, ..Default::default() }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Which filter chain a TLS connection takes: by the server name that the client asks for.
 //!
 //! The names stand beside the chains, not in them: `server_names` would be part of a chain's identity, and every host that
-//! joins would cut the connections of all others. A name that is not listed leads to the on-demand chain, whose certificates
-//! tell which hosts there are, or to that of the fallback certificate, or ends the connection where there is neither. Each
-//! chain's names are encoded by themselves, when they change: see [`crate::splice`].
+//! joins would cut the connections of all others. A name that is not listed leads to the chain of the host that takes every name,
+//! or to the on-demand chain, whose certificates tell which hosts there are, or to that of the fallback certificate, or ends the
+//! connection where there is none of them. Each chain's names are encoded by themselves, when they change: see [`crate::splice`].
 
 use bytes::{Bytes, BytesMut};
+pub use envoy_api::xds::r#type::matcher::v3::matcher::OnMatch;
 use envoy_api::{
     Any, Name, any,
     envoy::extensions::matching::common_inputs::network::v3::ServerNameInput,
@@ -15,7 +16,7 @@ use envoy_api::{
         r#type::matcher::v3::{
             Matcher, RegexMatcher, ServerNameMatcher, StringMatcher,
             matcher::{
-                MatcherList, MatcherTree, MatcherType, OnMatch,
+                MatcherList, MatcherTree, MatcherType,
                 matcher_list::{
                     FieldMatcher, Predicate,
                     predicate::{self, SinglePredicate, single_predicate},
@@ -47,19 +48,19 @@ pub fn names(chain: &str, hosts: &[Host]) -> Bytes {
 }
 
 /// Names with where they lead, encoded.
-pub(super) fn leading(hosts: &[Host], on_match: OnMatch) -> Bytes {
+pub fn leading(hosts: &[Host], on_match: OnMatch) -> Bytes {
     let domains = hosts.iter().map(ToString::to_string).collect();
     DomainMatcher { domains, on_match: Some(on_match) }.encode_to_vec().into()
 }
 
 /// The connection takes this chain. If there is no chain of this name it is closed, whatever other chains there are.
-pub(super) fn take(chain: &str) -> OnMatch {
+pub fn take(chain: &str) -> OnMatch {
     let chain = any(&StringValue { value: chain.to_owned() });
     OnMatch { on_match: Some(on_match::OnMatch::Action(extension("filter-chain", chain))), ..Default::default() }
 }
 
 /// Every name of a host leads to one chain.
-fn every(chain: &str) -> Matcher {
+pub fn every(chain: &str) -> OnMatch {
     let host_name = StringMatcher {
         match_pattern: Some(MatchPattern::SafeRegex(RegexMatcher {
             engine_type: Some(EngineType::GoogleRe2(GoogleRe2 {})),
@@ -75,31 +76,32 @@ fn every(chain: &str) -> Matcher {
         predicate: Some(Predicate { match_type: Some(predicate::MatchType::SinglePredicate(predicate)) }),
         on_match: Some(take(chain)),
     };
-    Matcher {
+    let matcher = Matcher {
         matcher_type: Some(MatcherType::MatcherList(MatcherList { matchers: vec![matcher] })),
         ..Default::default()
-    }
+    };
+    OnMatch { on_match: Some(on_match::OnMatch::Matcher(Box::new(matcher))), ..Default::default() }
 }
 
-/// The map from server names to the names of chains, and the chain of all other names, if there is one.
-pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>, unlisted: Option<&str>) -> Matcher {
-    let unlisted = unlisted.map(every);
+/// The map from server names to the names of chains, and the chain for all other clients, those without a name among them.
+pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>, others: Option<OnMatch>) -> Matcher {
     let mut map = BytesMut::new();
     names.for_each(|names| splice::append(&mut map, DOMAIN_MATCHERS, names));
-    let unlisted = match unlisted {
-        Some(only) if map.is_empty() => return only,
-        unlisted => unlisted.map(|matcher| OnMatch {
-            on_match: Some(on_match::OnMatch::Matcher(Box::new(matcher))),
-            ..Default::default()
-        }),
-    };
+    if map.is_empty() {
+        match others {
+            Some(OnMatch { on_match: Some(on_match::OnMatch::Matcher(only)), .. }) => return *only,
+            Some(others) => return Matcher { on_no_match: Some(Box::new(others)), ..Default::default() },
+            None => {}
+        }
+    }
+    let on_no_match = others.map(Box::new);
     let map = Any { type_url: ServerNameMatcher::type_url(), value: map.freeze() };
     Matcher {
         matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
             input: Some(extension("server-name", any(&ServerNameInput {}))),
             tree_type: Some(TreeType::CustomMatch(extension("server-names", map))),
         })),
-        on_no_match: unlisted.map(Box::new),
+        on_no_match,
     }
 }
 

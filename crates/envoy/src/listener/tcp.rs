@@ -1,4 +1,5 @@
-//! Connections that are passed on: a filter chain for each host, the names and clients that take it, and where it leads.
+//! Connections that are passed on: a filter chain for each host of a TLS listener, or the only one of a plain TCP listener, the
+//! clients that take it, and where it leads.
 //!
 //! Which clients may connect is decided with the chain, when a connection is accepted: a filter of the chain would look at
 //! the first bytes of the client, after the backend was connected and may have spoken. See [`source_ip`].
@@ -6,66 +7,80 @@
 //! Where it leads is an extension of its own, which Envoy asks for by name: backends and their shares change without the
 //! listener, and connections that stand keep their backend.
 
-use super::{access_log, sni, source_ip, tls};
+use super::{access_log, head, sni, source_ip, tls};
 use crate::name;
-use bytes::Bytes;
 use envoy_api::{
     Any, any,
     envoy::{
         config::{
             core::v3::{ExtensionConfigSource, TypedExtensionConfig},
-            listener::v3::{Filter, FilterChain, filter::ConfigType},
+            listener::v3::{Filter, FilterChain, Listener, filter::ConfigType},
         },
         extensions::filters::network::tcp_proxy::v3::{
             TcpProxy,
             tcp_proxy::{ClusterSpecifier, WeightedCluster, weighted_cluster::ClusterWeight},
         },
     },
+    xds::r#type::matcher::v3::{Matcher, matcher::OnMatch},
 };
 use model::{
-    Host,
+    ClusterId, ListenerId, Port,
     listener::{ConnectionSettings, HttpSettings},
-    tls::{self as model_tls, TcpChain},
+    route::IpFilter,
+    tls::TcpChain,
 };
 use std::time::Duration;
 
 /// How long a connection may be without a byte, as Contour has it.
 const IDLE: Duration = Duration::from_secs(9001);
 
-/// The chain of a host. Nothing is said about protocols: what client and backend agree on is theirs.
-pub fn chain(chain: &TcpChain, settings: &ConnectionSettings) -> FilterChain {
+/// The chain of a host of a TLS listener. Nothing is said about protocols: what client and backend agree on is theirs.
+pub fn chain(listener: &ListenerId, chain: &TcpChain, settings: &ConnectionSettings) -> FilterChain {
+    let name = name::tcp_chain(listener, &chain.host);
+    let transport_socket = chain.termination.as_ref().map(|termination| tls::terminated(termination, settings, &[]));
+    FilterChain { filters: vec![by_name(&name)], name, transport_socket, ..Default::default() }
+}
+
+/// The filter that leads on, asked for by name.
+fn by_name(name: &str) -> Filter {
     let source = ExtensionConfigSource {
         config_source: Some(name::on_this_stream()),
         type_urls: vec![any(&TcpProxy::default()).type_url],
         ..Default::default()
     };
-    let proxy = Filter { name: name::tcp_chain(&chain.host), config_type: Some(ConfigType::ConfigDiscovery(source)) };
-    FilterChain {
-        name: name::tcp_chain(&chain.host),
-        filters: vec![proxy],
-        transport_socket: chain.termination.as_ref().map(|termination| tls::terminated(termination, settings, &[])),
-        ..Default::default()
+    Filter { name: name.to_owned(), config_type: Some(ConfigType::ConfigDiscovery(source)) }
+}
+
+/// What leads to the chain of a host, for the clients that may connect.
+pub fn taken(listener: &ListenerId, chain: &TcpChain) -> OnMatch {
+    filtered(&name::tcp_chain(listener, &chain.host), chain.clients.as_ref())
+}
+
+fn filtered(chain: &str, clients: Option<&IpFilter>) -> OnMatch {
+    match clients {
+        None => sni::take(chain),
+        Some(clients) => source_ip::filtered(clients, chain),
     }
 }
 
-/// The name that leads to the chain of a host, for the clients that may connect; encoded.
-pub fn names(chain: &TcpChain) -> Bytes {
-    let name = name::tcp_chain(&chain.host);
-    let on_match = match &chain.clients {
-        None => sni::take(&name),
-        Some(clients) => source_ip::filtered(clients, &name),
-    };
-    sni::leading(std::slice::from_ref(&chain.host), on_match)
+/// A plain TCP listener: everything that it accepts, from the clients that may connect, goes one way.
+pub fn listener(port: &Port, of: &ListenerId, clients: Option<&IpFilter>) -> Listener {
+    let name = name::tcp_listener(of);
+    let matcher = clients.map(|clients| Matcher {
+        on_no_match: Some(Box::new(source_ip::filtered(clients, &name))),
+        ..Default::default()
+    });
+    let chain = FilterChain { filters: vec![by_name(&name)], name, ..Default::default() };
+    Listener { filter_chains: vec![chain], filter_chain_matcher: matcher, ..head(port) }
 }
 
-/// Where the connections of a host go.
-pub fn proxy(host: &Host, proxy: &model_tls::TcpProxy, http: &HttpSettings) -> TypedExtensionConfig {
-    let name = name::tcp_chain(host);
-    TypedExtensionConfig { name, typed_config: Some(config(proxy, http)) }
+/// Where connections go, under the name of a [host's chain](name::tcp_chain) or a [listener](name::tcp_listener).
+pub fn proxy(name: String, clusters: &[(ClusterId, u32)], http: &HttpSettings) -> TypedExtensionConfig {
+    TypedExtensionConfig { name, typed_config: Some(config(clusters, http)) }
 }
 
-fn config(proxy: &model_tls::TcpProxy, http: &HttpSettings) -> Any {
-    let cluster = match &proxy.clusters[..] {
+fn config(clusters: &[(ClusterId, u32)], http: &HttpSettings) -> Any {
+    let cluster = match clusters {
         [] => ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
         [(only, _)] => ClusterSpecifier::Cluster(name::cluster(only)),
         shares => {

@@ -1,8 +1,9 @@
 //! TLS towards clients: the certificate by SDS, versions, ciphers, protocols.
 //!
-//! A chain shows one certificate, or each host its own: Envoy then looks up the secret by the server name of the client, and
-//! suspends the handshake while it asks for one that it does not have. [Holder clusters](crate::cluster::holder) prefetch all
-//! of them, so that a handshake rarely waits. Such a chain has session resumption off, or Envoy rejects the listener.
+//! A chain shows one certificate, or the one of several that fits the client, or each host its own: Envoy then looks up the
+//! secret by the server name of the client, and suspends the handshake while it asks for one that it does not have. [Holder
+//! clusters](crate::cluster::holder) prefetch all of them, so that a handshake rarely waits. Such a chain has session resumption
+//! off, or Envoy rejects the listener.
 
 use crate::name;
 use envoy_api::{
@@ -20,6 +21,7 @@ use envoy_api::{
     },
 };
 use model::{
+    CertificateRef, Port,
     listener::{ConnectionSettings, HttpVersions},
     tls::{Termination, TlsVersion},
 };
@@ -48,13 +50,13 @@ pub enum Certificates {
 }
 
 /// The transport socket of a chain whose requests are looked at.
-pub fn transport_socket(termination: &Termination, listener: &model::Listener) -> TransportSocket {
-    let alpn: &[&str] = match listener.http.versions {
+pub fn transport_socket(termination: &Termination, port: &Port) -> TransportSocket {
+    let alpn: &[&str] = match port.http.versions {
         HttpVersions::Both => &["h2", "http/1.1"],
         HttpVersions::Http1 => &["http/1.1"],
         HttpVersions::Http2 => &["h2"],
     };
-    terminated(termination, &listener.connections, alpn)
+    terminated(termination, &port.connections, alpn)
 }
 
 /// The transport socket of a chain that agrees on these protocols.
@@ -80,10 +82,9 @@ pub(crate) fn terminated(termination: &Termination, settings: &ConnectionSetting
         context.disable_stateful_session_resumption = true;
         context.session_ticket_keys_type = Some(SessionTicketKeysType::DisableStatelessSessionResumption(true));
     } else {
-        common.tls_certificate_sds_secret_configs = vec![SdsSecretConfig {
-            name: name::secret(&termination.certificate),
-            sds_config: Some(name::on_this_stream()),
-        }];
+        let by_name =
+            |id: &CertificateRef| SdsSecretConfig { name: name::secret(id), sds_config: Some(name::on_this_stream()) };
+        common.tls_certificate_sds_secret_configs = termination.certificates().map(by_name).collect();
     }
     TransportSocket {
         name: "envoy.transport_sockets.tls".to_owned(),

@@ -1,4 +1,4 @@
-//! A table: one `RouteConfiguration` by RDS for all hosts of a port or a chain.
+//! A table: one `RouteConfiguration` by RDS for all hosts of a port.
 //!
 //! It is made of virtual hosts that are encoded already: they are encoded once, when they change, and only copied
 //! here.
@@ -11,26 +11,22 @@ use envoy_api::envoy::{
     },
     extensions::filters::network::http_connection_manager::v3::{Rds, http_connection_manager::RouteSpecifier},
 };
-use model::{Host, RouteTableId};
+use model::PortId;
 use prost::{
     Message,
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 
-use super::redirects;
 use crate::{name, splice::append};
 
 /// The route configuration of a table, from its hosts' bytes in the order of the hosts.
-pub fn route_table<'a>(id: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
-    routes(head(name::route_table(id)), id, hosts).freeze()
+pub fn route_table<'a>(port: &PortId, hosts: impl Iterator<Item = &'a Bytes>) -> Bytes {
+    routes(head(name::port(port)), hosts).freeze()
 }
 
 /// Where a connection manager finds it.
-pub(crate) fn specifier(table: &RouteTableId) -> RouteSpecifier {
-    RouteSpecifier::Rds(Rds {
-        config_source: Some(name::on_this_stream()),
-        route_config_name: name::route_table(table),
-    })
+pub(crate) fn specifier(port: &PortId) -> RouteSpecifier {
+    RouteSpecifier::Rds(Rds { config_source: Some(name::on_this_stream()), route_config_name: name::port(port) })
 }
 
 /// The number of `RouteConfiguration.virtual_hosts`.
@@ -38,22 +34,10 @@ const VIRTUAL_HOSTS: u32 = 2;
 /// The number of `VirtualHost.name`.
 const NAME: u32 = 1;
 
-/// A route configuration, from its hosts' bytes in the order of the hosts. Under TLS, a host that the chain does not have is
-/// another chain's or nobody's.
-pub(super) fn routes<'a>(
-    head: RouteConfiguration,
-    table: &RouteTableId,
-    hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>,
-) -> BytesMut {
+/// A route configuration, from its hosts' bytes in the order of the hosts.
+pub(super) fn routes<'a>(head: RouteConfiguration, hosts: impl Iterator<Item = &'a Bytes>) -> BytesMut {
     let mut bytes = BytesMut::from(&head.encode_to_vec()[..]);
-    let mut catch_all = false;
-    for (host, encoded) in hosts {
-        catch_all |= *host == Host::Any;
-        append(&mut bytes, VIRTUAL_HOSTS, encoded);
-    }
-    if table.termination.is_some() && !catch_all {
-        append(&mut bytes, VIRTUAL_HOSTS, &redirects::misdirected(table, &Host::Any).encode_to_vec());
-    }
+    hosts.for_each(|host| append(&mut bytes, VIRTUAL_HOSTS, host));
     bytes
 }
 

@@ -3,38 +3,31 @@
 //! Envoy follows a redirect only if it finds a route for the new host, else the client gets the redirect. It looks for one
 //! with the headers of the first request, of which it has changed the host and the path only, and does not write ours again
 //! for the second. So a route with such redirects writes into [`KEY`] where to look: under [`name::redirects_key`]. With scopes,
-//! that is a scope which lists all hosts of the table, and only there where some route follows redirects; the request that
-//! comes of it finds its own scope by the fallback. In a table it only tells the two requests apart: "this host is served
-//! elsewhere" is an answer to a client and nowhere to redirect to.
+//! that is a scope which lists all hosts of the port, and only there where some route follows redirects; the request that
+//! comes of it finds its own scope by the fallback. In a table it only tells the two requests apart: "make another connection"
+//! is an answer to a client and nowhere to redirect to.
 //!
 //! The list is about hosts, not about their paths: with scopes, a redirect to a path that a known host lacks is followed, and
-//! not found. Where requests are [bound](super::bound) to the server name of their connection, no other host can be reached on
-//! it: an exact host looks in its own scope. (A wildcard's and a table's redirects to a host of another name are followed
-//! there, and told that they are misdirected.)
+//! not found. Under TLS a redirect leads only to hosts that the connection may carry requests for ([`super::admission`]). Where
+//! that depends on the server name, no other host can be reached: an exact host looks in its own scope. (A wildcard's and a
+//! table's redirects to a host of another name are followed there, and answered with 421.)
 
 use bytes::Bytes;
-use envoy_api::envoy::{
-    config::{
-        core::v3::{HeaderValue, HeaderValueOption, header_value_option::HeaderAppendAction},
-        route::v3::{
-            HeaderMatcher, Route, RouteConfiguration, ScopedRouteConfiguration, VirtualHost,
-            header_matcher::HeaderMatchSpecifier, route::Action,
-        },
-    },
-    r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern},
+use envoy_api::envoy::config::{
+    core::v3::{HeaderValue, HeaderValueOption, header_value_option::HeaderAppendAction},
+    route::v3::{Route, RouteConfiguration, ScopedRouteConfiguration, VirtualHost, route::Action},
 };
-use model::{Host, RouteTableId};
+use model::{Host, PortId};
 use prost::Message;
+use std::sync::Arc;
 
-use super::scoped;
+use super::{admission, scoped};
 use crate::{name, virtual_host};
 
 /// The header that says where a request is looked up.
 pub const KEY: &str = "x-sesame-host";
-/// The virtual host, and its route, that stands for all hosts of a table.
+/// The virtual host, and its route, that stands for hosts of a port.
 pub const AGAIN: &str = "again";
-/// The virtual host of those that stand in another table.
-pub const ELSEWHERE: &str = "elsewhere";
 
 /// Whether Envoy follows redirects of this route's backends.
 pub(super) fn follows(route: &Route) -> bool {
@@ -56,36 +49,22 @@ pub(super) fn prepare(key: &str, host: &mut VirtualHost) {
     }
 }
 
-/// The answer to clients that ask for a host which stands elsewhere. No redirect leads there.
-pub(super) fn misdirected(table: &RouteTableId, host: &Host) -> VirtualHost {
-    let mut misdirected = virtual_host::misdirected(host);
-    for route in &mut misdirected.routes {
-        route.r#match.get_or_insert_default().headers.push(HeaderMatcher {
-            name: KEY.to_owned(),
-            header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(StringMatcher {
-                match_pattern: Some(MatchPattern::Exact(name::redirects_key(table))),
-                ..Default::default()
-            })),
-            invert_match: true,
-            treat_missing_header_as_empty: true,
-        });
-    }
-    misdirected
-}
+/// Hosts of a port that the same connections serve: the names of their filter chains under TLS, nothing where it is plaintext.
+pub type Group<'a> = (Option<&'a [Arc<str>]>, Vec<Host>);
 
-/// The scope that redirects are looked up in: the hosts of the table, and those below its wildcards that stand in another.
+/// The scope that redirects are looked up in: the hosts of the port, each found only by connections that may carry its requests.
 /// The fallback is on there.
-pub fn scope(table: &RouteTableId, hosts: &[Host], elsewhere: &[Host]) -> Bytes {
-    let listed = |name: &str, hosts: &[Host]| VirtualHost {
-        name: name.to_owned(),
-        domains: hosts.iter().map(ToString::to_string).collect(),
-        ..Default::default()
+pub fn scope(port: &PortId, groups: &[Group<'_>]) -> Bytes {
+    let listed = |(chains, hosts): &Group<'_>| {
+        let again = virtual_host::every_path(AGAIN, virtual_host::answer(404));
+        let (name, routes) = match chains {
+            None => (AGAIN.to_owned(), vec![again]),
+            Some(chains) => (format!("{AGAIN} on {}", chains.join(" ")), admission::on_chains(chains, &again)),
+        };
+        VirtualHost { name, domains: hosts.iter().map(ToString::to_string).collect(), routes, ..Default::default() }
     };
-    let mut again = listed(AGAIN, hosts);
-    again.routes.push(virtual_host::every_path(AGAIN, virtual_host::answer(404)));
-    let all = [again, listed(ELSEWHERE, elsewhere)];
-    let key = name::redirects_key(table);
-    let virtual_hosts = all.into_iter().filter(|host| !host.domains.is_empty()).collect();
+    let key = name::redirects_key(port);
+    let virtual_hosts = groups.iter().map(listed).collect();
     let routes = RouteConfiguration { virtual_hosts, ..scoped::inline(key.clone()) };
-    ScopedRouteConfiguration { route_configuration: Some(routes), ..scoped::head(table, key) }.encode_to_vec().into()
+    ScopedRouteConfiguration { route_configuration: Some(routes), ..scoped::head(port, key) }.encode_to_vec().into()
 }

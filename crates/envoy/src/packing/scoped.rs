@@ -2,8 +2,8 @@
 //!
 //! Envoy's scopes have no default and know neither wildcards nor case. What makes them fit for hosts:
 //!
-//! - The *key* is `<group>|<host>`, and the group stands for the route table, so that all tables of an Envoy share one
-//!   subscription without sharing hosts. Before anything else, Envoy writes it into a header of ours, over whatever a client
+//! - The *key* is `<group>|<host>`, and the group stands for the port, so that all ports of an Envoy share one subscription
+//!   without sharing hosts. Before anything else, Envoy writes it into a header of ours, over whatever a client
 //!   put there; what follows a `:` is the port and not part of it.
 //! - A request that finds no scope goes through the [`fallback`]: a script of fixed text that tries the host in lower case,
 //!   then the scope `<group>|*`, in which wildcards and the catch-all stand as in any table. Hosts that were found do not
@@ -14,8 +14,8 @@
 //!   scope of all hosts, where the fallback is on.
 //! - *The chain of filters is built before the fallback has found a route.* A filter that is off in the chain and switched on
 //!   by a route would be passed over; so what protects is on in the chain, and told what to do by its own per-route message.
-//! - A name that belongs to another TLS chain but lies below a wildcard of this one has a scope here that answers 421. So a
-//!   browser that reuses its connection for such a name is told to make another.
+//! - Under TLS a host has one scope, whatever filter chain a connection took; it answers 421 on those that may not carry its
+//!   requests: see [`admission`].
 
 use std::collections::BTreeMap;
 
@@ -51,11 +51,11 @@ use envoy_api::{
         },
     },
 };
-use model::{Host, RouteTableId};
+use model::{Host, PortId, tls::Admission};
 use prost::Message;
 
 use super::{
-    bound, plain,
+    Packing, admission, plain,
     redirects::{self, KEY},
 };
 use crate::{
@@ -73,43 +73,39 @@ const ROUTES: u32 = 5;
 /// What the fallback runs. Nothing of any tenant's is ever in it.
 const SCRIPT: &str = include_str!("scoped/fallback.lua");
 
-/// The scope of an exact host.
-pub fn host(table: &RouteTableId, host: &model::VirtualHost) -> Bytes {
+/// The scope of an exact host; on a TLS port with the connections that may carry its requests.
+pub fn host(port: &PortId, host: &model::VirtualHost, admission: Option<&Admission>) -> Bytes {
     let mut own = virtual_host::virtual_host(host);
-    let is_bound = bound::is_needed(table);
-    let redirected = if is_bound { name::scope_key(table, &host.host) } else { name::redirects_key(table) };
+    let in_own_scope = admission.is_some_and(|admission| admission.by_server_name);
+    let redirected = if in_own_scope { name::scope_key(port, &host.host) } else { name::redirects_key(port) };
     redirects::prepare(&redirected, &mut own);
-    bound::bind(table, &host.host, &mut own);
+    if let Some(admission) = admission {
+        admission::guard(Packing::Scoped, port, &host.host, admission, &mut own);
+    }
     own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
     own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
     own.typed_per_filter_config.extend(found());
     tree::shape(&mut own);
-    exact(table, &host.host, own)
-}
-
-/// The scope of an exact host that stands in another table.
-pub fn misdirected(table: &RouteTableId, host: &Host) -> Bytes {
-    let misdirected = VirtualHost { typed_per_filter_config: found(), ..virtual_host::misdirected(host) };
-    exact(table, host, misdirected)
+    exact(port, &host.host, own)
 }
 
 /// What stands in for the scope of an exact host, while proxies refuse it.
-pub fn refused(table: &RouteTableId, host: &Host) -> Bytes {
+pub fn refused(port: &PortId, host: &Host) -> Bytes {
     let refused = VirtualHost { typed_per_filter_config: found(), ..virtual_host::refused(host) };
-    exact(table, host, refused)
+    exact(port, host, refused)
 }
 
-fn exact(table: &RouteTableId, host: &Host, own: VirtualHost) -> Bytes {
-    let key = name::scope_key(table, host);
+fn exact(port: &PortId, host: &Host, own: VirtualHost) -> Bytes {
+    let key = name::scope_key(port, host);
     let routes = RouteConfiguration { virtual_hosts: vec![own], ..inline(key.clone()) };
-    ScopedRouteConfiguration { route_configuration: Some(routes), ..head(table, key) }.encode_to_vec().into()
+    ScopedRouteConfiguration { route_configuration: Some(routes), ..head(port, key) }.encode_to_vec().into()
 }
 
-/// The scope of all other hosts of a table, from their bytes in the order of the hosts.
-pub fn catch_all<'a>(table: &RouteTableId, hosts: impl Iterator<Item = (&'a Host, &'a Bytes)>) -> Bytes {
-    let key = name::scope_key(table, &Host::Any);
-    let mut bytes = BytesMut::from(&head(table, key.clone()).encode_to_vec()[..]);
-    splice::append(&mut bytes, ROUTES, &plain::routes(inline(key), table, hosts));
+/// The scope of all other hosts of a port, from their bytes in the order of the hosts.
+pub fn catch_all<'a>(port: &PortId, hosts: impl Iterator<Item = &'a Bytes>) -> Bytes {
+    let key = name::scope_key(port, &Host::Any);
+    let mut bytes = BytesMut::from(&head(port, key.clone()).encode_to_vec()[..]);
+    splice::append(&mut bytes, ROUTES, &plain::routes(inline(key), hosts));
     bytes.freeze()
 }
 
@@ -125,8 +121,8 @@ pub(super) fn inline(name: String) -> RouteConfiguration {
 }
 
 /// A scope's name follows from its key alone: Envoy loses scopes whose keys are exchanged.
-pub(super) fn head(table: &RouteTableId, key: String) -> ScopedRouteConfiguration {
-    let name = name::scope_of_key(table, &key);
+pub(super) fn head(port: &PortId, key: String) -> ScopedRouteConfiguration {
+    let name = name::scope_of_key(port, &key);
     let key = Key { fragments: vec![Fragment { r#type: Some(fragment::Type::StringKey(key)) }] };
     ScopedRouteConfiguration { name, key: Some(key), ..Default::default() }
 }
@@ -167,8 +163,8 @@ pub(crate) fn specifier() -> RouteSpecifier {
 }
 
 /// What writes the key of a request, over whatever the client sent.
-pub(crate) fn key_of_requests(table: &RouteTableId) -> HeaderMutation {
-    bound::written(KEY, format!("{}|%REQ(:AUTHORITY)%", name::group(table)))
+pub(crate) fn key_of_requests(port: &PortId) -> HeaderMutation {
+    admission::written(KEY, format!("{}|%REQ(:AUTHORITY)%", name::group(port)))
 }
 
 /// Lets a CONNECT come as far as the routes that answer 404: Envoy would refuse it with 403 where one of them takes it. There

@@ -1,15 +1,15 @@
 //! HTTPProxy of both groups, wired: the objects that a root includes, and the roots of a name.
 
 use super::Dialect;
-use crate::{objects::Objects, view::TableView};
-use dialect_httpproxy::{HttpProxyView, Settings, budget, translate};
+use crate::{objects::Objects, settings::ForHttpProxies, view::TableView};
+use dialect_httpproxy::{HttpProxyView, budget, translate};
 use engine::Index;
 use kinds::{HttpProxy, Kind, Typed};
 use model::{ObjectRef, Translation};
 use std::sync::Arc;
 
-/// HTTPProxies, with what the operator set for them.
-pub struct HttpProxyDialect(pub Settings);
+/// HTTPProxies.
+pub struct HttpProxyDialect;
 
 impl Dialect for HttpProxyDialect {
     fn translates(&self) -> &'static [Kind] {
@@ -22,7 +22,8 @@ impl Dialect for HttpProxyDialect {
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
         let proxy = view.get::<HttpProxy>(object)?;
-        translate(object.kind, &proxy, view, &self.0)
+        let settings = view.reads().get::<ForHttpProxies>(&())?;
+        translate(object.kind, &proxy, view, settings)
     }
 
     fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool {

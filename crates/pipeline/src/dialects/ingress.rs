@@ -1,15 +1,15 @@
 //! Ingress, wired: its classes, and which of them is the default.
 
 use super::Dialect;
-use crate::{objects::Objects, view::TableView};
-use dialect_ingress::{IngressView, Settings, budget, translate};
+use crate::{objects::Objects, settings::ForIngresses, view::TableView};
+use dialect_ingress::{IngressView, budget, translate};
 use engine::{Derived, Reads, Table};
 use kinds::{Ingress, IngressClass, Kind, Typed, kind};
 use model::{ObjectRef, Translation};
 use std::sync::Arc;
 
-/// Ingresses, with what the operator set for them.
-pub struct IngressDialect(pub Settings);
+/// Ingresses.
+pub struct IngressDialect;
 
 impl Dialect for IngressDialect {
     fn translates(&self) -> &'static [Kind] {
@@ -26,7 +26,8 @@ impl Dialect for IngressDialect {
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
         let ingress = view.get::<Ingress>(object)?;
-        translate(&ingress, view, &self.0)
+        let settings = view.reads().get::<ForIngresses>(&())?;
+        translate(&ingress, view, settings)
     }
 
     fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool {

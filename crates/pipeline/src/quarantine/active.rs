@@ -9,8 +9,11 @@ use crate::{
     listeners::ListenerResources,
     packing::{EncodedHosts, RouteResources, ScopeResources},
     redirects::RedirectScopes,
-    resources::{CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, TcpResources},
-    withheld::{Target, WithheldRows, WithheldVersions, Withholdable},
+    resources::{
+        CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
+        TcpResources, UdpClusterResources, UdpEndpointResources,
+    },
+    withheld::{FleetTarget, WithheldRows, WithheldVersions, Withholdable},
 };
 use engine::{Derived, Reads, Table};
 use xds::Kind;
@@ -19,17 +22,21 @@ use xds::Kind;
 pub struct ActiveTargets;
 
 impl Table for ActiveTargets {
-    type Key = Target;
+    type Key = FleetTarget;
     type Value = ();
     const NAME: &'static str = "active withheld targets";
 }
 
 impl Derived for ActiveTargets {
-    fn compute(&self, target: &Target, reads: &mut Reads<'_>) -> Option<()> {
-        let is_active = match target.kind {
-            _ if target.host.is_some() => any::<EncodedHosts>(target, reads),
-            Kind::Cluster => any::<ClusterResources>(target, reads) || any::<HolderResources>(target, reads),
-            Kind::Endpoints => any::<EndpointResources>(target, reads),
+    fn compute(&self, target: &FleetTarget, reads: &mut Reads<'_>) -> Option<()> {
+        let is_active = match target.target.kind {
+            _ if target.target.host.is_some() => any::<EncodedHosts>(target, reads),
+            Kind::Cluster => {
+                any::<ClusterResources>(target, reads)
+                    || any::<HolderResources>(target, reads)
+                    || any::<UdpClusterResources>(target, reads)
+            }
+            Kind::Endpoints => any::<EndpointResources>(target, reads) || any::<UdpEndpointResources>(target, reads),
             Kind::Secret => {
                 any::<SecretResources>(target, reads)
                     || any::<HostSecretResources>(target, reads)
@@ -38,14 +45,14 @@ impl Derived for ActiveTargets {
             Kind::Route => any::<RouteResources>(target, reads),
             Kind::ScopedRoute => any::<ScopeResources>(target, reads) || any::<RedirectScopes>(target, reads),
             Kind::Listener => any::<ListenerResources>(target, reads),
-            Kind::Extension => any::<TcpResources>(target, reads),
+            Kind::Extension => any::<TcpResources>(target, reads) || any::<StreamResources>(target, reads),
             Kind::Runtime | Kind::VirtualHost => false,
         };
         is_active.then_some(())
     }
 }
 
-fn any<T: Table>(target: &Target, reads: &mut Reads<'_>) -> bool
+fn any<T: Table>(target: &FleetTarget, reads: &mut Reads<'_>) -> bool
 where
     T::Value: Withholdable,
 {

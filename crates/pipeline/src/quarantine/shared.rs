@@ -1,15 +1,15 @@
 //! A resource that many hosts share, found by its name: route configurations, and scopes of wildcards.
 //!
-//! In: the name that a proxy rejected. Out: the resource as it is made now, and its hosts. Only these resources are indexed by
-//! name; there is one for each chain, while a name of everything else would cost memory for each host.
+//! In: the fleet and the name that a proxy rejected. Out: the resource as it is made now, and its hosts. Only these resources are
+//! found by name; there is one for each port, while a name of everything else would cost memory for each host.
 
 use crate::{
-    packing::{ExactHostsByTable, HostsByScope, RouteResources, ScopeKey, ScopeResources},
+    packing::{ExactHostsByPort, HostsByScope, RouteResources, ScopeKey, ScopeResources},
     resources::Resource,
     translations::HostKey,
 };
 use engine::{Engine, Index};
-use model::{Host, RouteTableId};
+use model::{FleetId, Host, PortId};
 use std::sync::Arc;
 use xds::{Kind, Name};
 
@@ -22,54 +22,42 @@ pub struct SharedResource {
 }
 
 impl SharedResource {
-    /// The one of that type and name; nothing if it belongs to one host or object, or is gone.
-    pub fn find(engine: &Engine, kind: Kind, name: &Name) -> Option<Self> {
-        let (table, resource) = match kind {
+    /// The one of that fleet, type and name; nothing if it belongs to one host or object, or is gone.
+    pub fn find(engine: &Engine, (fleet, kind, name): &(FleetId, Kind, Name)) -> Option<Self> {
+        let (port, resource) = match kind {
             Kind::Route => {
-                let table = *engine.probe::<RoutesByName>(name).first()?;
-                (table, engine.get::<RouteResources>(table)?)
+                let port = PortId::new(fleet.clone(), name.clone());
+                let resource = engine.get::<RouteResources>(&port)?;
+                (port, resource)
             }
             Kind::ScopedRoute => {
-                let key = *engine.probe::<SharedScopesByName>(name).first()?;
-                (&key.0, engine.get::<ScopeResources>(key)?)
+                let key = *engine.probe::<SharedScopesByName>(&(fleet.clone(), name.clone())).first()?;
+                (key.0.clone(), engine.get::<ScopeResources>(key)?)
             }
             _ => return None,
         };
-        let mut hosts = engine.probe::<HostsByScope>(&(table.clone(), Host::Any));
-        if kind == Kind::Route {
-            hosts.extend(engine.probe::<ExactHostsByTable>(table));
+        let mut hosts = engine.probe::<HostsByScope>(&(port.clone(), Host::Any));
+        if *kind == Kind::Route {
+            hosts.extend(engine.probe::<ExactHostsByPort>(&port));
         }
         hosts.sort();
         Some(Self { resource: resource.clone(), hosts: hosts.into_iter().cloned().collect() })
     }
 }
 
-/// Route configurations by name.
-struct RoutesByName;
-
-impl Index for RoutesByName {
-    type Of = RouteResources;
-    type Key = Name;
-    const NAME: &'static str = "by name";
-
-    fn keys(_: &RouteTableId, resource: &Resource) -> impl IntoIterator<Item = Name> {
-        [resource.name.clone()]
-    }
-}
-
-/// Scopes that several hosts share, by name.
+/// Scopes that several hosts share, by fleet and name.
 struct SharedScopesByName;
 
 impl Index for SharedScopesByName {
     type Of = ScopeResources;
-    type Key = Name;
+    type Key = (FleetId, Name);
     const NAME: &'static str = "shared, by name";
 
-    fn keys((_, host): &ScopeKey, resource: &Resource) -> impl IntoIterator<Item = Name> {
-        (*host == Host::Any).then(|| resource.name.clone())
+    fn keys((port, host): &ScopeKey, resource: &Resource) -> impl IntoIterator<Item = (FleetId, Name)> {
+        (*host == Host::Any).then(|| (port.fleet().clone(), resource.name.clone()))
     }
 }
 
 pub(super) fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.index::<RoutesByName>().index::<SharedScopesByName>();
+    pipeline.index::<SharedScopesByName>();
 }

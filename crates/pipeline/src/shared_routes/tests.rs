@@ -2,12 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::{
-    Pipeline, Settings,
-    hosts::VirtualHosts,
-    translations::{Translations, given::GivenTranslations},
-    verdicts::Verdicts,
-};
+use crate::{Pipeline, Settings, hosts::VirtualHosts, translations::Translations, verdicts::Verdicts};
 use model::{
     Code, Host, ListenerId, ObjectRef, Route, Translation,
     route::{
@@ -74,7 +69,7 @@ impl Bed {
     }
 
     fn set(&mut self, translation: Translation) {
-        self.0.engine_mut().set::<GivenTranslations>(&translation.subject.clone(), translation);
+        self.0.contribute(&translation.subject.clone(), Some(translation));
     }
 
     /// How many virtual hosts are recomputed for a change.
@@ -127,7 +122,7 @@ fn a_shared_route_costs_the_hosts_that_take_it_and_no_others() {
     assert_eq!(bed.recomputed(|bed| bed.set(by_label("/other"))), 500);
     assert_eq!(bed.recomputed(|bed| bed.set(host("new", "new.example.com", None))), 1);
     assert_eq!(bed.served("new.example.com"), ["wildcard"]);
-    assert_eq!(bed.recomputed(|bed| _ = bed.0.engine_mut().remove::<GivenTranslations>(&object("wildcard"))), 501);
+    assert_eq!(bed.recomputed(|bed| bed.0.contribute(&object("wildcard"), None)), 501);
     assert!(bed.served("new.example.com").is_empty());
     assert_eq!(bed.0.self_check(), Ok(()));
 }
@@ -167,7 +162,7 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
     // And what is left out answers 503.
     assert_eq!(bed.served("a.example.com").len(), 1_001);
     assert_eq!((bed.told("shared-1000"), bed.told("shared-0999")), (vec![Code::SharedRoutesLimit], Vec::new()));
-    bed.0.engine_mut().remove::<GivenTranslations>(&object("shared-0000"));
+    bed.0.contribute(&object("shared-0000"), None);
     bed.0.settle();
     assert!(bed.told("shared-1000").is_empty());
     assert_eq!(bed.0.self_check(), Ok(()));
@@ -211,7 +206,7 @@ fn routes_that_combine_are_one_route_of_all_their_objects() {
     bed.0.settle();
     assert_eq!(weights(&bed), [("main".to_owned(), 750_000), ("canary".to_owned(), 250_000)]);
     // Without the one that takes the rest there is nobody to share with.
-    bed.0.engine_mut().remove::<GivenTranslations>(&object("main"));
+    bed.0.contribute(&object("main"), None);
     bed.0.settle();
     assert_eq!(weights(&bed), [("canary".to_owned(), 1)]);
     assert_eq!(bed.0.self_check(), Ok(()));
@@ -262,7 +257,7 @@ fn any_script_of_edits_ends_as_a_build_from_nothing() {
         for _ in 0..40 {
             let name = format!("object-{}", dice.roll(12));
             if dice.roll(4) == 0 {
-                bed.0.engine_mut().remove::<GivenTranslations>(&object(&name));
+                bed.0.contribute(&object(&name), None);
             } else {
                 let translation = dice.translation(&name);
                 bed.set(translation);

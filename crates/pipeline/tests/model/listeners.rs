@@ -2,24 +2,25 @@
 
 use envoy::listener::access_log::{DEFAULT_FIELDS, format};
 use model::{
-    CertificateRef, ClusterId, Host, Listener, ListenerId, ObjectRef,
+    CertificateRef, ClusterId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol,
     listener::{
         AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
-        HttpSettings, HttpVersions, Security, ServerHeader,
+        HttpSettings, HttpVersions, ServerHeader, StreamTarget,
     },
-    tls::{Chain, TcpChain, TcpProxy, Termination, TlsVersion},
+    tls::{TcpChain, TcpProxy, Termination, TlsVersion},
 };
+use std::sync::Arc;
 
 use super::{clusters::ADDRESSES, dice::Dice, routes::clients};
 
-/// A listener on a port of its own.
-pub fn listener(dice: &mut Dice, security: Security, port: u16) -> Listener {
+/// A port with arbitrary settings.
+pub fn port(dice: &mut Dice, protocol: PortProtocol, port: u16) -> Port {
     let address = dice.until(|dice| Some(dice.pick(&ADDRESSES)).filter(|address| is_here(*address)));
-    Listener {
-        id: ListenerId(format!("{}-{port}", dice.object_name()).into()),
+    Port {
+        id: PortId::new(FleetId::Shared, format!("{}-{port}", dice.object_name())),
         address,
         port,
-        security,
+        protocol,
         http: settings(dice),
         connections: connections(dice),
     }
@@ -138,18 +139,21 @@ pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
         (TlsVersion::V1_2, TlsVersion::V1_3),
         (TlsVersion::V1_3, TlsVersion::V1_3),
     ]);
-    let certificate =
-        ObjectRef::new(kinds::kind::SECRET, dice.object_name(), format!("{}-{certificate}", dice.object_name()));
-    Termination { certificate: CertificateRef::Secret(certificate), lowest, highest }
+    let mut secret = || {
+        let name = format!("{}-{certificate}", dice.object_name());
+        CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, dice.object_name(), name))
+    };
+    let (first, second) = (secret(), secret());
+    let additional = if dice.one_in(4) { Arc::from([second]) } else { Arc::default() };
+    Termination { certificate: first, additional, lowest, highest }
 }
 
-/// Chains that differ in their certificates, each with hosts of its own.
-pub fn chains(dice: &mut Dice, port: u16, hosts: Vec<Vec<Host>>) -> Vec<Chain> {
-    let chains = hosts.into_iter().enumerate().map(|(number, mut hosts)| {
-        hosts.sort();
-        Chain { termination: termination(dice, &format!("{port}-{number}")), hosts, takes_unlisted: false }
-    });
-    chains.collect()
+/// Where a plain TCP listener leads.
+pub fn stream(dice: &mut Dice, clusters: &[ClusterId]) -> StreamTarget {
+    StreamTarget {
+        clients: dice.maybe(clients),
+        clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
+    }
 }
 
 /// Connections of a host that are passed on, and where they go.

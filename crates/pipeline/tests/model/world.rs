@@ -10,15 +10,14 @@ use std::{
 use bytes::Bytes;
 use envoy::{
     cluster, endpoints, listener, name,
-    packing::{self, Arrangement, Contents, Packing, plain, scoped},
+    packing::{self, Packing, plain, scoped},
     secret,
 };
 use envoy_api::Message;
 use model::{
-    CertificateRef, ClusterId, Host, Listener, ListenerId, RouteTableId, VirtualHost,
+    ChainId, ClusterId, FleetId, Host, ListenerId, Port, PortId, PortProtocol, VirtualHost,
     cluster::Discovery,
-    listener::Security,
-    tls::{Chain, KeyPair, TcpChain},
+    tls::{Admission, KeyPair, Termination},
 };
 use testbed::certs::{Ca, KeyType};
 use xds::{Kind, Resource};
@@ -38,14 +37,6 @@ static PAIRS: LazyLock<Vec<KeyPair>> = LazyLock::new(|| {
     leaves.iter().map(|leaf| KeyPair { chain: leaf.chain_pem().into(), key: leaf.key_pem().into() }).collect()
 });
 
-/// The filter chains of a TLS listener.
-#[derive(Clone, Debug, Default)]
-struct Chains {
-    http: Vec<Chain>,
-    tcp: Vec<TcpChain>,
-    fallback: Option<Chain>,
-}
-
 /// All resources, and what each was made from.
 #[derive(Default)]
 pub struct World {
@@ -62,15 +53,15 @@ impl World {
         let mut ports = port..;
         let mut next = || ports.next().expect("there is a port");
         for _ in 0..PLAIN_LISTENERS {
-            let listener = listeners::listener(dice, Security::Plain, next());
-            let table = RouteTableId { listener: listener.id.clone(), termination: None };
+            let port = listeners::port(dice, PortProtocol::Http, next());
             let hosts = world.virtual_hosts(dice, &clusters, true);
-            let arrangement = world.routes(dice, packing, &table, hosts);
-            world.listener(listener, Chains::default(), |_| arrangement);
+            world.routes(packing, &port.id, hosts.into_iter().map(|host| (host, None)).collect());
+            world.add(Kind::Listener, &name::port(&port.id), &listener::plain(&port, packing), port.clone());
         }
         for number in 0..TLS_LISTENERS {
             world.encrypted(dice, packing, &clusters, next(), number == 0);
         }
+        world.streams(dice, &clusters, next());
         let (stats, admin) = (next(), next());
         world.add(Kind::Listener, "stats-health", &listener::admin::stats(Ipv4Addr::UNSPECIFIED.into(), stats), stats);
         world.add(Kind::Listener, "envoy-admin", &listener::admin::read_only(admin), admin);
@@ -143,118 +134,128 @@ impl World {
         self.hosts
     }
 
-    /// The resources of a route table, as the packing arranges them; a misdirected host is in every one.
-    fn routes(
-        &mut self,
-        dice: &mut Dice,
-        packing: Packing,
-        table: &RouteTableId,
-        hosts: Vec<VirtualHost>,
-    ) -> Arrangement {
-        let is_exact = |host: &VirtualHost| matches!(host.host, Host::Exact(_));
-        let contents = Contents { exact: hosts.iter().any(is_exact), wildcard: !hosts.iter().all(is_exact) };
-        let arrangement = packing.arrangement(table, contents);
-        let misdirected = routes::exact(dice, self.number());
-        let encode = |host: &VirtualHost| (host.host.clone(), packing::encode(table, host));
-        match arrangement {
-            Arrangement::Table => {
-                let mut encoded: Vec<(Host, Bytes)> = hosts.iter().map(encode).collect();
-                encoded.push((misdirected.clone(), packing::misdirected(table, &misdirected)));
-                let body = plain::route_table(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
-                self.put(Kind::Route, &name::route_table(table), body, (table.clone(), hosts));
+    /// The resources that carry the hosts of a port, each with the connections that may carry its requests.
+    fn routes(&mut self, packing: Packing, port: &PortId, hosts: Vec<(VirtualHost, Option<Admission>)>) {
+        let encode = |(host, admission): &(VirtualHost, Option<Admission>)| {
+            packing::encode(packing, port, host, admission.as_ref())
+        };
+        match packing {
+            Packing::Plain => {
+                let encoded: Vec<Bytes> = hosts.iter().map(encode).collect();
+                let body = plain::route_table(port, encoded.iter());
+                self.put(Kind::Route, &name::port(port), body, (port.clone(), hosts));
             }
-            Arrangement::Scopes => {
+            Packing::Scoped => {
+                let is_exact = |(host, _): &(VirtualHost, _)| matches!(host.host, Host::Exact(_));
+                let groups = hosts.iter().map(|(host, admission)| {
+                    (admission.as_ref().map(|admission| &admission.chains[..]), vec![host.host.clone()])
+                });
+                let mut by_chains: BTreeMap<Option<&[Arc<str>]>, Vec<Host>> = BTreeMap::new();
+                groups.for_each(|(chains, hosts)| by_chains.entry(chains).or_default().extend(hosts));
+                let redirects = packing::redirects::scope(port, &by_chains.into_iter().collect::<Vec<_>>());
+                self.put(Kind::ScopedRoute, &name::redirects_scope(port), redirects, port.clone());
                 let (exact, rest): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_exact);
-                let encoded: Vec<(Host, Bytes)> = rest.iter().map(encode).collect();
-                let catch_all = scoped::catch_all(table, encoded.iter().map(|(host, bytes)| (host, bytes)));
-                self.put(Kind::ScopedRoute, &name::scope(table, &Host::Any), catch_all, rest);
-                let body = scoped::misdirected(table, &misdirected);
-                self.put(Kind::ScopedRoute, &name::scope(table, &misdirected), body, misdirected);
-                for host in exact {
-                    let body = scoped::host(table, &host);
-                    self.put(Kind::ScopedRoute, &name::scope(table, &host.host), body, host);
+                let encoded: Vec<Bytes> = rest.iter().map(encode).collect();
+                let catch_all = scoped::catch_all(port, encoded.iter());
+                self.put(Kind::ScopedRoute, &name::scope(port, &Host::Any), catch_all, rest);
+                for (host, admission) in exact {
+                    let body = scoped::host(port, &host, admission.as_ref());
+                    self.put(Kind::ScopedRoute, &name::scope(port, &host.host), body, (host, admission));
                 }
             }
         }
-        arrangement
     }
 
-    /// A listener with chains whose requests are looked at, one whose connections are passed on, and perhaps the fallback's.
+    /// A TLS listener with chains whose requests are looked at, one of them perhaps for every name, one whose connections are
+    /// passed on, and perhaps the fallback's.
     fn encrypted(&mut self, dice: &mut Dice, packing: Packing, clusters: &[ClusterId], port: u16, fallback: bool) {
-        let listener = listeners::listener(dice, Security::Tls, port);
-        let tables: Vec<Vec<VirtualHost>> = (0..CHAINS).map(|_| self.virtual_hosts(dice, clusters, false)).collect();
-        let names = tables.iter().map(|hosts| hosts.iter().map(|host| host.host.clone()).collect()).collect();
-        let mut chains = Chains { http: listeners::chains(dice, port, names), ..Chains::default() };
-        let mut arrangements = Vec::new();
-        for (chain, hosts) in chains.http.iter().zip(tables) {
-            arrangements.push(self.chain(dice, packing, &listener.id, chain, hosts));
+        let port = listeners::port(dice, PortProtocol::Tls, port);
+        let listener = ListenerId::new(FleetId::Shared, port.id.name().clone());
+        let mut chains = Vec::new();
+        let mut hosts = Vec::new();
+        let default = fallback.then(|| {
+            let termination = listeners::termination(dice, "fallback").into();
+            ChainId { listener: listener.clone(), termination, is_fallback: true }
+        });
+        for number in 0..CHAINS {
+            let every = !fallback && number == 0;
+            let found = self.virtual_hosts(dice, clusters, every);
+            let termination = listeners::termination(dice, &format!("{}-{number}", port.port)).into();
+            let chain = ChainId { listener: listener.clone(), termination, is_fallback: false };
+            let admitted = [Some(&chain), default.as_ref().filter(|_| dice.one_in(2))];
+            let admission = Admission {
+                chains: admitted.into_iter().flatten().map(|chain| name::chain(chain).into()).collect(),
+                by_server_name: dice.one_in(4),
+            };
+            let mut names: Vec<Host> = found.iter().map(|host| host.host.clone()).collect();
+            names.sort();
+            hosts.extend(found.into_iter().map(|host| (host, Some(admission.clone()))));
+            chains.push((chain, names));
         }
-        if fallback {
-            let hosts = self.virtual_hosts(dice, clusters, false);
-            let names = hosts.iter().map(|host| host.host.clone()).collect();
-            let chain =
-                Chain { termination: listeners::termination(dice, "fallback"), hosts: names, takes_unlisted: false };
-            arrangements.push(self.chain(dice, packing, &ListenerId::fallback(), &chain, hosts));
-            chains.fallback = Some(chain);
+        hosts.sort_by(|a, b| a.0.host.cmp(&b.0.host));
+        self.routes(packing, &port.id, hosts);
+        for (chain, _) in &chains {
+            self.certificates(dice, &chain.termination);
+        }
+        if let Some(chain) = &default {
+            self.certificates(dice, &chain.termination);
         }
         let host = routes::wildcard(dice, self.number());
-        let (chain, proxy) = listeners::tcp(dice, host, port, clusters);
-        if let Some(termination) = &chain.termination {
-            self.certificate(dice, &termination.certificate);
+        let (tcp, proxy) = listeners::tcp(dice, host, port.port, clusters);
+        if let Some(termination) = &tcp.termination {
+            self.certificates(dice, termination);
         }
-        let extension = listener::tcp::proxy(&chain.host, &proxy, &listener.http);
-        self.add(Kind::Extension, &name::tcp_chain(&chain.host), &extension, proxy);
-        chains.tcp.push(chain);
-        self.listener(listener, chains, |table| {
-            let found = arrangements.iter().find(|(known, _)| known == table);
-            found.expect("every table is arranged").1
-        });
+        let extension = name::tcp_chain(&listener, &tcp.host);
+        let message = listener::tcp::proxy(extension.clone(), &proxy.clusters, &port.http);
+        self.add(Kind::Extension, &extension, &message, proxy);
+        let mut encoded: Vec<Bytes> = chains.iter().map(|(chain, _)| listener::chain(&port, chain, packing)).collect();
+        encoded.push(listener::tcp::chain(&listener, &tcp, &port.connections).encode_to_vec().into());
+        let is_named = |host: &&Host| **host != Host::Any;
+        let mut names: Vec<Bytes> = chains
+            .iter()
+            .map(|(chain, hosts)| {
+                let hosts: Vec<Host> = hosts.iter().filter(is_named).cloned().collect();
+                listener::sni::names(&name::chain(chain), &hosts)
+            })
+            .collect();
+        names.push(listener::sni::leading(std::slice::from_ref(&tcp.host), listener::tcp::taken(&listener, &tcp)));
+        let every = chains.iter().find(|(_, hosts)| hosts.contains(&Host::Any));
+        let others = every.map(|(chain, _)| listener::sni::take(&name::chain(chain)));
+        let fallback = default.as_ref().map(|chain| listener::chain(&port, chain, packing));
+        let matcher = listener::sni::matcher(names.iter(), others);
+        let body = listener::encrypted(&port, encoded.iter(), fallback.as_ref(), matcher);
+        self.put(Kind::Listener, &name::port(&port.id), body, (port, chains, tcp, default));
     }
 
-    fn chain(
-        &mut self,
-        dice: &mut Dice,
-        packing: Packing,
-        listener: &ListenerId,
-        chain: &Chain,
-        hosts: Vec<VirtualHost>,
-    ) -> (RouteTableId, Arrangement) {
-        self.certificate(dice, &chain.termination.certificate);
-        let table = RouteTableId { listener: listener.clone(), termination: Some(Arc::new(chain.termination.clone())) };
-        let arrangement = self.routes(dice, packing, &table, hosts);
-        (table, arrangement)
+    /// A plain TCP listener and a UDP listener.
+    fn streams(&mut self, dice: &mut Dice, clusters: &[ClusterId], port: u16) {
+        let tcp = listeners::port(dice, PortProtocol::Tcp, port);
+        let listener = ListenerId::new(FleetId::Shared, tcp.id.name().clone());
+        let target = listeners::stream(dice, clusters);
+        let extension = name::tcp_listener(&listener);
+        let message = listener::tcp::proxy(extension.clone(), &target.clusters, &tcp.http);
+        self.add(Kind::Extension, &extension, &message, target.clone());
+        let message = listener::tcp::listener(&tcp, &listener, target.clients.as_ref());
+        self.add(Kind::Listener, &name::port(&tcp.id), &message, (tcp, target));
+        let udp = listeners::port(dice, PortProtocol::Udp, port);
+        let udp = Port { id: PortId::new(FleetId::Shared, format!("udp-{}", udp.id)), ..udp };
+        let listener = ListenerId::new(FleetId::Shared, udp.id.name().clone());
+        let cluster = name::udp_cluster(&listener);
+        self.add(Kind::Cluster, &cluster, &listener::udp::cluster(&listener), udp.clone());
+        let backends: Vec<_> =
+            (0..dice.below(3)).map(|number| (number.to_string(), clusters::endpoints(dice))).collect();
+        let shares =
+            backends.iter().map(|(name, endpoints)| (name.clone(), endpoints, 1 + endpoints.list.len() as u32));
+        let assignment = listener::udp::load_assignment(&listener, shares);
+        self.add(Kind::Endpoints, &cluster, &assignment, backends);
+        let message = listener::udp::listener(&udp, &listener);
+        self.add(Kind::Listener, &name::port(&udp.id), &message, udp);
     }
 
-    fn certificate(&mut self, dice: &mut Dice, id: &CertificateRef) {
-        let pair = dice.pick(&PAIRS);
-        self.add(Kind::Secret, &name::secret(id), &secret::certificate(&name::secret(id), &pair), pair);
-    }
-
-    fn listener(&mut self, model: Listener, chains: Chains, arrangement: impl Fn(&RouteTableId) -> Arrangement) {
-        let table = |listener: &ListenerId, chain: Option<&Chain>| RouteTableId {
-            listener: listener.clone(),
-            termination: chain.map(|chain| Arc::new(chain.termination.clone())),
-        };
-        let body = match model.security {
-            Security::Plain => listener::plain(&model, arrangement(&table(&model.id, None))).encode_to_vec().into(),
-            Security::Tls => {
-                let encode = |listener: &ListenerId, chain: &Chain| {
-                    let table = table(listener, Some(chain));
-                    listener::chain(&model, &table, arrangement(&table)).expect("it is encrypted")
-                };
-                let mut encoded: Vec<Bytes> = chains.http.iter().map(|chain| encode(&model.id, chain)).collect();
-                let http = chains.http.iter();
-                let mut names: Vec<Bytes> =
-                    http.map(|chain| listener::sni::names(&chain.termination.to_string(), &chain.hosts)).collect();
-                for chain in &chains.tcp {
-                    encoded.push(listener::tcp::chain(chain, &model.connections).encode_to_vec().into());
-                    names.push(listener::tcp::names(chain));
-                }
-                let fallback = chains.fallback.as_ref().map(|chain| encode(&ListenerId::fallback(), chain));
-                let names = listener::sni::matcher(names.iter(), None);
-                listener::encrypted(&model, encoded.iter(), fallback.as_ref(), names)
-            }
-        };
-        self.put(Kind::Listener, &model.id.to_string(), body, (model, chains));
+    fn certificates(&mut self, dice: &mut Dice, termination: &Termination) {
+        for id in termination.certificates() {
+            let pair = dice.pick(&PAIRS);
+            self.add(Kind::Secret, &name::secret(id), &secret::certificate(&name::secret(id), &pair), pair);
+        }
     }
 }

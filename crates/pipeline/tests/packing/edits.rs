@@ -1,7 +1,7 @@
 //! What an edit reaches: with scopes, one row of each table and one resource, however many hosts there are.
 
 use super::redirects::following;
-use super::world::{http_scope, ingress, service, settings};
+use super::world::{http_port, http_scope, ingress, service, settings};
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
 use std::net::Ipv4Addr;
@@ -77,7 +77,7 @@ fn the_list_of_hosts_that_redirects_need_changes_with_the_hosts_alone() {
     put(ingress("a", "a.example.com", "/", "web"), true);
     let follower = following("web", "follower.example.com", json!({}), json!({}));
     let scope = |name: &str| http_scope(&format!("{name}.example.com"));
-    let list = envoy::name::redirects_scope(&pipeline::packing::in_the_clear());
+    let list = envoy::name::redirects_scope(&http_port());
     assert_eq!(put(follower.clone(), true), [scope("follower"), list.clone()]);
     assert_eq!(put(ingress("a", "a.example.com", "/other", "web"), true), [scope("a")]);
     assert_eq!(put(ingress("b", "b.example.com", "/", "web"), true), [scope("b"), list.clone()]);

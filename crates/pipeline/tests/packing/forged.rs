@@ -5,10 +5,7 @@
 
 use super::requests::TURN;
 use super::world::{World, ingress, service};
-use envoy::{
-    listener::{self, connection::connection_manager},
-    packing::Arrangement,
-};
+use envoy::listener::{self, connection::connection_manager};
 use envoy_api::{
     Message, any,
     envoy::{
@@ -23,9 +20,9 @@ use envoy_api::{
     },
 };
 use model::{
-    CertificateRef, Listener, ListenerId, ObjectRef, RouteTableId,
-    listener::{ConnectionSettings, HttpSettings, Security},
-    tls::{Termination, TlsVersion},
+    CertificateRef, ChainId, FleetId, ListenerId, ObjectRef, Port, PortId, PortProtocol,
+    listener::{ConnectionSettings, HttpSettings},
+    tls::Termination,
 };
 use pipeline::settings::Packing;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,24 +54,21 @@ async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
     let backend = Backend::start("web").await.unwrap();
     let objects = [service("web", backend.ip()), ingress("web", "a.example.com", "/", "web")];
     let mut world = World::start(Packing::Plain, objects).await;
-    let listener = Listener {
-        id: ListenerId("open".into()),
+    let port = Port {
+        id: PortId::new(FleetId::Shared, "open"),
         address: Ipv4Addr::LOCALHOST.into(),
         port: PORT,
-        security: Security::Plain,
+        protocol: PortProtocol::Http,
         connections: ConnectionSettings::default(),
         http: HttpSettings::default(),
     };
-    let termination = Termination {
-        certificate: CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "default", "any")),
-        lowest: TlsVersion::V1_2,
-        highest: TlsVersion::V1_3,
-    };
-    let termination = Some(Arc::new(termination.on_demand()));
-    let table = RouteTableId { listener: listener.id.clone(), termination };
-    let mut manager = connection_manager(&listener, &table, Arrangement::Table);
+    let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "default", "any"));
+    let termination = Termination::new(certificate, Default::default());
+    let termination = Arc::new(termination.on_demand());
+    let chain = ChainId { listener: ListenerId::new(FleetId::Shared, "open"), termination, is_fallback: false };
+    let mut manager = connection_manager(&port, Some(&chain), Packing::Plain);
     manager.route_specifier = Some(RouteSpecifier::RouteConfig(routes()));
-    let mut message = listener::plain(&listener, Arrangement::Table);
+    let mut message = listener::plain(&port, Packing::Plain);
     message.filter_chains[0].filters = vec![Filter {
         name: "envoy.filters.network.http_connection_manager".to_owned(),
         config_type: Some(ConfigType::TypedConfig(any(&manager))),
@@ -84,9 +78,12 @@ async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
     world.proxy.publish(changes).await.unwrap();
     let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).host("a.example.com");
     let forged = client.header("x-sesame-server-name", "b.example.com").header("x-sesame-host", "ingress_http|b");
+    let forged = forged.header("x-sesame-chain", "ingress_https/default/any/tls1.2-1.3");
     for client in [forged.clone().http1(), forged.http2()] {
         let seen = client.get("/").await.unwrap().echo();
+        // The chain of this listener has no name.
         assert_eq!(seen.header("x-sesame-server-name").unwrap_or_default(), "");
+        assert_eq!(seen.header("x-sesame-chain").unwrap_or_default(), "");
         assert_eq!(seen.header("x-sesame-host"), None);
     }
 }

@@ -170,9 +170,9 @@ async fn a_connection_serves_its_own_hosts(packing: Packing) {
         ("x.example.com", "x.deep.example.com", "421 -"),
         ("x.example.com", "X.Deep.example.com", "421 -"),
         ("own.example.com", "x.example.com", "421 -"),
-        ("own.example.com", "unknown.org", "421 -"),
+        ("own.example.com", "unknown.org", "404 -"),
         ("x.deep.example.com", "x.example.com", "421 -"),
-        ("x.example.com", "unknown.org", "421 -"),
+        ("x.example.com", "unknown.org", "404 -"),
     ];
     for (sni, host, answer) in table {
         for client in [https(sni, host), https(sni, host).http2(), https(sni, host).http10()] {

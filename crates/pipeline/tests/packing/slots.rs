@@ -1,13 +1,13 @@
 //! Slots: filters that come by ECDS. An empty one keeps nothing waiting; a filled one reaches open connections.
 
 use super::requests::TURN;
-use super::world::{World, ingress, ingress_with, secret, service, settings};
+use super::world::{World, http_port, https_port, ingress, ingress_with, secret, service, settings};
 use envoy::listener::slots::Slot;
 use envoy_api::envoy::config::core::v3::TypedExtensionConfig;
 use envoy_api::envoy::config::rbac::v3::{Rbac as Rules, rbac::Action};
 use envoy_api::envoy::extensions::filters::http::rbac::v3::Rbac;
 use envoy_api::{Message, any};
-use model::ListenerId;
+use model::PortId;
 use pipeline::settings::Packing;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,10 +15,10 @@ use testbed::{Backend, Client, certs::Ca, envoy::Config};
 use xds::{Changes, Kind, Resource};
 
 /// Fills a slot with a filter that refuses every request.
-fn filled(listener: &ListenerId, slot: Slot) -> Resource {
+fn filled(port: &PortId, slot: Slot) -> Resource {
     let nobody = Rules { action: Action::Allow.into(), ..Default::default() };
     let typed_config = Some(any(&Rbac { rules: Some(nobody), ..Default::default() }));
-    let name = envoy::name::slot(listener, slot);
+    let name = envoy::name::slot(port, slot);
     let message = TypedExtensionConfig { name: name.clone(), typed_config };
     Resource::new(Kind::Extension, name, message.encode_to_vec())
 }
@@ -39,25 +39,25 @@ async fn a_filled_slot_protects_open_connections(packing: Packing) {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let https = |host: &str| Client::new(at(8443)).host(host).https().sni(host).trust(&ca);
     let hosts = [
-        (ListenerId::http(), Client::new(at(8080)).host("plain.example.com")),
-        (ListenerId::https(), https("own.example.com")),
-        (ListenerId::https(), https("own.example.com").http2()),
-        (ListenerId::https(), https("x.wild.com")),
+        (http_port(), Client::new(at(8080)).host("plain.example.com")),
+        (https_port(), https("own.example.com")),
+        (https_port(), https("own.example.com").http2()),
+        (https_port(), https("x.wild.com")),
     ];
     let mut open = Vec::new();
-    for (listener, client) in hosts {
+    for (port, client) in hosts {
         let connection = client.connect().await.unwrap();
         assert_eq!(connection.get("/").await.unwrap().status, 200);
-        open.push((listener, connection));
+        open.push((port, connection));
     }
     for slot in Slot::ALL {
-        for listener in [ListenerId::http(), ListenerId::https()] {
-            world.proxy.publish(Changes { upserts: vec![filled(&listener, slot)], removes: Vec::new() }).await.unwrap();
+        for port in [http_port(), https_port()] {
+            world.proxy.publish(Changes { upserts: vec![filled(&port, slot)], removes: Vec::new() }).await.unwrap();
             for (of, connection) in &open {
-                let status = if *of == listener { 403 } else { 200 };
-                assert_eq!(connection.get("/").await.unwrap().status, status, "{packing:?} {slot} of {listener}: {of}");
+                let status = if *of == port { 403 } else { 200 };
+                assert_eq!(connection.get("/").await.unwrap().status, status, "{packing:?} {slot} of {port}: {of}");
             }
-            let gone = (Kind::Extension, envoy::name::slot(&listener, slot).into());
+            let gone = (Kind::Extension, envoy::name::slot(&port, slot).into());
             world.proxy.publish(Changes { upserts: Vec::new(), removes: vec![gone] }).await.unwrap();
             for (of, connection) in &open {
                 let emptied = async || match connection.get("/").await.unwrap().status.as_u16() {

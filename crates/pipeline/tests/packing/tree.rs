@@ -1,14 +1,14 @@
 //! Long lists of routes as trees: the same answer as the list gives, for random routes and random requests.
 
 use super::requests::TURN;
-use envoy::packing::Arrangement;
+use envoy::packing::Packing;
 use envoy::{listener, virtual_host};
 use envoy_api::Message;
 use envoy_api::envoy::config::route::v3::RouteConfiguration;
 use model::route::{
     Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Precedence, Route, ValueMatch,
 };
-use model::{Host, ObjectRef, Regex, VirtualHost};
+use model::{FleetId, Host, ObjectRef, Port, PortId, PortProtocol, Regex, VirtualHost};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use testbed::{Client, cases::Proxy};
@@ -90,11 +90,23 @@ fn a_tree_only_where_it_pays() {
     assert_eq!(shaped(&mut (1..200).map(|n| format!("/{}", "a".repeat(n)))), (false, 1));
 }
 
+fn http_port() -> Port {
+    let (connections, http) = Default::default();
+    Port {
+        id: PortId::new(FleetId::Shared, "ingress_http"),
+        address: Ipv4Addr::UNSPECIFIED.into(),
+        port: 8080,
+        protocol: PortProtocol::Http,
+        connections,
+        http,
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn trees_answer_as_lists_do() {
     let _turn = TURN.lock().await;
     let mut proxy = Proxy::start("trees").await.unwrap();
-    let listener = listener::plain(&pipeline::Settings::default().http_listener(), Arrangement::Table);
+    let listener = listener::plain(&http_port(), Packing::Plain);
     let listener = Resource::new(Kind::Listener, "ingress_http", listener.encode_to_vec());
     let mut upserts = vec![listener.refers_to(Kind::Route, "ingress_http")];
     let mut hits = 0;

@@ -1,7 +1,7 @@
 //! A pipeline that feeds an Envoy, and objects for it.
 
 use kinds::{Kind, Object, Secret, kind};
-use model::tls::{CertificateRef, Termination, TlsVersion};
+use model::{FleetId, PortId};
 use pipeline::{Output, Pipeline, Settings, settings::Packing};
 use serde_json::{Value, json};
 use testbed::{cases::Proxy, certs::Ca, envoy::Config};
@@ -50,18 +50,24 @@ impl World {
     }
 }
 
-/// The name of the scope of an exact host in the clear.
-pub fn http_scope(host: &str) -> String {
-    envoy::name::scope(&pipeline::packing::in_the_clear(), &model::Host::parse(host).unwrap())
+/// The plaintext port of the shared fleet.
+pub fn http_port() -> PortId {
+    PortId::new(FleetId::Shared, "ingress_http")
 }
 
-/// The name of the scope of an exact host on the chain of a certificate.
-pub fn https_scope(secret: &str, host: &str) -> String {
-    let certificate = CertificateRef::Secret(model::ObjectRef::new(kind::SECRET, "default", secret));
-    let (lowest, highest) = (TlsVersion::V1_2, TlsVersion::V1_3);
-    let termination = Some(Termination { certificate, lowest, highest }.into());
-    let table = model::RouteTableId { listener: model::ListenerId::https(), termination };
-    envoy::name::scope(&table, &model::Host::parse(host).unwrap())
+/// The name of the scope of an exact host on the plaintext port.
+pub fn http_scope(host: &str) -> String {
+    envoy::name::scope(&http_port(), &model::Host::parse(host).unwrap())
+}
+
+/// The TLS port of the shared fleet.
+pub fn https_port() -> PortId {
+    PortId::new(FleetId::Shared, "ingress_https")
+}
+
+/// The name of the scope of an exact host on the TLS port.
+pub fn https_scope(host: &str) -> String {
+    envoy::name::scope(&https_port(), &model::Host::parse(host).unwrap())
 }
 
 /// The usual settings in one packing, without access logs; Services may list their endpoints.

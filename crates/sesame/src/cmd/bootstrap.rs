@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
 use envoy_api::json;
-use model::{Code, FleetId};
+use model::{Code, FleetName};
 use tracing::warn;
 
 use crate::problem::{Coded, Problem};
@@ -62,7 +62,7 @@ pub struct Args {
     node_cluster: Option<String>,
     /// Fleet that this Envoy belongs to, namespace/name [default: the shared fleet]
     #[arg(long, env = "SESAME_FLEET", value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
-    fleet: Option<FleetId>,
+    fleet: Option<FleetName>,
     /// Maximum heap size in bytes for the overload manager; 0 for no limit
     #[arg(long, value_name = "BYTES", default_value = "0")]
     overload_max_heap: u64,

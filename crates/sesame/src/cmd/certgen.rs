@@ -10,7 +10,7 @@ use certgen::{Certificates, Format, Request, secrets, yaml};
 use clap::ValueEnum;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use model::{Code, FleetId};
+use model::{Code, FleetName};
 use tracing::info;
 
 use crate::problem::{Coded, Problem};
@@ -41,7 +41,7 @@ pub struct Args {
     namespace: String,
     /// Fleet that the Envoy certificate authenticates, namespace/name [default: the shared fleet]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
-    fleet: Option<FleetId>,
+    fleet: Option<FleetName>,
     /// Lifetime of the certificates in days
     #[arg(long, value_name = "DAYS", default_value = "365", value_parser = clap::value_parser!(u32).range(1..=36500))]
     certificate_lifetime: u32,

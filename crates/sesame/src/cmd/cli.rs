@@ -10,7 +10,7 @@ use anyhow::Result;
 use envoy_api::envoy::config::core::v3::Node;
 use envoy_api::google::protobuf::Struct;
 use envoy_api::{Name, json};
-use model::{Code, FleetId};
+use model::{Code, FleetName};
 use serde_json::Value;
 use tracing::warn;
 
@@ -41,7 +41,7 @@ pub struct Args {
     node_id: String,
     /// Fleet to subscribe to
     #[arg(long, env = "SESAME_FLEET", value_name = "NAMESPACE/NAME", value_parser = flags::fleet)]
-    fleet: Option<FleetId>,
+    fleet: Option<FleetName>,
     /// Print private keys instead of redacting them
     #[arg(long)]
     show_keys: bool,
@@ -77,7 +77,7 @@ pub async fn run(args: Args) -> Result<()> {
     }
 }
 
-fn node(id: String, fleet: Option<FleetId>) -> Node {
+fn node(id: String, fleet: Option<FleetName>) -> Node {
     let key = envoy::bootstrap::FLEET_KEY.to_owned();
     let metadata = fleet.map(|fleet| Struct { fields: [(key, fleet.to_string().as_str().into())].into() });
     Node { id, metadata, user_agent_name: "sesame-cli".to_owned(), ..Default::default() }

@@ -17,7 +17,7 @@ use source::folder::Limits;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use xds::{Event, Fleet, Security, Server, Tls};
+use xds::{Event, Security, Server, Tls};
 
 use crate::control::{self, BatchReport, Control};
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
@@ -106,7 +106,7 @@ pub async fn run(args: Args) -> Result<()> {
     });
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
     let replicas = Replicas::new(server.clone(), None);
-    let control = Control::new(Pipeline::new(&settings), server.clone(), Fleet::Shared, replicas);
+    let control = Control::new(Pipeline::new(&settings), server.clone(), replicas);
     let mut terminal = Terminal::new();
     let control = control.run(feed, move |news| terminal.tell(&news));
     let reading = async {

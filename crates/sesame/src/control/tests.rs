@@ -48,7 +48,7 @@ impl Bed {
         let settings = pipeline::Settings { fetched_secrets: true, ..pipeline::Settings::default() };
         let server = Server::new(config);
         let replicas = Replicas::new(server.clone(), None);
-        let control = Control::new(Pipeline::new(&settings), server, Fleet::Shared, replicas)
+        let control = Control::new(Pipeline::new(&settings), server, replicas)
             .fetching(Secrets::new(wants, answered))
             .telling(|kind| HttpProxy::KINDS.contains(&kind))
             .checking(checks);
@@ -309,4 +309,29 @@ async fn what_does_not_fit_is_no_first_build() {
     bed.put([proxy("b", "mine", None, &[route("/")])]).await;
     let heard = bed.until(|heard| heard.objects.contains("mine")).await;
     assert!(!heard.verdicts.keys().any(|object| object.ends_with("b/host-1")), "that was told already");
+}
+
+/// A fleet is published its own listeners, and nothing of another's.
+#[tokio::test]
+async fn each_fleet_is_published_what_is_its_own() {
+    let fleet = FleetId::named("team", "gateway");
+    let mut pipeline = Pipeline::new(&pipeline::Settings::default());
+    let http = Some(pipeline::settings::Bind::any(80));
+    pipeline.set_fleet(&fleet, Some(pipeline::FleetSettings { http, ..Default::default() }));
+    let server = Server::new(xds::Config::default());
+    let replicas = Replicas::new(server.clone(), None);
+    let control = Control::new(pipeline, server.clone(), replicas).checking(true);
+    let (mut feeder, fed) = feed(16);
+    let task = tokio::spawn(control.run(fed, |_| {}));
+    feeder.synced();
+    let published = async |fleet: &FleetId| {
+        let mut snapshots = server.snapshots(&xds_fleet(fleet));
+        let found = tokio::time::timeout(PATIENCE, snapshots.wait_for(Option::is_some)).await;
+        let snapshot = found.expect("it is published").unwrap().clone().unwrap();
+        let names = ["ingress_http", "stats-health", "envoy-admin"];
+        names.map(|name| snapshot.get(xds::Kind::Listener, name).is_some())
+    };
+    assert_eq!(published(&fleet).await, [true, false, false]);
+    assert_eq!(published(&FleetId::Shared).await, [true, true, true]);
+    task.abort();
 }

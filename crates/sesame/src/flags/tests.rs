@@ -53,7 +53,7 @@ fn subcommands_have_both_names_too() {
 
 #[test]
 fn a_fleet_is_a_namespace_and_a_name() {
-    assert_eq!(fleet("team-a/public").unwrap(), FleetId::new("team-a", "public"));
+    assert_eq!(fleet("team-a/public").unwrap(), FleetName::new("team-a", "public"));
     for wrong in ["public", "/public", "team-a/", "team-a/public/x", "Team/a", "a b/c"] {
         fleet(wrong).unwrap_err();
     }

@@ -77,7 +77,7 @@ impl Plan {
         Ok(Self {
             access,
             source: Options {
-                kinds: Dialects::new(&pipeline).kinds(),
+                kinds: Dialects::all().kinds(),
                 namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },

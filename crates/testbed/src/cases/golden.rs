@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use envoy::packing::{bound, redirects, scoped};
+use envoy::packing::{admission, redirects, scoped};
 use envoy_api::{Any, json};
 use pipeline::Output;
 use serde_json::Value;
@@ -125,21 +125,26 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
             let mut chains = Vec::new();
             led_to(on_match, &mut chains);
             chains.retain(|chain| *chain != envoy::name::REFUSED_CHAIN);
-            let chain = text::key(chains.first().copied().unwrap_or("?"));
+            let chain = text::key(of_listener(name, chains.first().copied().unwrap_or("?")));
             out.push_str(&format!("  {chain}: {}\n", text::flow(&entry["domains"])));
             if !on_match["matcher"].is_null() {
                 out.push_str(&format!("  clients of {chain}: {}\n", text::flow(&by_address(on_match))));
             }
         }
-        let mut unlisted = Vec::new();
-        led_to(if domains.is_null() { matcher } else { &matcher["on_no_match"]["matcher"] }, &mut unlisted);
-        let default = listener["default_filter_chain"]["name"].as_str();
-        unlisted.extend(default.filter(|name| *name == envoy::name::FALLBACK_CHAIN));
-        for name in unlisted {
-            out.push_str(&format!("  {}: every other name\n", text::key(name)));
+        let mut others = Vec::new();
+        led_to(matcher, &mut others);
+        led_to(&matcher["on_no_match"], &mut others);
+        others.extend(listener["default_filter_chain"]["name"].as_str());
+        if let Some(chain) = others.first() {
+            out.push_str(&format!("  {}: every other name\n", text::key(of_listener(name, chain))));
         }
     }
     out
+}
+
+/// The name of a chain without that of its listener.
+fn of_listener<'v>(listener: &str, chain: &'v str) -> &'v str {
+    chain.strip_prefix(listener).and_then(|rest| rest.strip_prefix('/')).unwrap_or(chain)
 }
 
 /// The chains that a part of a matcher ends with.
@@ -151,6 +156,7 @@ fn led_to<'v>(on_match: &'v Value, chains: &mut Vec<&'v str>) {
     if matcher.is_null() {
         return;
     }
+    led_to(matcher, chains);
     let ranges = &matcher["matcher_tree"]["custom_match"]["typed_config"]["range_matchers"];
     ranges.as_array().into_iter().flatten().for_each(|ranges| led_to(&ranges["on_match"], chains));
     led_to(&matcher["on_no_match"], chains);
@@ -182,10 +188,11 @@ fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let scopes: BTreeMap<String, Value> = scopes.into_values().map(|scope| (key(&scope), scope)).collect();
     for (key, mut scope) in scopes {
         let (group, host) = key.split_once('|').unwrap_or((&key, ""));
-        // A key cannot have the `*` of a certificate that is signed for a wildcard.
-        let (exact, others) = tables.entry(group.replace("~2a", "*")).or_default();
+        let (exact, others) = tables.entry(group.to_owned()).or_default();
         let Value::Array(mut hosts) = scope["route_configuration"]["virtual_hosts"].take() else { continue };
-        hosts.retain(|host| host["name"] != redirects::AGAIN && host["name"] != redirects::ELSEWHERE);
+        let again = format!("{} on ", redirects::AGAIN);
+        let is_again = |name: &str| name == redirects::AGAIN || name.starts_with(&again);
+        hosts.retain(|host| !host["name"].as_str().is_some_and(is_again));
         for host in &mut hosts {
             let Some(routes) = host["routes"].as_array_mut() else { continue };
             routes.retain(|route| route["name"] != scoped::NO_PATH);
@@ -207,23 +214,22 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
         out.push_str(&format!("routes of {table}:{}\n", if hosts.is_empty() { " {}" } else { "" }));
         for host in hosts {
             let mut host = host.clone();
-            let routes = host["routes"].take();
-            let mut routes = routes.as_array().cloned().unwrap_or_default();
-            routes.retain(|route| !is_bound(route));
+            let mut routes = host["routes"].take().as_array().cloned().unwrap_or_default();
             let name = host["name"].as_str().unwrap_or("?");
             let domains = text::flow(&host["domains"]);
-            if let [only] = &routes[..]
-                && only["direct_response"] == serde_json::json!({ "status": 421 })
-            {
-                let domains = host["domains"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                out.extend(domains.map(|domain| format!("  {}: misdirected\n", text::key(domain))));
+            let admitted = admitted(table, &mut routes);
+            if admitted.as_deref() == Some("") {
+                out.push_str(&format!("  {}: misdirected\n", text::key(name)));
                 continue;
             }
-            let title = if host["domains"] == serde_json::json!([name]) {
-                text::key(name)
-            } else {
-                text::key(&format!("{name} {domains}"))
-            };
+            let mut title = name.to_owned();
+            if host["domains"] != serde_json::json!([name]) {
+                title.push_str(&format!(" {domains}"));
+            }
+            if let Some(chains) = admitted {
+                title.push_str(&format!(" on {chains}"));
+            }
+            let title = text::key(&title);
             out.push_str(&format!("  {title}:{}\n", if routes.is_empty() { " []" } else { "" }));
             for mut route in routes {
                 let origin = route["name"].as_str().unwrap_or("?").to_owned();
@@ -235,6 +241,30 @@ fn routes(tables: &BTreeMap<String, Value>) -> String {
         }
     }
     out
+}
+
+/// Takes out the route that answers 421 and what other routes ask of the connection: the chains whose connections may carry the
+/// requests of a host; nothing where all may.
+fn admitted(port: &str, routes: &mut Vec<Value>) -> Option<String> {
+    let (misdirected, others): (Vec<Value>, Vec<Value>) =
+        std::mem::take(routes).into_iter().partition(|route| route["name"] == "misdirected");
+    *routes = others;
+    let lists = misdirected.iter().map(|route| &route["match"]["headers"]);
+    let conditions = lists.filter_map(Value::as_array).flatten().filter(|header| header["invert_match"] == true);
+    let chains = conditions.filter_map(|header| match header["name"].as_str()? {
+        admission::CHAIN => Some(of_listener(port, header["string_match"]["exact"].as_str()?).to_owned()),
+        admission::SERVER_NAME => Some("its server name".to_owned()),
+        _ => None,
+    });
+    let chains: Vec<String> = chains.collect();
+    for route in routes {
+        let Some(headers) = route.pointer_mut("/match/headers").and_then(Value::as_array_mut) else { continue };
+        headers.retain(|header| header["name"] != admission::CHAIN && header["name"] != admission::SERVER_NAME);
+        if headers.is_empty() {
+            strip(route, &["match.headers"]);
+        }
+    }
+    (!misdirected.is_empty()).then(|| chains.join(", "))
 }
 
 /// Where the connections of each host go.
@@ -307,19 +337,13 @@ fn endpoints(sets: &BTreeMap<String, Value>, backends: &Backends) -> String {
     out
 }
 
-/// Whether a route answers 421 for requests on connections of another host: every host with an on-demand certificate has one.
-fn is_bound(route: &Value) -> bool {
-    let headers = route["match"]["headers"].as_array().into_iter().flatten();
-    headers.into_iter().any(|header| header["name"] == bound::SERVER_NAME)
-}
-
-/// Takes out what says where a request is looked up.
+/// Takes out what is done to headers of ours.
 fn without_key(route: &mut Value) {
     let lists = [("request_headers_to_remove", "/"), ("request_headers_to_add", "/header/key")];
     for (name, key) in lists {
         let Some(list) = route.get_mut(name).and_then(Value::as_array_mut) else { continue };
-        let ours = [redirects::KEY, bound::SERVER_NAME];
-        list.retain(|entry| !ours.iter().any(|header| entry.pointer(key).unwrap_or(entry) == header));
+        let ours = [redirects::KEY, admission::CHAIN, admission::SERVER_NAME];
+        list.retain(|entry| !ours.iter().any(|ours| entry.pointer(key).unwrap_or(entry) == ours));
         if list.is_empty() {
             strip(route, &[name]);
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use certgen::{Certificates, Pair, Request};
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
 use envoy_api::json;
-use model::FleetId;
+use model::FleetName;
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use testbed::{Envoy, Net, eventually};
@@ -173,7 +173,7 @@ impl Secrets {
         Secrets::for_fleet(None)
     }
 
-    pub fn for_fleet(fleet: Option<FleetId>) -> Secrets {
+    pub fn for_fleet(fleet: Option<FleetName>) -> Secrets {
         let certificates = issue(fleet);
         let folder = tempfile::tempdir().unwrap();
         let volume = |name: &str, pair: &Pair| Volume::new(folder.path().join(name), &certificates.ca, pair);
@@ -196,7 +196,7 @@ impl Secrets {
 }
 
 /// A new set from a new CA.
-pub fn issue(fleet: Option<FleetId>) -> Certificates {
+pub fn issue(fleet: Option<FleetName>) -> Certificates {
     let lifetime = Duration::from_secs(3600);
     Certificates::issue(&Request { namespace: "test".to_owned(), fleet, lifetime, now: SystemTime::now() }).unwrap()
 }
@@ -207,7 +207,7 @@ pub fn address() -> SocketAddr {
 }
 
 /// Starts an Envoy as `sesame bootstrap` would, and does not wait for its configuration.
-pub async fn launch(server: SocketAddr, tls: Option<Tls>, fleet: Option<FleetId>) -> Envoy {
+pub async fn launch(server: SocketAddr, tls: Option<Tls>, fleet: Option<FleetName>) -> Envoy {
     let sockets = tempfile::tempdir().unwrap().keep();
     let rendered = Bootstrap {
         node: Node { id: Some("envoy-1".to_owned()), cluster: Some("test".to_owned()), fleet },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::FleetId;
+use model::FleetName;
 use prost::encoding;
 use testbed::certs::{Ca, Leaf};
 use testbed::xds_client::{Builder, Kind as Ask};
@@ -152,7 +152,7 @@ async fn a_claim_that_the_certificate_does_not_prove_ends_the_stream() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_envoy_serves_its_own_fleet_and_no_other() {
     let backend = Backend::start("a").await.unwrap();
-    let own = FleetId::new("team", "a");
+    let own = FleetName::new("team", "a");
     let secrets = Secrets::for_fleet(Some(own.clone()));
     let replica = Replica::start(address(), Some(secrets.server_files()));
     let (at, elsewhere) = (Net::here().unwrap().socket(80), Net::here().unwrap().socket(80));
@@ -164,7 +164,7 @@ async fn an_envoy_serves_its_own_fleet_and_no_other() {
     assert_eq!(Client::new(at).host("h0.example.com").get("/").await.unwrap().status, 200);
     assert!(Client::new(elsewhere).host("h0.example.com").get("/").await.unwrap_err().is_refused());
 
-    let liar = launch(replica.address, Some(secrets.envoy_files()), Some(FleetId::new("team", "b"))).await;
+    let liar = launch(replica.address, Some(secrets.envoy_files()), Some(FleetName::new("team", "b"))).await;
     let refused = async || match liar.process().log().find("gRPC config stream to sesame closed: 7") {
         Some(line) if line.contains("team/b") => Ok(line),
         other => Err(format!("{other:?}")),
@@ -179,7 +179,7 @@ async fn an_envoy_serves_its_own_fleet_and_no_other() {
 #[test]
 fn all_who_name_fleets_use_the_same_words() {
     assert_eq!(envoy::bootstrap::FLEET_KEY, xds::FLEET_METADATA);
-    let uri = certgen::issue::fleet_uri(&FleetId::new("team", "a"));
+    let uri = certgen::issue::fleet_uri(&FleetName::new("team", "a"));
     assert_eq!(Fleet::named("team", "a").uri(), Some(uri));
-    assert_eq!(Fleet::named("team", "a").to_string(), FleetId::new("team", "a").to_string());
+    assert_eq!(Fleet::named("team", "a").to_string(), FleetName::new("team", "a").to_string());
 }

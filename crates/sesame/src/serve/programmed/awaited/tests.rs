@@ -10,11 +10,11 @@ fn object(name: &str) -> ObjectRef {
 }
 
 fn own(name: &str, hash: u64) -> ObjectResource {
-    ObjectResource { kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
+    ObjectResource { fleet: model::FleetId::Shared, kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
 }
 
 fn shared(name: &str) -> ObjectResource {
-    ObjectResource { kind: Kind::Listener, name: name.into(), hash: None }
+    ObjectResource { fleet: model::FleetId::Shared, kind: Kind::Listener, name: name.into(), hash: None }
 }
 
 fn scope(name: &str, version: u64) -> Version {

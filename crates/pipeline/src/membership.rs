@@ -1,0 +1,257 @@
+//! Which fleets a resource belongs to.
+//!
+//! What belongs to a port, its listeners or its hosts is its fleet's. A cluster, its endpoints, a CA or a certificate is
+//! computed and encoded once, and belongs to the fleets whose routes and listeners refer to it, and to no other: one fleet's
+//! proxies never see the keys of another.
+//!
+//! Most belong to the shared fleet alone, and those cost nothing here: whether the shared fleet uses something is in the index of
+//! its users. Each other fleet has a row for each resource that it uses ([`FleetClusters`], [`FleetCas`], [`FleetSecrets`]), so
+//! one that comes or goes costs its own rows. What others use has a row that says whether the shared fleet does, too.
+
+use crate::{
+    hosts::{NamedChainCertificates, SharedChainCertificates},
+    services::{Clusters, ClustersByCa},
+    translations::{NamedClustersInUse, SharedClustersInUse, TranslationRow, Translations, clusters_by_fleet},
+};
+use engine::{Changes, Derived, Engine, Index, Reads, Table};
+use model::{CertificateRef, ClusterId, FleetId, ObjectRef};
+
+/// Translations by the clusters that they use in fleets other than the shared one.
+pub struct ClustersByFleet;
+
+impl Index for ClustersByFleet {
+    type Of = Translations;
+    type Key = (FleetId, ClusterId);
+    const NAME: &'static str = "by fleet and cluster";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = (FleetId, ClusterId)> {
+        let all = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet != FleetId::Shared);
+        all.map(|(fleet, cluster)| (fleet.clone(), cluster.clone())).collect::<Vec<_>>()
+    }
+}
+
+/// The clusters that fleets other than the shared one use, each with the CA that it trusts.
+pub struct FleetClusters;
+
+impl Table for FleetClusters {
+    type Key = (FleetId, ClusterId);
+    type Value = Option<ObjectRef>;
+    const NAME: &'static str = "clusters of fleets";
+}
+
+impl Derived for FleetClusters {
+    fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<ObjectRef>> {
+        let cluster = reads.get::<Clusters>(cluster);
+        Some(cluster.and_then(|cluster| cluster.validation.as_ref()).map(|validation| validation.ca.clone()))
+    }
+}
+
+/// These by the CA.
+pub struct CasByFleet;
+
+impl Index for CasByFleet {
+    type Of = FleetClusters;
+    type Key = (FleetId, ObjectRef);
+    const NAME: &'static str = "by fleet and CA";
+
+    fn keys(
+        (fleet, _): &(FleetId, ClusterId),
+        ca: &Option<ObjectRef>,
+    ) -> impl IntoIterator<Item = (FleetId, ObjectRef)> {
+        ca.as_ref().map(|ca| (fleet.clone(), ca.clone()))
+    }
+}
+
+macro_rules! rows {
+    ($($table:ident of $key:ty, $name:literal, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub struct $table;
+
+            impl Table for $table {
+                type Key = (FleetId, $key);
+                type Value = ();
+                const NAME: &'static str = $name;
+            }
+
+            impl Derived for $table {
+                fn compute(&self, _: &(FleetId, $key), _: &mut Reads<'_>) -> Option<()> {
+                    Some(())
+                }
+            }
+        )*
+    };
+}
+
+rows! {
+    FleetCas of ObjectRef, "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
+    FleetSecrets of CertificateRef, "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
+}
+
+macro_rules! by_key {
+    ($($index:ident of $table:ident by $key:ty, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub struct $index;
+
+            impl Index for $index {
+                type Of = $table;
+                type Key = $key;
+                const NAME: &'static str = "by resource";
+
+                fn keys((_, key): &(FleetId, $key), _: &<$table as Table>::Value) -> impl IntoIterator<Item = $key> {
+                    [key.clone()]
+                }
+            }
+        )*
+    };
+}
+
+by_key! {
+    FleetsOfCluster of FleetClusters by ClusterId, "The fleets other than the shared one that use a cluster.";
+    FleetsOfCa of FleetCas by ObjectRef, "The fleets other than the shared one that use a CA.";
+    FleetsOfSecret of FleetSecrets by CertificateRef, "The fleets other than the shared one that show a certificate.";
+}
+
+/// Of the clusters that other fleets use: whether the shared one does, too.
+pub struct SharedClusters;
+
+impl Table for SharedClusters {
+    type Key = ClusterId;
+    type Value = bool;
+    const NAME: &'static str = "clusters of the shared fleet";
+}
+
+impl Derived for SharedClusters {
+    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<bool> {
+        Some(OfClusters::is_shared(id, reads))
+    }
+}
+
+/// Of the CAs that other fleets use: whether the shared one does, too.
+pub struct SharedCas;
+
+impl Table for SharedCas {
+    type Key = ObjectRef;
+    type Value = bool;
+    const NAME: &'static str = "CAs of the shared fleet";
+}
+
+impl Derived for SharedCas {
+    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<bool> {
+        Some(OfCas::is_shared(id, reads))
+    }
+}
+
+/// Of the certificates that other fleets show: whether the shared one does, too.
+pub struct SharedSecrets;
+
+impl Table for SharedSecrets {
+    type Key = CertificateRef;
+    type Value = bool;
+    const NAME: &'static str = "certificates of the shared fleet";
+}
+
+impl Derived for SharedSecrets {
+    fn compute(&self, id: &CertificateRef, reads: &mut Reads<'_>) -> Option<bool> {
+        Some(OfSecrets::is_shared(id, reads))
+    }
+}
+
+/// How the fleets of a kind of resource are known.
+pub trait Membership {
+    /// The resource.
+    type Key: engine::Key;
+    /// The rows of fleets other than the shared one.
+    type Rows: Table<Key = (FleetId, Self::Key)>;
+    /// These by the resource.
+    type ByKey: Index<Of = Self::Rows, Key = Self::Key>;
+    /// Whether the shared fleet uses it, where others do.
+    type Shared: Table<Key = Self::Key, Value = bool>;
+
+    /// Whether the shared fleet uses it.
+    fn is_shared(key: &Self::Key, reads: &mut Reads<'_>) -> bool;
+
+    /// The fleets that a resource belongs to.
+    fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
+        let others = engine.probe::<Self::ByKey>(key).into_iter().map(|(fleet, _)| fleet.clone());
+        let shared = engine.read(|reads| Self::is_shared(key, reads));
+        shared.then_some(FleetId::Shared).into_iter().chain(others).collect()
+    }
+
+    /// What joined and left fleets since the last time.
+    fn moved(engine: &mut Engine) -> Moved<Self::Key> {
+        let Changes { set, gone, .. } = engine.changes::<Self::Rows>();
+        let mut moved = Moved { joined: set.into_iter().map(|(key, _)| key).collect(), left: gone };
+        let Changes { set, gone, .. } = engine.changes::<Self::Shared>();
+        for (key, shared) in set {
+            let list = if *shared { &mut moved.joined } else { &mut moved.left };
+            list.push((FleetId::Shared, key));
+        }
+        // Nobody else uses it any more: it is the shared fleet's, if it is there at all.
+        moved.joined.extend(gone.into_iter().map(|key| (FleetId::Shared, key)));
+        moved
+    }
+}
+
+/// What joined and left fleets.
+pub struct Moved<K> {
+    /// Resources that fleets have come to use, or use in another way.
+    pub joined: Vec<(FleetId, K)>,
+    /// Resources that fleets no longer use.
+    pub left: Vec<(FleetId, K)>,
+}
+
+macro_rules! memberships {
+    ($($name:ident: $key:ty, $rows:ident, $by_key:ident, $shared:ident, $is_shared:expr, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub struct $name;
+
+            impl Membership for $name {
+                type Key = $key;
+                type Rows = $rows;
+                type ByKey = $by_key;
+                type Shared = $shared;
+
+                fn is_shared(key: &$key, reads: &mut Reads<'_>) -> bool {
+                    $is_shared(key, reads)
+                }
+            }
+        )*
+    };
+}
+
+memberships! {
+    OfClusters: ClusterId, FleetClusters, FleetsOfCluster, SharedClusters, uses_cluster, "The fleets of clusters and their endpoints.";
+    OfCas: ObjectRef, FleetCas, FleetsOfCa, SharedCas, uses_ca, "The fleets of CAs.";
+    OfSecrets: CertificateRef, FleetSecrets, FleetsOfSecret, SharedSecrets, uses_secret, "The fleets of certificates.";
+}
+
+fn uses_cluster(id: &ClusterId, reads: &mut Reads<'_>) -> bool {
+    reads.probe::<SharedClustersInUse>(id).len() > 0
+}
+
+fn uses_ca(id: &ObjectRef, reads: &mut Reads<'_>) -> bool {
+    reads.probe::<ClustersByCa>(id).any(|cluster| uses_cluster(cluster, reads))
+}
+
+fn uses_secret(id: &CertificateRef, reads: &mut Reads<'_>) -> bool {
+    reads.probe::<SharedChainCertificates>(id).len() > 0
+}
+
+/// Declares the tables about clusters.
+pub fn declare_clusters(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(FleetClusters).per::<ClustersByFleet>().output();
+    pipeline.index::<FleetsOfCluster>();
+    pipeline.derived(FleetCas).per::<CasByFleet>().output();
+    pipeline.index::<FleetsOfCa>();
+    pipeline.derived(SharedClusters).per::<NamedClustersInUse>().output();
+    pipeline.derived(SharedCas).per::<FleetsOfCa>().output();
+}
+
+/// Declares those about certificates.
+pub fn declare_secrets(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(FleetSecrets).per::<NamedChainCertificates>().output();
+    pipeline.derived(SharedSecrets).per::<FleetsOfSecret>().output();
+}

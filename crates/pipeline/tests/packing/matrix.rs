@@ -1,0 +1,163 @@
+//! Server name × Host × version of HTTP × packing: what a TLS port answers, with a listener for every name and without one.
+
+use super::claims::Claims;
+use super::requests::TURN;
+use super::world::{World, secret, service, settings};
+use model::{FleetId, PortProtocol::Tls};
+use pipeline::settings::Packing;
+use std::net::{Ipv4Addr, SocketAddr};
+use testbed::{Backend, Client, certs::Ca, envoy::Config};
+
+const PORT: u16 = 10443;
+const OTHER: u16 = 10444;
+
+/// The listener that a name belongs to: the narrowest.
+fn owner(name: &str, catch_all: bool) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let name = name.split(':').next().unwrap().trim_end_matches('.');
+    match name {
+        "own.example.com" => Some("own"),
+        "twin.example.com" => Some("twin"),
+        "passed.example.com" => Some("passed"),
+        name if name.ends_with(".example.com") => Some("wild"),
+        _ => catch_all.then_some("any"),
+    }
+}
+
+/// What is answered for a Host on a connection for a server name; nothing where there is no connection.
+fn expected(sni: Option<&str>, host: &str, catch_all: bool) -> Option<String> {
+    let chain = match sni {
+        Some(sni) => owner(sni, catch_all),
+        None => catch_all.then_some("any"),
+    };
+    let chain = chain.filter(|chain| *chain != "passed")?;
+    Some(match owner(host, catch_all) {
+        Some(own) if own == chain => format!("200 {own}"),
+        Some(_) => "421 -".to_owned(),
+        None => "404 -".to_owned(),
+    })
+}
+
+async fn matrix(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let ca = Ca::new("matrix");
+    let mut backends = Vec::new();
+    for name in ["own", "twin", "wild", "any", "other"] {
+        backends.push(Backend::start(name).await.unwrap());
+    }
+    let services = backends.iter().map(|backend| service(backend.name(), backend.ip()));
+    let mut world = World::with(&settings(packing), Config::new().name("matrix"), services).await;
+    world.put([
+        secret(&ca, "own", "own.example.com"),
+        secret(&ca, "wild", "*.example.com"),
+        secret(&ca, "any", "any.example.org"),
+    ]);
+    // Two listeners with the same certificate are two all the same; one passes its connections through.
+    let claims = Claims::new("gateway", FleetId::Shared)
+        .listener("own", PORT, Tls, "own.example.com")
+        .tls("own", "own.example.com", &["own"])
+        .route("own", "own.example.com", "own")
+        .listener("twin", PORT, Tls, "twin.example.com")
+        .tls("twin", "twin.example.com", &["own"])
+        .route("twin", "twin.example.com", "twin")
+        .listener("wild", PORT, Tls, "*.example.com")
+        .tls("wild", "*.example.com", &["wild"])
+        .route("wild", "*.example.com", "wild")
+        .listener("passed", PORT, Tls, "passed.example.com")
+        .passthrough("passed", "passed.example.com", "own");
+    let every_name = claims
+        .clone()
+        .listener("any", PORT, Tls, "*")
+        .tls("any", "*", &["any"])
+        .route("any", "*", "any")
+        // The same names on another port are others.
+        .listener("other", OTHER, Tls, "*")
+        .tls("other", "*", &["any"])
+        .route("other", "own.example.com", "other");
+    let names = [
+        Some("own.example.com"),
+        Some("OWN.example.com"),
+        Some("twin.example.com"),
+        Some("x.example.com"),
+        Some("deep.x.example.com"),
+        Some("unknown.org"),
+        None,
+    ];
+    let hosts = [
+        "own.example.com",
+        "Own.Example.com",
+        "own.example.com:10443",
+        "own.example.com.",
+        "twin.example.com",
+        "passed.example.com",
+        "x.example.com",
+        "X.EXAMPLE.com:1",
+        "deep.x.example.com",
+        "example.com",
+        "unknown.org",
+        "192.0.2.7",
+    ];
+    let mut answers = 0;
+    for catch_all in [false, true] {
+        let claims = if catch_all { every_name.clone() } else { claims.clone() };
+        claims.put(&mut world.pipeline);
+        world.publish().await;
+        for sni in names {
+            let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).https().accept_any();
+            let client = match sni {
+                Some(sni) => client.sni(sni),
+                None => client.no_sni(),
+            };
+            for host in hosts {
+                let expected = expected(sni, host, catch_all);
+                let client = client.clone().host(host);
+                let plain = [client.clone().http1(), client.clone().http2()];
+                // Whatever a client writes into headers of ours is worth nothing.
+                let forged = |client: Client| {
+                    let chain = "own/default/own/tls1.2-1.3";
+                    let client = client.header("x-sesame-chain", chain).header("x-sesame-server-name", host);
+                    client.header("x-sesame-host", &format!("tcp-{PORT}|{host}"))
+                };
+                for client in plain.clone().into_iter().chain(plain.map(forged)) {
+                    let how = format!("{packing:?} {catch_all} {sni:?} {host}");
+                    match (&expected, client.get("/").await) {
+                        (None, answer) => assert!(answer.is_err(), "{how}: there is a connection"),
+                        (Some(expected), answer) => {
+                            let answer = answer.unwrap_or_else(|failure| panic!("{how}: {failure}"));
+                            let seen = format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"));
+                            assert_eq!(seen, *expected, "{how}");
+                            if answer.status == 200 {
+                                let echo = answer.echo();
+                                let ours = ["x-sesame-chain", "x-sesame-server-name", "x-sesame-host"];
+                                assert!(ours.iter().all(|name| echo.header(name).is_none()), "{how}");
+                            }
+                        }
+                    }
+                    answers += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(answers, 2 * names.len() * hosts.len() * 4);
+    // Many Hosts on one connection: each is answered as if it were alone.
+    let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).https().accept_any().sni("x.example.com");
+    let connection = client.http2().connect().await.unwrap();
+    for host in hosts {
+        let answer = connection.get("/").host(host).await.unwrap();
+        let seen = format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"));
+        assert_eq!(Some(seen), expected(Some("x.example.com"), host, true), "{packing:?} {host} on one connection");
+    }
+    let other = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, OTHER))).https().accept_any();
+    let other = other.sni("own.example.com").host("own.example.com").get("/").await.unwrap();
+    assert_eq!((other.status.as_u16(), other.backend()), (200, Some("other")), "{packing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_name_and_host_in_tables() {
+    matrix(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_name_and_host_in_scopes() {
+    matrix(Packing::Scoped).await;
+}
