@@ -249,14 +249,14 @@ async fn fleets_show_what_each_client_has_and_refused() {
     client.until("an answer", |state| state.counts(ClientKind::Route).nacked >= 1).await.unwrap();
     let seen = async || {
         let fleets = json(&router, "/debug/fleets").await;
-        if fleets[0]["refusal_count"].as_u64() > Some(0) { Ok(fleets) } else { Err(fleets.to_string()) }
+        if fleets[0]["rejection_count"].as_u64() > Some(0) { Ok(fleets) } else { Err(fleets.to_string()) }
     };
-    let fleets = testbed::eventually("the refusal", Duration::from_secs(20), seen).await.unwrap();
+    let fleets = testbed::eventually("the rejection", Duration::from_secs(20), seen).await.unwrap();
     let fleet = &fleets[0];
     assert_eq!((&fleet["fleet"], &fleet["client_count"]), (&"shared".into(), &1.into()));
     assert_eq!(fleet["resources"]["rds"]["count"], 2);
     assert_eq!(fleet["clients"][0]["node"], "envoy-7");
-    assert!(fleet["refusals"][0]["text"].as_str().unwrap().contains("no such thing"));
+    assert!(fleet["rejections"][0]["text"].as_str().unwrap().contains("no such thing"));
     let nobody = json(&router, "/debug/fleets?node=another").await;
     assert_eq!(nobody[0]["client_count"], 0);
 }

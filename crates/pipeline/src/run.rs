@@ -119,7 +119,7 @@ impl Pipeline {
         services::declare_known(&mut declaration);
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
-        secret_refs::declare_answers(&mut declaration);
+        secret_refs::declare_results(&mut declaration);
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
         ports::declare(&mut declaration);

@@ -28,7 +28,7 @@ pub struct FetchResults;
 impl Table for FetchResults {
     type Key = ObjectRef;
     type Value = FetchResult;
-    const NAME: &'static str = "answers about secrets";
+    const NAME: &'static str = "secret fetch results";
 }
 
 impl Input for FetchResults {}
@@ -39,7 +39,7 @@ pub struct SecretRefs;
 impl Table for SecretRefs {
     type Key = ObjectRef;
     type Value = ();
-    const NAME: &'static str = "wanted secrets";
+    const NAME: &'static str = "secret references";
 }
 
 impl Derived for SecretRefs {
@@ -49,7 +49,7 @@ impl Derived for SecretRefs {
 }
 
 /// Declares the input.
-pub fn declare_answers(pipeline: &mut engine::Pipeline) {
+pub fn declare_results(pipeline: &mut engine::Pipeline) {
     pipeline.input::<FetchResults>();
 }
 

@@ -56,7 +56,7 @@ pub fn of_host((listener, host): &HostKey) -> FleetTarget {
     FleetTarget { fleet: Some(listener.fleet().clone()), target }
 }
 
-/// WithholdReason a version is not sent.
+/// Why a version is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WithholdReason {
     /// Proxies refused it, with these words.

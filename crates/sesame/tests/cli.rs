@@ -130,14 +130,14 @@ async fn private_keys_are_shown_only_on_demand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_reaches_the_book() {
+async fn a_rejection_is_recorded() {
     let (server, address) = serve(Security::Insecure).await;
     let _cli = Cli::start(address, &["cds", "--delta", "--nack", "--node-id=critic", "shop"]);
     let acks = server.acks(&Fleet::Shared).unwrap();
-    let refusal = async || acks.refusals().pop().ok_or("no refusal");
-    let refusal = eventually("a refusal", LIMIT, refusal).await.unwrap();
-    assert_eq!((&*refusal.name, &*refusal.client.node), ("shop", "critic"));
-    assert_eq!(&*refusal.text, "refused by sesame cli --nack");
+    let rejection = async || acks.rejections().pop().ok_or("no rejection");
+    let rejection = eventually("a rejection", LIMIT, rejection).await.unwrap();
+    assert_eq!((&*rejection.name, &*rejection.client.node), ("shop", "critic"));
+    assert_eq!(&*rejection.text, "refused by sesame cli --nack");
 }
 
 #[tokio::test(flavor = "multi_thread")]

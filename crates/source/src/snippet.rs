@@ -63,7 +63,7 @@ fn show(code: Code, title: &str, location: Option<&SourceLocation>, field: &str,
     renderer.render(&[group])
 }
 
-/// Text without anything that a terminal would obey: names and keys come from strangers.
+/// Text without anything that a terminal would obey: names and keys come from untrusted input.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

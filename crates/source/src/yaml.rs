@@ -5,7 +5,7 @@
 //! anything is parsed.
 //!
 //! Scalars without quotes become what kubectl makes of them (`yes` is a boolean, `010` is eight), so that a file that works
-//! here works there. Text from strangers is bounded in depth and number of values, copies by alias included.
+//! here works there. Untrusted text is bounded in depth and number of values, copies by alias included.
 
 mod scalar;
 

@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, watch};
 use crate::ack_counts::decide;
 use crate::acks::{AckWatch, Version};
 use crate::fleet::{FleetAcks, FleetRuntime};
-use crate::fleet_acks::{Blame, Event, Refusal};
+use crate::fleet_acks::{Event, Rejection, RejectionCause};
 use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
@@ -111,10 +111,10 @@ impl AckMonitor {
             }
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Ok(Event::Refused(refusal)) => self.on_refusal(&refusal),
+                    Ok(Event::Refused(rejection)) => self.on_rejection(&rejection),
                     Ok(Event::Joined(_) | Event::Left(_)) => {}
                     Err(broadcast::error::RecvError::Lagged(_)) => {
-                        self.acks.refusals().iter().for_each(|refusal| self.on_refusal(refusal));
+                        self.acks.rejections().iter().for_each(|rejection| self.on_rejection(rejection));
                     }
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 },
@@ -138,20 +138,20 @@ impl AckMonitor {
         self.watch.looks()
     }
 
-    fn on_refusal(&mut self, refusal: &Refusal) {
-        if refusal.client.fleet != self.fleet || refusal.blame != Blame::Resource {
+    fn on_rejection(&mut self, rejection: &Rejection) {
+        if rejection.client.fleet != self.fleet || rejection.cause != RejectionCause::Resource {
             return;
         }
         self.follow();
-        let published = self.view.get(refusal.kind, &refusal.name).map(|entry| entry.version);
-        let key = (refusal.kind, refusal.name.clone());
+        let published = self.view.get(rejection.kind, &rejection.name).map(|entry| entry.version);
+        let key = (rejection.kind, rejection.name.clone());
         let has_counted = self
             .counted
             .get(&key)
-            .is_some_and(|(version, last)| *version == refusal.version && *last >= refusal.sequence);
+            .is_some_and(|(version, last)| *version == rejection.version && *last >= rejection.sequence);
         // What is no longer published is nobody's concern.
-        if published == Some(refusal.version) && !has_counted {
-            self.open(refusal.kind, refusal.name.clone(), refusal.version);
+        if published == Some(rejection.version) && !has_counted {
+            self.open(rejection.kind, rejection.name.clone(), rejection.version);
         }
     }
 
@@ -190,20 +190,20 @@ impl AckMonitor {
         if self.pending.get(&key) != Some(&version.version) {
             return;
         }
-        let mut refusals = self.acks.refusals_of(version.kind, &version.name);
-        refusals.retain(|refusal| refusal.version == version.version);
+        let mut rejections = self.acks.rejections_of(version.kind, &version.name);
+        rejections.retain(|rejection| rejection.version == version.version);
         // All of these count: a rejection is noted while its session is locked.
         let Some(accepted) = self.watch.recount(&version, Instant::now()).as_ref().and_then(decide) else { return };
         self.pending.remove(&key);
         self.watch.forget(&version);
-        if let Some(last) = refusals.iter().map(|refusal| refusal.sequence).max() {
+        if let Some(last) = rejections.iter().map(|rejection| rejection.sequence).max() {
             self.counted.insert(key, (version.version, last));
         }
         let Version { kind, name, version } = version;
         let content = self.view.get(kind, &name).map_or(version, |entry| entry.content());
-        let outcome = match refusals.into_iter().next() {
+        let outcome = match rejections.into_iter().next() {
             _ if accepted => Outcome::Taken,
-            Some(refusal) => Outcome::Refused { text: refusal.text, held: refusal.held },
+            Some(rejection) => Outcome::Refused { text: rejection.text, held: rejection.held },
             None => Outcome::Refused { text: "no reason was given".into(), held: None },
         };
         self.decided.push_back(ResourceOutcome { kind, name, version, content, outcome });

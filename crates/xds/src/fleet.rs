@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::acks::Watches;
-use crate::fleet_acks::{AckState, Refusal, Refusals, ResourceAcks};
+use crate::fleet_acks::{AckState, Rejection, Rejections, ResourceAcks};
 use crate::identity::{Fleet, Identity};
 use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
@@ -47,23 +47,23 @@ impl Client {
         result
     }
 
-    /// Takes a request; gives what it means, and the refusals that it brought. They are noted while the session is locked, so
+    /// Takes a request; gives what it means, and the rejections that it brought. They are noted while the session is locked, so
     /// that whoever counts one finds its reason.
     pub fn on_request(
         &self,
         runtime: &FleetRuntime,
         request: Request,
         now: Instant,
-    ) -> Result<(Answer, Vec<Refusal>), LimitExceeded> {
+    ) -> Result<(Answer, Vec<Rejection>), LimitExceeded> {
         self.update(runtime, |session| {
             let answer = session.on_request(request, now)?;
-            let refusals = answer.refused.iter().map(|refused| {
-                let mut refusal = Refusal::new(self.identity.clone(), refused);
-                runtime.note(&mut refusal);
-                refusal
+            let rejections = answer.refused.iter().map(|refused| {
+                let mut rejection = Rejection::new(self.identity.clone(), refused);
+                runtime.note(&mut rejection);
+                rejection
             });
-            let refusals = refusals.collect();
-            Ok((answer, refusals))
+            let rejections = rejections.collect();
+            Ok((answer, rejections))
         })
     }
 }
@@ -72,7 +72,7 @@ impl Client {
 pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
     pub cache: ResponseCache,
-    pub refusals: Refusals,
+    pub rejections: Rejections,
     /// Cancelled when the fleet goes.
     pub gone: CancellationToken,
     writer: Mutex<Writer>,
@@ -92,7 +92,7 @@ impl FleetRuntime {
         Self {
             fleet,
             cache: ResponseCache::new(identifier),
-            refusals: Refusals::default(),
+            rejections: Rejections::default(),
             gone: CancellationToken::new(),
             writer: Mutex::default(),
             snapshot: watch::Sender::new(None),
@@ -121,15 +121,15 @@ impl FleetRuntime {
         }
         let older = self.snapshot.send_replace(Some(snapshot.clone()));
         if let Some(older) = older {
-            self.refusals.prune(&older, &snapshot);
+            self.rejections.prune(&older, &snapshot);
         }
         Ok(snapshot)
     }
 
-    fn note(&self, refusal: &mut Refusal) {
-        let (kind, name, version) = (refusal.kind, refusal.name.clone(), refusal.version);
+    fn note(&self, rejection: &mut Rejection) {
+        let (kind, name, version) = (rejection.kind, rejection.name.clone(), rejection.version);
         let published = || self.current().and_then(|snapshot| Some(snapshot.get(kind, &name)?.version));
-        self.refusals.note(refusal, || published() == Some(version));
+        self.rejections.note(rejection, || published() == Some(version));
     }
 
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
@@ -212,13 +212,13 @@ impl FleetAcks {
     }
 
     /// Who refused a resource, in the version that is published.
-    pub fn refusals_of(&self, kind: Kind, name: &Name) -> Vec<Refusal> {
-        self.0.refusals.of_resource(kind, name)
+    pub fn rejections_of(&self, kind: Kind, name: &Name) -> Vec<Rejection> {
+        self.0.rejections.of_resource(kind, name)
     }
 
     /// Everything that is refused.
-    pub fn refusals(&self) -> Vec<Refusal> {
-        self.0.refusals.all()
+    pub fn rejections(&self) -> Vec<Rejection> {
+        self.0.rejections.all()
     }
 
     /// The clients that are connected, each with what it has.

@@ -1,8 +1,8 @@
 //! The acks of answers: per client and type what it has, what it refused, with which words, since when.
 //!
-//! In: sessions, which know what their client has, and refusals as they happen. Out: answers about a resource *and its
+//! In: sessions, which know what their client has, and rejections as they happen. Out: answers about a resource *and its
 //! hash*, never about a generation of this process, so that several replicas' answers can be added up; and the memory
-//! of refusals, so that a client that comes back is not sent again what it refused.
+//! of rejections, so that a client that comes back is not sent again what it refused.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,29 +21,33 @@ use crate::table::Snapshot;
 /// How many refused versions are remembered per fleet; what is refused is gone with the next version.
 const REMEMBERED: usize = 10_000;
 
-/// Whose problem a refusal is.
+/// Whose problem a rejection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Blame {
+pub enum RejectionCause {
     /// The resource cannot be used by this client.
     Resource,
     /// The machine that the client runs on cannot do what the resource asks for: its port is taken.
     Node,
 }
 
-impl Blame {
-    fn of(text: &str) -> Blame {
+impl RejectionCause {
+    fn of(text: &str) -> RejectionCause {
         let text = text.to_ascii_lowercase();
         let taken =
             ["address already in use", "address in use", "permission denied", "cannot assign requested address"];
         let bind = text.contains("bind") || text.contains("address");
-        if bind && taken.iter().any(|words| text.contains(words)) { Blame::Node } else { Blame::Resource }
+        if bind && taken.iter().any(|words| text.contains(words)) {
+            RejectionCause::Node
+        } else {
+            RejectionCause::Resource
+        }
     }
 }
 
 /// A client refused a resource.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct Rejection {
     /// Who refused.
     pub client: Arc<Identity>,
     /// The type of the resource.
@@ -59,7 +63,7 @@ pub struct Refusal {
     /// The client's words.
     pub text: Arc<str>,
     /// Whose problem it is.
-    pub blame: Blame,
+    pub cause: RejectionCause,
     /// Where the resource came from.
     pub origin: Option<Arc<dyn Origin>>,
     /// When.
@@ -68,7 +72,7 @@ pub struct Refusal {
     pub(crate) sequence: u64,
 }
 
-impl Refusal {
+impl Rejection {
     pub(crate) fn new(client: Arc<Identity>, refused: &Refused) -> Self {
         Self {
             client,
@@ -78,7 +82,7 @@ impl Refusal {
             content: refused.entry.content(),
             held: refused.held.clone(),
             text: refused.text.clone(),
-            blame: Blame::of(&refused.text),
+            cause: RejectionCause::of(&refused.text),
             origin: refused.entry.origin.clone(),
             at: SystemTime::now(),
             sequence: 0,
@@ -94,7 +98,7 @@ pub enum Event {
     /// A client's stream has ended.
     Left(Arc<Identity>),
     /// A client refused a resource. One of many is a report, not a verdict on the resource.
-    Refused(Refusal),
+    Refused(Rejection),
 }
 
 /// How a fleet's clients stand to one version of one resource.
@@ -123,26 +127,26 @@ pub enum AckState {
 
 type Key = (Kind, Name);
 
-/// The refusals of one fleet.
+/// The rejections of one fleet.
 #[derive(Default)]
-pub(crate) struct Refusals {
-    by_resource: Mutex<HashMap<Key, BTreeMap<u64, Vec<Refusal>>>>,
+pub(crate) struct Rejections {
+    by_resource: Mutex<HashMap<Key, BTreeMap<u64, Vec<Rejection>>>>,
     sequence: AtomicU64,
 }
 
-impl Refusals {
-    /// Notes a refusal, if `is_current` says that its version is published; a client's later one replaces its earlier one.
-    pub fn note(&self, refusal: &mut Refusal, is_current: impl FnOnce() -> bool) {
-        refusal.sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
+impl Rejections {
+    /// Notes a rejection, if `is_current` says that its version is published; a client's later one replaces its earlier one.
+    pub fn note(&self, rejection: &mut Rejection, is_current: impl FnOnce() -> bool) {
+        rejection.sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let mut all = self.by_resource.lock();
-        let is_full = all.len() >= REMEMBERED && !all.contains_key(&(refusal.kind, refusal.name.clone()));
+        let is_full = all.len() >= REMEMBERED && !all.contains_key(&(rejection.kind, rejection.name.clone()));
         if is_full || !is_current() {
             return;
         }
-        let versions = all.entry((refusal.kind, refusal.name.clone())).or_default();
-        let clients = versions.entry(refusal.version).or_default();
-        clients.retain(|known| known.client.node != refusal.client.node);
-        clients.push(refusal.clone());
+        let versions = all.entry((rejection.kind, rejection.name.clone())).or_default();
+        let clients = versions.entry(rejection.version).or_default();
+        clients.retain(|known| known.client.node != rejection.client.node);
+        clients.push(rejection.clone());
     }
 
     /// Forgets what a node refused, of one type or of all: it has started anew and gets a new chance.
@@ -191,13 +195,13 @@ impl Refusals {
     }
 
     /// Who refused a resource, in any version that is still published.
-    pub fn of_resource(&self, kind: Kind, name: &Name) -> Vec<Refusal> {
+    pub fn of_resource(&self, kind: Kind, name: &Name) -> Vec<Rejection> {
         let all = self.by_resource.lock();
         all.get(&(kind, name.clone())).into_iter().flat_map(BTreeMap::values).flatten().cloned().collect()
     }
 
-    /// All refusals.
-    pub fn all(&self) -> Vec<Refusal> {
+    /// All rejections.
+    pub fn all(&self) -> Vec<Rejection> {
         self.by_resource.lock().values().flat_map(BTreeMap::values).flatten().cloned().collect()
     }
 }

@@ -49,7 +49,7 @@ pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, decide_now};
 pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
 pub use fleet::FleetAcks;
-pub use fleet_acks::{AckState, Blame, Event, Refusal, ResourceAcks};
+pub use fleet_acks::{AckState, Event, Rejection, RejectionCause, ResourceAcks};
 pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy};
 pub use kind::Kind;
 pub use limits::Limits;

@@ -7,10 +7,10 @@ use std::time::Duration;
 pub struct Limits {
     /// How long a route waits for its clusters to warm and a listener for its scopes. Long enough for a first round of
     /// health checks, short enough not to be noticed.
-    pub patience: Duration,
+    pub warming_timeout: Duration,
     /// How long a client that is back may be silent before it counts as having subscribed to all it wants. Envoy may hold
     /// back its subscription to clusters for 15 seconds, while one of them warms.
-    pub absence: Duration,
+    pub inventory_timeout: Duration,
     /// How many names one stream may subscribe to or list, over all types.
     pub names: usize,
     /// How long a name may be, in bytes.
@@ -28,8 +28,8 @@ pub struct Limits {
     pub cluster_flights: usize,
     /// How many responses with a secret may be unanswered at once; each has one.
     pub secret_flights: usize,
-    /// How much of the text of a refusal is kept.
-    pub refusal_text: usize,
+    /// How much of the text of a rejection is kept.
+    pub rejection_text: usize,
     /// How large a response may be that need not be whole: what a client asked for by name, and changes. The rest follows
     /// when it was answered. One resource is never split.
     pub response_bytes: usize,
@@ -45,14 +45,14 @@ pub struct Limits {
     /// Visitors cause them, so the client is not cut off for them: what is more waits on the wire.
     pub resolved_per_second: u32,
     /// How long a client may take to say who it is, and to read what it is sent.
-    pub stall: Duration,
+    pub client_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            patience: Duration::from_secs(3),
-            absence: Duration::from_secs(20),
+            warming_timeout: Duration::from_secs(3),
+            inventory_timeout: Duration::from_secs(20),
             names: 400_000,
             name_length: 4096,
             aliases: 4096,
@@ -60,14 +60,14 @@ impl Default for Limits {
             absent: 1024,
             cluster_flights: 1024,
             secret_flights: 64,
-            refusal_text: 4096,
+            rejection_text: 4096,
             response_bytes: 32 << 20,
             request_bytes: 32 << 20,
             node_bytes: 64 << 10,
             request_burst: 20_000,
             requests_per_second: 1000,
             resolved_per_second: 20_000,
-            stall: Duration::from_secs(30),
+            client_timeout: Duration::from_secs(30),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Metrics {
     pub encodes: ByType<Counter>,
     pub acks: Family<Type, Histogram, fn() -> Histogram>,
     pub nacks: ByType<Counter>,
-    pub refusals: ByType<Counter>,
+    pub rejections: ByType<Counter>,
 }
 
 fn seconds() -> Histogram {
@@ -87,7 +87,7 @@ impl Metrics {
             encodes: Family::default(),
             acks: Family::new_with_constructor(seconds as fn() -> Histogram),
             nacks: Family::default(),
-            refusals: Family::default(),
+            rejections: Family::default(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Metrics {
         );
         registry.register("ack_seconds", "Seconds from a discovery response to its ACK", self.acks.clone());
         registry.register("nacks", "Discovery responses rejected by clients (NACK)", self.nacks.clone());
-        registry.register("refusals", "Resources identified as the cause of a NACK", self.refusals.clone());
+        registry.register("rejections", "Resources identified as the cause of a NACK", self.rejections.clone());
     }
 }
 

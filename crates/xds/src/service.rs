@@ -105,20 +105,20 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
     if request.uri().path() == peer::PATH {
         return match peer(&connection, request.into_body()).await {
             Ok(response) => response,
-            Err(status) => Body::refusal(&status),
+            Err(status) => Body::rejection(&status),
         };
     }
     let Some(call) = Call::of(request.uri().path()) else {
-        return Body::refusal(&Status::unimplemented("not a discovery service"));
+        return Body::rejection(&Status::unimplemented("not a discovery service"));
     };
     if call.fetch {
         return match fetch::answer(connection, call, request.into_body()).await {
             Ok(message) => Body::single(message),
-            Err(status) => Body::refusal(&status),
+            Err(status) => Body::rejection(&status),
         };
     }
     let Ok(permit) = connection.inner.streams.clone().try_acquire_owned() else {
-        return Body::refusal(&Status::resource_exhausted("too many streams"));
+        return Body::rejection(&Status::resource_exhausted("too many streams"));
     };
     let (sender, response) = Body::stream();
     tokio::spawn(async move {

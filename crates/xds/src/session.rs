@@ -56,12 +56,12 @@ pub struct Request {
     /// Why that response was refused.
     pub error: Option<String>,
     /// What it says about the subscription.
-    pub ask: Ask,
+    pub subscription: Subscription,
 }
 
 /// What a request says about the subscription.
 #[derive(Clone, Debug)]
-pub enum Ask {
+pub enum Subscription {
     /// Names to add and to drop, and on a first request what the client already has.
     Delta {
         /// Names to add; `*` is every name.
@@ -233,11 +233,11 @@ impl Session {
             // Who asks for endpoints first has clusters from before.
             self.returning |= kind == Kind::Endpoints && self.flow(Kind::Cluster).is_none();
         }
-        let silent = match &request.ask {
-            Ask::Delta { subscribe, unsubscribe, held } => {
+        let silent = match &request.subscription {
+            Subscription::Delta { subscribe, unsubscribe, held } => {
                 subscribe.is_empty() && unsubscribe.is_empty() && held.is_empty()
             }
-            Ask::Sotw { .. } => true,
+            Subscription::Sotw { .. } => true,
         };
         let mut answer = Answer::default();
         // A nonce on a first request is a memory of another stream.
@@ -251,11 +251,11 @@ impl Session {
             }
             answer.earned = silent && (answer.nacked || answer.acked.is_some());
         }
-        match request.ask {
-            Ask::Delta { subscribe, unsubscribe, held } => {
+        match request.subscription {
+            Subscription::Delta { subscribe, unsubscribe, held } => {
                 self.on_delta(kind, subscribe, unsubscribe, held, now)?;
             }
-            Ask::Sotw { names, version } => self.on_sotw(kind, names, version, now)?,
+            Subscription::Sotw { names, version } => self.on_sotw(kind, names, version, now)?,
         }
         Ok(answer)
     }

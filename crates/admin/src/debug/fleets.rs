@@ -8,9 +8,9 @@ use std::{
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
-use xds::{Blame, ClientView, Fleet, FleetAcks, Kind};
+use xds::{ClientView, Fleet, FleetAcks, Kind, RejectionCause};
 
-/// How many clients of a fleet are shown, and how many refusals.
+/// How many clients of a fleet are shown, and how many rejections.
 const MOST: usize = 200;
 /// How long a client may take before it is called stuck.
 const STUCK: Duration = Duration::from_secs(10);
@@ -27,9 +27,9 @@ pub(super) struct FleetView {
     clients: Vec<ClientView>,
     /// Who has not had everything that it should for longer than ten seconds.
     stuck: Vec<StuckView>,
-    refusal_count: usize,
+    rejection_count: usize,
     /// The first of them.
-    refusals: Vec<RefusalView>,
+    rejections: Vec<RejectionView>,
 }
 
 #[derive(Serialize)]
@@ -48,14 +48,14 @@ struct StuckView {
 }
 
 #[derive(Serialize)]
-struct RefusalView {
+struct RejectionView {
     node: Arc<str>,
     envoy: Arc<str>,
     #[serde(rename = "type")]
     kind: &'static str,
     name: Arc<str>,
     version: String,
-    blame: Blame,
+    cause: RejectionCause,
     text: Arc<str>,
     origin: Option<String>,
     /// How many seconds ago.
@@ -86,7 +86,7 @@ fn view(fleet: Fleet, acks: &FleetAcks, query: &Query) -> FleetView {
         kind: kind.label(),
         seconds: now.saturating_duration_since(since).as_secs(),
     });
-    let refusals = acks.refusals();
+    let rejections = acks.rejections();
     FleetView {
         fleet,
         generation: snapshot.as_ref().map(|snapshot| snapshot.generation),
@@ -94,21 +94,21 @@ fn view(fleet: Fleet, acks: &FleetAcks, query: &Query) -> FleetView {
         client_count,
         clients,
         stuck: stuck.collect(),
-        refusal_count: refusals.len(),
-        refusals: refusals.iter().take(MOST).map(refusal).collect(),
+        rejection_count: rejections.len(),
+        rejections: rejections.iter().take(MOST).map(rejection).collect(),
     }
 }
 
-fn refusal(refusal: &xds::Refusal) -> RefusalView {
-    RefusalView {
-        node: refusal.client.node.clone(),
-        envoy: refusal.client.version.clone(),
-        kind: refusal.kind.label(),
-        name: refusal.name.clone(),
-        version: format!("{:016x}", refusal.version),
-        blame: refusal.blame,
-        text: refusal.text.clone(),
-        origin: refusal.origin.as_ref().map(ToString::to_string),
-        age: SystemTime::now().duration_since(refusal.at).unwrap_or_default().as_secs(),
+fn rejection(rejection: &xds::Rejection) -> RejectionView {
+    RejectionView {
+        node: rejection.client.node.clone(),
+        envoy: rejection.client.version.clone(),
+        kind: rejection.kind.label(),
+        name: rejection.name.clone(),
+        version: format!("{:016x}", rejection.version),
+        cause: rejection.cause,
+        text: rejection.text.clone(),
+        origin: rejection.origin.as_ref().map(ToString::to_string),
+        age: SystemTime::now().duration_since(rejection.at).unwrap_or_default().as_secs(),
     }
 }

@@ -288,7 +288,7 @@ impl DocumentReader<'_> {
             return;
         }
         let (group, _) = api_version.rsplit_once('/').unwrap_or_default();
-        // The same name in a stranger's group is a stranger's kind; these are the groups of our kinds, now or formerly.
+        // A kind of the same name in another group is another kind; these are the groups of our kinds, now or formerly.
         let is_near = |kind: &Kind| [kind.group(), "extensions", ""].contains(&group);
         let versions: Vec<String> = kind::named(name).filter(is_near).map(Kind::api_version).collect();
         let (code, field, why) = match (versions.is_empty(), kind::meant_by(name).filter(|meant| *meant != name)) {

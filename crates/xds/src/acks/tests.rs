@@ -10,7 +10,7 @@ use crate::identity::{Identity, Proof};
 use crate::limits::Limits;
 use crate::publish::Changes;
 use crate::resource::{Resource, content_version};
-use crate::session::{Ask, Held, Options, Request, Response, Session, Step, Style};
+use crate::session::{Held, Options, Request, Response, Session, Step, Style, Subscription};
 
 /// A fleet whose clients are driven by hand.
 pub(crate) struct Bed {
@@ -74,8 +74,9 @@ impl Bed {
 
     pub fn ask(&self, at: usize, kind: Kind, subscribe: &[&str], unsubscribe: &[&str]) {
         let names = |names: &[&str]| names.iter().map(|name| Name::from(*name)).collect();
-        let ask = Ask::Delta { subscribe: names(subscribe), unsubscribe: names(unsubscribe), held: Held::default() };
-        let request = Request { kind, nonce: None, error: None, ask };
+        let subscription =
+            Subscription::Delta { subscribe: names(subscribe), unsubscribe: names(unsubscribe), held: Held::default() };
+        let request = Request { kind, nonce: None, error: None, subscription };
         let asked =
             self.clients[at].client.update(&self.runtime, |session| session.on_request(request, Instant::now()));
         asked.expect("within limits");
@@ -94,13 +95,13 @@ impl Bed {
     /// The client answers the oldest response.
     pub fn answer(&mut self, at: usize, error: Option<String>) {
         let Some(response) = self.clients[at].unanswered.pop_front() else { return };
-        let ask = Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() };
-        let request = Request { kind: response.kind, nonce: Some(response.nonce), error, ask };
+        let subscription = Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() };
+        let request = Request { kind: response.kind, nonce: Some(response.nonce), error, subscription };
         let answered = self.clients[at].client.on_request(&self.runtime, request, Instant::now());
-        let (_, refusals) = answered.expect("within limits");
-        for refusal in refusals {
+        let (_, rejections) = answered.expect("within limits");
+        for rejection in rejections {
             // Nobody listens where only counts are looked at.
-            let _ = self.events.send(Event::Refused(refusal));
+            let _ = self.events.send(Event::Refused(rejection));
         }
     }
 

@@ -128,8 +128,8 @@ async fn secure(
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let proof = match certificate.map(|certificate| Proof::from_certificate(certificate)) {
         Some(Ok(proof)) => proof,
-        Some(Err(error)) => return inner.refused(peer, "stranger", &error.to_string()),
-        None => return inner.refused(peer, "stranger", "the client has no certificate"),
+        Some(Err(error)) => return inner.refused(peer, "unauthorized", &error.to_string()),
+        None => return inner.refused(peer, "unauthorized", "the client has no certificate"),
     };
     converse(inner, stream, peer, proof, stop).await;
 }

@@ -13,7 +13,7 @@ use super::{Call, Connection};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::metrics::Type;
-use crate::session::{Ask, Options, Request, Response, Session, Step, Style};
+use crate::session::{Options, Request, Response, Session, Step, Style, Subscription};
 use crate::wire::response::Message;
 
 /// Answers a fetch.
@@ -21,7 +21,7 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
     let inner = &connection.inner;
     let kind = call.only.ok_or_else(|| Status::unimplemented("not a discovery service"))?;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
-    let first = time::timeout(inner.limits.stall, requests.next())
+    let first = time::timeout(inner.limits.client_timeout, requests.next())
         .await
         .map_err(|_| Status::deadline_exceeded("no request came"))??
         .ok_or_else(|| Status::invalid_argument("no request came"))?;
@@ -32,7 +32,7 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
     let runtime = inner.runtime(&identity.fleet);
     let mut snapshots = runtime.watch();
     let view = tokio::select! {
-        view = time::timeout(inner.limits.stall, published(&mut snapshots)) => view.ok().flatten(),
+        view = time::timeout(inner.limits.client_timeout, published(&mut snapshots)) => view.ok().flatten(),
         () = runtime.gone.cancelled() => None,
         () = connection.stop.cancelled() => None,
     };
@@ -50,9 +50,11 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
         refused: Default::default(),
         markers: Default::default(),
     };
-    let Ask::Sotw { names, .. } = asked.ask else { return Err(Status::internal("a fetch is state of the world")) };
+    let Subscription::Sotw { names, .. } = asked.subscription else {
+        return Err(Status::internal("a fetch is state of the world"));
+    };
     let mut session = Session::new(options, view, now);
-    let request = Request { kind, nonce: None, error: None, ask: Ask::Sotw { names, version: None } };
+    let request = Request { kind, nonce: None, error: None, subscription: Subscription::Sotw { names, version: None } };
     session.on_request(request, now).map_err(|cut| Status::resource_exhausted(cut.to_string()))?;
     let response = match session.poll(now) {
         Step::Send(response) => response,

@@ -81,7 +81,7 @@ impl Body {
     }
 
     /// A response without messages that says why.
-    pub fn refusal(status: &Status) -> Response<Body> {
+    pub fn rejection(status: &Status) -> Response<Body> {
         let mut response = grpc(Body::empty());
         *response.headers_mut() = trailers(status);
         response.headers_mut().insert(header::CONTENT_TYPE, GRPC);

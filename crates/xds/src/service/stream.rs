@@ -2,7 +2,7 @@
 //!
 //! In: requests, snapshots, deadlines. Out: messages, one at a time. A message is made only when there is room for it, so
 //! a slow client costs one message, and what changes meanwhile goes with the next. A client that takes longer to read
-//! than [`Limits::stall`](crate::Limits) is let go: it comes back with what it has and is sent the rest.
+//! than [`Limits::client_timeout`](crate::Limits) is let go: it comes back with what it has and is sent the rest.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -22,7 +22,7 @@ use crate::fleet_acks::Event;
 use crate::identity::{Identity, RequiredEnvoy};
 use crate::kind::Kind;
 use crate::metrics::{Reason, Stream, Type};
-use crate::session::{Ask, Options, Request, Session, Step};
+use crate::session::{Options, Request, Session, Step, Subscription};
 use crate::table::Snapshot;
 use crate::wire::request::{self, Incoming as Asked};
 
@@ -76,7 +76,7 @@ async fn converse(connection: &Connection, call: Call, body: Incoming, out: &Res
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
     let first = tokio::select! {
-        first = time::timeout(inner.limits.stall, requests.next()) => match first {
+        first = time::timeout(inner.limits.client_timeout, requests.next()) => match first {
             Ok(Ok(Some(first))) => first,
             Ok(Ok(None)) => return None,
             Ok(Err(status)) => return Some(End::new("garbage", status)),
@@ -108,7 +108,7 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
         .map_err(|error| refuse("garbage", Status::invalid_argument(error.to_string())))?;
     let node = first.node.as_deref().unwrap_or_default();
     let identity = Identity::establish(node, &connection.proof, Some(connection.peer))
-        .map_err(|error| refuse("stranger", Status::permission_denied(error.to_string())))?;
+        .map_err(|error| refuse("unauthorized", Status::permission_denied(error.to_string())))?;
     if let Some(RequiredEnvoy { version, why }) = connection.inner.config.required_envoy
         && identity.is_older_than(version)
     {
@@ -144,7 +144,7 @@ async fn serve(
         only: call.only,
         limits: inner.limits.clone(),
         resolver: inner.config.resolver.clone(),
-        refused: runtime.refusals.of_node(&identity.node, &identity.version),
+        refused: runtime.rejections.of_node(&identity.node, &identity.version),
         markers: runtime.resend_markers(id),
     };
     let client = Arc::new(Client {
@@ -166,7 +166,7 @@ async fn serve(
     let end = match task.take(first).await {
         Ok(()) => {
             if !task.client.session.lock().is_returning() {
-                runtime.refusals.forget(&identity.node, call.only);
+                runtime.rejections.forget(&identity.node, call.only);
             }
             task.run().await
         }
@@ -236,9 +236,9 @@ impl StreamTask<'_> {
     async fn flush(&mut self) -> Result<Option<Instant>, Option<End>> {
         let metrics = &self.connection.inner.metrics;
         loop {
-            let stall = self.connection.inner.limits.stall;
+            let timeout = self.connection.inner.limits.client_timeout;
             let read = self.out.progress();
-            let permit = match time::timeout(stall, self.out.reserve()).await {
+            let permit = match time::timeout(timeout, self.out.reserve()).await {
                 Ok(Some(permit)) => permit,
                 Ok(None) => return Err(None),
                 // Slow is not stuck: a large message over a thin line may take its time.
@@ -276,12 +276,12 @@ impl StreamTask<'_> {
     async fn take(&mut self, asked: Asked) -> Result<(), End> {
         let inner = &self.connection.inner;
         let now = Instant::now();
-        let Some(kind) = self.kind(&asked)? else { return self.answer_stranger(asked, now).await };
+        let Some(kind) = self.kind(&asked)? else { return self.answer_unknown_type(asked, now).await };
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
-        let request = Request { kind, nonce: asked.nonce, error: asked.error, ask: asked.ask };
+        let request = Request { kind, nonce: asked.nonce, error: asked.error, subscription: asked.subscription };
         let answer = self.client.on_request(self.runtime, request, now);
-        let (answer, refusals) =
+        let (answer, rejections) =
             answer.map_err(|cut| self.cut("greedy", Status::resource_exhausted(cut.to_string())))?;
         let resolved = inner.config.resolver.as_ref().is_some_and(|resolver| resolver.resolves(kind));
         if !answer.earned && resolved {
@@ -296,13 +296,13 @@ impl StreamTask<'_> {
         if answer.nacked {
             inner.metrics.nacks.get_or_create(&labels).inc();
         }
-        for refusal in refusals {
-            inner.metrics.refusals.get_or_create(&labels).inc();
-            let origin = refusal.origin.as_ref().map(ToString::to_string).unwrap_or_default();
-            warn!(node = %refusal.client.node, fleet = %refusal.client.fleet, version = %refusal.client.version, %kind,
-                name = %refusal.name, hash = format_args!("{:016x}", refusal.version), origin, blame = ?refusal.blame,
-                "client refused a resource: {}", refusal.text);
-            let _ = inner.events.send(Event::Refused(refusal));
+        for rejection in rejections {
+            inner.metrics.rejections.get_or_create(&labels).inc();
+            let origin = rejection.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+            warn!(node = %rejection.client.node, fleet = %rejection.client.fleet, version = %rejection.client.version, %kind,
+                name = %rejection.name, hash = format_args!("{:016x}", rejection.version), origin, cause = ?rejection.cause,
+                "client refused a resource: {}", rejection.text);
+            let _ = inner.events.send(Event::Refused(rejection));
         }
         if answer.acked.is_some() || answer.nacked {
             self.runtime.answers.send_modify(|count| *count += 1);
@@ -324,17 +324,17 @@ impl StreamTask<'_> {
     }
 
     /// A type that this server does not know has no resources, and the client is told so instead of left to wait.
-    async fn answer_stranger(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
+    async fn answer_unknown_type(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
         if !self.limiter.try_take(now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
         }
-        let Ask::Delta { subscribe, .. } = asked.ask else { return Ok(()) };
+        let Subscription::Delta { subscribe, .. } = asked.subscription else { return Ok(()) };
         if asked.nonce.is_some() && subscribe.is_empty() {
             return Ok(());
         }
         let message = self.runtime.cache.nothing(self.call.style, &asked.type_url, &subscribe, 0);
-        let stall = self.connection.inner.limits.stall;
-        match time::timeout(stall, self.out.send(Item::Message(message))).await {
+        let timeout = self.connection.inner.limits.client_timeout;
+        match time::timeout(timeout, self.out.send(Item::Message(message))).await {
             Ok(_) => Ok(()),
             Err(_) => Err(self.cut("stalled", Status::resource_exhausted("the client does not read"))),
         }

@@ -3,7 +3,7 @@
 //! - A resource waits for the clusters that it points at, its own only. A cluster the client has in any version is
 //!   there. A new one is there once the response was taken. Envoy withholds that answer while *any* cluster warms, so
 //!   waiting for it alone would let one tenant hold up all; it is also there once its endpoints and secrets were taken,
-//!   or, if Envoy warms it by means that cannot be seen from here, [`Limits::patience`](crate::Limits) has passed.
+//!   or, if Envoy warms it by means that cannot be seen from here, [`Limits::warming_timeout`](crate::Limits) has passed.
 //! - A listener waits for its scopes, once the client has subscribed to scopes: an Envoy that has some does not wait for
 //!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
@@ -13,7 +13,7 @@
 //! - Endpoints and other secrets wait for nothing, and so does the answer that something does not exist.
 //!
 //! What does not exist or is withheld, what the client did not subscribe to and what it refused holds nothing up (the
-//! last after the same patience), so nothing waits for what never comes.
+//! last after the same time), so nothing waits for what never comes.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -85,7 +85,7 @@ impl Session {
     }
 
     fn cluster_readiness(&self, name: &str, now: Instant) -> Readiness {
-        let patience = self.options.limits.patience;
+        let timeout = self.options.limits.warming_timeout;
         let table = self.view.table(Kind::Cluster);
         let Some(published) = table.get(name) else { return Readiness::Ready };
         let Some(flow) = self.flow(Kind::Cluster) else { return self.inventory_readiness(now) };
@@ -101,13 +101,13 @@ impl Session {
                 let fed_here = entry.refs.iter().any(|to| matches!(to, Ref::To(Kind::Endpoints, _)));
                 match (seen, fed_here) {
                     (true, _) if !entry.warms && entry.refs.iter().all(|to| self.is_taken(to)) => Readiness::Ready,
-                    (true, _) => Readiness::until(at + patience, now),
+                    (true, _) => Readiness::until(at + timeout, now),
                     (false, true) => Readiness::Blocked(None),
-                    (false, false) => Readiness::until(at + UNSEEN * patience, now),
+                    (false, false) => Readiness::until(at + UNSEEN * timeout, now),
                 }
             }
             Delivery::Unsent(_) if published.role == Role::Withheld => Readiness::Ready,
-            Delivery::Unsent(Some(refused)) => Readiness::until(refused + patience, now),
+            Delivery::Unsent(Some(refused)) => Readiness::until(refused + timeout, now),
             Delivery::Unsent(None) => Readiness::Blocked(None),
         }
     }
@@ -130,9 +130,9 @@ impl Session {
 
     fn scope_readiness(&self, name: &Name, prefix: bool, now: Instant) -> Readiness {
         let Some(flow) = self.flow(Kind::ScopedRoute) else { return self.inventory_readiness(now) };
-        let patience = self.options.limits.patience;
+        let timeout = self.options.limits.warming_timeout;
         if flow.default_state != DefaultState::Acked {
-            return Readiness::until(flow.opened + patience, now);
+            return Readiness::until(flow.opened + timeout, now);
         }
         let table = self.view.table(Kind::ScopedRoute);
         let concerned = |candidate: &str| if prefix { candidate.starts_with(&**name) } else { *candidate == **name };
@@ -140,8 +140,8 @@ impl Session {
         for (candidate, state) in states {
             let sent = table.get(candidate).is_some_and(|entry| entry.role != Role::Withheld);
             let missing = sent && !matches!(flow.delivery(table, candidate), Delivery::Acked);
-            if missing && now < state.since + patience {
-                return Readiness::Blocked(Some(state.since + patience));
+            if missing && now < state.since + timeout {
+                return Readiness::Blocked(Some(state.since + timeout));
             }
         }
         Readiness::Ready
@@ -161,7 +161,7 @@ impl Session {
             flow.in_flight.is_empty() && !owes
         };
         let mut others = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Cluster);
-        self.inventory_known = now >= self.widened + self.options.limits.absence && others.all(answered);
+        self.inventory_known = now >= self.widened + self.options.limits.inventory_timeout && others.all(answered);
     }
 
     /// A client that is back and does not ask for clusters has one that warms. It waits for endpoints in a version that
@@ -175,7 +175,7 @@ impl Session {
         {
             return None;
         }
-        let at = self.widened + self.options.limits.patience;
+        let at = self.widened + self.options.limits.warming_timeout;
         let table = self.view.table(Kind::Endpoints);
         let flow = self.flows[Kind::Endpoints.index()].as_deref_mut()?;
         if now < at {
@@ -194,7 +194,7 @@ impl Session {
         if self.inventory_known || !self.returning {
             return Readiness::Ready;
         }
-        Readiness::Blocked(Some(self.widened + self.options.limits.absence).filter(|at| *at > now))
+        Readiness::Blocked(Some(self.widened + self.options.limits.inventory_timeout).filter(|at| *at > now))
     }
 
     /// Whether the removal of a name that the client may have can be sent.

@@ -299,7 +299,7 @@ impl Session {
             flow.probes.pop_front();
         }
         if style == Style::Sotw && kind.is_full_state() {
-            // The response repeats what is on its way, so its refusal may be about that.
+            // The response repeats what is on its way, so its rejection may be about that.
             let again = flow.states.iter().filter(|(name, _)| !sends.iter().any(|(sent, _)| sent == *name));
             let again = again.filter_map(|(name, state)| Some((name.clone(), state.unacked.last()?.to.clone())));
             let again: Vec<_> = again.collect();

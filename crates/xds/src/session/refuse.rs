@@ -30,7 +30,7 @@ const MAX_NAMED_REJECTIONS: u8 = 3;
 impl Session {
     pub(super) fn nack(&mut self, kind: Kind, nonce: u64, text: &str, now: Instant, answer: &mut Answer) {
         let table = self.view.table(kind).clone();
-        let limit = self.options.limits.refusal_text;
+        let limit = self.options.limits.rejection_text;
         let Some(flow) = self.flows[kind.index()].as_deref_mut() else { return };
         let Some(at) = flow.in_flight.iter().position(|response| response.nonce == nonce) else { return };
         let Some(mut response) = flow.in_flight.remove(at) else { return };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, Ask, Held, Options, Request, ResendMarkers, Response, Session, Step, Style};
+use super::{Answer, Held, Options, Request, ResendMarkers, Response, Session, Step, Style, Subscription};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::publish::{Changes, Writer};
@@ -17,7 +17,7 @@ mod envoy;
 mod order;
 mod pages;
 mod property;
-mod refusals;
+mod rejections;
 
 /// One client's stream and the tables behind it.
 struct Bench {
@@ -68,28 +68,33 @@ impl Bench {
 
     fn subscribe(&mut self, kind: Kind, names: &[&str]) -> Answer {
         let names = names.iter().map(|name| Name::from(*name)).collect();
-        let ask = match self.style {
-            Style::Delta => Ask::Delta { subscribe: names, unsubscribe: vec![], held: Held::default() },
-            Style::Sotw => Ask::Sotw { names, version: None },
+        let subscription = match self.style {
+            Style::Delta => Subscription::Delta { subscribe: names, unsubscribe: vec![], held: Held::default() },
+            Style::Sotw => Subscription::Sotw { names, version: None },
         };
-        self.request(Request { kind, nonce: None, error: None, ask })
+        self.request(Request { kind, nonce: None, error: None, subscription })
     }
 
     /// Subscribes to everything on a new stream, with what the client has.
     fn resume(&mut self, kind: Kind, names: &[&str], held: &[(&str, u64)]) -> Answer {
         let subscribe = names.iter().map(|name| Name::from(*name)).collect();
         let held = held.iter().map(|(name, version)| (Name::from(*name), *version)).collect();
-        let ask = Ask::Delta { subscribe, unsubscribe: vec![], held };
-        self.request(Request { kind, nonce: None, error: None, ask })
+        let subscription = Subscription::Delta { subscribe, unsubscribe: vec![], held };
+        self.request(Request { kind, nonce: None, error: None, subscription })
     }
 
     fn answer(&mut self, response: &Response, error: Option<&str>) -> Answer {
-        let ask = match self.style {
-            Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
+        let subscription = match self.style {
+            Style::Delta => Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
             // As a client answers that asked for every name.
-            Style::Sotw => Ask::Sotw { names: vec![], version: None },
+            Style::Sotw => Subscription::Sotw { names: vec![], version: None },
         };
-        self.request(Request { kind: response.kind, nonce: Some(response.nonce), error: error.map(str::to_owned), ask })
+        self.request(Request {
+            kind: response.kind,
+            nonce: Some(response.nonce),
+            error: error.map(str::to_owned),
+            subscription,
+        })
     }
 
     fn ack(&mut self, response: &Response) -> Answer {

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::limits::Limits;
 use crate::resource::Name;
-use crate::session::{Ask, Style};
+use crate::session::{Style, Subscription};
 use crate::wire::fields::{Fields, Value, parse_version, text};
 use crate::wire::held::{self, Held};
 
@@ -28,7 +28,7 @@ pub struct Incoming {
     /// Why it refuses that response.
     pub error: Option<String>,
     /// What it says about the subscription.
-    pub ask: Ask,
+    pub subscription: Subscription,
 }
 
 /// Why a request is refused.
@@ -50,36 +50,43 @@ pub enum Malformed {
 
 /// Reads a request.
 pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, Malformed> {
-    let mut incoming = Incoming { type_url: String::new(), node: None, nonce: None, error: None, ask: empty(style) };
+    let mut incoming =
+        Incoming { type_url: String::new(), node: None, nonce: None, error: None, subscription: empty(style) };
     let mut fields = Fields::of(bytes);
     let (mut names, mut held) = (0, 0);
     while let Some((field, value)) = fields.next()? {
         let Value::Bytes(value) = value else { continue };
-        match (&mut incoming.ask, field) {
-            (Ask::Delta { .. }, 1) | (Ask::Sotw { .. }, 2) => {
+        match (&mut incoming.subscription, field) {
+            (Subscription::Delta { .. }, 1) | (Subscription::Sotw { .. }, 2) => {
                 if value.len() > limits.node_bytes {
                     return Err(Malformed::Node(value.len()));
                 }
                 incoming.node = Some(value.to_vec());
             }
-            (Ask::Delta { .. }, 2) | (Ask::Sotw { .. }, 4) => incoming.type_url = text(value)?.to_owned(),
-            (Ask::Delta { subscribe, .. }, 3) => subscribe.push(counted(value, &mut names, limits)?),
-            (Ask::Delta { unsubscribe, .. }, 4) => unsubscribe.push(counted(value, &mut names, limits)?),
-            (Ask::Delta { .. }, held::FIELD) => {
+            (Subscription::Delta { .. }, 2) | (Subscription::Sotw { .. }, 4) => {
+                incoming.type_url = text(value)?.to_owned()
+            }
+            (Subscription::Delta { subscribe, .. }, 3) => subscribe.push(counted(value, &mut names, limits)?),
+            (Subscription::Delta { unsubscribe, .. }, 4) => unsubscribe.push(counted(value, &mut names, limits)?),
+            (Subscription::Delta { .. }, held::FIELD) => {
                 held::entry(value)?;
                 count(&mut names, limits)?;
                 held += 1;
             }
-            (Ask::Sotw { names: all, .. }, 3) => all.push(counted(value, &mut names, limits)?),
-            (Ask::Sotw { version, .. }, 1) => *version = Some(value).filter(|v| !v.is_empty()).map(parse_version),
-            (Ask::Delta { .. }, 6) | (Ask::Sotw { .. }, 5) => {
+            (Subscription::Sotw { names: all, .. }, 3) => all.push(counted(value, &mut names, limits)?),
+            (Subscription::Sotw { version, .. }, 1) => {
+                *version = Some(value).filter(|v| !v.is_empty()).map(parse_version)
+            }
+            (Subscription::Delta { .. }, 6) | (Subscription::Sotw { .. }, 5) => {
                 incoming.nonce = Some(value).filter(|v| !v.is_empty()).map(parse_version);
             }
-            (Ask::Delta { .. }, 7) | (Ask::Sotw { .. }, 6) => incoming.error = Some(status_text(value)?),
+            (Subscription::Delta { .. }, 7) | (Subscription::Sotw { .. }, 6) => {
+                incoming.error = Some(status_text(value)?)
+            }
             _ => {}
         }
     }
-    if let Ask::Delta { held: has, .. } = &mut incoming.ask
+    if let Subscription::Delta { held: has, .. } = &mut incoming.subscription
         && held > 0
     {
         *has = Held::new(bytes.clone(), held);
@@ -87,10 +94,10 @@ pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, 
     Ok(incoming)
 }
 
-fn empty(style: Style) -> Ask {
+fn empty(style: Style) -> Subscription {
     match style {
-        Style::Delta => Ask::Delta { subscribe: Vec::new(), unsubscribe: Vec::new(), held: Held::default() },
-        Style::Sotw => Ask::Sotw { names: Vec::new(), version: None },
+        Style::Delta => Subscription::Delta { subscribe: Vec::new(), unsubscribe: Vec::new(), held: Held::default() },
+        Style::Sotw => Subscription::Sotw { names: Vec::new(), version: None },
     }
 }
 

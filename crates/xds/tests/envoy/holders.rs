@@ -1,7 +1,7 @@
 //! Secrets that Envoy refuses, where a holder cluster prefetches them: it lives, the other certificates of the response and of
 //! the holder are there, and what was refused does not stand in the way of the holder's next update.
 //!
-//! Nothing here has passed our own checks of certificates: these are the refusals that those are to prevent.
+//! Nothing here has passed our own checks of certificates: these are the rejections that those are to prevent.
 
 use std::net::SocketAddr;
 
@@ -103,7 +103,7 @@ async fn a_refused_secret_harms_neither_its_holder_nor_envoy() {
     bed.all_outlive_the_server(&["bad.example.com", "good.example.com", "late.example.com"]).await;
 }
 
-/// The holder changes before the refusal has come back.
+/// The holder changes before the rejection has come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_changes_while_a_refusal_is_under_way_does_not_end_envoy() {
     let bed = Bed::start(|ca| {

@@ -1,13 +1,13 @@
-//! The server and the real Envoy: what people rely on, under load, through restarts, rotations and refusals.
+//! The server and the real Envoy: what people rely on, under load, through restarts, rotations and rejections.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod bed;
 mod holders;
 mod life;
-mod refusal;
+mod rejection;
 mod rotation;
 mod secrets;
-mod stranger;
+mod unauthorized;
 mod warming;
 mod world;

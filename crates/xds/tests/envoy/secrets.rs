@@ -63,15 +63,15 @@ pub async fn shown(at: SocketAddr, name: &str, ca: &Ca) -> Option<String> {
 }
 
 pub async fn refused(events: &mut Receiver<Event>, name: &str) {
-    let refusal = async {
+    let rejection = async {
         loop {
-            if let Event::Refused(refusal) = events.recv().await.unwrap() {
-                return refusal;
+            if let Event::Refused(rejection) = events.recv().await.unwrap() {
+                return rejection;
             }
         }
     };
-    let refusal = testbed::within("the refusal", PATIENCE, refusal).await.unwrap();
-    assert_eq!((refusal.kind, &*refusal.name), (Kind::Secret, name), "{}", refusal.text);
+    let rejection = testbed::within("the rejection", PATIENCE, rejection).await.unwrap();
+    assert_eq!((rejection.kind, &*rejection.name), (Kind::Secret, name), "{}", rejection.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

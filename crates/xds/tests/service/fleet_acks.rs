@@ -7,7 +7,7 @@ use std::time::Duration;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::sync::broadcast;
-use xds::{Blame, Event, Fleet, Kind};
+use xds::{Event, Fleet, Kind, RejectionCause};
 
 use crate::client::{DELTA_ADS, Delta, Running, names, node, resource, soon};
 
@@ -20,10 +20,10 @@ impl fmt::Display for Object {
     }
 }
 
-async fn refusal(events: &mut broadcast::Receiver<Event>) -> xds::Refusal {
+async fn rejection(events: &mut broadcast::Receiver<Event>) -> xds::Rejection {
     loop {
-        if let Event::Refused(refusal) = soon("an event", events.recv()).await.unwrap() {
-            return refusal;
+        if let Event::Refused(rejection) = soon("an event", events.recv()).await.unwrap() {
+            return rejection;
         }
     }
 }
@@ -40,8 +40,8 @@ async fn a_refusal_is_told_with_its_origin_and_stops_nobody_else() {
     let first = stream.next().await;
     assert_eq!(first.resources.len(), 1001);
     stream.nack(&first, "Error adding/updating listener(s) l-bad: bad filter").await;
-    let refused = refusal(&mut events).await;
-    assert_eq!((&*refused.name, refused.blame), ("l-bad", Blame::Resource));
+    let refused = rejection(&mut events).await;
+    assert_eq!((&*refused.name, refused.cause), ("l-bad", RejectionCause::Resource));
     let origin: Arc<dyn std::any::Any + Send + Sync> = refused.origin.clone().unwrap();
     assert_eq!(*origin.downcast::<Object>().unwrap(), Object("HTTPProxy shop/web"));
     let second = stream.next().await;
@@ -56,11 +56,11 @@ async fn a_refusal_is_told_with_its_origin_and_stops_nobody_else() {
     assert_eq!((good.have.len(), good.behind.len(), good.refused.len()), (1, 0, 0));
     let bad = acks.resource_acks(Kind::Listener, "l-bad", version("l-bad"));
     assert_eq!((bad.have.len(), bad.behind.len(), bad.refused.len()), (0, 0, 1));
-    let refusals = acks.refusals_of(Kind::Listener, &"l-bad".into());
-    assert_eq!(refusals.len(), 1);
+    let rejections = acks.rejections_of(Kind::Listener, &"l-bad".into());
+    assert_eq!(rejections.len(), 1);
     assert!(acks.stuck(Duration::ZERO).is_empty());
     running.publish(vec![resource(Kind::Listener, "l-bad", "mended")], &[]);
-    assert!(acks.refusals().is_empty(), "a new version is a new chance");
+    assert!(acks.rejections().is_empty(), "a new version is a new chance");
     assert_eq!(names(&stream.next().await), ["l-bad"]);
     assert_eq!(acks.stuck(Duration::ZERO).len(), 1);
     let view = acks.clients();
@@ -76,8 +76,8 @@ async fn a_port_that_is_taken_is_the_nodes_problem() {
     stream.subscribe(Some(node("a", "shared")), Kind::Listener, &[]).await;
     let first = stream.next().await;
     stream.nack(&first, "Error adding/updating listener(s) l: cannot bind '0.0.0.0:80': Address already in use").await;
-    let refused = refusal(&mut events).await;
-    assert_eq!(refused.blame, Blame::Node);
+    let refused = rejection(&mut events).await;
+    assert_eq!(refused.cause, RejectionCause::Node);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ async fn server(authority: &Authority, folder: &tempfile::TempDir) -> Running {
     running
 }
 
-/// Asks in every way there is for all, and for another fleet's resource by name; gives back the codes of the refusals
+/// Asks in every way there is for all, and for another fleet's resource by name; gives back the codes of the rejections
 /// and what was seen.
 async fn ask_everywhere(channel: &Channel, node: &Node, name: &str) -> (Vec<Code>, Vec<String>) {
     let (mut refused, mut seen) = (Vec::new(), Vec::new());
@@ -87,14 +87,14 @@ async fn a_node_that_says_another_fleet_is_refused_everywhere() {
 async fn a_certificate_must_prove_one_fleet() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let running = server(&authority, &folder).await;
-    let strangers: [&[&str]; 5] = [
+    let refused_names: [&[&str]; 5] = [
         &["somebody"],
         &["spiffe://sesame/fleet/shop"],
         &["spiffe://sesame/fleet/shared", "envoy"],
         &[SHOP, "spiffe://sesame/fleet/bank/edge"],
         &["spiffe://other/fleet/shop/edge"],
     ];
-    for names in strangers {
+    for names in refused_names {
         let refused = match running.secure_channel(authority.client(names)).await {
             Err(_) => true,
             Ok(channel) => Delta::open(channel, DELTA_ADS).await.is_err(),

@@ -95,7 +95,7 @@ async fn a_flood() {
     assert_served(&running).await;
 }
 
-/// Knows every name and finds nothing: what a proxy asks that has certificates on demand and strangers for visitors.
+/// Knows every name and finds nothing: what a proxy asks that has certificates on demand and visitors who ask for anything.
 struct Nobody;
 
 impl xds::Resolver for Nobody {
@@ -171,7 +171,7 @@ async fn too_many_streams() {
 
 #[tokio::test]
 async fn a_client_that_says_nothing() {
-    let running = limited(Limits { stall: Duration::from_millis(100), ..Limits::default() }).await;
+    let running = limited(Limits { client_timeout: Duration::from_millis(100), ..Limits::default() }).await;
     let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
     assert_eq!(stream.end().await.code(), Code::DeadlineExceeded);
 }
@@ -179,7 +179,7 @@ async fn a_client_that_says_nothing() {
 /// Speaks HTTP/2 by hand, so as not to read what it is sent.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_let_go() {
-    let running = limited(Limits { stall: Duration::from_millis(300), ..Limits::default() }).await;
+    let running = limited(Limits { client_timeout: Duration::from_millis(300), ..Limits::default() }).await;
     let tcp = TcpStream::connect(running.address).await.unwrap();
     let (mut client, connection) = h2::client::handshake(tcp).await.unwrap();
     tokio::spawn(connection);

@@ -30,16 +30,16 @@ fn bench(aliases: usize) -> Bench {
 #[test]
 fn a_name_is_led_to_the_resource_that_answers_for_it() {
     let mut bench = bench(100);
-    bench.subscribe(Kind::Secret, &["A.com", "X.wild.com", "stranger.org"]);
+    bench.subscribe(Kind::Secret, &["A.com", "X.wild.com", "unknown.org"]);
     let responses = bench.responses();
-    assert_eq!(summaries(&responses), ["sds A.com", "sds X.wild.com", "sds -stranger.org"]);
+    assert_eq!(summaries(&responses), ["sds A.com", "sds X.wild.com", "sds -unknown.org"]);
     let renamed = responses[1].upserts[0].body.clone();
     assert!(renamed.ends_with(b"\x0a\x0aX.wild.com"), "the message is renamed, too: {renamed:?}");
     responses.iter().for_each(|response| _ = bench.ack(response));
     bench.publish(vec![resource(Kind::Secret, "*.wild.com", "2")], &[]);
     assert_eq!(bench.settle(), ["sds X.wild.com"], "rotation reaches it");
     bench.publish(vec![resource(Kind::Secret, "x.wild.com", "own"), resource(Kind::Secret, "*.org", "o")], &[]);
-    assert_eq!(bench.settle(), ["sds X.wild.com", "sds stranger.org"], "a better match, and one that waited");
+    assert_eq!(bench.settle(), ["sds X.wild.com", "sds unknown.org"], "a better match, and one that waited");
     bench.publish(vec![], &[(Kind::Secret, "x.wild.com"), (Kind::Secret, "a.com")]);
     assert_eq!(bench.settle(), ["sds X.wild.com -A.com"], "and back");
     assert_eq!(bench.session.pending(Kind::Secret), 0);
@@ -56,7 +56,7 @@ fn what_a_returning_client_has_of_such_names_is_not_sent_again() {
 }
 
 #[test]
-fn strangers_cannot_fill_a_client_with_names() {
+fn visitors_cannot_fill_a_client_with_names() {
     let mut bench = bench(8);
     for at in 0..1000 {
         let name = format!("h{at}.wild.com");

@@ -148,7 +148,7 @@ const CASES: &[Case] = &[
     Case("an answer twice is one", Route, Delta, "publish a=1; > +a; < a=1; > ack; > ack; publish a=2; < a=2; > ack"),
     Case("an answer to another stream", Listener, Delta, "publish a=1; > stale; < a=1; > ack"),
     Case(
-        "a refusal is not repeated",
+        "a rejection is not repeated",
         Route,
         Delta,
         "publish a=1 b=1; > +a +b; < a=1 b=1; > nack:'a'; < b=1; > ack; publish b=2; < b=2; > ack; publish a=2; < a=2; > ack",
@@ -237,13 +237,13 @@ const CASES: &[Case] = &[
         "publish a=1; > a; < a=1; > a stale; publish a=2; .; > a ack; < a=2; > a ack",
     ),
     Case(
-        "a refusal keeps the last good of a complete type",
+        "a rejection keeps the last good of a complete type",
         Listener,
         Sotw,
         "publish a=1 b=1; >; < a=1 b=1; > ack; publish a=2 b=2; < a=2 b=2; > nack:'a'; < a=1 b=2; > ack; publish a=3; < a=3 b=2; > ack",
     ),
     Case(
-        "a refusal is not repeated",
+        "a rejection is not repeated",
         Route,
         Sotw,
         "publish a=1 b=1; > a b; < a=1 b=1; > a b nack:'a'; < b=1; > a b ack; publish b=2; < b=2; > a b ack; publish a=2; < a=2; > a b ack",
@@ -328,11 +328,11 @@ fn request(kind: Kind, style: Style, words: &[&str], last: Option<u64>) -> Reque
             panic!("not a word of a request: {word}");
         }
     }
-    let ask = match style {
-        Delta => Ask::Delta { subscribe: plus, unsubscribe: minus, held: held.into_iter().collect() },
-        Sotw => Ask::Sotw { names, version },
+    let subscription = match style {
+        Delta => Subscription::Delta { subscribe: plus, unsubscribe: minus, held: held.into_iter().collect() },
+        Sotw => Subscription::Sotw { names, version },
     };
-    Request { kind, nonce, error, ask }
+    Request { kind, nonce, error, subscription }
 }
 
 /// A response in the words of a script.

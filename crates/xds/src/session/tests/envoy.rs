@@ -100,15 +100,15 @@ impl Envoy {
         }
         self.opened.insert(kind);
         let names: Vec<Name> = wanted.names.iter().cloned().collect();
-        let ask = match self.style {
-            Style::Sotw => Ask::Sotw { names, version: None },
+        let subscription = match self.style {
+            Style::Sotw => Subscription::Sotw { names, version: None },
             Style::Delta => {
                 let held = self.held.iter().filter(|((of, _), _)| *of == kind);
                 let held = held.map(|((_, name), entry)| (name.clone(), entry.version)).collect();
-                Ask::Delta { subscribe: names, unsubscribe: vec![], held }
+                Subscription::Delta { subscribe: names, unsubscribe: vec![], held }
             }
         };
-        self.outbox.push_back(Request { kind, nonce: None, error: None, ask });
+        self.outbox.push_back(Request { kind, nonce: None, error: None, subscription });
     }
 
     /// Changes the names it wants of a type.
@@ -122,26 +122,26 @@ impl Envoy {
         if !self.opened.contains(&kind) {
             return self.open(kind);
         }
-        let ask = match self.style {
-            Style::Sotw => Ask::Sotw { names: names.into_iter().collect(), version: None },
-            Style::Delta => Ask::Delta {
+        let subscription = match self.style {
+            Style::Sotw => Subscription::Sotw { names: names.into_iter().collect(), version: None },
+            Style::Delta => Subscription::Delta {
                 subscribe: names.difference(&old).cloned().collect(),
                 unsubscribe: old.difference(&names).cloned().collect(),
                 held: Held::default(),
             },
         };
-        self.outbox.push_back(Request { kind, nonce: None, error: None, ask });
+        self.outbox.push_back(Request { kind, nonce: None, error: None, subscription });
     }
 
     fn answer(&mut self, kind: Kind, nonce: u64, error: Option<String>) {
-        let ask = match self.style {
-            Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
+        let subscription = match self.style {
+            Style::Delta => Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
             Style::Sotw => {
                 let names = self.wanted.get(&kind).map(|wanted| wanted.names.iter().cloned().collect());
-                Ask::Sotw { names: names.unwrap_or_default(), version: None }
+                Subscription::Sotw { names: names.unwrap_or_default(), version: None }
             }
         };
-        self.outbox.push_back(Request { kind, nonce: Some(nonce), error, ask });
+        self.outbox.push_back(Request { kind, nonce: Some(nonce), error, subscription });
     }
 
     /// Takes the next response.

@@ -21,11 +21,11 @@ fn what_is_asked_for_by_name_comes_in_pages() {
         while let [response] = bench.responses().as_slice() {
             pages.push(summary(response));
             let names = ["a", "b", "c", "d", "e"].map(Name::from).to_vec();
-            let ask = match style {
-                Style::Delta => Ask::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
-                Style::Sotw => Ask::Sotw { names, version: None },
+            let subscription = match style {
+                Style::Delta => Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
+                Style::Sotw => Subscription::Sotw { names, version: None },
             };
-            bench.request(Request { kind: Kind::Route, nonce: Some(response.nonce), error: None, ask });
+            bench.request(Request { kind: Kind::Route, nonce: Some(response.nonce), error: None, subscription });
         }
         assert_eq!(pages, ["rds a b", "rds c d", "rds e"], "{style:?}");
         assert_eq!(bench.session.pending(Kind::Route), 0);

@@ -1,4 +1,4 @@
-//! No interleaving of publishes, answers, refusals, stand-ins, cuts and slow clients ever lets a client have a route whose
+//! No interleaving of publishes, answers, rejections, stand-ins, cuts and slow clients ever lets a client have a route whose
 //! cluster it was not given, take a stand-in in place of something of its own, or wait for something that never comes.
 //!
 //! A world of a few clusters, routes, scopes and listeners is edited at random; server and client take turns at random;
@@ -378,19 +378,19 @@ proptest! {
                     world.edit(&edit);
                     bench.publish(world.resources().into_values().collect(), &[(Kind::Route, "r0"), (Kind::Cluster, "c1")]);
                 }
-                Nonsense::Ask { kind, plus, minus, held, nonce, error, version } => {
+                Nonsense::Subscription { kind, plus, minus, held, nonce, error, version } => {
                     let name = |at: u8| ["*", "", "c0", "c1", "r0", "g|s0", "l0", "x", "y", "z"].map(Name::from)[at as usize % 10].clone();
                     let names = |list: Vec<u8>| list.into_iter().map(name).collect::<Vec<_>>();
-                    let ask = match style {
-                        Style::Delta => Ask::Delta {
+                    let subscription = match style {
+                        Style::Delta => Subscription::Delta {
                             subscribe: names(plus),
                             unsubscribe: names(minus),
                             held: names(held).into_iter().map(|name| (name, version)).collect(),
                         },
-                        Style::Sotw => Ask::Sotw { names: names(plus), version: Some(version).filter(|v| *v != 0) },
+                        Style::Sotw => Subscription::Sotw { names: names(plus), version: Some(version).filter(|v| *v != 0) },
                     };
                     let error = error.then(|| "c0: no".to_owned());
-                    let request = Request { kind: Kind::ALL[kind as usize % 9], nonce, error, ask };
+                    let request = Request { kind: Kind::ALL[kind as usize % 9], nonce, error, subscription };
                     if bench.session.on_request(request, bench.now).is_err() {
                         break;
                     }
@@ -406,18 +406,26 @@ proptest! {
 #[derive(Clone, Debug)]
 enum Nonsense {
     Edit(Edit),
-    Ask { kind: u8, plus: Vec<u8>, minus: Vec<u8>, held: Vec<u8>, nonce: Option<u64>, error: bool, version: u64 },
+    Subscription {
+        kind: u8,
+        plus: Vec<u8>,
+        minus: Vec<u8>,
+        held: Vec<u8>,
+        nonce: Option<u64>,
+        error: bool,
+        version: u64,
+    },
     Wait(u16),
 }
 
 fn nonsense() -> impl Strategy<Value = Nonsense> {
     let names = || vec(any::<u8>(), 0..4);
     let nonce = prop::option::of(0..12u64);
-    let ask = (any::<u8>(), names(), names(), names(), nonce, any::<bool>(), 0..3u64);
+    let subscription = (any::<u8>(), names(), names(), names(), nonce, any::<bool>(), 0..3u64);
     prop_oneof![
         2 => edit().prop_map(Nonsense::Edit),
-        6 => ask.prop_map(|(kind, plus, minus, held, nonce, error, version)| {
-            Nonsense::Ask { kind, plus, minus, held, nonce, error, version }
+        6 => subscription.prop_map(|(kind, plus, minus, held, nonce, error, version)| {
+            Nonsense::Subscription { kind, plus, minus, held, nonce, error, version }
         }),
         1 => any::<u16>().prop_map(Nonsense::Wait),
     ]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn refusal(text: &str) -> Option<rpc::Status> {
+fn rejection(text: &str) -> Option<rpc::Status> {
     Some(rpc::Status { code: 3, message: text.to_owned(), ..Default::default() })
 }
 
@@ -35,7 +35,7 @@ proptest! {
             resource_names_unsubscribe: unsubscribe.clone(),
             initial_resource_versions: versions,
             response_nonce: format!("{nonce:x}"),
-            error_detail: refusal(&error),
+            error_detail: rejection(&error),
             ..Default::default()
         };
         let read = decode(Style::Delta, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
@@ -43,7 +43,7 @@ proptest! {
         prop_assert_eq!(read.nonce, Some(nonce));
         prop_assert_eq!(read.error, Some(error));
         prop_assert_eq!(Node::decode(&read.node.expect("a node")[..]).expect("a node").id, "me");
-        let Ask::Delta { subscribe: plus, unsubscribe: minus, held: has } = read.ask else { panic!("delta") };
+        let Subscription::Delta { subscribe: plus, unsubscribe: minus, held: has } = read.subscription else { panic!("delta") };
         prop_assert_eq!((owned(&plus), owned(&minus)), (subscribe, unsubscribe));
         let has: Vec<(String, u64)> = has.iter().map(|(name, version)| (name.to_owned(), version)).collect();
         prop_assert_eq!(has, held.into_iter().collect::<Vec<_>>());
@@ -60,7 +60,7 @@ proptest! {
         };
         let read = decode(Style::Sotw, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
         prop_assert_eq!((read.type_url, read.nonce, read.error), (url, None, None));
-        let Ask::Sotw { names: all, version: has } = read.ask else { panic!("state of the world") };
+        let Subscription::Sotw { names: all, version: has } = read.subscription else { panic!("state of the world") };
         prop_assert_eq!((owned(&all), has), (names, Some(version)));
     }
 
@@ -78,7 +78,7 @@ proptest! {
             type_url: "type.googleapis.com/x".to_owned(),
             resource_names_subscribe: vec!["a".to_owned(), "b".to_owned()],
             initial_resource_versions: [("a".to_owned(), "1".to_owned())].into(),
-            error_detail: refusal("no"),
+            error_detail: rejection("no"),
             ..Default::default()
         };
         let mut bytes = message.encode_to_vec();
@@ -104,5 +104,5 @@ fn names_are_counted_before_they_are_kept() {
 fn a_foreign_version_never_matches() {
     let message = DiscoveryRequest { version_info: "v1-of-somebody".to_owned(), ..Default::default() };
     let read = decode(Style::Sotw, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
-    assert!(matches!(read.ask, Ask::Sotw { version: Some(u64::MAX), .. }));
+    assert!(matches!(read.subscription, Subscription::Sotw { version: Some(u64::MAX), .. }));
 }

@@ -169,7 +169,7 @@ async fn an_envoy_serves_its_own_fleet_and_no_other() {
         Some(line) if line.contains("team/b") => Ok(line),
         other => Err(format!("{other:?}")),
     };
-    let line = eventually("the refusal in Envoy's log", PATIENCE, refused).await.unwrap();
+    let line = eventually("the rejection in Envoy's log", PATIENCE, refused).await.unwrap();
     println!("{line}");
     assert!(liar.admin().get("/ready").await.is_err());
     let few = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Refusals: who is found, how often others are sent, and that nothing loops.
+//! Rejections: who is found, how often others are sent, and that nothing loops.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -327,9 +327,9 @@ fn a_secret_that_is_refused_is_followed_by_what_was_there() {
 fn of_several_secrets_that_are_refused_together_all_are_taken_back() {
     let mut bench = Bench::new(Style::Sotw);
     let answer = |bench: &mut Bench, response: &Response, error: Option<&str>| {
-        let ask = Ask::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
+        let subscription = Subscription::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
         let error = error.map(str::to_owned);
-        bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask })
+        bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, subscription })
     };
     bench.publish(vec![secret("a", "1"), secret("b", "1")], &[]);
     bench.subscribe(Kind::Secret, &["a", "b"]);
@@ -358,8 +358,8 @@ fn a_secret_that_is_refused_from_the_start_is_gone_until_it_changes() {
     assert_eq!(bench.settle(), ["sds -a"]);
     bench.subscribe(Kind::Secret, &["a"]);
     assert_eq!(bench.settle(), ["sds -a"], "who asks again is not sent the same again");
-    let unsubscribe = Ask::Delta { subscribe: vec![], unsubscribe: vec!["a".into()], held: Held::default() };
-    bench.request(Request { kind: Kind::Secret, nonce: None, error: None, ask: unsubscribe });
+    let unsubscribe = Subscription::Delta { subscribe: vec![], unsubscribe: vec!["a".into()], held: Held::default() };
+    bench.request(Request { kind: Kind::Secret, nonce: None, error: None, subscription: unsubscribe });
     bench.subscribe(Kind::Secret, &["a"]);
     assert_eq!(bench.settle(), ["sds -a"], "nor is who lets go of it and asks again");
     assert_eq!(bench.session.pending(Kind::Secret), 0);
@@ -405,9 +405,9 @@ fn who_watches_is_told_that_a_secret_goes() {
 fn the_version_of_all_that_was_sent_is_without_a_secret_that_goes() {
     let mut bench = Bench::new(Style::Sotw);
     let answer = |bench: &mut Bench, response: &Response, error: Option<&str>| {
-        let ask = Ask::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
+        let subscription = Subscription::Sotw { names: vec!["a".into(), "b".into()], version: Some(response.version) };
         let error = error.map(str::to_owned);
-        bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, ask });
+        bench.request(Request { kind: Kind::Secret, nonce: Some(response.nonce), error, subscription });
     };
     bench.publish(vec![secret("a", "1")], &[]);
     bench.subscribe(Kind::Secret, &["a", "b"]);

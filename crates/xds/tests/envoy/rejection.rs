@@ -8,7 +8,7 @@ use envoy_api::envoy::config::cluster::v3::cluster::LbPolicy;
 use envoy_api::envoy::config::listener::v3::Listener;
 use envoy_api::google::protobuf;
 use testbed::{Backend, Client, Envoy, Net};
-use xds::{Event, Kind, Refusal, Resource};
+use xds::{Event, Kind, Rejection, Resource};
 
 use crate::bed::{PATIENCE, Replica, address, launch};
 use crate::world::{cluster, cluster_with, endpoints, hosts, listener, routes, serving, socket};
@@ -28,7 +28,7 @@ async fn bed(at: SocketAddr) -> (Replica, Envoy) {
 }
 
 /// Publishes a world with one bad resource in it, and gives what the server says about that one.
-async fn publish_with(bad: Vec<Resource>) -> (Refusal, Replica, Envoy, SocketAddr) {
+async fn publish_with(bad: Vec<Resource>) -> (Rejection, Replica, Envoy, SocketAddr) {
     let at = Net::here().unwrap().socket(80);
     let backend = Backend::start("a").await.unwrap();
     let (replica, envoy) = bed(at).await;
@@ -40,13 +40,13 @@ async fn publish_with(bad: Vec<Resource>) -> (Refusal, Replica, Envoy, SocketAdd
     replica.publish(world);
     let refused = async {
         loop {
-            if let Event::Refused(refusal) = events.recv().await.unwrap() {
-                return refusal;
+            if let Event::Refused(rejection) = events.recv().await.unwrap() {
+                return rejection;
             }
         }
     };
-    let refusal = testbed::within("the refusal", PATIENCE, refused).await.unwrap();
-    println!("refused after {:?}: {}", start.elapsed(), refusal.text);
+    let rejection = testbed::within("the rejection", PATIENCE, refused).await.unwrap();
+    println!("refused after {:?}: {}", start.elapsed(), rejection.text);
 
     for host in &hosts {
         let served = async || match Client::new(at).host(host).get("/").await.unwrap().status.as_u16() {
@@ -58,12 +58,12 @@ async fn publish_with(bad: Vec<Resource>) -> (Refusal, Replica, Envoy, SocketAdd
     println!("all {MANY} served after {:?}", start.elapsed());
 
     // It ends there: the same is not tried over and over.
-    let tries = rejected(&envoy, refusal.kind).await;
+    let tries = rejected(&envoy, rejection.kind).await;
     assert!(tries <= 12, "{tries} responses were refused: more than a search by halves takes");
     replica.publish(vec![cluster("later"), endpoints("later", backend.http())]);
     envoy.expect_stat("cluster_manager.active_clusters", PATIENCE, |count| count == ALL + 1).await.unwrap();
-    assert_eq!(rejected(&envoy, refusal.kind).await, tries, "what was refused was sent again");
-    (refusal, replica, envoy, at)
+    assert_eq!(rejected(&envoy, rejection.kind).await, tries, "what was refused was sent again");
+    (rejection, replica, envoy, at)
 }
 
 async fn rejected(envoy: &Envoy, kind: Kind) -> u64 {
@@ -82,9 +82,9 @@ fn broken_cluster() -> Resource {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_cannot_be_made_hurts_only_itself() {
     let at = Net::here().unwrap().socket(80);
-    let (refusal, replica, envoy, _) = publish_with(vec![broken_cluster(), endpoints("bad", at)]).await;
-    assert_eq!((refusal.kind, &*refusal.name), (Kind::Cluster, "bad"));
-    assert_eq!(&*refusal.client.version, "1.40.0");
+    let (rejection, replica, envoy, _) = publish_with(vec![broken_cluster(), endpoints("bad", at)]).await;
+    assert_eq!((rejection.kind, &*rejection.name), (Kind::Cluster, "bad"));
+    assert_eq!(&*rejection.client.version, "1.40.0");
 
     // Mended, it is taken.
     replica.publish(vec![cluster("bad")]);
@@ -97,8 +97,8 @@ async fn a_cluster_with_a_field_out_of_range_hurts_only_itself() {
     let bad = cluster_with("bad", |cluster| {
         cluster.connect_timeout = Some(protobuf::Duration { seconds: -1, nanos: 0 });
     });
-    let (refusal, ..) = publish_with(vec![bad]).await;
-    assert_eq!((refusal.kind, &*refusal.name), (Kind::Cluster, "bad"));
+    let (rejection, ..) = publish_with(vec![bad]).await;
+    assert_eq!((rejection.kind, &*rejection.name), (Kind::Cluster, "bad"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,6 +108,6 @@ async fn a_listener_that_cannot_be_made_hurts_only_itself() {
         address: Some(socket(Net::here().unwrap().socket(81))),
         ..Default::default()
     };
-    let (refusal, ..) = publish_with(vec![Resource::new(Kind::Listener, "bad", message.encode_to_vec())]).await;
-    assert_eq!((refusal.kind, &*refusal.name), (Kind::Listener, "bad"));
+    let (rejection, ..) = publish_with(vec![Resource::new(Kind::Listener, "bad", message.encode_to_vec())]).await;
+    assert_eq!((rejection.kind, &*rejection.name), (Kind::Listener, "bad"));
 }
