@@ -437,9 +437,29 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.index::<WithheldRows<TcpResources>>().index::<WithheldByObject<TcpResources>>();
 }
 
-/// What changed in the tables of the lane. Who uses it is told with it: a fleet that is given something in the middle of a batch
-/// must hear of it when it no longer uses it at the end.
-pub fn lane_changes(engine: &mut Engine, into: &mut FleetChanges) {
+/// What came out of the lane in the middle of a batch, and for which fleets. Who uses what may change until the end of the batch, also
+/// where the resource itself does not: at the end it is decided again.
+#[derive(Default)]
+pub struct Early {
+    clusters: Given<ClusterResources>,
+    endpoints: Given<EndpointResources>,
+    cas: Given<CaResources>,
+}
+
+type Given<T> = BTreeMap<<T as Table>::Key, BTreeSet<FleetId>>;
+
+/// What changed in the tables of the lane, in the middle of a batch.
+pub fn lane_changes(engine: &mut Engine, early: &mut Early, into: &mut FleetChanges) {
+    take_early::<ClusterResources>(engine, &mut early.clusters, into);
+    take_early::<EndpointResources>(engine, &mut early.endpoints, into);
+    take_early::<CaResources>(engine, &mut early.cas, into);
+}
+
+/// What changed in all tables.
+pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
+    settle_early::<ClusterResources>(early.clusters, engine, into);
+    settle_early::<EndpointResources>(early.endpoints, engine, into);
+    settle_early::<CaResources>(early.cas, engine, into);
     take::<ClusterResources>(engine, into);
     take::<EndpointResources>(engine, into);
     take::<CaResources>(engine, into);
@@ -448,11 +468,6 @@ pub fn lane_changes(engine: &mut Engine, into: &mut FleetChanges) {
     moved_to::<EndpointResources>(&moved, engine, into);
     let moved = OfCas::moved(engine);
     moved_to::<CaResources>(&moved, engine, into);
-}
-
-/// What changed in all tables.
-pub fn all_changes(engine: &mut Engine, into: &mut FleetChanges) {
-    lane_changes(engine, into);
     take::<SecretResources>(engine, into);
     let moved = OfSecrets::moved(engine);
     moved_to::<SecretResources>(&moved, engine, into);
@@ -480,6 +495,40 @@ fn take<T: Resources>(engine: &mut Engine, into: &mut FleetChanges) {
     for key in changes.gone {
         let name: Arc<str> = T::name(&key).into();
         for fleet in T::fleets_of_gone(&key, engine) {
+            into.entry(fleet).or_default().removes.push((T::KIND, name.clone()));
+        }
+    }
+}
+
+/// What changed in a table of the lane, with a note of who was told.
+fn take_early<T: Resources>(engine: &mut Engine, given: &mut Given<T>, into: &mut FleetChanges) {
+    let changes = engine.changes::<T>();
+    for (key, resource) in changes.set {
+        let resource = Resource::clone(&resource).into_xds(T::KIND);
+        let fleets = T::fleets(&key, engine);
+        for fleet in &fleets {
+            into.entry(fleet.clone()).or_default().upserts.push(resource.clone());
+        }
+        given.entry(key).or_default().extend(fleets);
+    }
+    for key in changes.gone {
+        let fleets = T::fleets_of_gone(&key, engine);
+        given.entry(key).or_default().extend(fleets);
+    }
+}
+
+/// The same at the end of the batch, for whoever uses it now.
+fn settle_early<T: Resources>(given: Given<T>, engine: &Engine, into: &mut FleetChanges) {
+    for (key, mut given) in given {
+        if let Some(resource) = engine.get::<T>(&key) {
+            let resource = Resource::clone(resource).into_xds(T::KIND);
+            for fleet in T::fleets(&key, engine) {
+                given.remove(&fleet);
+                into.entry(fleet).or_default().upserts.push(resource.clone());
+            }
+        }
+        let name: Arc<str> = T::name(&key).into();
+        for fleet in given {
             into.entry(fleet).or_default().removes.push((T::KIND, name.clone()));
         }
     }

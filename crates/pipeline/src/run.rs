@@ -7,7 +7,7 @@ use crate::{
     objects, packing, ports,
     quarantine::{self, Quarantine},
     redirects,
-    resources::{self, FleetChanges},
+    resources::{self, Early, FleetChanges},
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
     settings::{self, FleetSettings, Fleets, Settings},
@@ -21,7 +21,7 @@ use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
 use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, tls::KeyPair};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -78,6 +78,12 @@ impl Output {
                 FleetId::Shared => &mut self.xds,
                 FleetId::Named(_) => &mut self.fleets.entry(fleet).or_default().xds,
             };
+            // Removals are done first: what came before in the same output must not come back after it.
+            if !into.upserts.is_empty() && !changes.removes.is_empty() {
+                let removed: HashSet<(xds::Kind, &str)> =
+                    changes.removes.iter().map(|(kind, name)| (*kind, &**name)).collect();
+                into.upserts.retain(|resource| !removed.contains(&(resource.kind, &*resource.name)));
+            }
             into.upserts.extend(changes.upserts);
             into.removes.extend(changes.removes);
         }
@@ -105,6 +111,7 @@ pub struct SecretRefChanges {
 pub struct Pipeline {
     engine: Engine,
     quarantine: Quarantine,
+    early: Early,
     unsigned: BTreeSet<Host>,
     clock: Clock,
 }
@@ -140,10 +147,10 @@ impl Pipeline {
         verdicts::declare(&mut declaration);
         object_resources::declare(&mut declaration, settings);
         quarantine::declare(&mut declaration);
-        let (quarantine, unsigned, clock) = Default::default();
+        let (quarantine, early, unsigned, clock) = Default::default();
         let mut engine = declaration.build();
         settings::set(&mut engine, settings);
-        Self { engine, quarantine, unsigned, clock }
+        Self { engine, quarantine, early, unsigned, clock }
     }
 
     /// Takes other settings. How resources are packed, how certificates come, whether Secrets are fetched and what is spoiled for
@@ -228,11 +235,16 @@ impl Pipeline {
     /// Works for one slice. While more waits, endpoints and clusters come out, so that a long batch holds up no endpoint;
     /// the rest comes out together, and removals with it, when nothing waits and [`Self::finish`] is asked.
     pub fn step(&mut self, output: &mut Output) -> Progress {
-        let progress = self.engine.run(SLICE);
+        self.step_for(SLICE, output)
+    }
+
+    /// The same for a slice of any length; at least one row is computed.
+    pub fn step_for(&mut self, slice: Duration, output: &mut Output) -> Progress {
+        let progress = self.engine.run(slice);
         if !self.engine.is_settled() {
             let _drained = self.engine.drain_lane(SLICE);
             let mut changes = FleetChanges::default();
-            resources::lane_changes(&mut self.engine, &mut changes);
+            resources::lane_changes(&mut self.engine, &mut self.early, &mut changes);
             output.add(changes);
         }
         progress
@@ -341,7 +353,7 @@ impl Pipeline {
             }
         }
         let mut changes = FleetChanges::default();
-        resources::all_changes(&mut self.engine, &mut changes);
+        resources::all_changes(&mut self.engine, std::mem::take(&mut self.early), &mut changes);
         output.add(changes);
         let object_resources = self.engine.changes::<ObjectResources>();
         output.object_resources.extend(object_resources.set.into_iter().map(|(object, list)| (object, Some(list))));

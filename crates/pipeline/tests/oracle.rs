@@ -19,11 +19,14 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::LazyLock,
+    time::Duration,
 };
 use testbed::{cases::object, certs::Ca};
 use xds::{Kind, Name, Outcome, ResourceOutcome};
 
 const NAMESPACES: [&str; 2] = ["one", "two"];
+/// Those of Ingresses and endpoints: they share Services with the claims of other fleets.
+const USERS: [&str; 3] = ["one", "two", "default"];
 const SERVICES: [&str; 3] = ["web", "api", "admin"];
 const SECRETS: [&str; 2] = ["cert", "other"];
 const CLASSES: [&str; 2] = ["internal", "nginx"];
@@ -41,7 +44,7 @@ static PAIRS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 enum Edit {
     Put(Value),
     Remove(Value),
-    /// One slice of work.
+    /// One row, and what the lane has.
     Step,
     Settle,
     /// A row is computed on another thread.
@@ -118,7 +121,7 @@ fn annotations() -> impl Strategy<Value = Value> {
 }
 
 fn ingress() -> impl Strategy<Value = Value> {
-    let names = (select(NAMESPACES.to_vec()), select(vec!["a", "b", "c"]), 0..3u32);
+    let names = (select(USERS.to_vec()), select(vec!["a", "b", "c"]), 0..3u32);
     let class = option::weighted(0.3, select(CLASSES.to_vec()));
     let spec = (class, vec(rule(), 0..3), vec(tls(), 0..2), option::weighted(0.2, backend()));
     (names, annotations(), spec).prop_map(|((namespace, name, age), annotations, (class, rules, tls, default))| {
@@ -130,16 +133,19 @@ fn ingress() -> impl Strategy<Value = Value> {
     })
 }
 
-fn service() -> impl Strategy<Value = Value> {
-    let annotations = vec![
+fn service_annotations() -> impl Strategy<Value = Value> {
+    select(vec![
         Value::Null,
         json!({ "projectcontour.io/max-connections": "10" }),
         json!({ "projectcontour.io/max-connections": "many" }),
         json!({ "projectcontour.io/upstream-protocol.h2c": "80" }),
-    ];
+    ])
+}
+
+fn service() -> impl Strategy<Value = Value> {
     let ports = vec![json!([{ "name": "http", "port": 80 }]), json!([{ "port": 80 }, { "port": 81 }]), json!([])];
     let external = prop_oneof![4 => Just(false), 1 => Just(true)];
-    (select(NAMESPACES.to_vec()), select(SERVICES.to_vec()), select(annotations), select(ports), external).prop_map(
+    (select(NAMESPACES.to_vec()), select(SERVICES.to_vec()), service_annotations(), select(ports), external).prop_map(
         |(namespace, name, annotations, ports, external)| {
             let mut metadata = meta(namespace, name);
             metadata["annotations"] = annotations;
@@ -153,8 +159,21 @@ fn service() -> impl Strategy<Value = Value> {
     )
 }
 
+/// A Service that claims refer to: a dialect would not refer to what is not there, so this one always has its port.
+fn service_of_claims() -> impl Strategy<Value = Edit> {
+    (select(vec!["web", "api"]), service_annotations()).prop_map(|(name, annotations)| {
+        let mut service = claimed_service(name);
+        service["metadata"]["annotations"] = annotations;
+        Edit::Put(service)
+    })
+}
+
+fn claimed_service(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta("default", name), "spec": { "ports": [{ "port": 80 }] } })
+}
+
 fn slice() -> impl Strategy<Value = Value> {
-    let names = (select(NAMESPACES.to_vec()), select(SERVICES.to_vec()), 0..2u32);
+    let names = (select(USERS.to_vec()), select(SERVICES.to_vec()), 0..2u32);
     let endpoints = vec((1..5u8, option::of(any::<bool>()), option::of(select(vec!["a", "b"]))), 0..4);
     let port = select(vec![Value::Null, json!("http")]);
     (names, endpoints, port).prop_map(|((namespace, service, number), endpoints, port)| {
@@ -208,7 +227,8 @@ fn edit() -> impl Strategy<Value = Edit> {
     let change = (object, prop_oneof![3 => Just(true), 1 => Just(false)]);
     prop_oneof![
         20 => change.prop_map(|(object, put)| if put { Edit::Put(object) } else { Edit::Remove(object) }),
-        4 => Just(Edit::Step),
+        2 => service_of_claims(),
+        8 => Just(Edit::Step),
         3 => Just(Edit::Settle),
         4 => Just(Edit::Job),
         4 => Just(Edit::Finish),
@@ -317,16 +337,12 @@ fn claim(name: u8, form: u16) -> Claims {
     }
 }
 
-/// What claims refer to: a dialect would not refer to what is not there.
+/// What claims refer to.
 fn targets_of_claims() -> [Object; 3] {
-    let service = |name: &str| {
-        object(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta("default", name),
-            "spec": { "ports": [{ "port": 80 }] } }))
-    };
     let (chain, key) = &PAIRS[0];
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("default", "one"),
         "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
-    [service("web"), service("api"), object(&secret)]
+    [object(&claimed_service("web")), object(&claimed_service("api")), object(&secret)]
 }
 
 fn vary(settings: &mut Settings, form: u8) {
@@ -433,7 +449,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
             }
             Edit::Step => {
                 let mut output = Output::default();
-                if pipeline.step(&mut output) == Progress::Settled {
+                if pipeline.step_for(Duration::ZERO, &mut output) == Progress::Settled {
                     pipeline.finish(&mut output);
                 }
                 told(output, &mut known, &mut withheld);

@@ -326,8 +326,8 @@ impl Control {
                     self.replicas.report(&xds_fleet(&fleet), withheld);
                 }
             }
-            // Once they have it they go on with it, whatever does not fit later.
-            self.is_complete |= self.excess.is_empty();
+            // Once they have it they go on with it, whatever does not fit later. A fleet that cannot be sent its own delays no other.
+            self.is_complete |= !self.excess.contains_key(&FleetId::Shared);
             return published;
         }
     }
@@ -398,19 +398,26 @@ impl Control {
             .excess
             .iter()
             .map(|(fleet, PublishError::TooLarge { kind, bytes, limit })| (fleet.clone(), *kind, *bytes, *limit));
-        let Some((fleet, kind, bytes, limit)) = excess.min() else {
-            if let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now()) {
-                info!(?stuck, "everything can be sent again, but for what is withheld");
-            }
-            return self.pipeline.readmit_in(|fleet, kind| self.server.room(&xds_fleet(fleet), kind));
-        };
-        let any = self.pipeline.shed_in(&fleet, kind, bytes - limit, limit);
-        if any {
-            warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
-        } else if self.stuck.failed(Instant::now()).is_some() {
-            error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
+        let excess: Vec<_> = excess.collect();
+        if excess.is_empty()
+            && let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now())
+        {
+            info!(?stuck, "everything can be sent again, but for what is withheld");
         }
-        any
+        let mut any = false;
+        for (fleet, kind, bytes, limit) in &excess {
+            if self.pipeline.shed_in(fleet, *kind, bytes - limit, *limit) {
+                warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
+                any = true;
+            } else if self.stuck.failed(Instant::now()).is_some() {
+                error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
+            }
+        }
+        let room = |fleet: &FleetId, kind| match self.excess.contains_key(fleet) {
+            true => 0,
+            false => self.server.room(&xds_fleet(fleet), kind),
+        };
+        any || self.pipeline.readmit_in(room)
     }
 }
 
