@@ -38,11 +38,15 @@ type ResourceId = (FleetId, Kind, Name);
 /// A host that waits: the version that does, and what proxies have of it.
 type Waiting = (u64, Option<Arc<HostBytes>>);
 
+/// What several replicas withhold.
+type ByTarget = BTreeMap<FleetTarget, Vec<Quarantined>>;
+
 /// What is withheld, by this replica and by others, and which hosts wait for a try.
 #[derive(Default)]
 pub struct Quarantine {
     own: BTreeMap<FleetTarget, Quarantined>,
-    others: BTreeMap<FleetTarget, Vec<Quarantined>>,
+    /// What others withhold, by the fleet whose proxies refused it.
+    others: BTreeMap<FleetId, ByTarget>,
     /// The hosts that wait for a try of each resource, and the same by host.
     tried: BTreeMap<ResourceId, BTreeSet<FleetTarget>>,
     waiting: BTreeMap<FleetTarget, BTreeMap<ResourceId, Waiting>>,
@@ -89,16 +93,17 @@ impl Quarantine {
 
     /// Takes everything that other replicas withhold in a fleet.
     pub fn share(&mut self, engine: &mut Engine, fleet: &FleetId, withheld: Vec<Quarantined>) {
-        let here = |target: &FleetTarget| target.told_in() == fleet;
-        let mut others: BTreeMap<FleetTarget, Vec<Quarantined>> = self.others.clone();
-        others.retain(|target, _| !here(target));
+        let mut now = ByTarget::new();
         for hold in withheld {
-            others.entry(FleetTarget::told(fleet, hold.target.clone())).or_default().push(hold);
+            now.entry(FleetTarget::told(fleet, hold.target.clone())).or_default().push(hold);
         }
-        let before = std::mem::replace(&mut self.others, others);
+        let before = self.others.remove(fleet).unwrap_or_default();
         let mut changed: BTreeSet<FleetTarget> =
-            before.iter().filter(|(target, holds)| self.others.get(*target) != Some(holds)).map(key).collect();
-        changed.extend(self.others.iter().filter(|(target, _)| !before.contains_key(*target)).map(key));
+            before.iter().filter(|(target, holds)| now.get(*target) != Some(holds)).map(key).collect();
+        changed.extend(now.iter().filter(|(target, _)| !before.contains_key(*target)).map(key));
+        if !now.is_empty() {
+            self.others.insert(fleet.clone(), now);
+        }
         changed.iter().for_each(|target| self.write(engine, target));
     }
 
@@ -268,7 +273,8 @@ impl Quarantine {
 
     /// Writes everything that is known about a target into its row.
     fn write(&self, engine: &mut Engine, target: &FleetTarget) {
-        let held = self.own.get(target).into_iter().chain(self.others.get(target).into_iter().flatten());
+        let others = self.others.values().filter_map(|withheld| withheld.get(target)).flatten();
+        let held = self.own.get(target).into_iter().chain(others);
         let mut row: BTreeMap<u64, WithholdReason> = BTreeMap::new();
         for hold in held {
             row.entry(hold.hash).or_insert_with(|| WithholdReason::Withheld(hold.text.clone()));
