@@ -11,7 +11,7 @@
 use crate::{
     resources::{HostSecretResources, Resource, authors},
     translations::HostKey,
-    withheld::{Withheld, WithheldByObject, WithheldRows},
+    withheld::{Withheld, WithheldRows},
 };
 use engine::{Derived, Index, Reads, Table};
 use envoy::{cluster::holder, name};
@@ -144,7 +144,7 @@ pub fn holder_name((listener, range): &HolderKey) -> String {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(SplitRanges).per::<SecretsByRange>();
     pipeline.derived(HolderResources).per::<SecretsByRange>().output();
-    pipeline.index::<WithheldRows<HolderResources>>().index::<WithheldByObject<HolderResources>>();
+    pipeline.index::<WithheldRows<HolderResources>>();
 }
 
 #[cfg(test)]
