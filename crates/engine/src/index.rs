@@ -98,7 +98,7 @@ impl<I: Index> Entries<I> {
     /// Whoever reads the parts that the rows have for a key is woken if that of a row differs.
     fn compare(&self, key: &I::Key, old: &ValueOf<I>, new: &ValueOf<I>, later: &mut Later<'_>) {
         let (Some(same), Some(slot)) = (self.same_part, self.slots.find(key)) else { return };
-        let mut readers = self.slots.get(slot).readers.iter().filter(|reader| reader.reads_contents()).peekable();
+        let mut readers = self.slots.get(slot).readers.iter().filter(|reader| reader.is_marked()).peekable();
         // A panic is a difference: the readers see it themselves, and are held.
         if readers.peek().is_some() && !catch_unwind(AssertUnwindSafe(|| same(key, old, new))).unwrap_or(false) {
             later.mark(readers);

@@ -22,6 +22,8 @@ pub(crate) const MEMBERS: u16 = CONTENTS - 1;
 /// Added to the number of an index where the parts of its rows were read, not only which rows have the key; and to the part of
 /// whoever read them.
 pub(crate) const CONTENTS: u16 = 1 << 14;
+/// Added to the part of a row where only whether it is held was read; and to the part of whoever read that.
+pub(crate) const HOLD: u16 = CONTENTS;
 /// Added to the part where nothing was found.
 pub(crate) const ABSENT: u16 = 1 << 15;
 
@@ -31,13 +33,13 @@ impl Node {
         (self.part & !(ABSENT | CONTENTS), self.part & ABSENT != 0)
     }
 
-    /// A reader of this index key, marked if it read the parts of rows.
+    /// A reader of this row or index key, marked if it read a part of it: of rows for this key, or whether the row is held.
     pub(crate) fn marked(self, reader: Self) -> Self {
         Self { part: reader.part | (self.part & CONTENTS), ..reader }
     }
 
-    /// Whether this reader read the parts of rows.
-    pub(crate) fn reads_contents(self) -> bool {
+    /// Whether this reader is marked.
+    pub(crate) fn is_marked(self) -> bool {
         self.part & CONTENTS != 0
     }
 }

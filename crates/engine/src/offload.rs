@@ -18,7 +18,8 @@ use hashbrown::HashMap;
 
 use crate::arena::Arena;
 use crate::erased::{AnyTable, Places, Tables, store};
-use crate::node::{ABSENT, CONTENTS, MEMBERS, Node, ROWS};
+use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
+use crate::store::Store;
 use crate::table::{Index, PartIndex, Table};
 
 /// Where a large row is on its way.
@@ -133,25 +134,45 @@ pub(crate) trait Fetched: Any + Send {
 pub(crate) struct FetchedRow<T: Table> {
     key: T::Key,
     pub(crate) value: Option<Arc<T::Value>>,
-    pub(crate) held: Option<String>,
 }
 
 impl<T: Table> Fetched for FetchedRow<T> {
     fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
         let (at, _) = places[&TypeId::of::<T>()];
         let store = store::<T>(&*tables[usize::from(at)]);
-        let slot = store.rows.find(&self.key);
-        let now = slot.and_then(|slot| store.rows.get(slot).value.as_ref());
+        let now = store.get(&self.key);
         let same = match (now, &self.value) {
             (Some(now), Some(then)) => Arc::ptr_eq(now, then),
             (now, then) => now.is_none() && then.is_none(),
         };
-        let held = slot.and_then(|slot| store.holds.get(&slot)?.message());
-        let node = match slot {
-            Some(slot) if now.is_some() => Node { table: at, part: ROWS, slot },
-            _ => Node { table: at, part: ROWS | ABSENT, slot: store.rows.trace(&self.key) },
-        };
-        (node, same && held == self.held.as_deref())
+        (row_node::<T>(at, store, &self.key, 0), same)
+    }
+}
+
+/// Whether a row is held, and whether it is there at all.
+pub(crate) struct FetchedHold<T: Table> {
+    key: T::Key,
+    is_there: bool,
+    pub(crate) held: Option<String>,
+}
+
+impl<T: Table> Fetched for FetchedHold<T> {
+    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
+        let (at, _) = places[&TypeId::of::<T>()];
+        let store = store::<T>(&*tables[usize::from(at)]);
+        let same = store.get(&self.key).is_some() == self.is_there && hold_of(store, &self.key) == self.held.as_deref();
+        (row_node::<T>(at, store, &self.key, HOLD), same)
+    }
+}
+
+fn hold_of<'s, T: Table>(store: &'s Store<T>, key: &T::Key) -> Option<&'s str> {
+    store.holds.get(&store.rows.find(key)?)?.message()
+}
+
+fn row_node<T: Table>(table: u16, store: &Store<T>, key: &T::Key, marks: u16) -> Node {
+    match store.rows.find(key).filter(|slot| store.rows.get(*slot).value.is_some()) {
+        Some(slot) => Node { table, part: ROWS | marks, slot },
+        None => Node { table, part: ROWS | ABSENT, slot: store.rows.trace(key) },
     }
 }
 
@@ -239,11 +260,16 @@ impl<'a> Borrowed<'a> {
 
     pub(crate) fn row<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedRow<T> {
         self.once::<T, _, _>(key, |tables| {
+            let value = store::<T>(&*tables[usize::from(at)]).get(key).cloned();
+            FetchedRow { key: key.clone(), value }
+        })
+    }
+
+    pub(crate) fn hold<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedHold<T> {
+        self.once::<FetchedHold<T>, _, _>(key, |tables| {
             let store = store::<T>(&*tables[usize::from(at)]);
-            let slot = store.rows.find(key);
-            let value = slot.and_then(|slot| store.rows.get(slot).value.clone());
-            let held = slot.and_then(|slot| store.holds.get(&slot)?.message().map(str::to_owned));
-            FetchedRow { key: key.clone(), value, held }
+            let (is_there, held) = (store.get(key).is_some(), hold_of(store, key).map(str::to_owned));
+            FetchedHold { key: key.clone(), is_there, held }
         })
     }
 

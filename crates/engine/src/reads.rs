@@ -11,7 +11,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 use crate::erased::{AnyTable, Places, Tables, store};
-use crate::node::{ABSENT, CONTENTS, MEMBERS, Node, ROWS};
+use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
 use crate::offload::{Borrowed, scan};
 use crate::store::{Row, Store};
 use crate::table::{Index, PartIndex, Table};
@@ -115,22 +115,23 @@ impl<'a> Reads<'a> {
         match &mut self.source {
             Source::Tables(tables) => {
                 let tables = *tables;
-                self.row::<T>(tables, at, key)?.1.value.as_ref()
+                self.row::<T>(tables, at, key, 0)?.1.value.as_ref()
             }
             Source::Lent(borrowed, _) => borrowed.row::<T>(at, key).value.as_ref(),
         }
     }
 
-    /// Why the row `key` of table `T` is held, if its last computation panicked: for verdicts. Depends on that row.
+    /// Why the row `key` of table `T` is held, if its last computation panicked: for verdicts. Depends on that, and on
+    /// whether there is such a row, not on what it holds.
     pub fn held<T: Table>(&mut self, key: &T::Key) -> Option<&'a str> {
         let (at, _) = self.open::<T, T>();
         match &mut self.source {
             Source::Tables(tables) => {
                 let tables = *tables;
-                let (slot, _) = self.row::<T>(tables, at, key)?;
+                let (slot, _) = self.row::<T>(tables, at, key, HOLD)?;
                 store::<T>(&*tables[usize::from(at)]).holds.get(&slot)?.message()
             }
-            Source::Lent(borrowed, _) => borrowed.row::<T>(at, key).held.as_deref(),
+            Source::Lent(borrowed, _) => borrowed.hold::<T>(at, key).held.as_deref(),
         }
     }
 
@@ -148,11 +149,18 @@ impl<'a> Reads<'a> {
         self.misuse.clone()
     }
 
-    fn row<T: Table>(&mut self, tables: &'a Tables, table: u16, key: &T::Key) -> Option<(u32, &'a Row<T::Value>)> {
+    /// A row; `marks` is [`HOLD`] where only whether it is held is read.
+    fn row<T: Table>(
+        &mut self,
+        tables: &'a Tables,
+        table: u16,
+        key: &T::Key,
+        marks: u16,
+    ) -> Option<(u32, &'a Row<T::Value>)> {
         let rows = &store::<T>(&*tables[usize::from(table)]).rows;
         let found = rows.find(key).map(|slot| (slot, rows.get(slot)));
         self.record.push(match found {
-            Some((slot, row)) if row.value.is_some() => Node { table, part: ROWS, slot },
+            Some((slot, row)) if row.value.is_some() => Node { table, part: ROWS | marks, slot },
             _ => Node { table, part: ROWS | ABSENT, slot: rows.trace(key) },
         });
         self.list(|| Read { table: T::NAME, index: None, key: Some(format!("{key:?}")) });

@@ -171,7 +171,7 @@ impl<T: Table> Store<T> {
             self.counters.unchanged += 1;
             return false;
         }
-        drop(self.replace(slot, value, later));
+        drop(self.replace(slot, value, false, later));
         self.free(slot);
         true
     }
@@ -194,14 +194,22 @@ impl<T: Table> Store<T> {
         }
     }
 
-    /// Puts a value in place that differs from the old one, and tells all who depend on it. Gives the old one back.
-    fn replace(&mut self, slot: u32, new: Option<Arc<T::Value>>, later: &mut Later<'_>) -> Option<Arc<T::Value>> {
+    /// Puts a value in place that differs from the old one, and tells all who depend on it, or on the hold if that is
+    /// another. Gives the old value back.
+    fn replace(
+        &mut self,
+        slot: u32,
+        new: Option<Arc<T::Value>>,
+        other_hold: bool,
+        later: &mut Later<'_>,
+    ) -> Option<Arc<T::Value>> {
         let old = std::mem::replace(&mut self.rows.get_mut(slot).value, new.clone());
         for index in &mut self.indexes {
             index.update(&self.rows, slot, old.as_deref(), new.as_deref(), later);
         }
         let key = self.rows.key(slot);
-        if old.is_some() != new.is_some() {
+        let came_or_went = old.is_some() != new.is_some();
+        if came_or_went {
             later.mark(self.scanners.iter());
             later.claim(&self.followers, key, new.is_some());
             self.counters.rows = self.counters.rows + usize::from(new.is_some()) - usize::from(old.is_some());
@@ -209,13 +217,13 @@ impl<T: Table> Store<T> {
         if let Some(pending) = &mut self.pending {
             pending.note(key, &old);
         }
-        self.tell(slot, later);
+        self.tell(slot, other_hold || came_or_went, later);
         old
     }
 
-    /// Tells all who read a row, or asked for it when it was not there.
-    fn tell(&self, slot: u32, later: &mut Later<'_>) {
-        later.mark(self.rows.get(slot).readers.iter());
+    /// Tells all who read a row, or asked for it when it was not there; those who read its hold alone if they are meant, too.
+    fn tell(&self, slot: u32, with_hold: bool, later: &mut Later<'_>) {
+        later.mark(self.rows.get(slot).readers.iter().filter(|reader| with_hold || !reader.is_marked()));
         later.mark(self.rows.missed(self.rows.key(slot)));
     }
 
@@ -272,7 +280,7 @@ impl<T: Table> AnyTable for Store<T> {
     fn add_reader(&mut self, node: Node, reader: Node) {
         match node.place() {
             (ROWS, true) => self.rows.add_missed(node.slot, reader),
-            (ROWS, false) => self.rows.get_mut(node.slot).readers.insert(reader),
+            (ROWS, false) => self.rows.get_mut(node.slot).readers.insert(node.marked(reader)),
             (MEMBERS, _) => self.scanners.insert(reader),
             (part, _) => self.indexes[usize::from(part) - 1].add_reader(node, reader),
         }
@@ -282,7 +290,7 @@ impl<T: Table> AnyTable for Store<T> {
         match node.place() {
             (ROWS, true) => self.rows.drop_missed(node.slot, reader),
             (ROWS, false) => {
-                self.rows.get_mut(node.slot).readers.remove(reader);
+                self.rows.get_mut(node.slot).readers.remove(node.marked(reader));
                 self.free(node.slot);
             }
             (MEMBERS, _) => self.scanners.remove(reader),

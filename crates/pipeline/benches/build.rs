@@ -2,7 +2,8 @@
 //!
 //! Every host is an Ingress with a Service and an EndpointSlice of its own, decoded from JSON as a source would. Each row is
 //! measured in a process of its own, so that memory is not what an earlier row left behind. Times are CPU times, which hold
-//! on a busy machine too. `SIZES=1000 cargo bench -p pipeline --bench build` chooses other sizes than 10,000 and 50,000.
+//! on a busy machine too. `SIZES=1000 cargo bench -p pipeline --bench build` chooses other sizes than 10,000 and 50,000;
+//! `TABLES=1` lists what each table of the engine holds.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
@@ -109,6 +110,7 @@ fn measure_fleets(fleets: usize) {
         each(loaded, built),
         each(loaded, published),
     );
+    print_tables(&pipeline);
 }
 
 /// One row: times of this thread, and the memory that each host takes in steps: its objects, the engine's tables, what the
@@ -160,6 +162,22 @@ fn measure(size: usize, packing: Packing) {
         each(loaded, built),
         each(loaded, published),
     );
+    print_tables(&pipeline);
+}
+
+/// What each table holds, the largest first: rows with a value, keys without one (claimed, or asked for in vain), index keys,
+/// and records of what rows have read.
+fn print_tables(pipeline: &Pipeline) {
+    if std::env::var_os("TABLES").is_none() {
+        return;
+    }
+    let mut tables = pipeline.engine().counters();
+    tables.sort_by_key(|table| std::cmp::Reverse(table.keys + table.index_keys + table.reads));
+    println!("| table | rows | keys without a value | index keys | reads |\n|---|--:|--:|--:|--:|");
+    for table in tables.iter().filter(|table| table.keys > 0) {
+        let (name, rows, reads) = (table.name, table.rows, table.reads);
+        println!("| {name} | {rows} | {} | {} | {reads} |", table.keys - rows, table.index_keys);
+    }
 }
 
 fn micros(time: Duration) -> String {

@@ -5,25 +5,37 @@
 //! together have few enough are one again. So which holder has a name follows from the set of names alone, never from the
 //! order in which they came, and a host that comes or goes changes one holder; a split or a merge changes its neighbours too.
 //!
+//! A range that cannot be split any more has at most [`MOST_UNSPLIT`] of its names in a holder: whoever makes up names for one
+//! range must not make Envoy load thousands of certificates at each change there. The names of a namespace are taken in turn with
+//! those of the others, so that those that one tenant makes up push out no other's. The rest are fetched when a client asks for
+//! them.
+//!
 //! A holder lists only secrets that are sent: one that is withheld or gone leaves it, and changes it again when it is back.
 //! Envoy needs that change to prefetch the secret anew.
 
 use crate::{
     resources::{HostSecretResources, Resource, authors},
     translations::HostKey,
-    withheld::{Withheld, WithheldByObject, WithheldRows},
+    withheld::{Withheld, WithheldRows},
 };
-use engine::{Derived, Index, Reads, Table};
+use engine::{Derived, Index, PartIndex, Reads, Table};
 use envoy::{cluster::holder, name};
 use model::{ListenerId, ObjectRef};
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::Arc,
+};
 use xds::{Kind, Ref, Role};
 
 /// How many names a holder has before it is split. Envoy loads all certificates of a holder again when it changes, 0.2 ms each.
 pub const MOST: usize = 32;
 
+/// How many names a holder has whose range cannot be split: 26 ms of loading.
+pub const MOST_UNSPLIT: usize = 4 * MOST;
+
 /// By how many bits of the hash ranges are told apart, from the widest to the narrowest: 4,096 holders at most, which have
-/// [`MOST`] names at some 100,000 hosts and more beyond.
+/// [`MOST`] names at some 100,000 hosts and [`MOST_UNSPLIT`] at some 500,000.
 const BITS: [u8; 6] = [0, 4, 6, 8, 10, 12];
 
 /// The names whose hash begins with these bits.
@@ -36,8 +48,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Every range that has a name, the widest first. Whoever makes many names for one range pays for it alone: they change the
-    /// holder of their neighbours there no more often, and no other.
+    /// Every range that has a name, the widest first.
     fn all_of(name: &str) -> [Range; BITS.len()] {
         let hash = xds::content_version(name.as_bytes());
         let mut depth = 0..;
@@ -86,6 +97,34 @@ impl Index for SecretsByRange {
     }
 }
 
+/// The namespace of the Secret that a name's certificate is from; empty for one that Sesame signed.
+impl PartIndex for SecretsByRange {
+    type Part<'v> = &'v str;
+
+    fn part<'v>(_: &HolderKey, secret: &'v Resource) -> &'v str {
+        secret.origin.as_ref().map_or("", |secret| &secret.namespace)
+    }
+}
+
+/// The hosts of a range that its holder has: all, or of too many the first of each namespace, then the second of each, and so on.
+fn held<'r>(key: &HolderKey, reads: &mut Reads<'r>) -> Vec<&'r HostKey> {
+    let mut hosts = reads.parts::<SecretsByRange>(key);
+    if hosts.len() > MOST_UNSPLIT {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut turns: Vec<(usize, &HostKey, &str)> = Vec::with_capacity(hosts.len());
+        for (host, namespace) in hosts {
+            let turn = seen.entry(namespace).or_default();
+            turns.push((*turn, host, namespace));
+            *turn += 1;
+        }
+        turns.sort_unstable();
+        turns.truncate(MOST_UNSPLIT);
+        hosts = turns.into_iter().map(|(_, host, namespace)| (host, namespace)).collect();
+        hosts.sort_unstable();
+    }
+    hosts.into_iter().map(|(host, _)| host).collect()
+}
+
 /// The ranges that have too many names for one holder.
 pub struct SplitRanges;
 
@@ -119,7 +158,7 @@ impl Derived for HolderResources {
         if reads.get::<SplitRanges>(key).is_some() {
             return None;
         }
-        let hosts: Vec<&HostKey> = reads.probe::<SecretsByRange>(key).collect();
+        let hosts = held(key, reads);
         let names: Vec<String> = hosts.iter().map(|(_, host)| name::host_secret(host)).collect();
         let refs = names.iter().map(|name| Ref::To(Kind::Secret, name.as_str().into())).collect();
         let name = holder_name(key);
@@ -142,9 +181,10 @@ pub fn holder_name((listener, range): &HolderKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.parts::<SecretsByRange>();
     pipeline.derived(SplitRanges).per::<SecretsByRange>();
     pipeline.derived(HolderResources).per::<SecretsByRange>().output();
-    pipeline.index::<WithheldRows<HolderResources>>().index::<WithheldByObject<HolderResources>>();
+    pipeline.index::<WithheldRows<HolderResources>>();
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use crate::{
     large,
+    losers::Losers,
     on_demand::{self, BelowWildcardsByChain},
     ports::ActiveListeners,
     settings::{Certificates, Settings},
@@ -124,7 +125,8 @@ fn is_plaintext(listener: &ListenerId, reads: &mut Reads<'_>) -> bool {
 }
 
 /// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, so that its paths are its own
-/// and not those of a wildcard above it.
+/// and not those of a wildcard above it. On a TLS listener a host for which there is no certificate is not there: most hosts of
+/// Ingresses are in the clear alone.
 pub struct VirtualHosts;
 
 impl Table for VirtualHosts {
@@ -142,13 +144,16 @@ impl Derived for VirtualHosts {
         {
             return Some(virtual_host::Assembled::clone(catch_all));
         }
+        let wildcard = wildcard_certificate::for_host(key, active, reads);
+        if active.protocol == PortProtocol::Tls && wildcard.is_none() {
+            reads.get::<TlsHosts>(key)?;
+        }
         let catch_all = match host {
             Host::Wildcard(_) => reads.get::<CatchAllRoutes>(listener),
             Host::Exact(_) | Host::Any => None,
         };
         let mut contributions = Contributions::new(host);
         contributions.catch_all(catch_all.map_or(&[][..], |catch_all| catch_all.as_slice()));
-        let wildcard = wildcard_certificate::for_host(key, active, reads);
         for (object, contribution) in reads.parts::<TranslationsByHost>(key) {
             match &wildcard {
                 Some(wildcard)
@@ -537,32 +542,6 @@ fn admission(chains: &[ChainId]) -> Admission {
     }
 }
 
-/// Virtual hosts by the objects that lost a route there, or are not served there at all.
-pub struct RouteLosers;
-
-impl Index for RouteLosers {
-    type Of = VirtualHosts;
-    type Key = ObjectRef;
-    const NAME: &'static str = "by loser";
-
-    fn keys(_: &HostKey, host: &virtual_host::Assembled) -> impl IntoIterator<Item = ObjectRef> {
-        host.lost.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
-    }
-}
-
-/// TLS hosts by the objects that asked for something else there.
-pub struct TlsLosers;
-
-impl Index for TlsLosers {
-    type Of = TlsHosts;
-    type Key = ObjectRef;
-    const NAME: &'static str = "by loser";
-
-    fn keys(_: &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = ObjectRef> {
-        host.lost.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
-    }
-}
-
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
@@ -580,5 +559,5 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     on_demand::declare(pipeline);
     pipeline.derived(Chains).per::<HostsByChain>();
     pipeline.derived(Placements).each::<VirtualHosts>();
-    pipeline.index::<RouteLosers>().index::<TlsLosers>();
+    pipeline.parts::<Losers<VirtualHosts>>().parts::<Losers<TlsHosts>>();
 }

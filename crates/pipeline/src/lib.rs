@@ -39,6 +39,7 @@ pub mod holders;
 pub mod hosts;
 pub mod large;
 pub mod listeners;
+mod losers;
 pub mod membership;
 pub mod object_resources;
 pub mod objects;

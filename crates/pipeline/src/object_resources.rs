@@ -12,7 +12,7 @@ use crate::{
         HostSecretResources, Resource, Resources, SecretResources, StreamResources, TcpResources, UdpEndpointResources,
     },
     settings::{Packing, Settings},
-    translations::{HostKey, Translations, TranslationsBySubject},
+    translations::{HostKey, TranslationsBySubject},
 };
 use engine::{Derived, Reads, Table};
 use envoy::name;
@@ -45,21 +45,19 @@ impl Table for ObjectResources {
 impl Derived for ObjectResources {
     fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Vec<ObjectResource>> {
         let mut object_resources = BTreeSet::new();
-        let translations: Vec<_> = reads.probe::<TranslationsBySubject>(object).collect();
-        for key in translations {
-            let Some(translation) = reads.get::<Translations>(key) else { continue };
-            for key in &translation.hosts {
+        for (_, translation) in reads.parts::<TranslationsBySubject>(object) {
+            for key in translation.hosts {
                 object_resources.extend(of_routes(key, self.0, reads));
             }
-            for piece in &translation.tls {
+            for piece in translation.tls {
                 of_tls(&(piece.listener.clone(), piece.host.clone()), reads, &mut object_resources);
             }
-            for claim in &translation.listeners {
+            for claim in translation.listeners {
                 let active = reads.get::<ActiveListeners>(&claim.listener);
                 let port = active.map(|active| &active.port);
                 object_resources.extend(port.map(|port| shared(port.fleet(), Kind::Listener, name::port(port))));
             }
-            for piece in &translation.streams {
+            for piece in translation.streams {
                 of_stream(&piece.listener, reads, &mut object_resources);
             }
         }

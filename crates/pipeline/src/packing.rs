@@ -15,7 +15,7 @@ use crate::{
     settings::Settings,
     spoil,
     translations::HostKey,
-    withheld::{self, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
+    withheld::{self, Withheld, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
@@ -300,7 +300,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         .per::<RestOfPlaintextPorts>()
         .per::<RestOfTlsPorts>()
         .output();
-    pipeline.index::<WithheldRows<EncodedHosts>>().index::<WithheldByObject<EncodedHosts>>();
+    pipeline.index::<WithheldRows<EncodedHosts>>();
     pipeline.index::<WithheldRows<RouteResources>>();
-    pipeline.index::<WithheldRows<ScopeResources>>().index::<WithheldByObject<ScopeResources>>();
+    pipeline.index::<WithheldRows<ScopeResources>>();
 }

@@ -6,6 +6,7 @@
 //! get a verdict. A listener that lost serves nothing.
 
 use crate::{
+    losers::Losers,
     settings::{Bind, FleetSettings, Fleets},
     translations::{TranslationRow, Translations},
 };
@@ -363,34 +364,6 @@ impl Derived for Streams {
     }
 }
 
-macro_rules! losers {
-    ($($index:ident of $table:ident, $doc:literal;)*) => {
-        $(
-            #[doc = $doc]
-            pub struct $index;
-
-            impl Index for $index {
-                type Of = $table;
-                type Key = ObjectRef;
-                const NAME: &'static str = "by loser";
-
-                fn keys(
-                    _: &<$table as Table>::Key,
-                    row: &<$table as Table>::Value,
-                ) -> impl IntoIterator<Item = ObjectRef> {
-                    row.lost.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
-                }
-            }
-        )*
-    };
-}
-
-losers! {
-    ListenerLosers of Listeners, "Listeners by the objects that ask for another of the same name.";
-    PortLosers of Ports, "Ports by the objects whose listener may not be there.";
-    StreamLosers of Streams, "Streams by the objects that wanted them to lead elsewhere.";
-}
-
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Listeners).per::<ListenersOfSettings>().per::<ClaimsByListener>();
@@ -400,5 +373,5 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Streams).each::<ActiveListeners>();
     pipeline.index::<StreamsByListener>();
     pipeline.index::<PlaintextPorts>();
-    pipeline.index::<ListenerLosers>().index::<PortLosers>().index::<StreamLosers>();
+    pipeline.parts::<Losers<Listeners>>().parts::<Losers<Ports>>().parts::<Losers<Streams>>();
 }

@@ -12,7 +12,7 @@
 mod active;
 mod shared;
 
-pub use active::declare;
+pub use active::{ActiveTargets, WithheldByObject, declare};
 
 use crate::{
     oversize::{self, Part},
@@ -20,7 +20,6 @@ use crate::{
     translations::HostKey,
     withheld::{self, FleetTarget, Quarantined, Target, WithheldVersions, WithholdReason},
 };
-use active::ActiveTargets;
 use bytes::Bytes;
 use engine::Engine;
 use envoy::packing::{plain, scoped};

@@ -9,8 +9,9 @@ use crate::{
     resources::Resource,
     settings::Settings,
     translations::HostKey,
-    withheld::{Withheld, WithheldByObject, WithheldRows},
+    withheld::{Withheld, WithheldRows},
 };
+use assemble::virtual_host::Assembled;
 use engine::{Derived, Index, Reads, Table};
 use envoy::{
     name,
@@ -22,6 +23,19 @@ use std::{
     sync::Arc,
 };
 use xds::Kind;
+
+/// Virtual hosts with a route whose redirects proxies follow.
+pub struct HostsWithRedirects;
+
+impl Index for HostsWithRedirects {
+    type Of = VirtualHosts;
+    type Key = HostKey;
+    const NAME: &'static str = "with redirects to follow";
+
+    fn keys(key: &HostKey, assembled: &Assembled) -> impl IntoIterator<Item = HostKey> {
+        assembled.host.routes.iter().chain(&assembled.host.catch_all).any(|route| follows(route)).then(|| key.clone())
+    }
+}
 
 /// The hosts whose redirects are looked up in the scope of a port, with that port. An exact host with its certificate on
 /// demand is not among them: its redirects are looked up in its own scope.
@@ -35,9 +49,7 @@ impl Table for FollowingHosts {
 
 impl Derived for FollowingHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<PortId> {
-        let host = &reads.get::<VirtualHosts>(key)?.host;
-        let follows = host.routes.iter().chain(&host.catch_all).any(|route| follows(route));
-        let place = reads.get::<Placements>(key).filter(|_| follows)?;
+        let place = reads.get::<Placements>(key)?;
         let by_server_name = place.admission.as_ref().is_some_and(|admission| admission.by_server_name);
         let own_scope = by_server_name && matches!(key.1, Host::Exact(_));
         (!own_scope).then(|| place.port.clone())
@@ -110,7 +122,7 @@ fn follows(route: &Route) -> bool {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(FollowingHosts).each::<Placements>();
+    pipeline.derived(FollowingHosts).per::<HostsWithRedirects>();
     pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByPort>().output();
-    pipeline.index::<WithheldRows<RedirectScopes>>().index::<WithheldByObject<RedirectScopes>>();
+    pipeline.index::<WithheldRows<RedirectScopes>>();
 }

@@ -15,7 +15,7 @@ use crate::{
     settings::{ForClusters, Packing, Settings},
     slots::{SlotResources, slot_name},
     translations::{HostKey, TlsByHost},
-    withheld::{self, FleetTarget, Withheld, WithheldByObject, WithheldRows, WithholdReason, Withholdable},
+    withheld::{self, FleetTarget, Withheld, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
@@ -416,9 +416,9 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline) {
     pipeline.derived(ClusterResources).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
     pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
-    pipeline.index::<WithheldRows<ClusterResources>>().index::<WithheldByObject<ClusterResources>>();
-    pipeline.index::<WithheldRows<EndpointResources>>().index::<WithheldByObject<EndpointResources>>();
-    pipeline.index::<WithheldRows<CaResources>>().index::<WithheldByObject<CaResources>>();
+    pipeline.index::<WithheldRows<ClusterResources>>();
+    pipeline.index::<WithheldRows<EndpointResources>>();
+    pipeline.index::<WithheldRows<CaResources>>();
 }
 
 /// Declares the others.
@@ -429,12 +429,12 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(StreamResources).each::<Streams>().output();
     pipeline.derived(UdpClusterResources).each::<Streams>().output();
     pipeline.derived(UdpEndpointResources).each::<Streams>().output();
-    pipeline.index::<WithheldRows<StreamResources>>().index::<WithheldByObject<StreamResources>>();
+    pipeline.index::<WithheldRows<StreamResources>>();
     pipeline.index::<WithheldRows<UdpClusterResources>>();
-    pipeline.index::<WithheldRows<UdpEndpointResources>>().index::<WithheldByObject<UdpEndpointResources>>();
-    pipeline.index::<WithheldRows<SecretResources>>().index::<WithheldByObject<SecretResources>>();
-    pipeline.index::<WithheldRows<HostSecretResources>>().index::<WithheldByObject<HostSecretResources>>();
-    pipeline.index::<WithheldRows<TcpResources>>().index::<WithheldByObject<TcpResources>>();
+    pipeline.index::<WithheldRows<UdpEndpointResources>>();
+    pipeline.index::<WithheldRows<SecretResources>>();
+    pipeline.index::<WithheldRows<HostSecretResources>>();
+    pipeline.index::<WithheldRows<TcpResources>>();
 }
 
 /// What came out of the lane in the middle of a batch, and for which fleets. Who uses what may change until the end of the batch, also

@@ -144,9 +144,9 @@ impl Pipeline {
         holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
         slots::declare(&mut declaration);
+        quarantine::declare(&mut declaration);
         verdicts::declare(&mut declaration);
         object_resources::declare(&mut declaration, settings);
-        quarantine::declare(&mut declaration);
         let (quarantine, early, unsigned, clock) = Default::default();
         let mut engine = declaration.build();
         settings::set(&mut engine, settings);

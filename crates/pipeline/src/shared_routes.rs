@@ -7,7 +7,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::translations::{TranslationRow, Translations};
+use crate::{
+    losers::Losers,
+    translations::{TranslationRow, Translations},
+};
 use assemble::shared_routes::{self, Selected, Selection, SharedKey};
 use engine::{Derived, Index, PartIndex, Reads, Table};
 use model::{ObjectRef, shared_routes::SharedRoutes};
@@ -74,22 +77,9 @@ impl Derived for SelectedRoutes {
     }
 }
 
-/// Selections by the objects that have routes past the limit there.
-pub struct SharedRoutesLosers;
-
-impl Index for SharedRoutesLosers {
-    type Of = SelectedRoutes;
-    type Key = ObjectRef;
-    const NAME: &'static str = "by loser";
-
-    fn keys(_: &Selection, selected: &Selected) -> impl IntoIterator<Item = ObjectRef> {
-        selected.lost.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
-    }
-}
-
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.parts::<SharedRoutesByKey>().parts::<SelectorsBySelection>();
     pipeline.derived(SelectedRoutes).per::<SelectorsBySelection>();
-    pipeline.index::<SharedRoutesLosers>();
+    pipeline.parts::<Losers<SelectedRoutes>>();
 }

@@ -5,6 +5,7 @@ use engine::{Derived, Index, Input, PartIndex, Reads, Table};
 use kinds::Kind;
 use model::{
     ClusterId, Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
+    listener::{ListenerClaim, StreamPiece},
     route::Action,
     shared_routes::RouteSelector,
     translation::{RoutePiece, TlsPiece},
@@ -257,6 +258,55 @@ impl Index for TranslationsBySubject {
     }
 }
 
+/// What a translation says about one of the objects that it is made of: what there is to say about its own fields, and where all
+/// of them are served. A change of what the others bring does not reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectPart<'v> {
+    /// Whether the translation is of this object, and not of one that includes it.
+    pub is_subject: bool,
+    /// Whether it is only served when another object includes it; for the subject alone.
+    pub is_child: bool,
+    /// Whether what it brings depends on a Secret that has not been read yet.
+    pub is_pending: bool,
+    /// Whether the whole translation does.
+    pub is_subject_pending: bool,
+    /// Whether the translation has routes for hosts that select them.
+    pub has_shared_routes: bool,
+    /// What is said about the object.
+    pub verdicts: &'v [Verdict],
+    /// The clusters that it refers to.
+    pub backends: &'v [(Origin, ClusterId)],
+    /// The hosts of the translation.
+    pub hosts: &'v [(ListenerId, Host)],
+    /// Its TLS hosts.
+    pub tls: &'v [TlsPiece],
+    /// The listeners that it asks for.
+    pub listeners: &'v [ListenerClaim],
+    /// Where it wants listeners to lead.
+    pub streams: &'v [StreamPiece],
+}
+
+impl PartIndex for TranslationsBySubject {
+    type Part<'v> = ObjectPart<'v>;
+
+    fn part<'v>(object: &ObjectRef, translation: &'v TranslationRow) -> ObjectPart<'v> {
+        let is_subject = translation.subject == *object;
+        ObjectPart {
+            is_subject,
+            is_child: is_subject && translation.is_child,
+            is_pending: translation.is_pending(object),
+            is_subject_pending: translation.is_pending(&translation.subject),
+            has_shared_routes: !translation.shared.is_empty(),
+            verdicts: Verdict::about(object, &translation.verdicts),
+            backends: translation.backends_of(object),
+            hosts: &translation.hosts,
+            tls: &translation.tls,
+            listeners: &translation.listeners,
+            streams: &translation.streams,
+        }
+    }
+}
+
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let dialects = Dialects::all();
@@ -265,6 +315,6 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.input::<Contributed>();
     let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
     objects::follow(translations.each::<Contributed>(), &kinds);
-    pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>();
-    pipeline.index::<SharedClustersInUse>().index::<NamedClustersInUse>().index::<TranslationsBySubject>();
+    pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>().parts::<TranslationsBySubject>();
+    pipeline.index::<SharedClustersInUse>().index::<NamedClustersInUse>();
 }

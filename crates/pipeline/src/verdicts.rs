@@ -1,26 +1,20 @@
 //! Verdicts: for each object that Sesame serves or found fault with, everything there is to say about it.
 
 use crate::{
-    holders::HolderResources,
-    hosts::{RouteLosers, TlsLosers},
-    packing::{EncodedHosts, ScopeResources},
-    ports::{ListenerLosers, PortLosers, StreamLosers},
-    redirects::RedirectScopes,
-    resources::{
-        CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
-        TcpResources, UdpEndpointResources,
-    },
+    hosts::{TlsHosts, VirtualHosts},
+    losers::{Contested, Losers},
+    ports::{Listeners, Ports, Streams},
+    quarantine::{ActiveTargets, WithheldByObject},
     services::{Clusters, KnownServices, WithoutEndpoints},
-    shared_routes::SharedRoutesLosers,
-    translations::{NamedClustersInUse, SecretsAskedFor, SharedClustersInUse, Translations, TranslationsBySubject},
+    shared_routes::SelectedRoutes,
+    translations::{ObjectPart, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
-    withheld::{Withheld, WithheldByObject, Withholdable},
 };
 use engine::{Derived, Index, Reads, Table};
-
+use kinds::kind;
 use model::{
-    CertificateRef, Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Translation, Verdict, VerdictList,
-    cluster::Discovery,
+    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Verdict, VerdictList, cluster::Discovery,
+    translation::TlsPiece,
 };
 use resolve::Service;
 use std::collections::BTreeSet;
@@ -39,29 +33,24 @@ impl Derived for Verdicts {
         // What is told about others is not looked at: a root may have many includes, and many may have lost on one host.
         let mut all = VerdictList::default();
         let (mut is_child, mut used, mut awaited) = (None, false, false);
-        for name in reads.probe::<TranslationsBySubject>(object) {
-            let translation = reads.get::<Translations>(name);
-            if translation.is_some_and(|translation| translation.is_pending(object)) {
+        let parts = reads.parts::<TranslationsBySubject>(object);
+        for (name, part) in &parts {
+            if part.is_pending {
                 return pending(reads);
             }
-            if translation.is_some_and(|translation| translation.is_pending(&translation.subject)) {
+            if part.is_subject_pending {
                 // Anybody may include it: what is said of it elsewhere does not wait for them.
                 awaited = true;
                 continue;
             }
-            all.extend(
-                translation.into_iter().flat_map(|translation| Verdict::about(object, &translation.verdicts)).cloned(),
-            );
-            match translation {
-                Some(translation) if translation.subject == *object => {
-                    is_child = Some(translation.is_child);
-                    out_of_date(translation, reads, &mut all);
-                }
-                _ => used = true,
+            all.extend(part.verdicts.iter().cloned());
+            if part.is_subject {
+                is_child = Some(part.is_child);
+                out_of_date(part.tls, reads, &mut all);
+            } else {
+                used = true;
             }
-            if let Some(translation) = translation {
-                without_endpoints(translation.backends_of(object), reads, &mut all);
-            }
+            without_endpoints(part.backends, reads, &mut all);
             if let Some(why) = reads.held::<Translations>(name) {
                 all.push(Verdict::new(Code::TranslationFailed, object.at(""), why));
             }
@@ -72,29 +61,28 @@ impl Derived for Verdicts {
         if is_child == Some(true) && !used {
             all.push(Verdict::new(Code::ProxyOrphaned, object.at("spec"), "no root HTTPProxy includes it"));
         }
-        lost::<RouteLosers>(object, reads, |host| &host.lost, &mut all);
-        lost::<TlsLosers>(object, reads, |host| &host.lost, &mut all);
-        lost::<SharedRoutesLosers>(object, reads, |selected| &selected.lost, &mut all);
-        lost::<ListenerLosers>(object, reads, |row| &row.lost, &mut all);
-        lost::<PortLosers>(object, reads, |row| &row.lost, &mut all);
-        lost::<StreamLosers>(object, reads, |row| &row.lost, &mut all);
-        withheld::<EncodedHosts>(object, reads, &mut all);
-        withheld::<ScopeResources>(object, reads, &mut all);
-        withheld::<RedirectScopes>(object, reads, &mut all);
-        withheld::<TcpResources>(object, reads, &mut all);
-        withheld::<StreamResources>(object, reads, &mut all);
-        withheld::<UdpEndpointResources>(object, reads, &mut all);
-        withheld::<ClusterResources>(object, reads, &mut all);
-        withheld::<RefusedClusters>(object, reads, &mut all);
-        withheld::<EndpointResources>(object, reads, &mut all);
-        withheld::<SecretResources>(object, reads, &mut all);
-        withheld::<HostSecretResources>(object, reads, &mut all);
-        withheld::<HolderResources>(object, reads, &mut all);
-        withheld::<CaResources>(object, reads, &mut all);
-        withheld::<RefusedSecrets>(object, reads, &mut all);
-        for name in reads.probe::<FaultyServices>(object) {
-            let told = reads.get::<KnownServices>(name).into_iter().flat_map(|service| &service.verdicts);
-            all.extend(told.filter(|verdict| verdict.origin.object == *object).cloned());
+        // An object loses what it asks for, and nothing else. Each question costs memory, and most objects ask for routes alone.
+        let asks = |fits: fn(&ObjectPart<'_>) -> bool| parts.iter().any(|(_, part)| fits(part));
+        if asks(|part| !part.hosts.is_empty() || !part.tls.is_empty()) {
+            lost::<VirtualHosts>(object, reads, &mut all);
+        }
+        if asks(|part| !part.tls.is_empty()) {
+            lost::<TlsHosts>(object, reads, &mut all);
+        }
+        if asks(|part| part.has_shared_routes) {
+            lost::<SelectedRoutes>(object, reads, &mut all);
+        }
+        if asks(|part| !part.listeners.is_empty()) {
+            lost::<Listeners>(object, reads, &mut all);
+            lost::<Ports>(object, reads, &mut all);
+        }
+        if asks(|part| !part.streams.is_empty()) {
+            lost::<Streams>(object, reads, &mut all);
+        }
+        withheld(object, reads, &mut all);
+        if object.kind == kind::SERVICE {
+            let told = reads.get::<KnownServices>(object).into_iter().flat_map(|service| &service.verdicts);
+            all.extend(told.cloned());
         }
         Some(all.into_sorted())
     }
@@ -107,9 +95,9 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
 }
 
 /// Certificates that clients refuse at this time.
-fn out_of_date(translation: &Translation, reads: &mut Reads<'_>, all: &mut VerdictList) {
+fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
-    for piece in &translation.tls {
+    for piece in tls {
         let Some(certificate) = piece.mode.certificate().filter(|it| looked_at.insert(*it)) else { continue };
         if let Some(secret) = certificate.secret()
             && let Some(state) = reads.get::<OutOfDateCertificates>(certificate)
@@ -135,74 +123,20 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
 }
 
 /// What is told about an object where something that it asked for lost against another's.
-fn lost<I: Index<Key = ObjectRef>>(
-    object: &ObjectRef,
-    reads: &mut Reads<'_>,
-    lost: impl Fn(&<I::Of as Table>::Value) -> &Vec<Verdict>,
-    all: &mut VerdictList,
-) {
-    for key in reads.probe::<I>(object) {
-        let told = reads.get::<I::Of>(key).map(|row| Verdict::about(object, lost(row)));
-        all.extend(told.unwrap_or_default().iter().cloned());
-    }
-}
-
-/// What is withheld of what was made from an object.
-fn withheld<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList)
+fn lost<T: Table>(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList)
 where
-    T::Value: Withholdable,
+    T::Value: Contested,
 {
-    for key in reads.probe::<WithheldByObject<T>>(object) {
-        let row = reads.get::<T>(key);
-        let refused = row.iter().filter_map(|row| row.refused());
-        all.extend(refused.map(|refused| Verdict::new(refused.code, object.at(""), &*refused.message)));
+    for (_, lost) in reads.parts::<Losers<T>>(object) {
+        all.extend(lost.iter().cloned());
     }
 }
 
-/// The users of what is made from other objects than theirs: they are told, too, because their requests fail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Users(Withheld);
-
-impl Withholdable for Users {
-    fn refused(&self) -> Option<&Withheld> {
-        Some(&self.0)
-    }
-}
-
-fn users<'r>(refused: &Withheld, keys: impl Iterator<Item = &'r ObjectRef>, reads: &mut Reads<'r>) -> Users {
-    let users = keys.filter_map(|key| reads.get::<Translations>(key)).map(|translation| translation.subject.clone());
-    Users(Withheld { objects: users.collect(), ..refused.clone() })
-}
-
-/// The users of clusters that are withheld.
-pub struct RefusedClusters;
-
-impl Table for RefusedClusters {
-    type Key = ClusterId;
-    type Value = Users;
-    const NAME: &'static str = "users of withheld clusters";
-}
-
-impl Derived for RefusedClusters {
-    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Users> {
-        let refused = reads.get::<ClusterResources>(id)?.refused.as_ref()?;
-        Some(users(refused, reads.probe::<SharedClustersInUse>(id).chain(reads.probe::<NamedClustersInUse>(id)), reads))
-    }
-}
-
-/// The users of certificates that are withheld.
-pub struct RefusedSecrets;
-
-impl Table for RefusedSecrets {
-    type Key = CertificateRef;
-    type Value = Users;
-    const NAME: &'static str = "users of withheld secrets";
-}
-
-impl Derived for RefusedSecrets {
-    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Users> {
-        let refused = reads.get::<SecretResources>(certificate)?.refused.as_ref()?;
-        Some(users(refused, reads.probe::<SecretsAskedFor>(certificate.secret()?), reads))
+/// What is withheld of what was made from an object, or of what its requests need.
+fn withheld(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList) {
+    for target in reads.probe::<WithheldByObject>(object) {
+        let withheld = reads.get::<ActiveTargets>(target);
+        all.extend(withheld.map(|withheld| Verdict::new(withheld.code, object.at(""), &*withheld.message)));
     }
 }
 
@@ -214,31 +148,18 @@ impl Index for FaultyServices {
     type Key = ObjectRef;
     const NAME: &'static str = "faulty";
 
-    fn keys(_: &ObjectRef, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
-        service.verdicts.iter().map(|verdict| verdict.origin.object.clone()).collect::<Vec<_>>()
+    fn keys(key: &ObjectRef, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
+        (!service.verdicts.is_empty()).then(|| key.clone())
     }
 }
 
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<FaultyServices>();
-    pipeline.derived(RefusedClusters).each::<ClusterResources>();
-    pipeline.derived(RefusedSecrets).each::<SecretResources>();
-    pipeline.index::<WithheldByObject<RefusedClusters>>().index::<WithheldByObject<RefusedSecrets>>();
     pipeline
         .derived(Verdicts)
         .per::<TranslationsBySubject>()
-        .per::<RouteLosers>()
-        .per::<TlsLosers>()
-        .per::<SharedRoutesLosers>()
-        .per::<ListenerLosers>()
-        .per::<PortLosers>()
-        .per::<StreamLosers>()
         .per::<FaultyServices>()
-        .per::<WithheldByObject<ClusterResources>>()
-        .per::<WithheldByObject<EndpointResources>>()
-        .per::<WithheldByObject<SecretResources>>()
-        .per::<WithheldByObject<HostSecretResources>>()
-        .per::<WithheldByObject<CaResources>>()
+        .per::<WithheldByObject>()
         .output();
 }

@@ -104,7 +104,7 @@ pub struct Withheld {
     pub code: Code,
     /// What is said.
     pub message: Arc<str>,
-    /// The objects it was made from.
+    /// The objects that are told: those that it was made from.
     pub objects: Vec<ObjectRef>,
 }
 
@@ -144,22 +144,6 @@ where
 
     fn keys(_: &T::Key, value: &T::Value) -> impl IntoIterator<Item = FleetTarget> {
         value.refused().map(|refused| refused.target.clone())
-    }
-}
-
-/// The rows of a table that are withheld, by the objects that they were made from.
-pub struct WithheldByObject<T>(PhantomData<T>);
-
-impl<T: Table> Index for WithheldByObject<T>
-where
-    T::Value: Withholdable,
-{
-    type Of = T;
-    type Key = ObjectRef;
-    const NAME: &'static str = "withheld, by object";
-
-    fn keys(_: &T::Key, value: &T::Value) -> impl IntoIterator<Item = ObjectRef> {
-        value.refused().map(|refused| refused.objects.clone()).unwrap_or_default()
     }
 }
 

@@ -242,15 +242,20 @@ async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
     assert!(waits.iter().zip([100, 200, 400, 800]).all(|(wait, least)| wait.as_millis() >= least), "{waits:?}");
 }
 
+/// A leader, and a replica that follows it, once the stream is there: until then each would decide alone.
+async fn leader_and_follower(ca: &Ca) -> (Replica, Replica) {
+    let (a, b) = (Replica::start(ca, "sesame").await, Replica::start(ca, "sesame").await);
+    a.replicas.take(Role::Leader);
+    b.follow(&a);
+    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
+    a.withholds("b", &[hold("sign of life")]).await;
+    (a, b)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_many_that_refuses_makes_no_verdict() {
     let ca = Ca::new("ca");
-    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Role::Leader);
-    b.follow(&a);
-    // Until the stream is there, each would decide alone.
-    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
-    a.withholds("b", &[hold("sign of life")]).await;
+    let (a, b) = leader_and_follower(&ca).await;
     let one = a.client(&ca, "one", Reply::Ack).await;
     let two = b.client(&ca, "two", Reply::Nack("no".into())).await;
     let (mut of_a, mut of_b) = (a.replicas.outcomes(Fleet::Shared), b.replicas.outcomes(Fleet::Shared));
@@ -287,11 +292,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_again_is_asked_again() {
     let ca = Ca::new("ca");
-    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Role::Leader);
-    b.follow(&a);
-    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
-    a.withholds("b", &[hold("sign of life")]).await;
+    let (a, b) = leader_and_follower(&ca).await;
     let one = a.client(&ca, "one", Reply::Ack).await;
     let mut of_b = b.replicas.outcomes(Fleet::Shared);
     a.publish("1");
@@ -308,11 +309,7 @@ async fn what_is_refused_again_is_asked_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_silent_makes_no_refusal_stand() {
     let ca = Ca::new("ca");
-    let (a, b) = (Replica::start(&ca, "sesame").await, Replica::start(&ca, "sesame").await);
-    a.replicas.take(Role::Leader);
-    b.follow(&a);
-    b.replicas.report(&Fleet::Shared, vec![hold("sign of life")]);
-    a.withholds("b", &[hold("sign of life")]).await;
+    let (a, b) = leader_and_follower(&ca).await;
     let one = a.client(&ca, "one", Reply::Ack).await;
     let silent = a.client(&ca, "silent", Reply::Hold).await;
     a.publish("1");

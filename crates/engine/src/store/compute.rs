@@ -166,10 +166,10 @@ impl<T: Table> Store<T> {
             (old, new) => old.is_none() && new.is_none(),
         };
         if !same {
-            return self.replace(slot, new, later);
+            return self.replace(slot, new, other_hold, later);
         }
         if other_hold {
-            self.tell(slot, later);
+            self.tell(slot, true, later);
         } else {
             self.counters.unchanged += 1;
         }
@@ -214,9 +214,9 @@ impl<T: Table> Store<T> {
             earlier[usize::from(node.table)].drop_reader(node, Node { table: self.at, part: ROWS, slot });
         }
         if self.rows.get(slot).value.is_some() {
-            drop(self.replace(slot, None, later));
+            drop(self.replace(slot, None, was_held, later));
         } else if was_held {
-            self.tell(slot, later);
+            self.tell(slot, true, later);
         }
         self.given.remove(self.rows.key(slot));
         self.free(slot);

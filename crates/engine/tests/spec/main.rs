@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+#[macro_use]
+mod toy;
+
 mod offload;
 mod oracle;
 mod panics;
 mod pending;
 mod scale;
 mod slices;
-mod toy;
 mod tracking;
 mod wrong_use;
 

@@ -127,6 +127,13 @@ impl World {
         }
     }
 
+    /// The world after a script.
+    fn after(script: Vec<Op>) -> Self {
+        let mut world = Self::new();
+        script.into_iter().for_each(|op| world.apply(op));
+        world
+    }
+
     fn apply(&mut self, op: Op) {
         let engine = &mut self.engine;
         match op {
@@ -255,37 +262,18 @@ proptest! {
 
     #[test]
     fn any_script_ends_as_a_build_from_nothing(script in vec(op(), 1..80)) {
-        let mut world = World::new();
-        for op in script {
-            world.apply(op);
-        }
-        world.check_end();
+        World::after(script).check_end();
     }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_lane_is_up_to_date_wherever_a_batch_is(script in vec(lane_op(), 1..160)) {
-        let mut world = World::new();
-        for op in script {
-            world.apply(op);
-        }
-        world.check_end();
+        World::after(script).check_end();
     }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Without a settling that recalls them: jobs alone bring large rows to where a build from nothing has them.
     #[test]
     fn jobs_end_as_a_build_from_nothing(script in vec(op(), 1..80), all in any::<bool>()) {
-        let mut world = World::new();
-        for op in script {
-            world.apply(op);
-        }
+        let mut world = World::after(script);
         world.engine.set_offloading(if all { Offloading::All } else { Offloading::Large });
         for finished in std::mem::take(&mut world.finished) {
             drop(world.engine.finish(finished));

@@ -108,23 +108,12 @@ fn a_fresh_engine_takes_the_holds_over_and_lets_go_of_them() {
 
 #[test]
 fn an_index_that_panics_passes_over_the_row() {
-    struct Numbers;
-    impl Table for Numbers {
-        type Key = u32;
-        type Value = u32;
-        const NAME: &'static str = "numbers";
-    }
+    table!(Numbers, "numbers", u32 => u32);
     impl Input for Numbers {}
-    struct Moody;
-    impl Index for Moody {
-        type Of = Numbers;
-        type Key = u32;
-        const NAME: &'static str = "moody";
-        fn keys(_: &u32, value: &u32) -> impl IntoIterator<Item = u32> {
-            assert!(value.is_multiple_of(2), "toy: {value} is odd");
-            [value / 2]
-        }
-    }
+    index!(Moody, "moody", Numbers => u32, |_key, value| {
+        assert!(value.is_multiple_of(2), "toy: {value} is odd");
+        [value / 2]
+    });
     toy::quiet();
     let mut pipeline = Pipeline::new();
     pipeline.input::<Numbers>();
@@ -142,22 +131,9 @@ fn an_index_that_panics_passes_over_the_row() {
 
 #[test]
 fn a_part_that_panics_costs_its_readers_only() {
-    struct Letters;
-    impl Table for Letters {
-        type Key = u32;
-        type Value = u32;
-        const NAME: &'static str = "letters";
-    }
+    table!(Letters, "letters", u32 => u32);
     impl Input for Letters {}
-    struct ByPage;
-    impl Index for ByPage {
-        type Of = Letters;
-        type Key = u32;
-        const NAME: &'static str = "by page";
-        fn keys(_: &u32, _: &u32) -> impl IntoIterator<Item = u32> {
-            [0]
-        }
-    }
+    index!(ByPage, "by page", Letters => u32, |_key, _value| [0]);
     impl PartIndex for ByPage {
         type Part<'v> = u32;
         fn part(_: &u32, value: &u32) -> u32 {
@@ -165,12 +141,7 @@ fn a_part_that_panics_costs_its_readers_only() {
             *value
         }
     }
-    struct Sums;
-    impl Table for Sums {
-        type Key = u32;
-        type Value = u32;
-        const NAME: &'static str = "sums";
-    }
+    table!(Sums, "sums", u32 => u32);
     impl Derived for Sums {
         fn compute(&self, page: &u32, reads: &mut Reads<'_>) -> Option<u32> {
             Some(reads.parts::<ByPage>(page).into_iter().map(|(_, part)| part).sum())

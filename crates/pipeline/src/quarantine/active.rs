@@ -1,7 +1,8 @@
 //! Which of the withheld targets are in effect: what is made of the objects now is the version that is withheld.
 //!
-//! In: the withheld rows of every table of resources. Out: a row for each target in effect. An edit that ends one removes its
-//! row, which is how [`Quarantine`](super::Quarantine) learns of it without asking about every target after every batch.
+//! In: the withheld rows of every table of resources. Out: a row for each target in effect, with what its objects are told. An
+//! edit that ends one removes its row, which is how [`Quarantine`](super::Quarantine) learns of it without asking about every
+//! target after every batch. An object asks one index for all that is withheld of it, whatever the table.
 
 use super::shared;
 use crate::{
@@ -13,54 +14,95 @@ use crate::{
         CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
         TcpResources, UdpClusterResources, UdpEndpointResources,
     },
-    withheld::{FleetTarget, WithheldRows, WithheldVersions, Withholdable},
+    translations::{NamedClustersInUse, SecretsAskedFor, SharedClustersInUse, Translations},
+    withheld::{FleetTarget, Withheld, WithheldRows, WithheldVersions, Withholdable},
 };
-use engine::{Derived, Reads, Table};
+use engine::{Derived, Index, Reads, Table};
+use model::ObjectRef;
 use xds::Kind;
 
-/// The targets that are withheld in the version that is made now.
+/// The targets that are withheld in the version that is made now, and what is said about each.
 pub struct ActiveTargets;
 
 impl Table for ActiveTargets {
     type Key = FleetTarget;
-    type Value = ();
+    type Value = Withheld;
     const NAME: &'static str = "active withheld targets";
 }
 
 impl Derived for ActiveTargets {
-    fn compute(&self, target: &FleetTarget, reads: &mut Reads<'_>) -> Option<()> {
-        let is_active = match target.target.kind {
-            _ if target.target.host.is_some() => any::<EncodedHosts>(target, reads),
-            Kind::Cluster => {
-                any::<ClusterResources>(target, reads)
-                    || any::<HolderResources>(target, reads)
-                    || any::<UdpClusterResources>(target, reads)
+    fn compute(&self, target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
+        match target.target.kind {
+            _ if target.target.host.is_some() => of::<EncodedHosts>(target, reads),
+            Kind::Cluster => of_cluster(target, reads)
+                .or_else(|| of::<HolderResources>(target, reads))
+                .or_else(|| of::<UdpClusterResources>(target, reads)),
+            Kind::Endpoints => {
+                of::<EndpointResources>(target, reads).or_else(|| of::<UdpEndpointResources>(target, reads))
             }
-            Kind::Endpoints => any::<EndpointResources>(target, reads) || any::<UdpEndpointResources>(target, reads),
-            Kind::Secret => {
-                any::<SecretResources>(target, reads)
-                    || any::<HostSecretResources>(target, reads)
-                    || any::<CaResources>(target, reads)
-            }
-            Kind::Route => any::<RouteResources>(target, reads),
-            Kind::ScopedRoute => any::<ScopeResources>(target, reads) || any::<RedirectScopes>(target, reads),
-            Kind::Listener => any::<ListenerResources>(target, reads),
-            Kind::Extension => any::<TcpResources>(target, reads) || any::<StreamResources>(target, reads),
-            Kind::Runtime | Kind::VirtualHost => false,
-        };
-        is_active.then_some(())
+            Kind::Secret => of_secret(target, reads)
+                .or_else(|| of::<HostSecretResources>(target, reads))
+                .or_else(|| of::<CaResources>(target, reads)),
+            Kind::Route => of::<RouteResources>(target, reads),
+            Kind::ScopedRoute => of::<ScopeResources>(target, reads).or_else(|| of::<RedirectScopes>(target, reads)),
+            Kind::Listener => of::<ListenerResources>(target, reads),
+            Kind::Extension => of::<TcpResources>(target, reads).or_else(|| of::<StreamResources>(target, reads)),
+            Kind::Runtime | Kind::VirtualHost => None,
+        }
     }
 }
 
-fn any<T: Table>(target: &FleetTarget, reads: &mut Reads<'_>) -> bool
+/// The row of a table that is withheld by a target.
+fn row<'r, T: Table>(target: &FleetTarget, reads: &mut Reads<'r>) -> Option<(&'r T::Key, &'r Withheld)>
 where
     T::Value: Withholdable,
 {
-    reads.probe::<WithheldRows<T>>(target).len() > 0
+    let key = reads.probe::<WithheldRows<T>>(target).next()?;
+    Some((key, reads.get::<T>(key)?.refused()?))
+}
+
+fn of<T: Table>(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld>
+where
+    T::Value: Withholdable,
+{
+    row::<T>(target, reads).map(|(_, withheld)| withheld.clone())
+}
+
+fn of_cluster(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
+    let (id, withheld) = row::<ClusterResources>(target, reads)?;
+    let users = reads.probe::<SharedClustersInUse>(id).chain(reads.probe::<NamedClustersInUse>(id));
+    Some(with_users(withheld, users, reads))
+}
+
+fn of_secret(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
+    let (certificate, withheld) = row::<SecretResources>(target, reads)?;
+    let Some(secret) = certificate.secret() else { return Some(withheld.clone()) };
+    let users = reads.probe::<SecretsAskedFor>(secret);
+    Some(with_users(withheld, users, reads))
+}
+
+/// The users of what is made from another object than theirs are told, too, because their requests fail.
+fn with_users<'r>(withheld: &Withheld, users: impl Iterator<Item = &'r ObjectRef>, reads: &mut Reads<'r>) -> Withheld {
+    let users = users.filter_map(|key| reads.get::<Translations>(key)).map(|translation| translation.subject.clone());
+    Withheld { objects: withheld.objects.iter().cloned().chain(users).collect(), ..withheld.clone() }
+}
+
+/// Targets by the objects that are told.
+pub struct WithheldByObject;
+
+impl Index for WithheldByObject {
+    type Of = ActiveTargets;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by object";
+
+    fn keys(_: &FleetTarget, withheld: &Withheld) -> impl IntoIterator<Item = ObjectRef> {
+        withheld.objects.clone()
+    }
 }
 
 /// Declares the tables and indexes that a [`Quarantine`](super::Quarantine) works with.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     shared::declare(pipeline);
     pipeline.derived(ActiveTargets).each::<WithheldVersions>().output();
+    pipeline.index::<WithheldByObject>();
 }

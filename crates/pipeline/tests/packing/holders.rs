@@ -9,7 +9,7 @@ use envoy_api::envoy::config::core::v3::transport_socket::ConfigType;
 use envoy_api::envoy::extensions::transport_sockets::tls::cert_selectors::on_demand_secret::v3::Config as OnDemand;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext;
 use kinds::{Object, Secret, kind};
-use pipeline::holders::MOST;
+use pipeline::holders::{MOST, MOST_UNSPLIT};
 use pipeline::settings::{Certificates, Packing};
 use pipeline::{Pipeline, Settings};
 use serde_json::json;
@@ -36,8 +36,12 @@ fn host(ca: &Ca, name: &str) -> [Object; 2] {
 
 /// A Secret with a certificate for these names.
 fn shared(ca: &Ca, name: &str, hosts: &[&str]) -> Object {
+    shared_in("default", ca, name, hosts)
+}
+
+fn shared_in(namespace: &str, ca: &Ca, name: &str, hosts: &[&str]) -> Object {
     let leaf = hosts[1..].iter().fold(ca.leaf(hosts[0]), |leaf, host| leaf.dns(host)).make();
-    let meta = json!({"namespace": "default", "name": name});
+    let meta = json!({"namespace": namespace, "name": name});
     let empty = object(kind::SECRET, &json!({"metadata": meta, "type": "kubernetes.io/tls", "data": {}}));
     let empty = empty.get::<Secret>().unwrap();
     let entries = [("tls.crt", leaf.chain_pem()), ("tls.key", leaf.key_pem())];
@@ -284,6 +288,50 @@ fn each_host_has_one_holder_and_changes_no_other() {
     assert!(held.is_empty());
     println!("{most} of {} changes split or merged a range", 2 * HOSTS);
     assert!(most < HOSTS / 10, "{most}");
+}
+
+/// Names of hosts whose hash begins with the same 12 bits, which is as far as ranges are told apart.
+fn mined(prefix: &str, count: usize) -> Vec<String> {
+    let names = (0..).map(|number| format!("{prefix}{number}.example.com"));
+    names.filter(|name| xds::content_version(name.as_bytes()) >> 52 == 0x5e5).take(count).collect()
+}
+
+#[test]
+fn names_made_up_for_one_range_make_no_holder_large_and_push_out_no_other_namespace() {
+    let ca = Ca::new("mined");
+    let settings = Settings { certificates: Certificates::OnDemand, ..settings(Packing::Scoped) };
+    let of = |namespace: &str, host: &str| {
+        object(
+            kind::INGRESS,
+            &json!({
+                "metadata": {"namespace": namespace, "name": host},
+                "spec": {"rules": [{"host": host}], "tls": [{"hosts": [host], "secretName": "shared"}]},
+            }),
+        )
+    };
+    let (made_up, own) = (mined("a", MOST_UNSPLIT + 40), mined("z", 1));
+    let secrets = ["attacker", "tenant"].map(|namespace| shared_in(namespace, &ca, "shared", &["*.example.com"]));
+    let ingresses = made_up.iter().map(|host| of("attacker", host)).chain([of("tenant", &own[0])]);
+    let mut objects: Vec<Object> = secrets.into_iter().chain(ingresses).collect();
+    let build = |objects: &mut Vec<Object>| {
+        let mut pipeline = Pipeline::new(&settings);
+        let (mut held, mut sent) = (Held::new(), BTreeSet::new());
+        for object in objects.iter() {
+            pipeline.put(&object.key(), Some(object.clone()));
+            let changes = pipeline.settle().xds;
+            apply(&mut held, &changes);
+            let secrets = changes.upserts.iter().filter(|resource| resource.kind == xds::Kind::Secret);
+            sent.extend(secrets.map(|secret| secret.name.to_string()));
+        }
+        pipeline.self_check().unwrap();
+        objects.reverse();
+        (held, sent)
+    };
+    let (held, sent) = build(&mut objects);
+    assert_eq!(held.values().map(BTreeSet::len).collect::<Vec<_>>(), [MOST_UNSPLIT], "one holder, and it is bounded");
+    assert!(held.values().flatten().any(|host| *host == own[0]), "the other tenant's certificate is prefetched");
+    assert!(made_up.iter().chain(&own).all(|host| sent.contains(host)), "every certificate is there for who asks");
+    assert_eq!(build(&mut objects), (held, sent), "the same hosts have the same holder in whatever order they come");
 }
 
 /// What has a chain of its own by default, and what has its certificate on demand.
