@@ -3,7 +3,7 @@
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
-    large,
+    isolation, large,
     on_demand::{self, BelowWildcardsByChain},
     ports::ActiveListeners,
     settings::{Certificates, Settings},
@@ -83,9 +83,12 @@ impl Table for CatchAll {
 
 impl Derived for CatchAll {
     fn compute(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
+        let key = (listener.clone(), Host::Any);
         let mut contributions = Contributions::new(&Host::Any);
-        for (_, contribution) in reads.parts::<TranslationsByHost>(&(listener.clone(), Host::Any)) {
-            contribute(contribution, &mut contributions, reads);
+        if isolation::is_own(&key, reads) {
+            for (_, contribution) in reads.parts::<TranslationsByHost>(&key) {
+                contribute(contribution, &mut contributions, reads);
+            }
         }
         let mut assembled = contributions.assemble();
         if is_plaintext(listener, reads) && reads.get::<ListenersWithWildcards>(listener).is_some() {
@@ -201,7 +204,7 @@ impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
-        if active.protocol != PortProtocol::Tls || !active.takes(host) {
+        if active.protocol != PortProtocol::Tls || !isolation::is_own(key, reads) {
             return None;
         }
         let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
@@ -502,9 +505,9 @@ impl Table for Placements {
 
 impl Derived for Placements {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Placement> {
-        let (listener, host) = key;
+        let (listener, _) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
-        if !active.takes(host) {
+        if !isolation::is_own(key, reads) {
             return None;
         }
         let placed = |admission| Some(Placement { port: active.port.clone(), admission });

@@ -15,7 +15,7 @@ use model::{
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::Precedence,
 };
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// Fleets by the listeners that their settings ask for.
 pub struct ListenersOfSettings;
@@ -171,18 +171,23 @@ impl Derived for Ports {
             winner.protocol != PortProtocol::Udp && pages.any(|page| overlaps(page, winner.bind))
         });
         let mut row = PortRow { bind: winner.bind, protocol: winner.protocol, listeners: Vec::new(), lost: Vec::new() };
+        let mut by_host: BTreeMap<&Host, &ListenerId> = BTreeMap::new();
         for (listener, asked) in rows {
-            let has_hosts = matches!(asked.protocol, PortProtocol::Http | PortProtocol::Tls);
-            let rival = row.listeners.iter().find(|(_, host)| !has_hosts || *host == asked.host);
+            // A plain TCP or UDP listener has the port for itself, whatever its host.
+            let host = if winner.protocol.has_hosts() { &asked.host } else { &Host::Any };
+            let rival = by_host.get(host);
             let why = if taken {
                 Some(format!("port {} is used for Envoy's own pages", asked.bind.port))
             } else if asked.protocol != winner.protocol {
                 Some(format!("port {} is used for {} by listener {first}", asked.bind.port, winner.protocol))
             } else {
-                rival.map(|(rival, host)| format!("listener {rival} has port {} and host {host}", asked.bind.port))
+                rival.map(|rival| format!("listener {rival} has port {} and host {host}", asked.bind.port))
             };
             match (why, &asked.claim) {
-                (None, _) => row.listeners.push((listener.clone(), asked.host.clone())),
+                (None, _) => {
+                    by_host.insert(host, listener);
+                    row.listeners.push((listener.clone(), asked.host.clone()));
+                }
                 (Some(why), Some((_, origin))) => {
                     row.lost.push(Verdict::new(Code::ListenerConflict, origin.clone(), why));
                 }
@@ -238,7 +243,20 @@ impl Derived for PortSettings {
     }
 }
 
-/// A listener that is in effect, as its hosts see it.
+/// Ports by the listeners that are in effect there.
+pub struct PortsByListener;
+
+impl Index for PortsByListener {
+    type Of = Ports;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener in effect";
+
+    fn keys(_: &PortId, port: &PortRow) -> impl IntoIterator<Item = ListenerId> {
+        port.listeners.iter().map(|(listener, _)| listener.clone()).collect::<Vec<_>>()
+    }
+}
+
+/// A listener that is in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveListener {
     /// Its port.
@@ -247,32 +265,11 @@ pub struct ActiveListener {
     pub protocol: PortProtocol,
     /// Whether it is one of the settings'.
     pub from_settings: bool,
-    /// The hosts that it takes,
-    host: Host,
-    /// except for those of narrower listeners on its port.
-    narrower: Vec<Host>,
+    /// The hosts that it takes, except for those of narrower listeners on its port: see [`crate::isolation`].
+    pub host: Host,
 }
 
-impl ActiveListener {
-    /// Whether requests for a host are this listener's.
-    pub fn takes(&self, host: &Host) -> bool {
-        includes(&self.host, host) && !self.narrower.iter().any(|narrower| includes(narrower, host))
-    }
-}
-
-/// Whether one host has all names of another; a wildcard has those at any depth.
-fn includes(wide: &Host, narrow: &Host) -> bool {
-    let below = |name: &str, above: &str| name.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'));
-    match (wide, narrow) {
-        (Host::Any, _) => true,
-        (_, Host::Any) | (Host::Exact(_), Host::Wildcard(_)) => false,
-        (Host::Exact(own), Host::Exact(other)) => own == other,
-        (Host::Wildcard(own), Host::Exact(other)) => below(other.as_str(), own.as_str()),
-        (Host::Wildcard(own), Host::Wildcard(other)) => own == other || below(other.as_str(), own.as_str()),
-    }
-}
-
-/// The listeners that are in effect.
+/// The listeners that are in effect. One that comes or goes on a port wakes no other.
 pub struct ActiveListeners;
 
 impl Table for ActiveListeners {
@@ -284,15 +281,12 @@ impl Table for ActiveListeners {
 impl Derived for ActiveListeners {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<ActiveListener> {
         let row = reads.get::<Listeners>(id)?;
-        let port = reads.get::<Ports>(&row.port)?;
-        port.listeners.iter().find(|(listener, _)| listener == id)?;
-        let others = port.listeners.iter().filter(|(listener, _)| listener != id).map(|(_, host)| host);
+        let port = reads.probe::<PortsByListener>(id).find(|port| **port == row.port)?;
         Some(ActiveListener {
-            port: row.port.clone(),
+            port: port.clone(),
             protocol: row.protocol,
             from_settings: row.claim.is_none(),
             host: row.host.clone(),
-            narrower: others.filter(|host| includes(&row.host, host)).cloned().collect(),
         })
     }
 }
@@ -337,7 +331,7 @@ impl Table for Streams {
 impl Derived for Streams {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Stream> {
         let active = reads.get::<ActiveListeners>(id)?;
-        if matches!(active.protocol, PortProtocol::Http | PortProtocol::Tls) {
+        if active.protocol.has_hosts() {
             return None;
         }
         let translations: Vec<_> = reads.probe::<StreamsByListener>(id).collect();
@@ -396,6 +390,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Listeners).per::<ListenersOfSettings>().per::<ClaimsByListener>();
     pipeline.derived(Ports).per::<ListenersByPort>();
     pipeline.derived(PortSettings).each::<Ports>();
+    pipeline.index::<PortsByListener>();
     pipeline.derived(ActiveListeners).each::<Listeners>();
     pipeline.derived(Streams).each::<ActiveListeners>();
     pipeline.index::<StreamsByListener>();

@@ -421,3 +421,44 @@ fn one_object_has_a_stream() {
     assert_eq!(verdicts(&output, "old"), [""; 0]);
     assert_eq!(verdicts(&output, "young"), ["SES7008 listener tcp: ConfigMap default/old spec.backends is served"]);
 }
+
+/// A claim on the port of many hosts, or of many listeners, costs its own rows and those of the hosts that it takes.
+#[test]
+fn a_listener_that_joins_a_port_wakes_the_hosts_that_it_takes() {
+    const MANY: usize = 1_000;
+    let mut pipeline = pipeline();
+    for number in 0..MANY {
+        let object = ingress(&format!("i{number}"), &format!("h{number}.example.com"), "/", "web");
+        pipeline.put(&object.key(), Some(object));
+        let name = format!("l{number}");
+        Claims::new(&name, FleetId::Shared)
+            .listener(&name, 9000, Http, &format!("{name}.example.com"))
+            .route(&name, &format!("{name}.example.com"), "web")
+            .put(&mut pipeline);
+    }
+    pipeline.settle();
+    let mut cost = |claims: Claims| {
+        let computed = |pipeline: &Pipeline| -> BTreeMap<&'static str, u64> {
+            pipeline.engine().counters().iter().map(|table| (table.name, table.computed)).collect()
+        };
+        let before = computed(&pipeline);
+        let mut costs = Vec::new();
+        for there in [true, false] {
+            if there {
+                claims.clone().put(&mut pipeline)
+            } else {
+                claims.clone().remove(&mut pipeline)
+            }
+            pipeline.settle();
+            let after = computed(&pipeline);
+            let rows = after.iter().map(|(name, count)| (*name, count - before[name])).filter(|(_, count)| *count > 0);
+            let rows: BTreeMap<_, _> = rows.collect();
+            costs.push(rows.values().sum::<u64>());
+            assert!(*costs.last().unwrap() <= 60, "{rows:?}");
+        }
+        costs
+    };
+    cost(Claims::new("beside", FleetId::Shared).listener("beside", 9000, Http, "*.example.org"));
+    cost(Claims::new("narrow", FleetId::Shared).listener("narrow", 8080, Http, "*.example.org"));
+    cost(Claims::new("one", FleetId::Shared).listener("one", 8080, Http, "h7.example.com"));
+}
