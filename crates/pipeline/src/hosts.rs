@@ -3,7 +3,8 @@
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
-    isolation, large,
+    isolation::{self, OwnHosts},
+    large,
     on_demand::{self, BelowWildcardsByChain},
     ports::ActiveListeners,
     settings::{Certificates, Settings},
@@ -126,8 +127,8 @@ fn is_plaintext(listener: &ListenerId, reads: &mut Reads<'_>) -> bool {
     reads.get::<ActiveListeners>(listener).is_some_and(|listener| listener.protocol == PortProtocol::Http)
 }
 
-/// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, so that its paths are its own
-/// and not those of a wildcard above it.
+/// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, and so is the host that a listener
+/// is for, so that its paths are its own and not those of a wildcard above it or of a wider listener.
 pub struct VirtualHosts;
 
 impl Table for VirtualHosts {
@@ -494,7 +495,8 @@ pub struct Placement {
 
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
 /// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up at all.
-/// One whose connections are passed on is looked up to be answered with 421, where its requests could be taken for a wildcard's.
+/// One whose connections are passed on is looked up to be answered with 421, where its requests could be taken for a wildcard's, and
+/// so is the host that a listener is for, if it has no certificate.
 pub struct Placements;
 
 impl Table for Placements {
@@ -505,7 +507,7 @@ impl Table for Placements {
 
 impl Derived for Placements {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Placement> {
-        let (listener, _) = key;
+        let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
         if !isolation::is_own(key, reads) {
             return None;
@@ -523,7 +525,11 @@ impl Derived for Placements {
             }
             return placed(Some(admission(&chains)));
         }
-        let wildcard = wildcard_certificate::for_host(key, active, reads)?;
+        let Some(wildcard) = wildcard_certificate::for_host(key, active, reads) else {
+            let is_own_host = active.has_own_host() && active.host == *host;
+            reads.get::<PortsWithChains>(&active.port).filter(|_| is_own_host)?;
+            return placed(Some(admission(&[])));
+        };
         let mut objects = reads.probe::<TranslationsByHost>(key);
         let joins =
             objects.any(|object| wildcard_certificate::is_usable_from(&wildcard, listener, &object.namespace, reads));
@@ -573,7 +579,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ListenersWithWildcards).per::<WildcardsByListener>();
     pipeline.derived(CatchAll).per::<WideHostsByListener>();
     pipeline.derived(CatchAllRoutes).per::<WideHostsByListener>();
-    pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>();
+    pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>().per::<OwnHosts>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
     pipeline.index::<TcpHostsByListener>();

@@ -1,7 +1,8 @@
 //! Listener isolation: which listener of a port a host belongs to.
 //!
 //! In: the listeners that are in effect, and the hosts that objects attach to them. Out: for each of these hosts whether it
-//! belongs to its listener. A request belongs to the narrowest listener of its port, whether that has routes for it or not. A host
+//! belongs to its listener, and one more host for each listener that is not for every name: its own, which answers where it has
+//! no routes ([`OwnHosts`]). A request belongs to the narrowest listener of its port, whether that has routes for it or not. A host
 //! asks for its own name and for the wildcards above it, so a listener that comes or goes wakes the hosts that it includes and no
 //! others.
 
@@ -22,6 +23,20 @@ impl Index for ListenersByHost {
 
     fn keys(_: &ListenerId, listener: &ActiveListener) -> impl IntoIterator<Item = (PortId, Host)> {
         listener.protocol.has_hosts().then(|| (listener.port.clone(), listener.host.clone()))
+    }
+}
+
+/// Listeners by the host that they are for, except for those for every name: what they have no route or certificate for is no
+/// wider listener's.
+pub struct OwnHosts;
+
+impl Index for OwnHosts {
+    type Of = ActiveListeners;
+    type Key = HostKey;
+    const NAME: &'static str = "by own host";
+
+    fn keys(id: &ListenerId, listener: &ActiveListener) -> impl IntoIterator<Item = HostKey> {
+        listener.has_own_host().then(|| (id.clone(), listener.host.clone()))
     }
 }
 
@@ -72,5 +87,5 @@ pub(crate) fn is_own(key: &HostKey, reads: &mut Reads<'_>) -> bool {
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<ListenersByHost>();
-    pipeline.derived(HostOwners).per::<TranslationsByHost>().per::<TlsByHost>();
+    pipeline.derived(HostOwners).per::<TranslationsByHost>().per::<TlsByHost>().per::<OwnHosts>();
 }

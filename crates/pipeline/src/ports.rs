@@ -269,6 +269,13 @@ pub struct ActiveListener {
     pub host: Host,
 }
 
+impl ActiveListener {
+    /// Whether it has hosts, and not every name.
+    pub fn has_own_host(&self) -> bool {
+        self.protocol.has_hosts() && self.host != Host::Any
+    }
+}
+
 /// The listeners that are in effect. One that comes or goes on a port wakes no other.
 pub struct ActiveListeners;
 

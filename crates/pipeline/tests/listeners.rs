@@ -155,6 +155,7 @@ fn hosts_belong_to_the_narrowest_listener() {
     assert!(placed("wide", "*") && placed("wide", "a.example.org") && placed("narrow", "b.example.com"));
     assert!(!placed("wide", "a.example.com"), "it is the narrow one's");
     assert!(!placed("narrow", "b.example.org"), "it does not take it");
+    assert!(placed("narrow", "*.example.com"), "its other names are not those of the wide one");
 }
 
 /// Clusters, endpoints and certificates are made once, and belong to the fleets that refer to them.
