@@ -3,7 +3,7 @@
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
-    isolation::{self, OwnHosts},
+    isolation::{self, HostOwner, HostOwners, OwnHosts},
     large,
     on_demand::{self, BelowWildcardsByChain},
     ports::ActiveListeners,
@@ -141,6 +141,12 @@ impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
+        let owner = reads.get::<HostOwners>(key)?;
+        if **owner != HostOwner::Own {
+            let mut contributions = Contributions::new(host);
+            isolation::lost(key, owner, reads).into_iter().for_each(|verdict| _ = contributions.refuse(verdict));
+            return Some(contributions.assemble());
+        }
         if *host == Host::Any
             && let Some(catch_all) = reads.get::<CatchAll>(listener)
         {

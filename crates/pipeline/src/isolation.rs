@@ -4,14 +4,15 @@
 //! belongs to its listener, and one more host for each listener that is not for every name: its own, which answers where it has
 //! no routes ([`OwnHosts`]). A request belongs to the narrowest listener of its port, whether that has routes for it or not. A host
 //! asks for its own name and for the wildcards above it, so a listener that comes or goes wakes the hosts that it includes and no
-//! others.
+//! others. Whoever attached something to a host that belongs to another listener is told.
 
 use crate::{
     ports::{ActiveListener, ActiveListeners},
     translations::{HostKey, TlsByHost, TranslationsByHost},
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{Host, ListenerId, PortId};
+use model::{Code, Host, ListenerId, ObjectRef, Origin, PortId, PortProtocol, Verdict};
+use std::collections::BTreeMap;
 
 /// Listeners of ports that have hosts, by port and host; one for each.
 pub struct ListenersByHost;
@@ -77,6 +78,33 @@ impl Derived for HostOwners {
 fn from_narrowest(host: &Host) -> Vec<Host> {
     let every = (*host != Host::Any).then_some(Host::Any);
     std::iter::once(host.clone()).chain(host.wildcards_above()).chain(every).collect()
+}
+
+/// A verdict for each object that attaches routes or TLS to a host of a listener that is not the listener's; sorted. Under TLS
+/// only where somebody asks for TLS for the host or above it: else nobody was served there anyway.
+pub(crate) fn lost(key: &HostKey, owner: &HostOwner, reads: &mut Reads<'_>) -> Vec<Verdict> {
+    let (listener, host) = key;
+    let why = match owner {
+        HostOwner::Own => return Vec::new(),
+        HostOwner::Narrower(narrower) => {
+            format!("listener {listener}: host {host} belongs to listener {narrower} of the same port")
+        }
+        HostOwner::Outside => format!("listener {listener} is not for host {host}"),
+    };
+    let is_tls = reads.get::<ActiveListeners>(listener).is_some_and(|active| active.protocol == PortProtocol::Tls);
+    let mut including = from_narrowest(host).into_iter().map(|host| (listener.clone(), host));
+    if is_tls && !including.any(|including| reads.probe::<TlsByHost>(&including).len() > 0) {
+        return Vec::new();
+    }
+    let routes = reads.parts::<TranslationsByHost>(key).into_iter().flat_map(|(_, contribution)| contribution.routes);
+    let tls = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
+    let mut origins: BTreeMap<&ObjectRef, &Origin> = BTreeMap::new();
+    for origin in routes.map(|piece| &piece.route.origin).chain(tls.map(|piece| &piece.origin)) {
+        let first = origins.entry(&origin.object).or_insert(origin);
+        *first = origin.min(first);
+    }
+    let lost = origins.into_values();
+    lost.map(|origin| Verdict::new(Code::HostOfOtherListener, origin.clone(), why.clone())).collect()
 }
 
 /// Whether a host belongs to its listener.

@@ -1,9 +1,10 @@
 //! Ports and the listeners on them: from settings, and from objects that ask for one.
 //!
 //! In: the settings of each fleet and the claims of translations. Out: [`Ports`], each an Envoy listener, and [`ActiveListeners`],
-//! what hosts need to know about the listener they are attached to. Listeners on one address and port share it if they speak
-//! the same protocol and differ in their host; else the stronger claim has the port (settings, then by precedence), and the others
-//! get a verdict. A listener that lost serves nothing.
+//! what hosts need to know about the listener they are attached to. Listeners on one address and port share it if they have the
+//! same owner, speak the same protocol and differ in their host; else the stronger claim has the port (settings, then by precedence),
+//! and the others get a verdict. A listener that lost serves nothing. A narrower listener takes hosts from a wider one, so nobody
+//! shares a port with settings, or with another's listeners, whom the operator has not bound to the fleet.
 
 use crate::{
     settings::{Bind, FleetSettings, Fleets},
@@ -54,6 +55,8 @@ pub struct ListenerRow {
     pub protocol: PortProtocol,
     /// The hosts that it takes.
     pub host: Host,
+    /// Whose listeners it shares the port with; nothing for settings and for whom the operator has bound to the fleet.
+    pub owner: Option<ObjectRef>,
     /// The object that asks for it; nothing for settings, which are stronger than any object.
     pub claim: Option<(Precedence, Origin)>,
     /// A verdict for each object that asks for another listener of this name; sorted.
@@ -81,14 +84,15 @@ impl Derived for Listeners {
         let row = match own {
             Some((_, protocol, bind)) => {
                 let port = port_id(id.fleet(), protocol, bind, settings.map(|settings| &**settings));
-                ListenerRow { bind, port, protocol, host: Host::Any, claim: None, lost: Vec::new() }
+                ListenerRow { bind, port, protocol, host: Host::Any, owner: None, claim: None, lost: Vec::new() }
             }
             None => {
-                let ListenerClaim { address, port, protocol, host, precedence, origin, .. } = claims.next()?;
+                let ListenerClaim { address, port, protocol, host, owner, precedence, origin, .. } = claims.next()?;
                 let bind = Bind { address: *address, port: *port };
                 let port = port_id(id.fleet(), *protocol, bind, settings.map(|settings| &**settings));
                 let claim = Some((precedence.clone(), origin.clone()));
-                ListenerRow { bind, port, protocol: *protocol, host: host.clone(), claim, lost: Vec::new() }
+                let (host, owner) = (host.clone(), owner.clone());
+                ListenerRow { bind, port, protocol: *protocol, host, owner, claim, lost: Vec::new() }
             }
         };
         let winner = who(&row.claim);
@@ -180,6 +184,12 @@ impl Derived for Ports {
                 Some(format!("port {} is used for Envoy's own pages", asked.bind.port))
             } else if asked.protocol != winner.protocol {
                 Some(format!("port {} is used for {} by listener {first}", asked.bind.port, winner.protocol))
+            } else if asked.owner != winner.owner {
+                let whose = who(&winner.claim);
+                Some(format!(
+                    "port {} belongs to listener {first} of {whose}, which does not share it",
+                    asked.bind.port
+                ))
             } else {
                 rival.map(|rival| format!("listener {rival} has port {} and host {host}", asked.bind.port))
             };
