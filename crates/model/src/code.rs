@@ -219,8 +219,9 @@ codes! {
     7004 WildcardCertificate Warning "the host has no certificate of its own, and that of the wildcard above it belongs to another namespace" "give the host a certificate, or ask the owner of the wildcard's Secret for a TLSCertificateDelegation to this namespace; until then HTTPS requests for the host get the wildcard's routes";
     7005 CatchAllTooLong Error "the catch-all has more than 100 routes, so names deeper than one label below a wildcard host answer 503" "reduce the routes without a host to 100, or give the names in question a host of their own";
     7006 SharedRoutesLimit Error "more routes are shared by hosts than a limit allows" "share fewer routes, or select fewer of them; the routes of older objects are served, requests for the others answer 503";
-    7007 ListenerConflict Error "another listener has the port" "choose another port, or share it: listeners of one protocol with different hosts can; the older object's listener is in effect";
+    7007 ListenerConflict Error "another listener has the port" "choose another port, or share it: listeners of one owner with one protocol and different hosts can; the older object's listener is in effect";
     7008 StreamConflict Error "another object has the same TCP or UDP listener" "use another listener; the older object is served";
+    7009 HostOfOtherListener Error "the host belongs to another listener of the port" "attach to the listener in the message, or ask its owner for another hostname; requests for the host do not reach this object";
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";

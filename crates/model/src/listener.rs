@@ -94,6 +94,13 @@ pub enum PortProtocol {
     Udp,
 }
 
+impl PortProtocol {
+    /// Whether requests or connections are told apart by their host. Otherwise a port has one listener.
+    pub fn has_hosts(self) -> bool {
+        matches!(self, PortProtocol::Http | PortProtocol::Tls)
+    }
+}
+
 impl fmt::Display for PortProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -3,6 +3,7 @@
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
+    isolation::{self, HostOwner, HostOwners, OwnHosts},
     large,
     losers::Losers,
     on_demand::{self, BelowWildcardsByChain},
@@ -84,9 +85,12 @@ impl Table for CatchAll {
 
 impl Derived for CatchAll {
     fn compute(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
+        let key = (listener.clone(), Host::Any);
         let mut contributions = Contributions::new(&Host::Any);
-        for (_, contribution) in reads.parts::<TranslationsByHost>(&(listener.clone(), Host::Any)) {
-            contribute(contribution, &mut contributions, reads);
+        if isolation::is_own(&key, reads) {
+            for (_, contribution) in reads.parts::<TranslationsByHost>(&key) {
+                contribute(contribution, &mut contributions, reads);
+            }
         }
         let mut assembled = contributions.assemble();
         if is_plaintext(listener, reads) && reads.get::<ListenersWithWildcards>(listener).is_some() {
@@ -124,9 +128,9 @@ fn is_plaintext(listener: &ListenerId, reads: &mut Reads<'_>) -> bool {
     reads.get::<ActiveListeners>(listener).is_some_and(|listener| listener.protocol == PortProtocol::Http)
 }
 
-/// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, so that its paths are its own
-/// and not those of a wildcard above it. On a TLS listener a host for which there is no certificate is not there: most hosts of
-/// Ingresses are in the clear alone.
+/// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, and so is the host that a listener
+/// is for, so that its paths are its own and not those of a wildcard above it or of a wider listener. On a TLS listener a host for
+/// which there is no certificate is not there: most hosts of Ingresses are plaintext alone.
 pub struct VirtualHosts;
 
 impl Table for VirtualHosts {
@@ -139,6 +143,12 @@ impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
+        let owner = reads.get::<HostOwners>(key)?;
+        if **owner != HostOwner::Own {
+            let mut contributions = Contributions::new(host);
+            isolation::lost(key, owner, reads).into_iter().for_each(|verdict| _ = contributions.refuse(verdict));
+            return Some(contributions.assemble());
+        }
         if *host == Host::Any
             && let Some(catch_all) = reads.get::<CatchAll>(listener)
         {
@@ -206,7 +216,7 @@ impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
-        if active.protocol != PortProtocol::Tls || !active.takes(host) {
+        if active.protocol != PortProtocol::Tls || !isolation::is_own(key, reads) {
             return None;
         }
         let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
@@ -496,7 +506,8 @@ pub struct Placement {
 
 /// Where each virtual host is looked up. Under TLS, a host without a certificate of its own is reached through that of
 /// the wildcard above it, if that may be used for it: see [`assemble::wildcard_certificate`]. A host without either is not looked up at all.
-/// One whose connections are passed on is looked up to be answered with 421, where its requests could be taken for a wildcard's.
+/// One whose connections are passed on is looked up to be answered with 421, where its requests could be taken for a wildcard's, and
+/// so is the host that a listener is for, if it has no certificate.
 pub struct Placements;
 
 impl Table for Placements {
@@ -509,7 +520,7 @@ impl Derived for Placements {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Placement> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
-        if !active.takes(host) {
+        if !isolation::is_own(key, reads) {
             return None;
         }
         let placed = |admission| Some(Placement { port: active.port.clone(), admission });
@@ -525,7 +536,11 @@ impl Derived for Placements {
             }
             return placed(Some(admission(&chains)));
         }
-        let wildcard = wildcard_certificate::for_host(key, active, reads)?;
+        let Some(wildcard) = wildcard_certificate::for_host(key, active, reads) else {
+            let is_own_host = active.has_own_host() && active.host == *host;
+            reads.get::<PortsWithChains>(&active.port).filter(|_| is_own_host)?;
+            return placed(Some(admission(&[])));
+        };
         let mut objects = reads.probe::<TranslationsByHost>(key);
         let joins =
             objects.any(|object| wildcard_certificate::is_usable_from(&wildcard, listener, &object.namespace, reads));
@@ -549,7 +564,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ListenersWithWildcards).per::<WildcardsByListener>();
     pipeline.derived(CatchAll).per::<WideHostsByListener>();
     pipeline.derived(CatchAllRoutes).per::<WideHostsByListener>();
-    pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>();
+    pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>().per::<OwnHosts>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();
     pipeline.index::<TcpHostsByListener>();

@@ -6,7 +6,7 @@
 //! listener.
 
 use crate::{
-    hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener},
+    hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener, TlsHosts},
     packing,
     ports::{ActiveListeners, ListenersByPort, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
@@ -162,7 +162,11 @@ fn plaintext(port: &Port, packing: Packing) -> Resource {
 
 fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
     let (mut named, mut fallback): (Vec<Arc<ChainBytes>>, Option<Arc<ChainBytes>>) = Default::default();
-    for (id, _) in &reads.get::<Ports>(&port.id)?.listeners {
+    let mut refused = Vec::new();
+    for (id, host) in &reads.get::<Ports>(&port.id)?.listeners {
+        if *host != Host::Any && reads.get::<TlsHosts>(&(id.clone(), host.clone())).is_none() {
+            refused.push(host.clone());
+        }
         for chain in reads.probe::<ChainsByListener>(id) {
             let Some(encoded) = reads.get::<EncodedChains>(chain) else { continue };
             if chain.is_fallback {
@@ -180,7 +184,9 @@ fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
     if named.is_empty() && fallback.is_none() {
         return None;
     }
-    let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()), others);
+    // What a listener has no certificate for is no wider one's.
+    let refused = (!refused.is_empty()).then(|| listener::sni::names(name::REFUSED_CHAIN, &refused));
+    let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()).chain(&refused), others);
     let chains = named.iter().map(|chain| &chain.chain);
     let default = fallback.as_ref().map(|chain| &chain.chain);
     let body = listener::encrypted(port, chains, default, names);

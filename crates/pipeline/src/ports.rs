@@ -1,9 +1,10 @@
 //! Ports and the listeners on them: from settings, and from objects that ask for one.
 //!
 //! In: the settings of each fleet and the claims of translations. Out: [`Ports`], each an Envoy listener, and [`ActiveListeners`],
-//! what hosts need to know about the listener they are attached to. Listeners on one address and port share it if they speak
-//! the same protocol and differ in their host; else the stronger claim has the port (settings, then by precedence), and the others
-//! get a verdict. A listener that lost serves nothing.
+//! what hosts need to know about the listener they are attached to. Listeners on one address and port share it if they have the
+//! same owner, speak the same protocol and differ in their host; else the stronger claim has the port (settings, then by precedence),
+//! and the others get a verdict. A listener that lost serves nothing. A narrower listener takes hosts from a wider one, so nobody
+//! shares a port with settings, or with another's listeners, whom the operator has not bound to the fleet.
 
 use crate::{
     losers::Losers,
@@ -16,7 +17,7 @@ use model::{
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::Precedence,
 };
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// Fleets by the listeners that their settings ask for.
 pub struct ListenersOfSettings;
@@ -55,6 +56,8 @@ pub struct ListenerRow {
     pub protocol: PortProtocol,
     /// The hosts that it takes.
     pub host: Host,
+    /// Whose listeners it shares the port with; nothing for settings and for whom the operator has bound to the fleet.
+    pub owner: Option<ObjectRef>,
     /// The object that asks for it; nothing for settings, which are stronger than any object.
     pub claim: Option<(Precedence, Origin)>,
     /// A verdict for each object that asks for another listener of this name; sorted.
@@ -82,14 +85,15 @@ impl Derived for Listeners {
         let row = match own {
             Some((_, protocol, bind)) => {
                 let port = port_id(id.fleet(), protocol, bind, settings.map(|settings| &**settings));
-                ListenerRow { bind, port, protocol, host: Host::Any, claim: None, lost: Vec::new() }
+                ListenerRow { bind, port, protocol, host: Host::Any, owner: None, claim: None, lost: Vec::new() }
             }
             None => {
-                let ListenerClaim { address, port, protocol, host, precedence, origin, .. } = claims.next()?;
+                let ListenerClaim { address, port, protocol, host, owner, precedence, origin, .. } = claims.next()?;
                 let bind = Bind { address: *address, port: *port };
                 let port = port_id(id.fleet(), *protocol, bind, settings.map(|settings| &**settings));
                 let claim = Some((precedence.clone(), origin.clone()));
-                ListenerRow { bind, port, protocol: *protocol, host: host.clone(), claim, lost: Vec::new() }
+                let (host, owner) = (host.clone(), owner.clone());
+                ListenerRow { bind, port, protocol: *protocol, host, owner, claim, lost: Vec::new() }
             }
         };
         let winner = who(&row.claim);
@@ -172,18 +176,29 @@ impl Derived for Ports {
             winner.protocol != PortProtocol::Udp && pages.any(|page| overlaps(page, winner.bind))
         });
         let mut row = PortRow { bind: winner.bind, protocol: winner.protocol, listeners: Vec::new(), lost: Vec::new() };
+        let mut by_host: BTreeMap<&Host, &ListenerId> = BTreeMap::new();
         for (listener, asked) in rows {
-            let has_hosts = matches!(asked.protocol, PortProtocol::Http | PortProtocol::Tls);
-            let rival = row.listeners.iter().find(|(_, host)| !has_hosts || *host == asked.host);
+            // A plain TCP or UDP listener has the port for itself, whatever its host.
+            let host = if winner.protocol.has_hosts() { &asked.host } else { &Host::Any };
+            let rival = by_host.get(host);
             let why = if taken {
                 Some(format!("port {} is used for Envoy's own pages", asked.bind.port))
             } else if asked.protocol != winner.protocol {
                 Some(format!("port {} is used for {} by listener {first}", asked.bind.port, winner.protocol))
+            } else if asked.owner != winner.owner {
+                let whose = who(&winner.claim);
+                Some(format!(
+                    "port {} belongs to listener {first} of {whose}, which does not share it",
+                    asked.bind.port
+                ))
             } else {
-                rival.map(|(rival, host)| format!("listener {rival} has port {} and host {host}", asked.bind.port))
+                rival.map(|rival| format!("listener {rival} has port {} and host {host}", asked.bind.port))
             };
             match (why, &asked.claim) {
-                (None, _) => row.listeners.push((listener.clone(), asked.host.clone())),
+                (None, _) => {
+                    by_host.insert(host, listener);
+                    row.listeners.push((listener.clone(), asked.host.clone()));
+                }
                 (Some(why), Some((_, origin))) => {
                     row.lost.push(Verdict::new(Code::ListenerConflict, origin.clone(), why));
                 }
@@ -239,7 +254,20 @@ impl Derived for PortSettings {
     }
 }
 
-/// A listener that is in effect, as its hosts see it.
+/// Ports by the listeners that are in effect there.
+pub struct PortsByListener;
+
+impl Index for PortsByListener {
+    type Of = Ports;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener in effect";
+
+    fn keys(_: &PortId, port: &PortRow) -> impl IntoIterator<Item = ListenerId> {
+        port.listeners.iter().map(|(listener, _)| listener.clone()).collect::<Vec<_>>()
+    }
+}
+
+/// A listener that is in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveListener {
     /// Its port.
@@ -248,32 +276,18 @@ pub struct ActiveListener {
     pub protocol: PortProtocol,
     /// Whether it is one of the settings'.
     pub from_settings: bool,
-    /// The hosts that it takes,
-    host: Host,
-    /// except for those of narrower listeners on its port.
-    narrower: Vec<Host>,
+    /// The hosts that it takes, except for those of narrower listeners on its port: see [`crate::isolation`].
+    pub host: Host,
 }
 
 impl ActiveListener {
-    /// Whether requests for a host are this listener's.
-    pub fn takes(&self, host: &Host) -> bool {
-        includes(&self.host, host) && !self.narrower.iter().any(|narrower| includes(narrower, host))
+    /// Whether it has hosts, and not every name.
+    pub fn has_own_host(&self) -> bool {
+        self.protocol.has_hosts() && self.host != Host::Any
     }
 }
 
-/// Whether one host has all names of another; a wildcard has those at any depth.
-fn includes(wide: &Host, narrow: &Host) -> bool {
-    let below = |name: &str, above: &str| name.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'));
-    match (wide, narrow) {
-        (Host::Any, _) => true,
-        (_, Host::Any) | (Host::Exact(_), Host::Wildcard(_)) => false,
-        (Host::Exact(own), Host::Exact(other)) => own == other,
-        (Host::Wildcard(own), Host::Exact(other)) => below(other.as_str(), own.as_str()),
-        (Host::Wildcard(own), Host::Wildcard(other)) => own == other || below(other.as_str(), own.as_str()),
-    }
-}
-
-/// The listeners that are in effect.
+/// The listeners that are in effect. One that comes or goes on a port wakes no other.
 pub struct ActiveListeners;
 
 impl Table for ActiveListeners {
@@ -285,15 +299,12 @@ impl Table for ActiveListeners {
 impl Derived for ActiveListeners {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<ActiveListener> {
         let row = reads.get::<Listeners>(id)?;
-        let port = reads.get::<Ports>(&row.port)?;
-        port.listeners.iter().find(|(listener, _)| listener == id)?;
-        let others = port.listeners.iter().filter(|(listener, _)| listener != id).map(|(_, host)| host);
+        let port = reads.probe::<PortsByListener>(id).find(|port| **port == row.port)?;
         Some(ActiveListener {
-            port: row.port.clone(),
+            port: port.clone(),
             protocol: row.protocol,
             from_settings: row.claim.is_none(),
             host: row.host.clone(),
-            narrower: others.filter(|host| includes(&row.host, host)).cloned().collect(),
         })
     }
 }
@@ -338,7 +349,7 @@ impl Table for Streams {
 impl Derived for Streams {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Stream> {
         let active = reads.get::<ActiveListeners>(id)?;
-        if matches!(active.protocol, PortProtocol::Http | PortProtocol::Tls) {
+        if active.protocol.has_hosts() {
             return None;
         }
         let translations: Vec<_> = reads.probe::<StreamsByListener>(id).collect();
@@ -369,6 +380,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Listeners).per::<ListenersOfSettings>().per::<ClaimsByListener>();
     pipeline.derived(Ports).per::<ListenersByPort>();
     pipeline.derived(PortSettings).each::<Ports>();
+    pipeline.index::<PortsByListener>();
     pipeline.derived(ActiveListeners).each::<Listeners>();
     pipeline.derived(Streams).each::<ActiveListeners>();
     pipeline.index::<StreamsByListener>();

@@ -2,7 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
-    holders, hosts, large, listeners, membership,
+    holders, hosts, isolation, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing, ports,
     quarantine::{self, Quarantine},
@@ -134,6 +134,7 @@ impl Pipeline {
         membership::declare_clusters(&mut declaration);
         resources::declare_lane(&mut declaration);
         shared_routes::declare(&mut declaration);
+        isolation::declare(&mut declaration);
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         validity::declare(&mut declaration);

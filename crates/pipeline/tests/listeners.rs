@@ -62,19 +62,31 @@ fn verdicts(output: &Output, name: &str) -> Vec<String> {
 /// Who has a port does not depend on who came first, and the others are told.
 #[test]
 fn a_port_belongs_to_the_strongest_claim_and_to_those_that_fit_beside_it() {
-    let one = || Claims::new("one", FleetId::Shared).created(1).listener("one", 9000, Http, "a.example.com");
+    let bound = |name: &str| Claims::new(name, FleetId::Shared).bound();
+    let one = || bound("one").created(1).listener("one", 9000, Http, "a.example.com");
     let claims = [
         (one(), None),
-        (Claims::new("beside", FleetId::Shared).created(2).listener("beside", 9000, Http, "*.example.com"), None),
+        (bound("beside").created(2).listener("beside", 9000, Http, "*.example.com"), None),
         (
             Claims::new("tls", FleetId::Shared).created(3).listener("tls", 9000, Tls, "*"),
             Some("SES7007 port 9000 is used for HTTP by listener one"),
         ),
         (
-            Claims::new("again", FleetId::Shared).created(4).listener("again", 9000, Http, "a.example.com"),
+            bound("again").created(4).listener("again", 9000, Http, "a.example.com"),
             Some("SES7007 listener one has port 9000 and host a.example.com"),
         ),
         (Claims::new("udp", FleetId::Shared).created(5).listener("udp", 9000, Udp, "*"), None),
+        (
+            Claims::new("alone", FleetId::Shared).created(8).listener("alone", 9000, Http, "b.example.com"),
+            Some(
+                "SES7007 port 9000 belongs to listener one of ConfigMap default/one spec.listeners.one, which does not share it",
+            ),
+        ),
+        (
+            Claims::new("greedy", FleetId::Shared).listener("greedy", 8443, Tls, "*.com"),
+            Some("SES7007 port 8443 belongs to listener ingress_https of the settings, which does not share it"),
+        ),
+        (bound("may").listener("may", 8443, Tls, "*.com"), None),
         (Claims::new("elsewhere", named(1)).created(6).listener("one", 9000, Tcp, "*"), None),
         (
             Claims::new("stats", FleetId::Shared).listener("stats", 8002, Http, "*"),
@@ -111,7 +123,21 @@ fn a_port_belongs_to_the_strongest_claim_and_to_those_that_fit_beside_it() {
         pipeline.settle();
         let row = pipeline.engine().get::<Ports>(&port).unwrap();
         assert_eq!((row.protocol, row.listeners.len()), (Http, 2), "{row:?}");
-        let verdicts: Vec<_> = ["one", "beside", "tls", "again", "udp", "elsewhere", "stats", "settings", "name"]
+        let names = [
+            "one",
+            "beside",
+            "tls",
+            "again",
+            "udp",
+            "alone",
+            "greedy",
+            "may",
+            "elsewhere",
+            "stats",
+            "settings",
+            "name",
+        ];
+        let verdicts: Vec<_> = names
             .iter()
             .map(|name| {
                 let object = ObjectRef::new(kinds::kind::CONFIG_MAP, "default", *name);
@@ -155,6 +181,52 @@ fn hosts_belong_to_the_narrowest_listener() {
     assert!(placed("wide", "*") && placed("wide", "a.example.org") && placed("narrow", "b.example.com"));
     assert!(!placed("wide", "a.example.com"), "it is the narrow one's");
     assert!(!placed("narrow", "b.example.org"), "it does not take it");
+    assert!(placed("narrow", "*.example.com"), "its other names are not those of the wide one");
+}
+
+/// Whoever has routes or TLS for a host that a narrower listener has, or that its listener is not for, is told.
+#[test]
+fn who_loses_a_host_to_a_narrower_listener_is_told() {
+    let ca = Ca::new("narrower");
+    let mut pipeline = pipeline();
+    let objects = [
+        secret(&ca, "own", "a.example.com"),
+        ingress_with("tls", "a.example.com", "/", "web", &serde_json::json!({}), &[("a.example.com", "own")]),
+        ingress("plain", "b.example.com", "/", "web"),
+        ingress("other", "c.example.org", "/", "web"),
+    ];
+    objects.into_iter().for_each(|object| pipeline.put(&object.key(), Some(object)));
+    pipeline.settle();
+    let told = |output: &Output| -> BTreeMap<String, Vec<String>> {
+        let lists = output.verdicts.iter().map(|(object, list)| {
+            let list = list.iter().flat_map(|list| list.iter());
+            let list = list.filter(|verdict| verdict.code == model::Code::HostOfOtherListener);
+            (object.name.to_string(), list.map(|verdict| verdict.message.to_string()).collect())
+        });
+        lists.collect()
+    };
+    let bound = |name: &str| Claims::new(name, FleetId::Shared).bound();
+    bound("narrow").listener("narrow", 8443, Tls, "*.com").route("narrow", "x.example.org", "web").put(&mut pipeline);
+    let lost = told(&pipeline.settle());
+    let why = "listener ingress_https: host a.example.com belongs to listener narrow of the same port";
+    assert_eq!(lost["tls"], [why]);
+    assert_eq!(lost["narrow"], ["listener narrow is not for host x.example.org"; 0], "nobody asks for TLS there");
+    assert!(!lost.contains_key("plain") && !lost.contains_key("other"), "they have no TLS: {lost:?}");
+    bound("http").listener("http", 8080, Http, "b.example.com").put(&mut pipeline);
+    let lost = told(&pipeline.settle());
+    let why = "listener ingress_http: host b.example.com belongs to listener http of the same port";
+    assert_eq!(lost["plain"], [why]);
+    assert!(!lost.contains_key("tls"));
+    bound("http")
+        .listener("http", 8080, Http, "b.example.com")
+        .route("http", "c.example.org", "web")
+        .put(&mut pipeline);
+    assert_eq!(told(&pipeline.settle())["http"], ["listener http is not for host c.example.org"]);
+    bound("http").remove(&mut pipeline);
+    bound("narrow").remove(&mut pipeline);
+    let lost = told(&pipeline.settle());
+    assert_eq!((lost["tls"].len(), lost["plain"].len()), (0, 0));
+    pipeline.self_check().unwrap();
 }
 
 /// Clusters, endpoints and certificates are made once, and belong to the fleets that refer to them.
@@ -420,4 +492,46 @@ fn one_object_has_a_stream() {
     let output = pipeline.settle();
     assert_eq!(verdicts(&output, "old"), [""; 0]);
     assert_eq!(verdicts(&output, "young"), ["SES7008 listener tcp: ConfigMap default/old spec.backends is served"]);
+}
+
+/// A claim on the port of many hosts, or of many listeners, costs its own rows and those of the hosts that it takes.
+#[test]
+fn a_listener_that_joins_a_port_wakes_the_hosts_that_it_takes() {
+    const MANY: usize = 1_000;
+    let mut pipeline = pipeline();
+    for number in 0..MANY {
+        let object = ingress(&format!("i{number}"), &format!("h{number}.example.com"), "/", "web");
+        pipeline.put(&object.key(), Some(object));
+        let name = format!("l{number}");
+        Claims::new(&name, FleetId::Shared)
+            .bound()
+            .listener(&name, 9000, Http, &format!("{name}.example.com"))
+            .route(&name, &format!("{name}.example.com"), "web")
+            .put(&mut pipeline);
+    }
+    pipeline.settle();
+    let mut cost = |claims: Claims| {
+        let computed = |pipeline: &Pipeline| -> BTreeMap<&'static str, u64> {
+            pipeline.engine().counters().iter().map(|table| (table.name, table.computed)).collect()
+        };
+        let before = computed(&pipeline);
+        let mut costs = Vec::new();
+        for there in [true, false] {
+            if there {
+                claims.clone().put(&mut pipeline)
+            } else {
+                claims.clone().remove(&mut pipeline)
+            }
+            pipeline.settle();
+            let after = computed(&pipeline);
+            let rows = after.iter().map(|(name, count)| (*name, count - before[name])).filter(|(_, count)| *count > 0);
+            let rows: BTreeMap<_, _> = rows.collect();
+            costs.push(rows.values().sum::<u64>());
+            assert!(*costs.last().unwrap() <= 60, "{rows:?}");
+        }
+        costs
+    };
+    cost(Claims::new("beside", FleetId::Shared).bound().listener("beside", 9000, Http, "*.example.org"));
+    cost(Claims::new("narrow", FleetId::Shared).bound().listener("narrow", 8080, Http, "*.example.org"));
+    cost(Claims::new("one", FleetId::Shared).bound().listener("one", 8080, Http, "h7.example.com"));
 }

@@ -1,10 +1,11 @@
 //! What an object asks for at the level of listeners: a listener of its own, and where a listener without hosts leads.
 
 use super::{ListenerId, PortProtocol};
-use crate::{ClusterId, Host, Origin, route::IpFilter, route::Precedence};
+use crate::{ClusterId, Host, ObjectRef, Origin, route::IpFilter, route::Precedence};
 use std::{net::IpAddr, sync::Arc};
 
-/// A listener that an object asks for. Several may share a port if they speak the same protocol and differ in their host.
+/// A listener that an object asks for. Several may share a port if they speak the same protocol, differ in their host, and have
+/// the same owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerClaim {
     /// The listener.
@@ -19,6 +20,10 @@ pub struct ListenerClaim {
     /// The hosts that it takes: a name, all names below one at any depth, or [`Host::Any`]. Of several listeners on a port the
     /// one with the narrowest host has a request.
     pub host: Host,
+    /// The object whose listeners it shares ports with, and nobody else's: a narrower listener takes hosts from a wider one. Nothing
+    /// only where the operator has bound the listener to the fleet: it shares ports with the listeners of settings and with all
+    /// others that are bound.
+    pub owner: Option<ObjectRef>,
     /// Which of two claims wins that exclude each other.
     pub precedence: Precedence,
     /// Who wrote it.

@@ -23,6 +23,7 @@ pub struct Claims {
     name: String,
     fleet: FleetId,
     created: i64,
+    is_bound: bool,
     translation: Translation,
 }
 
@@ -40,12 +41,17 @@ impl Claims {
     /// An object that asks for nothing yet, in a fleet.
     pub fn new(name: &str, fleet: FleetId) -> Claims {
         let translation = Translation::empty(ObjectRef::new(kind::CONFIG_MAP, "default", name));
-        Claims { name: name.to_owned(), fleet, created: 0, translation }
+        Claims { name: name.to_owned(), fleet, created: 0, is_bound: false, translation }
     }
 
     /// The same, made at another time.
     pub fn created(self, created: i64) -> Claims {
         Claims { created, ..self }
+    }
+
+    /// The same, bound to its fleet by the operator: what is added then shares ports with settings and with others.
+    pub fn bound(self) -> Claims {
+        Claims { is_bound: true, ..self }
     }
 
     /// A listener of this name, in its fleet.
@@ -65,6 +71,7 @@ impl Claims {
             port,
             protocol,
             host: host(takes),
+            owner: (!self.is_bound).then(|| self.translation.subject.clone()),
             precedence: self.precedence(),
             origin: self.translation.subject.at(format!("spec.listeners.{name}").as_str()),
         };

@@ -3,13 +3,17 @@
 use super::claims::Claims;
 use super::requests::TURN;
 use super::world::{World, secret, service, settings};
-use model::{FleetId, PortProtocol::Tls};
+use model::{
+    FleetId,
+    PortProtocol::{Http, Tls},
+};
 use pipeline::settings::Packing;
 use std::net::{Ipv4Addr, SocketAddr};
 use testbed::{Backend, Client, certs::Ca, envoy::Config};
 
 const PORT: u16 = 10443;
 const OTHER: u16 = 10444;
+const PLAINTEXT: u16 = 10080;
 
 /// The listener that a name belongs to: the narrowest.
 fn owner(name: &str, catch_all: bool) -> Option<&'static str> {
@@ -19,6 +23,10 @@ fn owner(name: &str, catch_all: bool) -> Option<&'static str> {
         "own.example.com" => Some("own"),
         "twin.example.com" => Some("twin"),
         "passed.example.com" => Some("passed"),
+        "b.partly.example.com" => Some("partly"),
+        // The listeners of these have no route, or no certificate, for them: they are no wider one's.
+        name if name.ends_with(".partly.example.com") => Some("nobody"),
+        "bare.example.com" => Some("nobody"),
         name if name.ends_with(".example.com") => Some("wild"),
         _ => catch_all.then_some("any"),
     }
@@ -30,7 +38,7 @@ fn expected(sni: Option<&str>, host: &str, catch_all: bool) -> Option<String> {
         Some(sni) => owner(sni, catch_all),
         None => catch_all.then_some("any"),
     };
-    let chain = chain.filter(|chain| *chain != "passed")?;
+    let chain = chain.filter(|chain| !["passed", "nobody"].contains(chain))?;
     Some(match owner(host, catch_all) {
         Some(own) if own == chain => format!("200 {own}"),
         Some(_) => "421 -".to_owned(),
@@ -42,7 +50,7 @@ async fn matrix(packing: Packing) {
     let _turn = TURN.lock().await;
     let ca = Ca::new("matrix");
     let mut backends = Vec::new();
-    for name in ["own", "twin", "wild", "any", "other"] {
+    for name in ["own", "twin", "partly", "wild", "any", "other"] {
         backends.push(Backend::start(name).await.unwrap());
     }
     let services = backends.iter().map(|backend| service(backend.name(), backend.ip()));
@@ -64,7 +72,13 @@ async fn matrix(packing: Packing) {
         .tls("wild", "*.example.com", &["wild"])
         .route("wild", "*.example.com", "wild")
         .listener("passed", PORT, Tls, "passed.example.com")
-        .passthrough("passed", "passed.example.com", "own");
+        .passthrough("passed", "passed.example.com", "own")
+        // A listener has its names to itself, be it that only one of them has a certificate and a route, or none has.
+        .listener("partly", PORT, Tls, "*.partly.example.com")
+        .tls("partly", "b.partly.example.com", &["own"])
+        .route("partly", "b.partly.example.com", "partly")
+        .listener("bare", PORT, Tls, "bare.example.com")
+        .route("bare", "bare.example.com", "own");
     let every_name = claims
         .clone()
         .listener("any", PORT, Tls, "*")
@@ -73,13 +87,21 @@ async fn matrix(packing: Packing) {
         // The same names on another port are others.
         .listener("other", OTHER, Tls, "*")
         .tls("other", "*", &["any"])
-        .route("other", "own.example.com", "other");
+        .route("other", "own.example.com", "other")
+        .listener("plain", PLAINTEXT, Http, "*")
+        .route("plain", "*", "any")
+        .listener("plain-wild", PLAINTEXT, Http, "*.example.com")
+        .route("plain-wild", "b.example.com", "own")
+        .listener("plain-bare", PLAINTEXT, Http, "bare.example.org");
     let names = [
         Some("own.example.com"),
         Some("OWN.example.com"),
         Some("twin.example.com"),
         Some("x.example.com"),
         Some("deep.x.example.com"),
+        Some("b.partly.example.com"),
+        Some("c.partly.example.com"),
+        Some("bare.example.com"),
         Some("unknown.org"),
         None,
     ];
@@ -93,6 +115,9 @@ async fn matrix(packing: Packing) {
         "x.example.com",
         "X.EXAMPLE.com:1",
         "deep.x.example.com",
+        "b.partly.example.com",
+        "c.partly.example.com",
+        "bare.example.com",
         "example.com",
         "unknown.org",
         "192.0.2.7",
@@ -150,6 +175,21 @@ async fn matrix(packing: Packing) {
     let other = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, OTHER))).https().accept_any();
     let other = other.sni("own.example.com").host("own.example.com").get("/").await.unwrap();
     assert_eq!((other.status.as_u16(), other.backend()), (200, Some("other")), "{packing:?}");
+    // The same without TLS.
+    for (host, expected) in [
+        ("b.example.com", "200 own"),
+        ("B.EXAMPLE.com:1", "200 own"),
+        ("c.example.com", "404 -"),
+        ("deep.c.example.com", "404 -"),
+        ("bare.example.org", "404 -"),
+        ("x.example.org", "200 any"),
+        ("example.com", "200 any"),
+    ] {
+        let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PLAINTEXT)));
+        let answer = client.host(host).get("/").await.unwrap();
+        let seen = format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"));
+        assert_eq!(seen, expected, "{packing:?} {host}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
