@@ -213,6 +213,28 @@ codes! {
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
     5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
 
+    6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
+    6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
+    6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";
+    6004 GatewayUnsupported Warning "the field is not supported and has no effect" "remove it, or use a version that supports it";
+    6005 GatewayListener Error "the listener is not valid or not supported" "correct the named field; the listener is not served until then";
+    6006 GatewayListenerConflict Error "another listener of the Gateway has the port or the hostname" "change port, protocol or hostname of one of the two";
+    6007 GatewayLimit Error "the Gateway has more listeners than the limit" "use fewer listeners; the first 1000 are served";
+    6008 GatewayRouteKinds Error "the listener allows a kind of route that cannot attach to it" "name only kinds that suit the protocol";
+    6009 GatewayCertificateRef Error "a certificateRef is not valid" "name a Secret of type kubernetes.io/tls that exists; the listener is not served without a certificate";
+    6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
+    6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
+    6012 ListenerSetParent Error "the parent of the ListenerSet is not a Gateway that can be used" "name a Gateway in parentRef";
+    6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
+    6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
+    6022 GatewayRouteRule Error "a rule of the route is not valid or not supported" "correct the named field; requests of the rule are answered with 500 until then";
+    6023 GatewayRouteMatch Error "a match of the route is not valid" "correct the named field; the match has no effect until then";
+    6024 GatewayRouteFilter Error "a filter of the route is not valid or not supported" "correct or remove it; requests that it is for are answered with 500 until then";
+    6025 GatewayRouteBackend Error "a backendRef of the route is not valid" "name a Service and one of its ports; the share of the backend is answered with 500 until then";
+    6026 GatewayRouteLimit Error "the route exceeds a limit" "split it; what is within the named limit is served";
+    6027 GatewayTlsPolicy Error "the BackendTLSPolicy is not valid" "correct the named field; the backends that it is for are not used until then";
+    6028 GatewayTlsPolicyConflict Error "another BackendTLSPolicy is in effect for the Service" "remove one of the two, or name different ports with sectionName";
+
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older object, or the one of the kind that takes precedence, is served";
     7002 CertificateConflict Error "another object has a different certificate or TLS settings for the same host" "agree on one; those of the older object are in effect";
     7003 RouteShadowed Warning "another route of the same object, or of an included one, matches the same requests" "change the conditions of one, or remove the one that is not served";

@@ -13,7 +13,7 @@ use crate::{
 use engine::{Derived, Index, Reads, Table};
 use kinds::kind;
 use model::{
-    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Verdict, VerdictList, cluster::Discovery,
+    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, cluster::Discovery,
     translation::TlsPiece,
 };
 use resolve::Service;
@@ -115,8 +115,9 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
         if reads.probe::<WithoutEndpoints>(cluster).len() > 0
             && reads.get::<Clusters>(cluster).is_some_and(|cluster| by_endpoints(cluster))
         {
-            let EndpointsId { namespace, service, port } = &cluster.backend;
-            let why = format!("Service {namespace}/{service} has no ready endpoint for port {port}");
+            let EndpointsId { namespace, service, port, transport } = &cluster.backend;
+            let transport = if *transport == Transport::Udp { "UDP " } else { "" };
+            let why = format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}");
             all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
         }
     }

@@ -1,0 +1,79 @@
+//! Facts for the status of objects: what translations have decided, completed by what only the tables know.
+//!
+//! A translation says what is true of its own object. How many others are attached to it, and whether a port is its own, is asked
+//! here ([`Dialect::facts`](crate::Dialect::facts)), so that a route that comes or goes computes the facts of its parents and nothing
+//! that is sent to proxies.
+
+use crate::{
+    dialects::Dialects,
+    translations::{TranslationRow, Translations},
+};
+use engine::{Derived, Index, PartIndex, Reads, Table};
+use model::{ObjectRef, status::StatusFacts, translation::Section};
+
+/// Translations by what they are attached to.
+pub struct AttachedTo;
+
+impl Index for AttachedTo {
+    type Of = Translations;
+    type Key = Section;
+    const NAME: &'static str = "by parent";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = Section> {
+        let mut sections = translation.attached.clone();
+        sections.sort_unstable();
+        sections.dedup();
+        sections
+    }
+}
+
+/// Translations by the objects behind their routes. Of a translation only what it is attached to is read.
+pub struct TranslationsByBackend;
+
+impl Index for TranslationsByBackend {
+    type Of = Translations;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by backend object";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+        translation.backend_objects.clone()
+    }
+}
+
+impl PartIndex for TranslationsByBackend {
+    type Part<'v> = &'v [Section];
+
+    fn part<'v>(_: &ObjectRef, translation: &'v TranslationRow) -> &'v [Section] {
+        &translation.attached
+    }
+}
+
+/// The facts about each object whose translation has decided any.
+pub struct Facts(Dialects);
+
+impl Table for Facts {
+    type Key = ObjectRef;
+    type Value = StatusFacts;
+    const NAME: &'static str = "status facts";
+}
+
+impl Derived for Facts {
+    fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<StatusFacts> {
+        let translation = reads.get::<Translations>(object)?;
+        if translation.is_pending(object) {
+            // What was said before still holds.
+            reads.set_pending();
+            return None;
+        }
+        let facts = translation.facts.as_deref()?;
+        let completed = self.0.of(object.kind).and_then(|dialect| dialect.facts(object, facts, reads));
+        Some(completed.unwrap_or_else(|| facts.clone()))
+    }
+}
+
+/// Declares the table.
+pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.index::<AttachedTo>();
+    pipeline.parts::<TranslationsByBackend>();
+    pipeline.derived(Facts(Dialects::all())).each::<Translations>().output();
+}
