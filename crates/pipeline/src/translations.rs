@@ -270,7 +270,9 @@ pub struct ObjectPart<'v> {
     pub is_pending: bool,
     /// Whether the whole translation does.
     pub is_subject_pending: bool,
-    /// Whether the translation has routes for hosts that select them.
+    /// Whether the translation has routes, of whichever sort.
+    pub has_routes: bool,
+    /// Whether some are for hosts that select them.
     pub has_shared_routes: bool,
     /// What is said about the object.
     pub verdicts: &'v [Verdict],
@@ -296,6 +298,7 @@ impl PartIndex for TranslationsBySubject {
             is_child: is_subject && translation.is_child,
             is_pending: translation.is_pending(object),
             is_subject_pending: translation.is_pending(&translation.subject),
+            has_routes: translation.all_routes().next().is_some(),
             has_shared_routes: !translation.shared.is_empty(),
             verdicts: Verdict::about(object, &translation.verdicts),
             backends: translation.backends_of(object),

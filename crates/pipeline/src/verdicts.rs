@@ -63,7 +63,7 @@ impl Derived for Verdicts {
         }
         // An object loses what it asks for, and nothing else. Each question costs memory, and most objects ask for routes alone.
         let asks = |fits: fn(&ObjectPart<'_>) -> bool| parts.iter().any(|(_, part)| fits(part));
-        if asks(|part| !part.hosts.is_empty() || !part.tls.is_empty()) {
+        if asks(|part| part.has_routes || !part.hosts.is_empty() || !part.tls.is_empty()) {
             lost::<VirtualHosts>(object, reads, &mut all);
         }
         if asks(|part| !part.tls.is_empty()) {
