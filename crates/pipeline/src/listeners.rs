@@ -8,7 +8,7 @@
 use crate::{
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener, TlsHosts},
     packing,
-    ports::{ActiveListeners, ListenersByPort, PortSettings, Ports, Streams},
+    ports::{ActiveListeners, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
@@ -216,6 +216,6 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EncodedChains(settings.packing)).each::<Chains>();
     pipeline.derived(EncodedTcpChains).each::<TcpHosts>();
     pipeline.index::<ChainsByListener>();
-    pipeline.derived(ListenerResources(settings.packing)).per::<ListenersByPort>().per::<OwnPages>().output();
+    pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().output();
     pipeline.index::<WithheldRows<ListenerResources>>();
 }

@@ -34,6 +34,20 @@ impl Bind {
     pub fn any(port: u16) -> Self {
         Self { address: Ipv4Addr::UNSPECIFIED.into(), port }
     }
+
+    /// The same, an IPv4 address that is written as one of IPv6 as what it is.
+    #[must_use]
+    pub fn canonical(self) -> Self {
+        Self { address: self.address.to_canonical(), ..self }
+    }
+
+    /// Whether two sockets exclude each other. Proxies bind all addresses of one family.
+    pub fn overlaps(self, other: Self) -> bool {
+        let (one, other) = (self.canonical(), other.canonical());
+        let is_same_family = one.address.is_ipv4() == other.address.is_ipv4();
+        let is_any = one.address.is_unspecified() || other.address.is_unspecified();
+        one.port == other.port && (one.address == other.address || is_any && is_same_family)
+    }
 }
 
 /// What the operator sets. The defaults are Contour's.

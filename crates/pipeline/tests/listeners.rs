@@ -160,6 +160,49 @@ fn a_port_belongs_to_the_strongest_claim_and_to_those_that_fit_beside_it() {
     }
 }
 
+/// Sockets that exclude each other are one port number's matter, whatever their addresses.
+#[test]
+fn of_two_listeners_on_overlapping_addresses_the_weaker_loses() {
+    let mut pipeline = pipeline();
+    let claim = |name: &str, created: i64, address: &str, port: u16| {
+        Claims::new(name, FleetId::Shared).bound().created(created).at(address).listener(name, port, Http, "*")
+    };
+    let used = |port: u16, address: &str, by: &str| {
+        vec![format!("SES7007 port {port} of address {address} is used by listener {by}")]
+    };
+    let claims = [
+        (claim("steals", 1, "10.0.0.5", 8080), used(8080, "0.0.0.0", "ingress_http")),
+        (claim("page", 1, "127.0.0.1", 8002), vec!["SES7007 port 8002 is used for Envoy's own pages".to_owned()]),
+        (claim("zero", 1, "0.0.0.0", 0), vec!["SES7007 port 0 is not a port to listen on".to_owned()]),
+        (claim("first", 1, "10.0.0.5", 9000), vec![]),
+        (claim("second", 2, "10.0.0.6", 9000), vec![]),
+        (claim("every", 3, "0.0.0.0", 9000), used(9000, "10.0.0.5", "first")),
+        (
+            claim("mapped", 4, "::ffff:10.0.0.5", 9000),
+            vec!["SES7007 listener first has port 9000 and host *".to_owned()],
+        ),
+        (claim("six", 5, "::", 9000), vec![]),
+        (claim("loopback", 6, "::1", 9000), used(9000, "::", "six")),
+        (claim("six-too", 1, "::1", 8080), vec![]),
+    ];
+    claims.iter().rev().for_each(|(claim, _)| claim.clone().put(&mut pipeline));
+    let output = pipeline.settle();
+    let names =
+        ["steals", "page", "zero", "first", "second", "every", "mapped", "six", "loopback", "six-too"].into_iter();
+    for (name, (_, expected)) in names.zip(&claims) {
+        assert_eq!(verdicts(&output, name), *expected, "{name}");
+    }
+    let (set, _) = told(&mut { output }, &FleetId::Shared);
+    let listeners: Vec<_> = set.iter().filter(|name| name.starts_with("lds tcp")).collect();
+    assert_eq!(listeners, ["lds tcp-8080-::1", "lds tcp-9000-10.0.0.5", "lds tcp-9000-10.0.0.6", "lds tcp-9000-::"]);
+    // Whoever was in the way goes.
+    claims[3].0.clone().remove(&mut pipeline);
+    claims[4].0.clone().remove(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!((verdicts(&output, "every"), verdicts(&output, "mapped")), (vec![], used(9000, "0.0.0.0", "every")));
+    pipeline.self_check().unwrap();
+}
+
 /// A request belongs to the narrowest listener of its port, whether that has routes for it or not.
 #[test]
 fn hosts_belong_to_the_narrowest_listener() {

@@ -12,7 +12,10 @@ use model::{
     translation::{Covers, RoutePiece, TlsPiece},
 };
 use pipeline::Pipeline;
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 /// A dialect whose routes come before those of the others.
 const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age };
@@ -24,6 +27,7 @@ pub struct Claims {
     fleet: FleetId,
     created: i64,
     is_bound: bool,
+    address: IpAddr,
     translation: Translation,
 }
 
@@ -41,7 +45,8 @@ impl Claims {
     /// An object that asks for nothing yet, in a fleet.
     pub fn new(name: &str, fleet: FleetId) -> Claims {
         let translation = Translation::empty(ObjectRef::new(kind::CONFIG_MAP, "default", name));
-        Claims { name: name.to_owned(), fleet, created: 0, is_bound: false, translation }
+        let address = Ipv4Addr::UNSPECIFIED.into();
+        Claims { name: name.to_owned(), fleet, created: 0, is_bound: false, address, translation }
     }
 
     /// The same, made at another time.
@@ -52,6 +57,11 @@ impl Claims {
     /// The same, bound to its fleet by the operator: what is added then shares ports with settings and with others.
     pub fn bound(self) -> Claims {
         Claims { is_bound: true, ..self }
+    }
+
+    /// The same; listeners that are added then listen on another address.
+    pub fn at(self, address: &str) -> Claims {
+        Claims { address: address.parse().unwrap(), ..self }
     }
 
     /// A listener of this name, in its fleet.
@@ -67,7 +77,7 @@ impl Claims {
     pub fn listener(mut self, name: &str, port: u16, protocol: PortProtocol, takes: &str) -> Claims {
         let claim = ListenerClaim {
             listener: self.id(name),
-            address: Ipv4Addr::UNSPECIFIED.into(),
+            address: self.address,
             port,
             protocol,
             host: host(takes),
