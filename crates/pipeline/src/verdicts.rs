@@ -3,12 +3,13 @@
 use crate::{
     holders::HolderResources,
     hosts::{RouteLosers, TlsLosers},
+    listeners::ListenerResources,
     packing::{EncodedHosts, ScopeResources},
     ports::{ListenerLosers, PortLosers, StreamLosers},
     redirects::RedirectScopes,
     resources::{
         CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
-        TcpResources, UdpEndpointResources,
+        TcpResources, UdpClusterResources, UdpEndpointResources,
     },
     services::{Clusters, KnownServices, WithoutEndpoints},
     shared_routes::SharedRoutesLosers,
@@ -83,7 +84,9 @@ impl Derived for Verdicts {
         withheld::<RedirectScopes>(object, reads, &mut all);
         withheld::<TcpResources>(object, reads, &mut all);
         withheld::<StreamResources>(object, reads, &mut all);
+        withheld::<UdpClusterResources>(object, reads, &mut all);
         withheld::<UdpEndpointResources>(object, reads, &mut all);
+        withheld::<ListenerResources>(object, reads, &mut all);
         withheld::<ClusterResources>(object, reads, &mut all);
         withheld::<RefusedClusters>(object, reads, &mut all);
         withheld::<EndpointResources>(object, reads, &mut all);

@@ -578,3 +578,40 @@ fn a_listener_that_joins_a_port_wakes_the_hosts_that_it_takes() {
     cost(Claims::new("narrow", FleetId::Shared).bound().listener("narrow", 8080, Http, "*.example.org"));
     cost(Claims::new("one", FleetId::Shared).bound().listener("one", 8080, Http, "h7.example.com"));
 }
+
+/// Whoever asked for a listener that proxies refuse, or for what it needs, is told.
+#[test]
+fn who_claimed_a_listener_that_proxies_refuse_is_told() {
+    let mut pipeline = pipeline();
+    let claims = Claims::new("gateway", FleetId::Shared)
+        .listener("http", 9000, Http, "*.example.com")
+        .listener("tls", 9001, Tls, "*")
+        .passthrough("tls", "a.example.com", "web")
+        .listener("tcp", 9002, Tcp, "*")
+        .listener("udp", 9003, Udp, "*")
+        .stream("udp", &[("web", 1)]);
+    claims.put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(verdicts(&output, "gateway"), [""; 0]);
+    for name in ["lds tcp-9000", "lds tcp-9001", "lds tcp-9002", "lds udp-9003", "cds udp:udp"] {
+        let mut upserts = output.xds.upserts.iter();
+        let resource = upserts.find(|resource| format!("{} {}", resource.kind, resource.name) == name).unwrap();
+        let content = xds::content_version(&resource.body);
+        let outcome = xds::Outcome::Refused { text: "cannot bind".into(), held: None };
+        let (kind, name) = (resource.kind, resource.name.clone());
+        pipeline.on_outcome(&xds::ResourceOutcome { kind, name, version: content, content, outcome });
+    }
+    let output = pipeline.settle();
+    let told: Vec<_> = verdicts(&output, "gateway").into_iter().map(|text| text.replace("SES8001 ", "")).collect();
+    assert_eq!(
+        told,
+        [
+            "cluster udp:udp: cannot bind",
+            "listener tcp-9000: cannot bind",
+            "listener tcp-9001: cannot bind",
+            "listener tcp-9002: cannot bind",
+            "listener udp-9003: cannot bind",
+        ]
+    );
+    pipeline.self_check().unwrap();
+}
