@@ -444,19 +444,23 @@ impl Derived for Streams {
         let mut objects: Vec<_> = pieces.iter().map(|piece| piece.origin.object.clone()).collect();
         objects.sort();
         objects.dedup();
-        let (target, lost) = match pieces.split_first() {
+        let (target, mut lost) = match pieces.split_first() {
             None => (Arc::default(), Vec::new()),
+            // What protects fails closed.
+            Some((winner, _)) if active.protocol == PortProtocol::Udp && winner.target.clients.is_some() => {
+                let why = format!("listener {id}: UDP cannot be limited to some clients, so nobody is served");
+                (Arc::default(), vec![Verdict::new(Code::StreamClients, winner.origin.clone(), why)])
+            }
             Some((winner, others)) => {
                 let others = others.iter().filter(|piece| piece.target != winner.target);
                 let why = format!("listener {id}: {} is served", winner.origin);
                 let verdict =
                     |piece: &&StreamPiece| Verdict::new(Code::StreamConflict, piece.origin.clone(), why.clone());
-                (winner.target.clone(), others.map(verdict).collect())
+                (winner.target.combined(), others.map(verdict).collect())
             }
         };
-        let mut stream = Stream { port: active.port.clone(), protocol: active.protocol, target, objects, lost };
-        stream.lost.sort();
-        Some(stream)
+        lost.sort();
+        Some(Stream { port: active.port.clone(), protocol: active.protocol, target, objects, lost })
     }
 }
 

@@ -615,3 +615,29 @@ fn who_claimed_a_listener_that_proxies_refuse_is_told() {
     );
     pipeline.self_check().unwrap();
 }
+
+/// What a UDP listener cannot enforce is not served, and the shares of one backend are added.
+#[test]
+fn a_udp_listener_fails_closed_and_adds_the_shares_of_a_backend() {
+    let mut pipeline = pipeline();
+    let claims = |clients| {
+        let claims = Claims::new("gateway", FleetId::Shared).listener("udp", 9000, Udp, "*");
+        claims.stream_for("udp", &[("web", 3), ("other", 1), ("web", 4)], clients)
+    };
+    let streams = |pipeline: &Pipeline| {
+        let id = ListenerId::new(FleetId::Shared, "udp");
+        pipeline.engine().get::<pipeline::ports::Streams>(&id).unwrap().target.clusters.clone()
+    };
+    let peers = (model::route::AddressOf::Peer, model::route::Cidr::parse("10.0.0.0/8").unwrap());
+    claims(Some(model::route::IpFilter { allow: true, ranges: vec![peers] })).put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(streams(&pipeline), []);
+    assert_eq!(
+        verdicts(&output, "gateway"),
+        ["SES7011 listener udp: UDP cannot be limited to some clients, so nobody is served"]
+    );
+    claims(None).put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(streams(&pipeline), [(cluster("web"), 7), (cluster("other"), 1)]);
+    assert_eq!(verdicts(&output, "gateway"), [""; 0]);
+}

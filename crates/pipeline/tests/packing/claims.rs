@@ -5,7 +5,7 @@ use model::{
     CertificateRef, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Translation,
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::{
-        Action, Conditions, Depth, Dialect, Forward, Path, PathMatch, Policy, Precedence, Route, TieBreak,
+        Action, Conditions, Depth, Dialect, Forward, IpFilter, Path, PathMatch, Policy, Precedence, Route, TieBreak,
         WeightedCluster,
     },
     tls::{TcpProxy, Termination, TlsMode, TlsVersions},
@@ -137,11 +137,16 @@ impl Claims {
     }
 
     /// With the backends of a plain TCP or UDP listener, and their shares.
-    pub fn stream(mut self, listener: &str, services: &[(&str, u32)]) -> Claims {
+    pub fn stream(self, listener: &str, services: &[(&str, u32)]) -> Claims {
+        self.stream_for(listener, services, None)
+    }
+
+    /// The same, for some clients only.
+    pub fn stream_for(mut self, listener: &str, services: &[(&str, u32)], clients: Option<IpFilter>) -> Claims {
         let clusters = services.iter().map(|(service, weight)| (cluster(service), *weight)).collect();
         self.translation.streams.push(StreamPiece {
             listener: self.id(listener),
-            target: Arc::new(StreamTarget { clients: None, clusters }),
+            target: Arc::new(StreamTarget { clients, clusters }),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.backends"),
         });
