@@ -217,7 +217,7 @@ impl Derived for PortNumbers {
                 (Some(why), Some((_, origin))) => {
                     all.lost.push(Verdict::new(Code::ListenerConflict, origin.clone(), why));
                 }
-                // There is nobody to tell: whoever reads settings refuses such.
+                // There is nobody to tell: whoever reads settings refuses such (`Settings::check_binds`).
                 (Some(_), None) => {}
             }
         }
