@@ -193,8 +193,6 @@ fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
         named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
     }
     let others = named.iter().find_map(|chain| chain.others.clone());
-    // Whoever takes every name leaves nobody to the fallback certificate.
-    let fallback = fallback.filter(|_| others.is_none());
     if named.is_empty() && fallback.is_none() {
         return None;
     }

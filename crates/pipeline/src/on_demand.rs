@@ -10,12 +10,13 @@
 use crate::{
     certificates::Certificates as CertificateTable,
     hosts::{Groups, TlsHosts},
+    isolation,
     ports::{ActiveListeners, Ports},
     settings::Certificates,
     translations::HostKey,
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{CertificateRef, ChainId, Fqdn, Host, ListenerId, tls::Termination};
+use model::{CertificateRef, ChainId, Host, ListenerId, tls::Termination};
 use std::sync::Arc;
 
 /// Whether a host of the settings' listener that terminates TLS so has its certificate on demand. A wildcard has a chain: the
@@ -79,17 +80,8 @@ pub(crate) fn takes_unlisted(chain: &ChainId, reads: &mut Reads<'_>) -> bool {
     }
     let Some(active) = reads.get::<ActiveListeners>(&chain.listener) else { return false };
     let Some(port) = reads.get::<Ports>(&active.port) else { return false };
-    !port.listeners.iter().any(|(listener, _)| {
-        reads.probe::<FallbackGroups>(listener).len() > 0
-            || reads.get::<TlsHosts>(&(listener.clone(), Host::Any)).is_some()
-    })
-}
-
-/// The wildcards that Envoy would take a host for, at any depth.
-fn wildcards_above(host: &Host) -> Vec<Host> {
-    let (Host::Exact(name) | Host::Wildcard(name)) = host else { return Vec::new() };
-    let above = std::iter::successors(name.as_str().split_once('.'), |(_, rest)| rest.split_once('.'));
-    above.filter_map(|(_, rest)| Fqdn::parse(rest).ok().map(Host::Wildcard)).collect()
+    isolation::tls_for_every_name(&active.port, reads).is_none()
+        && !port.listeners.iter().any(|(listener, _)| reads.probe::<FallbackGroups>(listener).len() > 0)
 }
 
 /// The hosts with on-demand certificates that lie below a wildcard, with their chain.
@@ -105,7 +97,7 @@ impl Derived for HostsBelowWildcards {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<ChainId> {
         let (listener, host) = key;
         let termination = reads.get::<TlsHosts>(key)?.mode.http().filter(|termination| termination.is_on_demand())?;
-        let mut above = wildcards_above(host).into_iter().map(|above| (listener.clone(), above));
+        let mut above = host.wildcards_above().into_iter().map(|above| (listener.clone(), above));
         let is_below = above.any(|above| reads.get::<TlsHosts>(&above).is_some());
         let termination = Arc::new(termination.clone());
         is_below.then(|| ChainId { listener: listener.clone(), termination, is_fallback: false })

@@ -364,6 +364,32 @@ fn a_host_for_every_name_has_the_names_that_nobody_lists() {
     assert_eq!(on_demand(&pipeline), (true, vec![]));
 }
 
+/// A host for every name has the clients that the fallback certificate is for, and whoever asked for that is told.
+#[test]
+fn who_asked_for_the_fallback_certificate_is_told_that_another_has_every_name() {
+    let ca = Ca::new("fallback");
+    let mut pipeline = pipeline();
+    for name in ["own", "every", "fallback"] {
+        let object = secret(&ca, name, "a.example.com");
+        pipeline.put(&object.key(), Some(object));
+    }
+    let own = Claims::new("own", FleetId::Shared);
+    own.tls_with_fallback("ingress_https", "a.example.com", "own", "fallback").put(&mut pipeline);
+    let is_fallback = |pipeline: &Pipeline| pipeline.engine().rows::<Chains>().any(|(chain, _)| chain.is_fallback);
+    assert_eq!(verdicts(&pipeline.settle(), "own"), [""; 0]);
+    assert!(is_fallback(&pipeline));
+    let every = Claims::new("every", FleetId::Shared).tls("ingress_https", "*", &["every"]);
+    every.clone().put(&mut pipeline);
+    let why =
+        "SES7012 host a.example.com: clients that send no name, or an unknown one, are those of listener ingress_https";
+    assert_eq!(verdicts(&pipeline.settle(), "own"), [why]);
+    assert!(!is_fallback(&pipeline));
+    pipeline.self_check().unwrap();
+    every.remove(&mut pipeline);
+    assert_eq!(verdicts(&pipeline.settle(), "own"), [""; 0]);
+    assert!(is_fallback(&pipeline));
+}
+
 /// Each fleet whose settings have a TLS listener has its own holders.
 #[test]
 fn holders_belong_to_the_fleet_of_their_listener() {

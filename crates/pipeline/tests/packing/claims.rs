@@ -117,6 +117,16 @@ impl Claims {
         self.mode(listener, of, TlsMode::Http(termination))
     }
 
+    /// The same, and clients that send no name, or an unknown one, are shown another certificate.
+    pub fn tls_with_fallback(self, listener: &str, of: &str, secret: &str, fallback: &str) -> Claims {
+        let mut claims = self.tls(listener, of, &[secret]);
+        let fallback = CertificateRef::Secret(ObjectRef::new(kind::SECRET, "default", fallback));
+        if let Some(piece) = claims.translation.tls.last_mut() {
+            piece.fallback = Some(Termination::new(fallback, TlsVersions::default()));
+        }
+        claims
+    }
+
     /// With connections of a host that go to a backend as they are.
     pub fn passthrough(self, listener: &str, of: &str, service: &str) -> Claims {
         let clusters = vec![(cluster(service), 1)];
