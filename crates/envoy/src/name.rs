@@ -44,8 +44,8 @@ pub fn port(id: &PortId) -> String {
     id.to_string()
 }
 
-/// The hosts of a port in the keys of scopes. Tenants may have chosen a part of it and it stands in a header: a character that
-/// could end it, or that Envoy would take for something to fill in, is written as `~` and its number.
+/// The hosts of a port in the keys of scopes. It stands in a header: a character that could end it, as in the address of an IPv6
+/// port, or that Envoy would take for something to fill in, is written as `~` and its number.
 pub fn group(of: &PortId) -> String {
     let mut group = String::new();
     for character in port(of).chars() {

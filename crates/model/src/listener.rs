@@ -199,7 +199,7 @@ impl Default for ConnectionSettings {
 /// A set of Envoys that get the same configuration. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FleetId {
-    /// The fleet whose listeners come from settings.
+    /// The fleet that serves every object that has none of its own.
     #[default]
     Shared,
     /// A fleet with a name.
