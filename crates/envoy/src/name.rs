@@ -47,8 +47,8 @@ pub fn port(id: &PortId) -> String {
     id.to_string()
 }
 
-/// The hosts of a port in the keys of scopes. Tenants may have chosen a part of it and it stands in a header: a character that
-/// could end it, or that Envoy would take for something to fill in, is written as `~` and its number.
+/// The hosts of a port in the keys of scopes. It stands in a header: a character that could end it, as in the address of an IPv6
+/// port, or that Envoy would take for something to fill in, is written as `~` and its number.
 pub fn group(of: &PortId) -> String {
     let mut group = String::new();
     for character in port(of).chars() {
@@ -141,19 +141,17 @@ pub fn ca(object: &ObjectRef) -> String {
 }
 
 /// The filter chain of a host whose connections are passed on, and the extension that says where to. No other chain is
-/// called so: no listener's name has a `:`.
+/// called so: no listener's name has a `:`, and no host a `/`.
 pub fn tcp_chain(listener: &ListenerId, host: &Host) -> String {
     format!("tcp:{listener}/{host}")
 }
 
 /// A filter chain whose requests are looked at: its listener, its certificates and its settings. Many certificates are
-/// abbreviated, because the name stands in the routes of every host.
+/// abbreviated, because the name stands in the routes of every host. The name of a listener may have a `/`; a certificate's always has
+/// one, so two chains never have the same name.
 pub fn chain(id: &ChainId) -> String {
     let ChainId { listener, termination, is_fallback } = id;
-    let mut name = listener.to_string();
-    if *is_fallback {
-        name.push_str("/fallback");
-    }
+    let name = format!("{}{listener}", if *is_fallback { "fallback:" } else { "" });
     if termination.additional.is_empty() {
         return format!("{name}/{termination}");
     }
@@ -170,9 +168,9 @@ pub fn is_udp_cluster(name: &str) -> bool {
 /// How much of a hash stands for many names: 132 bits.
 const HASH_LENGTH: usize = 22;
 
-/// The extension that says where the connections of a plain TCP listener go. It has no host, so it is no other's.
+/// The filter chain of a plain TCP listener, and the extension that says where its connections go.
 pub fn tcp_listener(listener: &ListenerId) -> String {
-    format!("tcp:{listener}")
+    format!("tcp-listener:{listener}")
 }
 
 /// The cluster of a UDP listener, whatever its backends are: a change of the listener would lose every session.
@@ -192,5 +190,41 @@ pub fn on_this_stream() -> ConfigSource {
         resource_api_version: ApiVersion::V3.into(),
         config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource {})),
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use model::{
+        FleetId,
+        tls::{Termination, TlsVersions},
+    };
+    use std::{collections::BTreeSet, sync::Arc};
+
+    #[test]
+    fn names_of_listeners_with_slashes_and_colons_are_no_others() {
+        let id = |name: &str| ListenerId::new(FleetId::Shared, name);
+        let host = |name: &str| Host::parse(name).unwrap();
+        let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "b", "c"));
+        let termination = Arc::new(Termination::new(certificate, TlsVersions::default()));
+        let chain = |listener: &str, is_fallback| {
+            super::chain(&ChainId { listener: id(listener), termination: termination.clone(), is_fallback })
+        };
+        let names = [
+            tcp_listener(&id("a/b.example.com")),
+            tcp_chain(&id("a"), &host("b.example.com")),
+            tcp_chain(&id("listener:a"), &host("b.example.com")),
+            tcp_chain(&id("a/x"), &host("b.example.com")),
+            chain("x", true),
+            chain("x/fallback", false),
+            chain("fallback:x", false),
+            chain("x", false),
+            chain("tcp:a", false),
+        ];
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        assert!(names.iter().all(|name| name != REFUSED_CHAIN));
     }
 }

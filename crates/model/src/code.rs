@@ -245,6 +245,8 @@ codes! {
     7008 StreamConflict Error "another object has the same TCP or UDP listener" "use another listener; the older object is served";
     7009 HostOfOtherListener Error "the host belongs to another listener of the port" "attach to the listener in the message, or ask its owner for another hostname; requests for the host do not reach this object";
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
+    7011 StreamClients Error "a UDP listener cannot be limited to some clients" "remove the limit, or use a network policy; datagrams are dropped until then";
+    7012 FallbackNotUsed Warning "another object has TLS for every name, so the fallback certificate is not used" "remove one of the two; clients that send the name of the host are served";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";

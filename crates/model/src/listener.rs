@@ -38,11 +38,6 @@ macro_rules! in_fleet {
     ($($id:ident)*) => {
         $(
             impl $id {
-                /// The one of this name in a fleet.
-                pub fn new(fleet: FleetId, name: impl Into<Arc<str>>) -> Self {
-                    Self(Arc::new(InFleet { fleet, name: name.into() }))
-                }
-
                 /// Its fleet.
                 pub fn fleet(&self) -> &FleetId {
                     &self.0.fleet
@@ -66,7 +61,32 @@ macro_rules! in_fleet {
 
 in_fleet!(ListenerId PortId);
 
+impl PortId {
+    /// The one of this name in a fleet.
+    pub fn new(fleet: FleetId, name: impl Into<Arc<str>>) -> Self {
+        Self(Arc::new(InFleet { fleet, name: name.into() }))
+    }
+}
+
 impl ListenerId {
+    /// The one of this name in a fleet. It becomes a part of names of resources: anything but letters, digits and `._/-` is
+    /// written as `~` and its number, so that no tenant's listener has the name of something else.
+    pub fn new(fleet: FleetId, name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
+        if name.chars().all(is_plain) {
+            return Self(Arc::new(InFleet { fleet, name }));
+        }
+        let mut escaped = String::new();
+        for character in name.chars() {
+            match character {
+                plain if is_plain(plain) => escaped.push(plain),
+                other => escaped.push_str(&format!("~{:x}~", u32::from(other))),
+            }
+        }
+        Self(Arc::new(InFleet { fleet, name: escaped.into() }))
+    }
+
     /// The plaintext listener of the shared fleet.
     pub fn http() -> Self {
         static HTTP: LazyLock<ListenerId> = LazyLock::new(|| ListenerId::new(FleetId::Shared, "ingress_http"));
@@ -179,7 +199,7 @@ impl Default for ConnectionSettings {
 /// A set of Envoys that get the same configuration. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FleetId {
-    /// The fleet whose listeners come from settings.
+    /// The fleet that serves every object that has none of its own.
     #[default]
     Shared,
     /// A fleet with a name.

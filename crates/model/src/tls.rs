@@ -163,7 +163,7 @@ pub struct Admission {
 /// What is done with the connections of a TLS host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TlsMode {
-    /// They are decrypted, and their requests are looked up in the route table of the chain.
+    /// They are decrypted, and their requests are looked up among the hosts of the port.
     Http(Termination),
     /// They go to a backend as a stream of bytes.
     Tcp(Arc<TcpProxy>),

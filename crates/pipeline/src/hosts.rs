@@ -22,9 +22,10 @@ use assemble::{
 use engine::{Derived, Index, Reads, Table};
 use envoy::name;
 use model::{
-    CertificateRef, ChainId, FleetId, Host, ListenerId, ObjectRef, PortId, PortProtocol, Route,
+    CertificateRef, ChainId, Code, FleetId, Host, ListenerId, ObjectRef, PortId, PortProtocol, Route, Verdict,
     route::Depth,
     tls::{Admission, Chain, TcpProxy, Termination, TlsMode},
+    translation::TlsPiece,
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -203,7 +204,7 @@ fn contribute(contribution: Contribution<'_>, contributions: &mut Contributions<
 }
 
 /// The TLS hosts of all listeners that are in effect. Hosts with on-demand certificates share a chain, whatever their
-/// certificates.
+/// certificates. Whoever takes every name leaves nobody to the fallback certificate.
 pub struct TlsHosts(Certificates);
 
 impl Table for TlsHosts {
@@ -219,8 +220,19 @@ impl Derived for TlsHosts {
         if active.protocol != PortProtocol::Tls || !isolation::is_own(key, reads) {
             return None;
         }
-        let pieces = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces);
-        let mut assembled = tls::assemble(host, pieces.collect())?;
+        let pieces: Vec<&TlsPiece> = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces).collect();
+        let mut assembled = tls::assemble(host, pieces.clone())?;
+        if assembled.fallback.is_some()
+            && let Some(every) = isolation::tls_for_every_name(&active.port, reads)
+        {
+            assembled.fallback = None;
+            let asked = pieces.iter().filter(|piece| piece.fallback.is_some());
+            let why =
+                format!("host {host}: clients that send no name, or an unknown one, are those of listener {every}");
+            let verdict = |piece: &&TlsPiece| Verdict::new(Code::FallbackNotUsed, piece.origin.clone(), why.clone());
+            assembled.lost.extend(asked.map(verdict));
+            assembled.lost.sort();
+        }
         if let TlsMode::Http(termination) = &mut assembled.mode
             && active.from_settings
             && on_demand::is_on_demand(self.0, host, termination, reads)

@@ -107,6 +107,12 @@ pub(crate) fn lost(key: &HostKey, owner: &HostOwner, reads: &mut Reads<'_>) -> V
     lost.map(|origin| Verdict::new(Code::HostOfOtherListener, origin.clone(), why.clone())).collect()
 }
 
+/// The listener of a port that has TLS for every name, and so for clients that send none.
+pub(crate) fn tls_for_every_name<'r>(port: &PortId, reads: &mut Reads<'r>) -> Option<&'r ListenerId> {
+    let listener = reads.probe::<ListenersByHost>(&(port.clone(), Host::Any)).next()?;
+    (reads.probe::<TlsByHost>(&(listener.clone(), Host::Any)).len() > 0).then_some(listener)
+}
+
 /// Whether a host belongs to its listener.
 pub(crate) fn is_own(key: &HostKey, reads: &mut Reads<'_>) -> bool {
     reads.get::<HostOwners>(key).is_some_and(|owner| **owner == HostOwner::Own)

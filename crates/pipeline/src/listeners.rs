@@ -8,11 +8,11 @@
 use crate::{
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener, TlsHosts},
     packing,
-    ports::{ActiveListeners, ListenersByPort, PortSettings, Ports, Streams},
+    ports::{ActiveListeners, Listeners, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
-    withheld::WithheldRows,
+    withheld::{Withheld, WithheldByObject, WithheldRows},
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
@@ -20,7 +20,7 @@ use envoy::{
     listener::{self, sni::OnMatch},
     name,
 };
-use model::{CertificateRef, ChainId, FleetId, Host, Port, PortId, PortProtocol, tls::TcpChain};
+use model::{CertificateRef, ChainId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol, tls::TcpChain};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
@@ -151,8 +151,22 @@ impl Derived for ListenerResources {
                 PortProtocol::Tcp | PortProtocol::Udp => stream(port, reads),
             }
         };
-        Some(resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads))
+        let mut resource = resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads);
+        // Only what is withheld depends on who asked for it.
+        if let Some(refused) = &resource.refused {
+            let objects = claimants(id, reads);
+            resource.refused = Some(Arc::new(Withheld { objects, ..Withheld::clone(refused) }));
+        }
+        Some(resource)
     }
+}
+
+/// The objects that ask for the listeners of a port.
+fn claimants(port: &PortId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
+    let listeners = reads.get::<Ports>(port).into_iter().flat_map(|port| &port.listeners);
+    let rows = listeners.filter_map(|(listener, _)| reads.get::<Listeners>(listener));
+    let objects = rows.filter_map(|row| row.claim.as_ref()).map(|(_, origin)| origin.object.clone());
+    objects.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn plaintext(port: &Port, packing: Packing) -> Resource {
@@ -179,8 +193,6 @@ fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
         named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
     }
     let others = named.iter().find_map(|chain| chain.others.clone());
-    // Whoever takes every name leaves nobody to the fallback certificate.
-    let fallback = fallback.filter(|_| others.is_none());
     if named.is_empty() && fallback.is_none() {
         return None;
     }
@@ -216,6 +228,6 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EncodedChains(settings.packing)).each::<Chains>();
     pipeline.derived(EncodedTcpChains).each::<TcpHosts>();
     pipeline.index::<ChainsByListener>();
-    pipeline.derived(ListenerResources(settings.packing)).per::<ListenersByPort>().per::<OwnPages>().output();
-    pipeline.index::<WithheldRows<ListenerResources>>();
+    pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().output();
+    pipeline.index::<WithheldRows<ListenerResources>>().index::<WithheldByObject<ListenerResources>>();
 }

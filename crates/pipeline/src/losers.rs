@@ -8,7 +8,7 @@ use engine::{Index, PartIndex, Table};
 use model::{ObjectRef, Verdict};
 use std::marker::PhantomData;
 
-use crate::ports::{ListenerRow, PortRow, Stream};
+use crate::ports::{ListenerRow, PortsOfNumber, Stream};
 
 /// A row in which objects compete.
 pub trait Contested {
@@ -28,7 +28,7 @@ macro_rules! contested {
     };
 }
 
-contested!(virtual_host::Assembled tls::Assembled Selected ListenerRow PortRow Stream);
+contested!(virtual_host::Assembled tls::Assembled Selected ListenerRow PortsOfNumber Stream);
 
 /// The rows of a table by the objects that lost there.
 pub struct Losers<T>(PhantomData<T>);

@@ -10,6 +10,7 @@
 use crate::{
     certificates::Certificates as CertificateTable,
     hosts::{Groups, TlsHosts},
+    isolation,
     ports::{ActiveListeners, Ports},
     settings::Certificates,
     translations::HostKey,
@@ -79,10 +80,8 @@ pub(crate) fn takes_unlisted(chain: &ChainId, reads: &mut Reads<'_>) -> bool {
     }
     let Some(active) = reads.get::<ActiveListeners>(&chain.listener) else { return false };
     let Some(port) = reads.get::<Ports>(&active.port) else { return false };
-    !port.listeners.iter().any(|(listener, _)| {
-        reads.probe::<FallbackGroups>(listener).len() > 0
-            || reads.get::<TlsHosts>(&(listener.clone(), Host::Any)).is_some()
-    })
+    isolation::tls_for_every_name(&active.port, reads).is_none()
+        && !port.listeners.iter().any(|(listener, _)| reads.probe::<FallbackGroups>(listener).len() > 0)
 }
 
 /// The hosts with on-demand certificates that lie below a wildcard, with their chain.

@@ -5,7 +5,8 @@
 //! would close what is open, or open what is to be protected.
 //!
 //! A root decides about the host and keeps all of it; nothing, where there was nothing before. What it no longer asks for it
-//! gives up at once: a host that it named before may have another owner.
+//! gives up at once: a host or a port that it named before may have another owner. A listener that is to be another is given up with
+//! everything on it.
 //!
 //! An object that a root includes keeps its own routes only, so that it cannot hold up the others. It keeps them where all
 //! that others say about them is what it was: the hosts and their listeners, the policies of the host, and the places that
@@ -15,20 +16,53 @@
 use crate::translations::TranslationRow;
 use model::{
     Host, ListenerId, ObjectRef, Route, Translation,
+    listener::ListenerClaim,
     route::{Action, DirectResponse},
 };
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-/// The hosts that a translation asks for, sorted, if it is pending as a whole.
-pub fn claimed(translation: &Translation) -> Vec<Host> {
-    if !translation.is_pending(&translation.subject) {
-        return Vec::new();
+/// What a translation that is pending as a whole asks for; nothing of one that is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claimed {
+    /// The hosts; sorted.
+    hosts: Vec<Host>,
+    /// The listeners; by listener.
+    listeners: Vec<ListenerClaim>,
+    /// The plain TCP and UDP listeners that it has targets for; sorted.
+    streams: Vec<ListenerId>,
+}
+
+impl Claimed {
+    /// What a translation asks for.
+    pub fn by(translation: &Translation) -> Self {
+        if !translation.is_pending(&translation.subject) {
+            return Self::default();
+        }
+        let tls = translation.tls.iter().map(|piece| &piece.host);
+        let hosts = translation.hosts.iter().map(|(_, host)| host).chain(tls).cloned().collect();
+        let streams = translation.streams.iter().map(|piece| piece.listener.clone()).collect();
+        let listeners = translation.listeners.clone();
+        Self { hosts: merged(&[], hosts), listeners, streams: merged(&[], streams) }
     }
-    let named = translation.hosts.iter().map(|(_, host)| host).chain(translation.tls.iter().map(|piece| &piece.host));
-    let mut claimed: Vec<_> = named.cloned().collect();
-    claimed.sort_unstable();
-    claimed.dedup();
-    claimed
+
+    fn has_host(&self, host: &Host) -> bool {
+        self.hosts.binary_search(host).is_ok()
+    }
+
+    fn has_stream(&self, listener: &ListenerId) -> bool {
+        self.streams.binary_search(listener).is_ok()
+    }
+
+    /// Whether a listener is asked for as it was: where it listens, what it takes, and whose ports it shares.
+    fn has_listener(&self, claim: &ListenerClaim) -> bool {
+        let what = |claim: &ListenerClaim| {
+            let ListenerClaim { listener, address, port, protocol, host, owner, .. } = claim.clone();
+            (listener, address, port, protocol, host, owner)
+        };
+        let start = self.listeners.partition_point(|other| other.listener < claim.listener);
+        let same = self.listeners[start..].iter().take_while(|other| other.listener == claim.listener);
+        same.into_iter().any(|other| what(other) == what(claim))
+    }
 }
 
 /// The translation without what its pending objects bring: the routes of those that it includes answer 503.
@@ -63,11 +97,16 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
     if translation.is_pending(&translation.subject) {
         let Translation { includes, pending, .. } = translation;
         translation = good.translation.clone();
-        let is_claimed = |host: &Host| claimed.binary_search(host).is_ok();
-        translation.hosts.retain(|(_, host)| is_claimed(host));
-        translation.routes.retain(|piece| is_claimed(&piece.host));
-        translation.tls.retain(|piece| is_claimed(&piece.host));
-        translation.selectors = translation.selectors.into_iter().filter(|it| is_claimed(&it.host)).collect();
+        translation.listeners.retain(|claim| claimed.has_listener(claim));
+        let gone = good.listeners.iter().filter(|claim| !claimed.has_listener(claim));
+        let gone: BTreeSet<&ListenerId> = gone.map(|claim| &claim.listener).collect();
+        let is_claimed = |listener: &ListenerId, host: &Host| claimed.has_host(host) && !gone.contains(listener);
+        translation.hosts.retain(|(listener, host)| is_claimed(listener, host));
+        translation.routes.retain(|piece| is_claimed(&piece.listener, &piece.host));
+        translation.tls.retain(|piece| is_claimed(&piece.listener, &piece.host));
+        let selectors = translation.selectors.into_iter();
+        translation.selectors = selectors.filter(|it| is_claimed(&it.listener, &it.host)).collect();
+        translation.streams.retain(|piece| claimed.has_stream(&piece.listener) && !gone.contains(&piece.listener));
         translation.includes = merged(&translation.includes, includes);
         translation.pending = pending;
     } else if is_same_host(good, &translation) {
@@ -94,4 +133,87 @@ fn merged<T: Ord + Clone>(some: &[T], mut more: Vec<T>) -> Vec<T> {
     more.sort_unstable();
     more.dedup();
     more
+}
+
+#[cfg(test)]
+mod tests {
+    //! A pending object keeps the listeners that it still asks for, and what is attached to them.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use model::{
+        FleetId, PortProtocol,
+        listener::{StreamPiece, StreamTarget},
+        route::{Dialect, Precedence, TieBreak},
+    };
+    use std::net::Ipv4Addr;
+
+    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Age };
+
+    fn subject() -> ObjectRef {
+        ObjectRef::new(kinds::kind::CONFIG_MAP, "default", "gateway")
+    }
+
+    fn id(name: &str) -> ListenerId {
+        ListenerId::new(FleetId::Shared, name)
+    }
+
+    fn precedence() -> Precedence {
+        Precedence::by_age(DIALECT, 0, "default".into(), "gateway".into(), 0)
+    }
+
+    fn claim(name: &str, port: u16, protocol: PortProtocol, host: &str) -> ListenerClaim {
+        ListenerClaim {
+            listener: id(name),
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            port,
+            protocol,
+            host: Host::parse(host).unwrap(),
+            owner: Some(subject()),
+            precedence: precedence(),
+            origin: subject().at("spec.listeners"),
+        }
+    }
+
+    fn stream(name: &str) -> StreamPiece {
+        let origin = subject().at("spec.backends");
+        StreamPiece { listener: id(name), target: Arc::<StreamTarget>::default(), precedence: precedence(), origin }
+    }
+
+    /// Every host of each HTTP listener is named, and each other listener has a target.
+    fn translation(listeners: Vec<ListenerClaim>) -> Translation {
+        let (http, others): (Vec<_>, Vec<_>) = listeners.iter().partition(|claim| claim.protocol.has_hosts());
+        let hosts = http.into_iter().map(|claim| (claim.listener.clone(), Host::Any)).collect();
+        let streams = others.into_iter().map(|claim| stream(claim.listener.name())).collect();
+        Translation { listeners, hosts, streams, ..Translation::empty(subject()) }.sorted()
+    }
+
+    #[test]
+    fn a_pending_object_gives_up_the_listeners_that_it_no_longer_asks_for() {
+        let (http, tcp) = (PortProtocol::Http, PortProtocol::Tcp);
+        let good = translation(vec![
+            claim("stays", 80, http, "*"),
+            claim("gone", 81, http, "*"),
+            claim("moved", 82, http, "*"),
+            claim("narrowed", 83, http, "*"),
+            claim("stream", 90, tcp, "*"),
+            claim("other-stream", 91, tcp, "*"),
+        ]);
+        let mut now = translation(vec![
+            claim("stays", 80, http, "*"),
+            claim("moved", 8082, http, "*"),
+            claim("narrowed", 83, http, "*.example.com"),
+            claim("stream", 90, tcp, "*"),
+            claim("new", 84, http, "*"),
+        ]);
+        now.pending = vec![subject()];
+        let claimed = Claimed::by(&now);
+        let computed = TranslationRow { claimed, ..TranslationRow::new(without(now), Vec::new()) };
+        let kept = kept(&TranslationRow::new(good, Vec::new()), computed);
+        let names = |ids: Vec<&ListenerId>| ids.into_iter().map(|id| id.name().to_string()).collect::<Vec<_>>();
+        assert_eq!(names(kept.listeners.iter().map(|claim| &claim.listener).collect()), ["stays", "stream"]);
+        assert_eq!(names(kept.hosts.iter().map(|(listener, _)| listener).collect()), ["stays"]);
+        assert_eq!(names(kept.streams.iter().map(|piece| &piece.listener).collect()), ["stream"]);
+    }
 }

@@ -4,7 +4,8 @@
 //! what hosts need to know about the listener they are attached to. Listeners on one address and port share it if they have the
 //! same owner, speak the same protocol and differ in their host; else the stronger claim has the port (settings, then by precedence),
 //! and the others get a verdict. A listener that lost serves nothing. A narrower listener takes hosts from a wider one, so nobody
-//! shares a port with settings, or with another's listeners, whom the operator has not bound to the fleet.
+//! shares a port with settings, or with another's listeners, whom the operator has not bound to the fleet. An address and all of its
+//! family exclude each other on one port number.
 
 use crate::{
     losers::Losers,
@@ -17,7 +18,11 @@ use model::{
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::Precedence,
 };
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
 /// Fleets by the listeners that their settings ask for.
 pub struct ListenersOfSettings;
@@ -84,12 +89,13 @@ impl Derived for Listeners {
         let mut claims = claims.into_iter();
         let row = match own {
             Some((_, protocol, bind)) => {
+                let bind = bind.canonical();
                 let port = port_id(id.fleet(), protocol, bind, settings.map(|settings| &**settings));
                 ListenerRow { bind, port, protocol, host: Host::Any, owner: None, claim: None, lost: Vec::new() }
             }
             None => {
                 let ListenerClaim { address, port, protocol, host, owner, precedence, origin, .. } = claims.next()?;
-                let bind = Bind { address: *address, port: *port };
+                let bind = Bind { address: *address, port: *port }.canonical();
                 let port = port_id(id.fleet(), *protocol, bind, settings.map(|settings| &**settings));
                 let claim = Some((precedence.clone(), origin.clone()));
                 let (host, owner) = (host.clone(), owner.clone());
@@ -115,7 +121,7 @@ fn who(claim: &Option<(Precedence, Origin)>) -> String {
 fn port_id(fleet: &FleetId, protocol: PortProtocol, bind: Bind, settings: Option<&FleetSettings>) -> PortId {
     let transport = if protocol == PortProtocol::Udp { "udp" } else { "tcp" };
     let mut listeners = settings.into_iter().flat_map(|settings| settings.listeners(fleet));
-    if let Some((id, ..)) = listeners.find(|(.., own)| *own == bind && transport == "tcp") {
+    if let Some((id, ..)) = listeners.find(|(.., own)| own.canonical() == bind && transport == "tcp") {
         return PortId::new(fleet.clone(), id.name().clone());
     }
     let Bind { address, port } = bind;
@@ -128,16 +134,28 @@ fn port_id(fleet: &FleetId, protocol: PortProtocol, bind: Bind, settings: Option
     )
 }
 
-/// Listeners by their port.
-pub struct ListenersByPort;
+/// A port number of a fleet's proxies: one of TCP and one of UDP.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortNumber {
+    /// The fleet.
+    pub fleet: FleetId,
+    /// Whether it is one of UDP.
+    pub is_udp: bool,
+    /// The number.
+    pub number: u16,
+}
 
-impl Index for ListenersByPort {
+/// Listeners by their port number: whether two of them exclude each other depends on their addresses.
+pub struct ListenersByNumber;
+
+impl Index for ListenersByNumber {
     type Of = Listeners;
-    type Key = PortId;
-    const NAME: &'static str = "by port";
+    type Key = PortNumber;
+    const NAME: &'static str = "by port number";
 
-    fn keys(_: &ListenerId, listener: &ListenerRow) -> impl IntoIterator<Item = PortId> {
-        [listener.port.clone()]
+    fn keys(id: &ListenerId, listener: &ListenerRow) -> impl IntoIterator<Item = PortNumber> {
+        let (is_udp, number) = (listener.protocol == PortProtocol::Udp, listener.bind.port);
+        [PortNumber { fleet: id.fleet().clone(), is_udp, number }]
     }
 }
 
@@ -148,10 +166,125 @@ pub struct PortRow {
     pub bind: Bind,
     /// What is spoken there.
     pub protocol: PortProtocol,
-    /// The listeners on it, each with the hosts that it takes; sorted. None where Envoy needs the port for its own pages.
+    /// The listeners on it, each with the hosts that it takes; sorted.
     pub listeners: Vec<(ListenerId, Host)>,
+}
+
+/// The ports of one number, and who lost on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortsOfNumber {
+    /// The ports, each on another address.
+    pub ports: BTreeMap<PortId, PortRow>,
     /// A verdict for each listener that may not be there; sorted.
     pub lost: Vec<Verdict>,
+}
+
+/// Who has the ports of each number.
+pub struct PortNumbers;
+
+impl Table for PortNumbers {
+    type Key = PortNumber;
+    type Value = PortsOfNumber;
+    const NAME: &'static str = "port numbers";
+}
+
+impl Derived for PortNumbers {
+    fn compute(&self, number: &PortNumber, reads: &mut Reads<'_>) -> Option<PortsOfNumber> {
+        let keys: Vec<_> = reads.probe::<ListenersByNumber>(number).collect();
+        let mut rows: Vec<(&ListenerId, &ListenerRow)> =
+            keys.into_iter().filter_map(|key| Some((key, &**reads.get::<Listeners>(key)?))).collect();
+        rows.sort_by(|a, b| (&a.1.claim, a.0).cmp(&(&b.1.claim, b.0)));
+        let settings = reads.get::<Fleets>(&number.fleet).filter(|_| !number.is_udp);
+        let pages = settings.into_iter().flat_map(|settings| settings.own_pages(&number.fleet));
+        let pages: Vec<Bind> = pages.map(|(_, page)| page.bind()).collect();
+        let mut all = PortsOfNumber { ports: BTreeMap::new(), lost: Vec::new() };
+        let mut taken = Taken::default();
+        for (listener, asked) in rows {
+            let why = if asked.bind.port == 0 {
+                Some("port 0 is not a port to listen on".to_owned())
+            } else if pages.iter().any(|page| page.overlaps(asked.bind)) {
+                Some(format!("port {} is used for Envoy's own pages", asked.bind.port))
+            } else {
+                taken.by_another_than(asked)
+            };
+            match (why, &asked.claim) {
+                (None, _) => {
+                    taken.add(listener, asked);
+                    let ListenerRow { bind, port, protocol, .. } = asked;
+                    let row = || PortRow { bind: *bind, protocol: *protocol, listeners: Vec::new() };
+                    let port = all.ports.entry(port.clone()).or_insert_with(row);
+                    port.listeners.push((listener.clone(), asked.host.clone()));
+                }
+                (Some(why), Some((_, origin))) => {
+                    all.lost.push(Verdict::new(Code::ListenerConflict, origin.clone(), why));
+                }
+                // There is nobody to tell: whoever reads settings refuses such (`Settings::check_binds`).
+                (Some(_), None) => {}
+            }
+        }
+        all.ports.values_mut().for_each(|port| port.listeners.sort());
+        all.lost.sort();
+        Some(all)
+    }
+}
+
+/// Which addresses of a port number have a listener, and which hosts.
+#[derive(Default)]
+struct Taken<'r> {
+    /// The first listener of each address, which is the strongest.
+    addresses: BTreeMap<IpAddr, (&'r ListenerId, &'r ListenerRow)>,
+    hosts: BTreeMap<(IpAddr, &'r Host), &'r ListenerId>,
+}
+
+impl<'r> Taken<'r> {
+    /// A plain TCP or UDP listener has the address for itself, whatever its host.
+    fn host(asked: &'r ListenerRow) -> (IpAddr, &'r Host) {
+        (asked.bind.address, if asked.protocol.has_hosts() { &asked.host } else { &Host::Any })
+    }
+
+    fn add(&mut self, listener: &'r ListenerId, asked: &'r ListenerRow) {
+        self.addresses.entry(asked.bind.address).or_insert((listener, asked));
+        self.hosts.insert(Self::host(asked), listener);
+    }
+
+    /// Why a listener may not be there.
+    fn by_another_than(&self, asked: &'r ListenerRow) -> Option<String> {
+        let Bind { address, port } = asked.bind;
+        let (lowest, highest): (IpAddr, IpAddr) = match address {
+            IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into()),
+            IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::from_bits(u128::MAX).into()),
+        };
+        // Whoever has every address excludes whoever has one, and the other way round.
+        let highest = if address == lowest { highest } else { lowest };
+        if let Some((other, (first, _))) = self.addresses.range(lowest..=highest).find(|(other, _)| **other != address)
+        {
+            return Some(format!("port {port} of address {other} is used by listener {first}"));
+        }
+        let (first, winner) = self.addresses.get(&address)?;
+        if asked.protocol != winner.protocol {
+            return Some(format!("port {port} is used for {} by listener {first}", winner.protocol));
+        }
+        if asked.owner != winner.owner {
+            let whose = who(&winner.claim);
+            return Some(format!("port {port} belongs to listener {first} of {whose}, which does not share it"));
+        }
+        let (_, host) = Self::host(asked);
+        let rival = self.hosts.get(&(address, host))?;
+        Some(format!("listener {rival} has port {port} and host {host}"))
+    }
+}
+
+/// Port numbers by their ports.
+pub struct NumbersByPort;
+
+impl Index for NumbersByPort {
+    type Of = PortNumbers;
+    type Key = PortId;
+    const NAME: &'static str = "by port";
+
+    fn keys(_: &PortNumber, row: &PortsOfNumber) -> impl IntoIterator<Item = PortId> {
+        row.ports.keys().cloned().collect::<Vec<_>>()
+    }
 }
 
 /// Ports.
@@ -165,56 +298,9 @@ impl Table for Ports {
 
 impl Derived for Ports {
     fn compute(&self, id: &PortId, reads: &mut Reads<'_>) -> Option<PortRow> {
-        let keys: Vec<_> = reads.probe::<ListenersByPort>(id).collect();
-        let mut rows: Vec<(&ListenerId, &Arc<ListenerRow>)> =
-            keys.into_iter().filter_map(|key| Some((key, reads.get::<Listeners>(key)?))).collect();
-        rows.sort_by(|a, b| (&a.1.claim, a.0).cmp(&(&b.1.claim, b.0)));
-        let (first, winner) = *rows.first()?;
-        let settings = reads.get::<Fleets>(id.fleet());
-        let taken = settings.is_some_and(|settings| {
-            let mut pages = settings.own_pages(id.fleet()).map(|(_, page)| page.bind());
-            winner.protocol != PortProtocol::Udp && pages.any(|page| overlaps(page, winner.bind))
-        });
-        let mut row = PortRow { bind: winner.bind, protocol: winner.protocol, listeners: Vec::new(), lost: Vec::new() };
-        let mut by_host: BTreeMap<&Host, &ListenerId> = BTreeMap::new();
-        for (listener, asked) in rows {
-            // A plain TCP or UDP listener has the port for itself, whatever its host.
-            let host = if winner.protocol.has_hosts() { &asked.host } else { &Host::Any };
-            let rival = by_host.get(host);
-            let why = if taken {
-                Some(format!("port {} is used for Envoy's own pages", asked.bind.port))
-            } else if asked.protocol != winner.protocol {
-                Some(format!("port {} is used for {} by listener {first}", asked.bind.port, winner.protocol))
-            } else if asked.owner != winner.owner {
-                let whose = who(&winner.claim);
-                Some(format!(
-                    "port {} belongs to listener {first} of {whose}, which does not share it",
-                    asked.bind.port
-                ))
-            } else {
-                rival.map(|rival| format!("listener {rival} has port {} and host {host}", asked.bind.port))
-            };
-            match (why, &asked.claim) {
-                (None, _) => {
-                    by_host.insert(host, listener);
-                    row.listeners.push((listener.clone(), asked.host.clone()));
-                }
-                (Some(why), Some((_, origin))) => {
-                    row.lost.push(Verdict::new(Code::ListenerConflict, origin.clone(), why));
-                }
-                // There is nobody to tell: whoever reads settings refuses such.
-                (Some(_), None) => {}
-            }
-        }
-        row.listeners.sort();
-        row.lost.sort();
-        Some(row)
+        let number = reads.probe::<NumbersByPort>(id).next()?;
+        reads.get::<PortNumbers>(number)?.ports.get(id).cloned()
     }
-}
-
-/// Whether two sockets exclude each other.
-fn overlaps(a: Bind, b: Bind) -> bool {
-    a.port == b.port && (a.address == b.address || a.address.is_unspecified() || b.address.is_unspecified())
 }
 
 /// The ports of plaintext HTTP.
@@ -226,7 +312,7 @@ impl Index for PlaintextPorts {
     const NAME: &'static str = "plaintext HTTP";
 
     fn keys(id: &PortId, port: &PortRow) -> impl IntoIterator<Item = PortId> {
-        (port.protocol == PortProtocol::Http && !port.listeners.is_empty()).then(|| id.clone())
+        (port.protocol == PortProtocol::Http).then(|| id.clone())
     }
 }
 
@@ -241,7 +327,7 @@ impl Table for PortSettings {
 
 impl Derived for PortSettings {
     fn compute(&self, id: &PortId, reads: &mut Reads<'_>) -> Option<Port> {
-        let row = reads.get::<Ports>(id).filter(|row| !row.listeners.is_empty())?;
+        let row = reads.get::<Ports>(id)?;
         let settings =
             reads.get::<Fleets>(id.fleet()).map(|settings| FleetSettings::clone(settings)).unwrap_or_default();
         let http = match row.protocol {
@@ -359,31 +445,36 @@ impl Derived for Streams {
         let mut objects: Vec<_> = pieces.iter().map(|piece| piece.origin.object.clone()).collect();
         objects.sort();
         objects.dedup();
-        let (target, lost) = match pieces.split_first() {
+        let (target, mut lost) = match pieces.split_first() {
             None => (Arc::default(), Vec::new()),
+            // What protects fails closed.
+            Some((winner, _)) if active.protocol == PortProtocol::Udp && winner.target.clients.is_some() => {
+                let why = format!("listener {id}: UDP cannot be limited to some clients, so nobody is served");
+                (Arc::default(), vec![Verdict::new(Code::StreamClients, winner.origin.clone(), why)])
+            }
             Some((winner, others)) => {
                 let others = others.iter().filter(|piece| piece.target != winner.target);
                 let why = format!("listener {id}: {} is served", winner.origin);
                 let verdict =
                     |piece: &&StreamPiece| Verdict::new(Code::StreamConflict, piece.origin.clone(), why.clone());
-                (winner.target.clone(), others.map(verdict).collect())
+                (winner.target.combined(), others.map(verdict).collect())
             }
         };
-        let mut stream = Stream { port: active.port.clone(), protocol: active.protocol, target, objects, lost };
-        stream.lost.sort();
-        Some(stream)
+        lost.sort();
+        Some(Stream { port: active.port.clone(), protocol: active.protocol, target, objects, lost })
     }
 }
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(Listeners).per::<ListenersOfSettings>().per::<ClaimsByListener>();
-    pipeline.derived(Ports).per::<ListenersByPort>();
+    pipeline.derived(PortNumbers).per::<ListenersByNumber>();
+    pipeline.derived(Ports).per::<NumbersByPort>();
     pipeline.derived(PortSettings).each::<Ports>();
     pipeline.index::<PortsByListener>();
     pipeline.derived(ActiveListeners).each::<Listeners>();
     pipeline.derived(Streams).each::<ActiveListeners>();
     pipeline.index::<StreamsByListener>();
     pipeline.index::<PlaintextPorts>();
-    pipeline.parts::<Losers<Listeners>>().parts::<Losers<Ports>>().parts::<Losers<Streams>>();
+    pipeline.parts::<Losers<Listeners>>().parts::<Losers<PortNumbers>>().parts::<Losers<Streams>>();
 }

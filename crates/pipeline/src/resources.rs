@@ -331,10 +331,10 @@ impl Table for UdpClusterResources {
 
 impl Derived for UdpClusterResources {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
-        reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
+        let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
         let mut resource = Resource::new(name::udp_cluster(id), &listener::udp::cluster(id)).in_fleet(id.fleet());
         resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())];
-        Some(resource.unless_held(Kind::Cluster, reads))
+        Some(resource.or_stand_in(Kind::Cluster, stream.objects.clone(), None, reads))
     }
 }
 

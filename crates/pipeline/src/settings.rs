@@ -34,6 +34,38 @@ impl Bind {
     pub fn any(port: u16) -> Self {
         Self { address: Ipv4Addr::UNSPECIFIED.into(), port }
     }
+
+    /// The same, an IPv4 address that is written as one of IPv6 as what it is.
+    #[must_use]
+    pub fn canonical(self) -> Self {
+        Self { address: self.address.to_canonical(), ..self }
+    }
+
+    /// Whether two sockets exclude each other. Proxies bind all addresses of one family.
+    pub fn overlaps(self, other: Self) -> bool {
+        let (one, other) = (self.canonical(), other.canonical());
+        let is_same_family = one.address.is_ipv4() == other.address.is_ipv4();
+        let is_any = one.address.is_unspecified() || other.address.is_unspecified();
+        one.port == other.port && (one.address == other.address || is_any && is_same_family)
+    }
+}
+
+/// Why settings cannot be used: a listener of theirs would be without its port.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// Port 0.
+    #[error("the port of {0} is 0, which is not a port to listen on")]
+    Zero(&'static str),
+    /// Two listeners that exclude each other.
+    #[error("{one} and {other} both listen on port {port}")]
+    Overlap {
+        /// The one.
+        one: &'static str,
+        /// The other.
+        other: &'static str,
+        /// The port.
+        port: u16,
+    },
 }
 
 /// What the operator sets. The defaults are Contour's.
@@ -117,6 +149,24 @@ impl Settings {
         let of = |bind: Bind| Some(bind.port).filter(|_| bind.address == self.gateway.address);
         let own_ports = dialect_gateway::OwnPorts { http: of(self.http), https: of(self.https) };
         dialect_gateway::Settings { own_ports, ..self.gateway.clone() }
+    }
+
+    /// Whether each listener can have its port.
+    pub fn check_binds(&self) -> Result<(), BindError> {
+        let admin = OwnPage::Admin(self.admin_port).bind();
+        let admin = (self.admin_port != 0).then_some(("the admin listener", admin));
+        let binds =
+            [("the HTTP listener", self.http), ("the HTTPS listener", self.https), ("the stats listener", self.stats)];
+        let binds: Vec<_> = binds.into_iter().chain(admin).collect();
+        for (at, (one, bind)) in binds.iter().enumerate() {
+            if bind.port == 0 {
+                return Err(BindError::Zero(one));
+            }
+            if let Some((other, _)) = binds[at + 1..].iter().find(|(_, other)| other.overlaps(*bind)) {
+                return Err(BindError::Overlap { one, other, port: bind.port });
+            }
+        }
+        Ok(())
     }
 
     /// What holds in the shared fleet.
@@ -243,4 +293,24 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
     engine.set::<ForHttpProxies>(&(), settings.http_proxy.clone());
     engine.set::<ForGateways>(&(), settings.gateway());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_of_settings_need_ports_of_their_own() {
+        let settings = Settings::default();
+        assert_eq!(settings.check_binds(), Ok(()));
+        let stats = Settings { stats: Bind { address: Ipv4Addr::LOCALHOST.into(), port: 8080 }, ..settings.clone() };
+        let text = stats.check_binds().map_err(|error| error.to_string());
+        assert_eq!(text, Err("the HTTP listener and the stats listener both listen on port 8080".to_owned()));
+        let zero = Settings { https: Bind::any(0), ..settings.clone() };
+        assert_eq!(zero.check_binds(), Err(BindError::Zero("the HTTPS listener")));
+        let admin = Settings { admin_port: 8443, ..settings.clone() };
+        assert!(matches!(admin.check_binds(), Err(BindError::Overlap { port: 8443, .. })));
+        let other = Bind { address: [127, 0, 0, 2].into(), port: 9001 };
+        assert_eq!(Settings { stats: other, ..settings }.check_binds(), Ok(()), "other addresses of the same port");
+    }
 }

@@ -1,6 +1,12 @@
 //! Translations: what each object of a dialect asks for.
 
-use crate::{dialects::Dialects, large, objects, pending, settings::Settings, view::TableView};
+use crate::{
+    dialects::Dialects,
+    large, objects,
+    pending::{self, Claimed},
+    settings::Settings,
+    view::TableView,
+};
 use engine::{Derived, Index, Input, PartIndex, Reads, Table};
 use kinds::Kind;
 use model::{
@@ -19,8 +25,8 @@ pub struct TranslationRow {
     pub translation: Translation,
     /// The Secrets that it asked for, whether they were there or not.
     pub secrets: Vec<ObjectRef>,
-    /// While it is pending as a whole, and so asks for nothing: the hosts that it will ask for, sorted.
-    pub claimed: Vec<Host>,
+    /// While it is pending as a whole, and so asks for nothing: what it will ask for.
+    pub claimed: Claimed,
     /// The clusters that its objects refer to, each with the first field that does; by object.
     pub backends: Vec<(Origin, ClusterId)>,
 }
@@ -51,7 +57,7 @@ impl TranslationRow {
         let backends =
             backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
         let backends = backends.collect();
-        Self { translation, secrets, claimed: Vec::new(), backends }
+        Self { translation, secrets, claimed: Claimed::default(), backends }
     }
 
     /// The clusters that one of its objects refers to.
@@ -95,7 +101,7 @@ impl Derived for Translations {
             return Some(TranslationRow::new(translation, secrets));
         }
         reads.set_pending();
-        let claimed = pending::claimed(&translation);
+        let claimed = Claimed::by(&translation);
         Some(TranslationRow { claimed, ..TranslationRow::new(pending::without(translation), secrets) })
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     hosts::{TlsHosts, VirtualHosts},
     losers::{Contested, Losers},
-    ports::{Listeners, Ports, Streams},
+    ports::{Listeners, PortNumbers, Streams},
     quarantine::{ActiveTargets, WithheldByObject},
     services::{Clusters, KnownServices, WithoutEndpoints},
     shared_routes::SelectedRoutes,
@@ -74,7 +74,7 @@ impl Derived for Verdicts {
         }
         if asks(|part| !part.listeners.is_empty()) {
             lost::<Listeners>(object, reads, &mut all);
-            lost::<Ports>(object, reads, &mut all);
+            lost::<PortNumbers>(object, reads, &mut all);
         }
         if asks(|part| !part.streams.is_empty()) {
             lost::<Streams>(object, reads, &mut all);

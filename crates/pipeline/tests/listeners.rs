@@ -160,6 +160,49 @@ fn a_port_belongs_to_the_strongest_claim_and_to_those_that_fit_beside_it() {
     }
 }
 
+/// Sockets that exclude each other are one port number's matter, whatever their addresses.
+#[test]
+fn of_two_listeners_on_overlapping_addresses_the_weaker_loses() {
+    let mut pipeline = pipeline();
+    let claim = |name: &str, created: i64, address: &str, port: u16| {
+        Claims::new(name, FleetId::Shared).bound().created(created).at(address).listener(name, port, Http, "*")
+    };
+    let used = |port: u16, address: &str, by: &str| {
+        vec![format!("SES7007 port {port} of address {address} is used by listener {by}")]
+    };
+    let claims = [
+        (claim("steals", 1, "10.0.0.5", 8080), used(8080, "0.0.0.0", "ingress_http")),
+        (claim("page", 1, "127.0.0.1", 8002), vec!["SES7007 port 8002 is used for Envoy's own pages".to_owned()]),
+        (claim("zero", 1, "0.0.0.0", 0), vec!["SES7007 port 0 is not a port to listen on".to_owned()]),
+        (claim("first", 1, "10.0.0.5", 9000), vec![]),
+        (claim("second", 2, "10.0.0.6", 9000), vec![]),
+        (claim("every", 3, "0.0.0.0", 9000), used(9000, "10.0.0.5", "first")),
+        (
+            claim("mapped", 4, "::ffff:10.0.0.5", 9000),
+            vec!["SES7007 listener first has port 9000 and host *".to_owned()],
+        ),
+        (claim("six", 5, "::", 9000), vec![]),
+        (claim("loopback", 6, "::1", 9000), used(9000, "::", "six")),
+        (claim("six-too", 1, "::1", 8080), vec![]),
+    ];
+    claims.iter().rev().for_each(|(claim, _)| claim.clone().put(&mut pipeline));
+    let output = pipeline.settle();
+    let names =
+        ["steals", "page", "zero", "first", "second", "every", "mapped", "six", "loopback", "six-too"].into_iter();
+    for (name, (_, expected)) in names.zip(&claims) {
+        assert_eq!(verdicts(&output, name), *expected, "{name}");
+    }
+    let (set, _) = told(&mut { output }, &FleetId::Shared);
+    let listeners: Vec<_> = set.iter().filter(|name| name.starts_with("lds tcp")).collect();
+    assert_eq!(listeners, ["lds tcp-8080-::1", "lds tcp-9000-10.0.0.5", "lds tcp-9000-10.0.0.6", "lds tcp-9000-::"]);
+    // Whoever was in the way goes.
+    claims[3].0.clone().remove(&mut pipeline);
+    claims[4].0.clone().remove(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!((verdicts(&output, "every"), verdicts(&output, "mapped")), (vec![], used(9000, "0.0.0.0", "every")));
+    pipeline.self_check().unwrap();
+}
+
 /// A request belongs to the narrowest listener of its port, whether that has routes for it or not.
 #[test]
 fn hosts_belong_to_the_narrowest_listener() {
@@ -319,6 +362,32 @@ fn a_host_for_every_name_has_the_names_that_nobody_lists() {
     every.remove(&mut pipeline);
     pipeline.settle();
     assert_eq!(on_demand(&pipeline), (true, vec![]));
+}
+
+/// A host for every name has the clients that the fallback certificate is for, and whoever asked for that is told.
+#[test]
+fn who_asked_for_the_fallback_certificate_is_told_that_another_has_every_name() {
+    let ca = Ca::new("fallback");
+    let mut pipeline = pipeline();
+    for name in ["own", "every", "fallback"] {
+        let object = secret(&ca, name, "a.example.com");
+        pipeline.put(&object.key(), Some(object));
+    }
+    let own = Claims::new("own", FleetId::Shared);
+    own.tls_with_fallback("ingress_https", "a.example.com", "own", "fallback").put(&mut pipeline);
+    let is_fallback = |pipeline: &Pipeline| pipeline.engine().rows::<Chains>().any(|(chain, _)| chain.is_fallback);
+    assert_eq!(verdicts(&pipeline.settle(), "own"), [""; 0]);
+    assert!(is_fallback(&pipeline));
+    let every = Claims::new("every", FleetId::Shared).tls("ingress_https", "*", &["every"]);
+    every.clone().put(&mut pipeline);
+    let why =
+        "SES7012 host a.example.com: clients that send no name, or an unknown one, are those of listener ingress_https";
+    assert_eq!(verdicts(&pipeline.settle(), "own"), [why]);
+    assert!(!is_fallback(&pipeline));
+    pipeline.self_check().unwrap();
+    every.remove(&mut pipeline);
+    assert_eq!(verdicts(&pipeline.settle(), "own"), [""; 0]);
+    assert!(is_fallback(&pipeline));
 }
 
 /// Each fleet whose settings have a TLS listener has its own holders.
@@ -534,4 +603,67 @@ fn a_listener_that_joins_a_port_wakes_the_hosts_that_it_takes() {
     cost(Claims::new("beside", FleetId::Shared).bound().listener("beside", 9000, Http, "*.example.org"));
     cost(Claims::new("narrow", FleetId::Shared).bound().listener("narrow", 8080, Http, "*.example.org"));
     cost(Claims::new("one", FleetId::Shared).bound().listener("one", 8080, Http, "h7.example.com"));
+}
+
+/// Whoever asked for a listener that proxies refuse, or for what it needs, is told.
+#[test]
+fn who_claimed_a_listener_that_proxies_refuse_is_told() {
+    let mut pipeline = pipeline();
+    let claims = Claims::new("gateway", FleetId::Shared)
+        .listener("http", 9000, Http, "*.example.com")
+        .listener("tls", 9001, Tls, "*")
+        .passthrough("tls", "a.example.com", "web")
+        .listener("tcp", 9002, Tcp, "*")
+        .listener("udp", 9003, Udp, "*")
+        .stream("udp", &[("web", 1)]);
+    claims.put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(verdicts(&output, "gateway"), [""; 0]);
+    for name in ["lds tcp-9000", "lds tcp-9001", "lds tcp-9002", "lds udp-9003", "cds udp:udp"] {
+        let mut upserts = output.xds.upserts.iter();
+        let resource = upserts.find(|resource| format!("{} {}", resource.kind, resource.name) == name).unwrap();
+        let content = xds::content_version(&resource.body);
+        let outcome = xds::Outcome::Refused { text: "cannot bind".into(), held: None };
+        let (kind, name) = (resource.kind, resource.name.clone());
+        pipeline.on_outcome(&xds::ResourceOutcome { kind, name, version: content, content, outcome });
+    }
+    let output = pipeline.settle();
+    let told: Vec<_> = verdicts(&output, "gateway").into_iter().map(|text| text.replace("SES8001 ", "")).collect();
+    assert_eq!(
+        told,
+        [
+            "cluster udp:udp: cannot bind",
+            "listener tcp-9000: cannot bind",
+            "listener tcp-9001: cannot bind",
+            "listener tcp-9002: cannot bind",
+            "listener udp-9003: cannot bind",
+        ]
+    );
+    pipeline.self_check().unwrap();
+}
+
+/// What a UDP listener cannot enforce is not served, and the shares of one backend are added.
+#[test]
+fn a_udp_listener_fails_closed_and_adds_the_shares_of_a_backend() {
+    let mut pipeline = pipeline();
+    let claims = |clients| {
+        let claims = Claims::new("gateway", FleetId::Shared).listener("udp", 9000, Udp, "*");
+        claims.stream_for("udp", &[("web", 3), ("other", 1), ("web", 4)], clients)
+    };
+    let streams = |pipeline: &Pipeline| {
+        let id = ListenerId::new(FleetId::Shared, "udp");
+        pipeline.engine().get::<pipeline::ports::Streams>(&id).unwrap().target.clusters.clone()
+    };
+    let peers = (model::route::AddressOf::Peer, model::route::Cidr::parse("10.0.0.0/8").unwrap());
+    claims(Some(model::route::IpFilter { allow: true, ranges: vec![peers] })).put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(streams(&pipeline), []);
+    assert_eq!(
+        verdicts(&output, "gateway"),
+        ["SES7011 listener udp: UDP cannot be limited to some clients, so nobody is served"]
+    );
+    claims(None).put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(streams(&pipeline), [(cluster("web"), 7), (cluster("other"), 1)]);
+    assert_eq!(verdicts(&output, "gateway"), [""; 0]);
 }

@@ -329,6 +329,7 @@ fn claim(name: u8, form: u16) -> Claims {
     let port = [80, 9000, 8080][pick(6, 3)];
     let claims = Claims::new(&format!("claim-{name}"), fleet(u8::try_from(pick(8, 3)).unwrap()));
     let claims = if pick(14, 3) > 0 { claims.bound() } else { claims };
+    let claims = claims.at(["0.0.0.0", "0.0.0.0", "10.0.0.5", "::"][pick(9, 4)]);
     let claims = claims.created(i64::try_from(pick(10, 3)).unwrap()).listener(listener, port, protocol, host);
     match pick(12, 4) {
         0 => claims.route(listener, host, service),

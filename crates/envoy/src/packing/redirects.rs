@@ -9,8 +9,8 @@
 //!
 //! The list is about hosts, not about their paths: with scopes, a redirect to a path that a known host lacks is followed, and
 //! not found. Under TLS a redirect leads only to hosts that the connection may carry requests for ([`super::admission`]). Where
-//! that depends on the server name, no other host can be reached: an exact host looks in its own scope. (A wildcard's and a
-//! table's redirects to a host of another name are followed there, and answered with 421.)
+//! that depends on the server name, no other host can be reached: an exact host looks in its own scope, and in a table no route of
+//! another name is found, so the client gets the redirect.
 
 use bytes::Bytes;
 use envoy_api::envoy::config::{

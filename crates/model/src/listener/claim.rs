@@ -2,7 +2,7 @@
 
 use super::{ListenerId, PortProtocol};
 use crate::{ClusterId, Host, ObjectRef, Origin, route::IpFilter, route::Precedence};
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// A listener that an object asks for. Several may share a port if they speak the same protocol, differ in their host, and have
 /// the same owner.
@@ -46,10 +46,31 @@ pub struct StreamPiece {
 /// Backends of a plain TCP or UDP listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StreamTarget {
-    /// Which clients may connect; all where nothing is said. TCP only.
+    /// Which clients may connect; all where nothing is said. A UDP listener cannot tell, and leads nowhere.
     pub clients: Option<IpFilter>,
     /// The backends and their shares, none of them zero; connections are closed where there is none.
     pub clusters: Vec<(ClusterId, u32)>,
     /// The share of connections or datagrams whose backends cannot be used: they are closed or dropped.
     pub unavailable: u32,
+}
+
+impl StreamTarget {
+    /// The same, each backend once with all of its shares: proxies take one share for each.
+    pub fn combined(self: &Arc<Self>) -> Arc<Self> {
+        let mut shares: BTreeMap<&ClusterId, u32> = BTreeMap::new();
+        for (cluster, share) in &self.clusters {
+            let sum = shares.entry(cluster).or_default();
+            *sum = sum.saturating_add(*share);
+        }
+        if shares.len() == self.clusters.len() {
+            return Arc::clone(self);
+        }
+        let mut clusters = self.clusters.clone();
+        clusters.retain_mut(|(cluster, share)| {
+            let sum = shares.remove(&*cluster);
+            *share = sum.unwrap_or_default();
+            sum.is_some()
+        });
+        Arc::new(Self { clusters, ..Self::clone(self) })
+    }
 }

@@ -5,14 +5,17 @@ use model::{
     CertificateRef, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Translation,
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::{
-        Action, Conditions, Depth, Dialect, Forward, Path, PathMatch, Policy, Precedence, Route, TieBreak,
+        Action, Conditions, Depth, Dialect, Forward, IpFilter, Path, PathMatch, Policy, Precedence, Route, TieBreak,
         WeightedCluster,
     },
     tls::{TcpProxy, Termination, TlsMode, TlsVersions},
     translation::{Covers, RoutePiece, TlsPiece},
 };
 use pipeline::Pipeline;
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 /// A dialect whose routes come before those of the others.
 const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age };
@@ -24,6 +27,7 @@ pub struct Claims {
     fleet: FleetId,
     created: i64,
     is_bound: bool,
+    address: IpAddr,
     translation: Translation,
 }
 
@@ -41,7 +45,8 @@ impl Claims {
     /// An object that asks for nothing yet, in a fleet.
     pub fn new(name: &str, fleet: FleetId) -> Claims {
         let translation = Translation::empty(ObjectRef::new(kind::CONFIG_MAP, "default", name));
-        Claims { name: name.to_owned(), fleet, created: 0, is_bound: false, translation }
+        let address = Ipv4Addr::UNSPECIFIED.into();
+        Claims { name: name.to_owned(), fleet, created: 0, is_bound: false, address, translation }
     }
 
     /// The same, made at another time.
@@ -52,6 +57,11 @@ impl Claims {
     /// The same, bound to its fleet by the operator: what is added then shares ports with settings and with others.
     pub fn bound(self) -> Claims {
         Claims { is_bound: true, ..self }
+    }
+
+    /// The same; listeners that are added then listen on another address.
+    pub fn at(self, address: &str) -> Claims {
+        Claims { address: address.parse().unwrap(), ..self }
     }
 
     /// A listener of this name, in its fleet.
@@ -67,7 +77,7 @@ impl Claims {
     pub fn listener(mut self, name: &str, port: u16, protocol: PortProtocol, takes: &str) -> Claims {
         let claim = ListenerClaim {
             listener: self.id(name),
-            address: Ipv4Addr::UNSPECIFIED.into(),
+            address: self.address,
             port,
             protocol,
             host: host(takes),
@@ -113,6 +123,16 @@ impl Claims {
         self.mode(listener, of, TlsMode::Http(termination))
     }
 
+    /// The same, and clients that send no name, or an unknown one, are shown another certificate.
+    pub fn tls_with_fallback(self, listener: &str, of: &str, secret: &str, fallback: &str) -> Claims {
+        let mut claims = self.tls(listener, of, &[secret]);
+        let fallback = CertificateRef::Secret(ObjectRef::new(kind::SECRET, "default", fallback));
+        if let Some(piece) = claims.translation.tls.last_mut() {
+            piece.fallback = Some(Termination::new(fallback, TlsVersions::default()));
+        }
+        claims
+    }
+
     /// With connections of a host that go to a backend as they are.
     pub fn passthrough(self, listener: &str, of: &str, service: &str) -> Claims {
         let clusters = vec![(cluster(service), 1)];
@@ -138,15 +158,30 @@ impl Claims {
 
     /// With the backends of a plain TCP or UDP listener, and their shares.
     pub fn stream(self, listener: &str, services: &[(&str, u32)]) -> Claims {
-        self.stream_beside(listener, services, 0)
+        self.stream_of(listener, services, None, 0)
     }
 
     /// The same, beside backends with this share that cannot be used.
-    pub fn stream_beside(mut self, listener: &str, services: &[(&str, u32)], unavailable: u32) -> Claims {
+    pub fn stream_beside(self, listener: &str, services: &[(&str, u32)], unavailable: u32) -> Claims {
+        self.stream_of(listener, services, None, unavailable)
+    }
+
+    /// The same, for some clients only.
+    pub fn stream_for(self, listener: &str, services: &[(&str, u32)], clients: Option<IpFilter>) -> Claims {
+        self.stream_of(listener, services, clients, 0)
+    }
+
+    fn stream_of(
+        mut self,
+        listener: &str,
+        services: &[(&str, u32)],
+        clients: Option<IpFilter>,
+        unavailable: u32,
+    ) -> Claims {
         let clusters = services.iter().map(|(service, weight)| (cluster(service), *weight)).collect();
         self.translation.streams.push(StreamPiece {
             listener: self.id(listener),
-            target: Arc::new(StreamTarget { clients: None, clusters, unavailable }),
+            target: Arc::new(StreamTarget { clients, clusters, unavailable }),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.backends"),
         });

@@ -93,6 +93,7 @@ enum LogFormat {
 /// Serves until SIGTERM or Ctrl-C.
 pub async fn run(args: Args) -> Result<()> {
     let settings = args.settings();
+    settings.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
     if args.once {
         return check_once(&args, &settings);
     }

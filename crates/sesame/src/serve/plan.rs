@@ -74,6 +74,7 @@ impl Plan {
         };
         let (access, verbose) = (access(args, &config), config.debug);
         let pipeline = pipeline(args, config);
+        pipeline.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
         Ok(Self {
             access,
             source: Options {
