@@ -189,6 +189,7 @@ impl Session {
             flow.states.extend(states);
         } else {
             flow.owes_response = kind.is_full_state() || flow.wildcard;
+            flow.is_unsure = kind == Kind::ScopedRoute && self.returning;
             for name in flow.names.clone() {
                 if flow.target(table, &name).is_none() {
                     flow.ask(&name, None, now);

@@ -119,6 +119,8 @@ struct Scopes {
     used: HashMap<Name, String>,
     /// Of what it has accepted: what it lists on a new stream.
     versions: HashMap<Name, u64>,
+    /// The version of the last response that it accepted: what it says on a new stream, in the state of the world.
+    accepted: Option<u64>,
 }
 
 impl Scopes {
@@ -137,6 +139,7 @@ impl Scopes {
             new.push((entry.name.clone(), routes));
         }
         self.used.extend(new);
+        self.accepted = Some(response.version);
         self.versions.extend(response.upserts.iter().map(|entry| (entry.name.clone(), entry.version)));
         None
     }
@@ -152,10 +155,21 @@ impl Scopes {
 
     /// Subscribes on a new stream, with a listener and the scopes that it has.
     fn resume(&self, bench: &mut Bench) {
-        let listener = bench.session.table(Kind::Listener).get("l").expect("published").version;
-        bench.resume(Kind::Listener, &[], &[("l", listener)]);
-        let held: Vec<_> = self.versions.iter().map(|(name, version)| (&**name, *version)).collect();
-        bench.resume(Kind::ScopedRoute, &[], &held);
+        let listeners = bench.session.table(Kind::Listener);
+        let (listener, all) = (listeners.get("l").expect("published").version, listeners.version());
+        match bench.style {
+            Style::Delta => {
+                bench.resume(Kind::Listener, &[], &[("l", listener)]);
+                let held: Vec<_> = self.versions.iter().map(|(name, version)| (&**name, *version)).collect();
+                bench.resume(Kind::ScopedRoute, &[], &held);
+            }
+            Style::Sotw => {
+                for (kind, version) in [(Kind::Listener, Some(all)), (Kind::ScopedRoute, self.accepted)] {
+                    let ask = Ask::Sotw { names: vec![], version };
+                    bench.request(Request { kind, nonce: None, error: None, ask });
+                }
+            }
+        }
     }
 
     fn count_used(&self, wanted: &str) -> usize {
@@ -195,9 +209,10 @@ fn scopes_that_came_with_a_refused_one_are_used() {
 /// The stream is cut after any number of answers, with the last rejection heard by the server or not, again and again.
 #[test]
 fn scopes_that_came_with_a_refused_one_are_used_although_the_stream_was_cut() {
-    for (answers, heard) in (0..8).flat_map(|answers| [(answers, false), (answers, true)]) {
+    let cuts = (0..8).flat_map(|answers| [(answers, false), (answers, true)]);
+    for (style, (answers, heard)) in cuts.flat_map(|cut| [(Style::Delta, cut), (Style::Sotw, cut)]) {
         for bad in [vec![9], vec![19], vec![3, 9, 10, 19]] {
-            let mut bench = Bench::new(Style::Delta);
+            let mut bench = Bench::new(style);
             let mut client = Scopes::default();
             bench.publish(vec![resource(Kind::Listener, "l", "1")], &[]);
             for body in ["1", "2"] {
@@ -221,10 +236,40 @@ fn scopes_that_came_with_a_refused_one_are_used_although_the_stream_was_cut() {
                 client.resume(&mut bench);
                 client.settle(&mut bench);
                 let used = client.count_used(body);
-                assert_eq!(used, 20 - bad.len(), "{bad:?} are bad, cut after {answers} answers, heard: {heard}");
+                let cut = format!("cut after {answers} answers, heard: {heard}");
+                assert_eq!(used, 20 - bad.len(), "{style:?}: {bad:?} are bad, {cut}");
                 bench.reconnect();
             }
         }
+    }
+}
+
+/// The bad one is mended before the client is back, so that nothing is rejected any more: what came with it must be used all the
+/// same.
+#[test]
+fn scopes_that_came_with_one_that_was_mended_while_the_stream_was_cut_are_used() {
+    let cuts = [Style::Delta, Style::Sotw].into_iter().flat_map(|style| [(style, false), (style, true)]);
+    for ((style, heard), from_nothing) in cuts.flat_map(|cut| [(cut, false), (cut, true)]) {
+        let mut bench = Bench::new(style);
+        let mut client = Scopes::default();
+        bench.publish(vec![resource(Kind::Listener, "l", "1")], &[]);
+        if !from_nothing {
+            bench.publish(scopes("1", &[]), &[]);
+        }
+        client.resume(&mut bench);
+        client.settle(&mut bench);
+        bench.publish(scopes("2", &[9]), &[]);
+        let rejected = bench.response();
+        let error = client.take(&rejected);
+        assert!(error.is_some());
+        if heard {
+            bench.answer(&rejected, error);
+        }
+        bench.reconnect();
+        bench.publish(scopes("2", &[]), &[]);
+        client.resume(&mut bench);
+        client.settle(&mut bench);
+        assert_eq!(client.count_used("2"), 20, "{style:?}, heard: {heard}, from nothing: {from_nothing}");
     }
 }
 
