@@ -56,7 +56,7 @@ fn listeners(parts: &[(u8, u8, u8, u8)]) -> Value {
         let namespaces = json!({ "from": from, "selector": { "matchLabels": { "team": "x" } } });
         json!({
             "name": format!("l{at}"), "protocol": protocol, "tls": tls, "hostname": host,
-            "port": [80, 443, 8080, 9000][usize::from(*port)], "allowedRoutes": { "namespaces": namespaces },
+            "port": ([80, 443, 8080, 9000][usize::from(*port)]), "allowedRoutes": { "namespaces": namespaces },
         })
     };
     parts.iter().enumerate().map(listener).collect()
