@@ -224,7 +224,7 @@ codes! {
     6009 GatewayCertificateRef Error "a certificateRef is not valid" "name a Secret of type kubernetes.io/tls that exists; the listener is not served without a certificate";
     6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
     6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
-    6012 ListenerSetParent Error "the parent of the ListenerSet is not a Gateway that can be used" "name a Gateway in parentRef";
+    6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older object, or the one of the kind that takes precedence, is served";
     7002 CertificateConflict Error "another object has a different certificate or TLS settings for the same host" "agree on one; those of the older object are in effect";
