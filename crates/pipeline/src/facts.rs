@@ -8,7 +8,7 @@ use crate::{
     dialects::Dialects,
     translations::{TranslationRow, Translations},
 };
-use engine::{Derived, Index, Reads, Table};
+use engine::{Derived, Index, PartIndex, Reads, Table};
 use model::{ObjectRef, status::StatusFacts, translation::Section};
 
 /// Translations by what they are attached to.
@@ -40,6 +40,27 @@ impl Index for WithFacts {
     }
 }
 
+/// Translations by the objects behind their routes. Of a translation only what it is attached to is read.
+pub struct TranslationsByBackend;
+
+impl Index for TranslationsByBackend {
+    type Of = Translations;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by backend object";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+        translation.backend_objects.clone()
+    }
+}
+
+impl PartIndex for TranslationsByBackend {
+    type Part<'v> = &'v [Section];
+
+    fn part<'v>(_: &ObjectRef, translation: &'v TranslationRow) -> &'v [Section] {
+        &translation.attached
+    }
+}
+
 /// The facts about each object whose translation has decided any.
 pub struct Facts(Dialects);
 
@@ -66,5 +87,6 @@ impl Derived for Facts {
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<AttachedTo>();
+    pipeline.parts::<TranslationsByBackend>();
     pipeline.derived(Facts(Dialects::all())).per::<WithFacts>().output();
 }

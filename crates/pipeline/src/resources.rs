@@ -20,7 +20,10 @@ use crate::{
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
 use envoy::{listener, name};
-use model::{CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery};
+use model::{
+    CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery,
+    listener::StreamTarget,
+};
 use prost::Message;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -274,24 +277,24 @@ impl Derived for TcpResources {
         let proxy = reads.get::<TcpHosts>(key)?;
         let port = &reads.get::<ActiveListeners>(&key.0)?.port;
         let authors = authors(key, reads);
-        tcp_proxy(tcp_name(key), &proxy.clusters, port, authors, reads)
+        tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable), port, authors, reads)
     }
 }
 
 fn tcp_proxy(
     name: String,
-    clusters: &[(ClusterId, u32)],
+    (clusters, unavailable): (&[(ClusterId, u32)], u32),
     port: &PortId,
     authors: Vec<ObjectRef>,
     reads: &mut Reads<'_>,
 ) -> Option<Resource> {
     let settings = &reads.get::<PortSettings>(port)?.http;
-    let message = listener::tcp::proxy(name.clone(), clusters, settings);
+    let message = listener::tcp::proxy(name.clone(), clusters, unavailable, settings);
     let names: BTreeSet<String> = clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
     let refs = names.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
     let resource = Resource { refs, ..Resource::new(name.clone(), &message) }.in_fleet(port.fleet());
     // A listener waits for every chain, so there must be one, which leads nowhere.
-    let nowhere = || listener::tcp::proxy(name.clone(), &[], settings).encode_to_vec().into();
+    let nowhere = || listener::tcp::proxy(name.clone(), &[], 0, settings).encode_to_vec().into();
     Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
 }
 
@@ -312,7 +315,8 @@ impl Table for StreamResources {
 impl Derived for StreamResources {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
         let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Tcp)?;
-        tcp_proxy(name::tcp_listener(id), &stream.target.clusters, &stream.port, stream.objects.clone(), reads)
+        let StreamTarget { clusters, unavailable, .. } = &*stream.target;
+        tcp_proxy(name::tcp_listener(id), (clusters, *unavailable), &stream.port, stream.objects.clone(), reads)
     }
 }
 
@@ -349,7 +353,8 @@ impl Derived for UdpEndpointResources {
         let backends = stream.target.clusters.iter().filter_map(|(cluster, weight)| {
             Some((name::cluster(cluster), &**reads.get::<EndpointSets>(cluster)?, *weight))
         });
-        let message = listener::udp::load_assignment(id, backends.collect::<Vec<_>>().into_iter());
+        let backends: Vec<_> = backends.collect();
+        let message = listener::udp::load_assignment(id, backends.into_iter(), stream.target.unavailable);
         let resource = Resource::new(name::udp_cluster(id), &message).in_fleet(id.fleet());
         Some(resource.or_stand_in(Kind::Endpoints, stream.objects.clone(), None, reads))
     }

@@ -9,7 +9,7 @@
 //! API has one for it, and as a verdict with a code and the field in any case.
 //!
 //! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`listeners`], [`grants`], [`gateway`],
-//! [`listener_set`], [`status`].
+//! [`listener_set`], [`route`], [`tls_policy`], [`status`].
 
 pub mod class;
 pub mod features;
@@ -17,7 +17,9 @@ pub mod gateway;
 pub mod grants;
 pub mod listener_set;
 pub mod listeners;
+pub mod route;
 pub mod status;
+pub mod tls_policy;
 pub mod view;
 
 pub use listeners::{Listener, Listeners, Protocol};

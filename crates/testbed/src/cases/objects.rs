@@ -205,7 +205,7 @@ async fn slice(
     let ports: Vec<_> = known
         .ports
         .iter()
-        .filter(|port| port.tcp)
+        .filter(|port| port.transport == Some(model::Transport::Tcp))
         .map(|port| json!({ "name": port.name, "port": if port.protocol.is_tls() { 443 } else { 80 } }))
         .collect();
     Ok(Some(json!({
