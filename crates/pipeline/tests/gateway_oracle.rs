@@ -54,9 +54,10 @@ fn listeners(parts: &[(u8, u8, u8, u8)]) -> Value {
         let host = if matches!(protocol, "TCP" | "UDP") { None } else { host(*of) };
         let from = ["Same", "All", "Selector", "None"][usize::from(more % 4)];
         let namespaces = json!({ "from": from, "selector": { "matchLabels": { "team": "x" } } });
+        let port = [80, 443, 8080, 9000][usize::from(*port)];
         json!({
-            "name": format!("l{at}"), "protocol": protocol, "tls": tls, "hostname": host,
-            "port": ([80, 443, 8080, 9000][usize::from(*port)]), "allowedRoutes": { "namespaces": namespaces },
+            "name": format!("l{at}"), "protocol": protocol, "tls": tls, "hostname": host, "port": port,
+            "allowedRoutes": { "namespaces": namespaces },
         })
     };
     parts.iter().enumerate().map(listener).collect()
