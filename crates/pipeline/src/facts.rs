@@ -27,6 +27,19 @@ impl Index for AttachedTo {
     }
 }
 
+/// Translations that have decided facts, each by its object: most kinds have none.
+pub struct WithFacts;
+
+impl Index for WithFacts {
+    type Of = Translations;
+    type Key = ObjectRef;
+    const NAME: &'static str = "with facts";
+
+    fn keys(object: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+        translation.facts.is_some().then(|| object.clone())
+    }
+}
+
 /// Translations by the objects behind their routes. Of a translation only what it is attached to is read.
 pub struct TranslationsByBackend;
 
@@ -75,5 +88,5 @@ impl Derived for Facts {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<AttachedTo>();
     pipeline.parts::<TranslationsByBackend>();
-    pipeline.derived(Facts(Dialects::all())).each::<Translations>().output();
+    pipeline.derived(Facts(Dialects::all())).per::<WithFacts>().output();
 }

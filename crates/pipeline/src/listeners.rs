@@ -12,7 +12,7 @@ use crate::{
     resources::{Resource, tcp_name},
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
-    withheld::{Withheld, WithheldByObject, WithheldRows},
+    withheld::{Withheld, WithheldRows},
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
@@ -229,5 +229,5 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EncodedTcpChains).each::<TcpHosts>();
     pipeline.index::<ChainsByListener>();
     pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().output();
-    pipeline.index::<WithheldRows<ListenerResources>>().index::<WithheldByObject<ListenerResources>>();
+    pipeline.index::<WithheldRows<ListenerResources>>();
 }

@@ -9,7 +9,7 @@ use crate::{
     listeners::ListenerResources,
     membership::{FleetsOfSecret, Membership, Moved, OfCas, OfClusters, OfSecrets},
     packing::{self, RouteResources, ScopeResources},
-    ports::{ActiveListeners, PortSettings, Streams},
+    ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
     redirects::RedirectScopes,
     services::{self, Clusters, ClustersByCa, EndpointSets},
     settings::{ForClusters, Packing, Settings},
@@ -126,6 +126,11 @@ pub trait Resources: Table<Value = Resource> {
     /// The fleets that a resource belongs to.
     fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId>;
 
+    /// The resource that has the name of one that is gone, where keys say more than names.
+    fn successor<'e>(_: &Self::Key, _: &'e Engine) -> Option<&'e Arc<Resource>> {
+        None
+    }
+
     /// The fleets that may have one that is gone.
     fn fleets_of_gone(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
         Self::fleets(key, engine)
@@ -191,7 +196,6 @@ of_one_fleet! {
     TcpResources => Extension, tcp_name, |key| key.0.fleet();
     StreamResources => Extension, name::tcp_listener, |key| key.fleet();
     UdpClusterResources => Cluster, name::udp_cluster, |key| key.fleet();
-    UdpEndpointResources => Endpoints, name::udp_cluster, |key| key.fleet();
     RouteResources => Route, name::port, |key| key.fleet();
     ScopeResources => ScopedRoute, packing::scope_name, |key| key.0.fleet();
     RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
@@ -338,25 +342,42 @@ impl Derived for UdpClusterResources {
     }
 }
 
-/// The endpoints of UDP listeners.
+/// The endpoints of UDP listeners. They are in the lane, so all that their listeners say about them is in the key.
 pub struct UdpEndpointResources;
 
 impl Table for UdpEndpointResources {
-    type Key = ListenerId;
+    type Key = UdpTarget;
     type Value = Resource;
     const NAME: &'static str = "UDP endpoint resources";
 }
 
 impl Derived for UdpEndpointResources {
-    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
-        let backends = stream.target.clusters.iter().filter_map(|(cluster, weight)| {
+    fn compute(&self, key: &UdpTarget, reads: &mut Reads<'_>) -> Option<Resource> {
+        let UdpTarget { listener, clusters, unavailable, objects } = key;
+        let backends = clusters.iter().filter_map(|(cluster, weight)| {
             Some((name::cluster(cluster), &**reads.get::<EndpointSets>(cluster)?, *weight))
         });
         let backends: Vec<_> = backends.collect();
-        let message = listener::udp::load_assignment(id, backends.into_iter(), stream.target.unavailable);
-        let resource = Resource::new(name::udp_cluster(id), &message).in_fleet(id.fleet());
-        Some(resource.or_stand_in(Kind::Endpoints, stream.objects.clone(), None, reads))
+        let message = listener::udp::load_assignment(listener, backends.into_iter(), *unavailable);
+        let resource = Resource::new(name::udp_cluster(listener), &message).in_fleet(listener.fleet());
+        Some(resource.or_stand_in(Kind::Endpoints, objects.to_vec(), None, reads))
+    }
+}
+
+impl Resources for UdpEndpointResources {
+    const KIND: Kind = Kind::Endpoints;
+
+    fn name(key: &UdpTarget) -> String {
+        name::udp_cluster(&key.listener)
+    }
+
+    fn fleets(key: &UdpTarget, _: &Engine) -> Vec<FleetId> {
+        vec![key.listener.fleet().clone()]
+    }
+
+    fn successor<'e>(key: &UdpTarget, engine: &'e Engine) -> Option<&'e Arc<Resource>> {
+        let stream = engine.get::<Streams>(&key.listener)?;
+        engine.get::<Self>(&UdpTarget::of(&key.listener, stream)?)
     }
 }
 
@@ -416,14 +437,16 @@ pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     reads.probe::<TlsByHost>(key).cloned().collect()
 }
 
-/// Declares the resources of clusters and endpoints, which are in the lane.
+/// Declares the resources of clusters and endpoints, those of UDP listeners included, which are in the lane.
 pub fn declare_lane(pipeline: &mut engine::Pipeline) {
     pipeline.derived(ClusterResources).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
     pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
+    pipeline.derived(UdpEndpointResources).per::<UdpTargets>().lane().output();
     pipeline.index::<WithheldRows<ClusterResources>>();
     pipeline.index::<WithheldRows<EndpointResources>>();
     pipeline.index::<WithheldRows<CaResources>>();
+    pipeline.index::<WithheldRows<UdpEndpointResources>>();
 }
 
 /// Declares the others.
@@ -433,10 +456,8 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TcpResources).each::<TcpHosts>().output();
     pipeline.derived(StreamResources).each::<Streams>().output();
     pipeline.derived(UdpClusterResources).each::<Streams>().output();
-    pipeline.derived(UdpEndpointResources).each::<Streams>().output();
     pipeline.index::<WithheldRows<StreamResources>>();
     pipeline.index::<WithheldRows<UdpClusterResources>>();
-    pipeline.index::<WithheldRows<UdpEndpointResources>>();
     pipeline.index::<WithheldRows<SecretResources>>();
     pipeline.index::<WithheldRows<HostSecretResources>>();
     pipeline.index::<WithheldRows<TcpResources>>();
@@ -449,6 +470,7 @@ pub struct Early {
     clusters: Given<ClusterResources>,
     endpoints: Given<EndpointResources>,
     cas: Given<CaResources>,
+    udp_endpoints: Given<UdpEndpointResources>,
 }
 
 type Given<T> = BTreeMap<<T as Table>::Key, BTreeSet<FleetId>>;
@@ -458,6 +480,7 @@ pub fn lane_changes(engine: &mut Engine, early: &mut Early, into: &mut FleetChan
     take_early::<ClusterResources>(engine, &mut early.clusters, into);
     take_early::<EndpointResources>(engine, &mut early.endpoints, into);
     take_early::<CaResources>(engine, &mut early.cas, into);
+    take_early::<UdpEndpointResources>(engine, &mut early.udp_endpoints, into);
 }
 
 /// What changed in all tables.
@@ -465,9 +488,11 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     settle_early::<ClusterResources>(early.clusters, engine, into);
     settle_early::<EndpointResources>(early.endpoints, engine, into);
     settle_early::<CaResources>(early.cas, engine, into);
+    settle_early::<UdpEndpointResources>(early.udp_endpoints, engine, into);
     take::<ClusterResources>(engine, into);
     take::<EndpointResources>(engine, into);
     take::<CaResources>(engine, into);
+    take::<UdpEndpointResources>(engine, into);
     let moved = OfClusters::moved(engine);
     moved_to::<ClusterResources>(&moved, engine, into);
     moved_to::<EndpointResources>(&moved, engine, into);
@@ -482,7 +507,6 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     take::<TcpResources>(engine, into);
     take::<StreamResources>(engine, into);
     take::<UdpClusterResources>(engine, into);
-    take::<UdpEndpointResources>(engine, into);
     take::<RouteResources>(engine, into);
     take::<ScopeResources>(engine, into);
     take::<RedirectScopes>(engine, into);
@@ -498,9 +522,25 @@ fn take<T: Resources>(engine: &mut Engine, into: &mut FleetChanges) {
         }
     }
     for key in changes.gone {
-        let name: Arc<str> = T::name(&key).into();
-        for fleet in T::fleets_of_gone(&key, engine) {
-            into.entry(fleet).or_default().removes.push((T::KIND, name.clone()));
+        remove::<T>(&key, T::fleets_of_gone(&key, engine), engine, into);
+    }
+}
+
+/// Takes one that is gone from fleets.
+fn remove<T: Resources>(
+    key: &T::Key,
+    fleets: impl IntoIterator<Item = FleetId>,
+    engine: &Engine,
+    into: &mut FleetChanges,
+) {
+    let name: Arc<str> = T::name(key).into();
+    let successor = T::successor(key, engine).map(|resource| Resource::clone(resource).into_xds(T::KIND));
+    for fleet in fleets {
+        let changes = into.entry(fleet).or_default();
+        match &successor {
+            // Both were there for a while, and either may have been told last.
+            Some(resource) => changes.upserts.push(resource.clone()),
+            None => changes.removes.push((T::KIND, name.clone())),
         }
     }
 }
@@ -532,10 +572,7 @@ fn settle_early<T: Resources>(given: Given<T>, engine: &Engine, into: &mut Fleet
                 into.entry(fleet).or_default().upserts.push(resource.clone());
             }
         }
-        let name: Arc<str> = T::name(&key).into();
-        for fleet in given {
-            into.entry(fleet).or_default().removes.push((T::KIND, name.clone()));
-        }
+        remove::<T>(&key, given, engine, into);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[allow(dead_code, reason = "other tests use more of it")]
 #[path = "packing/claims.rs"]
 mod claims;
 

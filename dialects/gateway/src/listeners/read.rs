@@ -36,7 +36,7 @@ impl Reader<'_> {
             Err(refused) => (Host::Any, 0, Some(refused)),
         };
         let protocol = protocol.ok();
-        let bound = self.settings.ports.bound(port);
+        let bound = self.settings.bound(port);
         let on_port = protocol.map(Protocol::on_port);
         let is_own = |protocol| self.settings.own_ports.of(protocol) == Some(bound);
         let own = on_port.filter(|protocol| refused.is_none() && host == Host::Any && is_own(*protocol));

@@ -106,7 +106,10 @@ impl Draft {
     /// The route for requests of a listener.
     fn route(&self, subject: &ObjectRef, listener: &Listener, widening: u16) -> Option<Route> {
         let (action, policy) = match &self.done {
-            Done::Redirect(redirect, policy) => (Action::Redirect(redirect.at(listener, &self.path)?), policy),
+            Done::Redirect(redirected) => {
+                let (redirect, policy) = &**redirected;
+                (Action::Redirect(redirect.at(listener, &self.path)?), policy)
+            }
             Done::Forward(forwarded) => {
                 let Forwarded { forward, policy, rewrite } = &**forwarded;
                 let rewrite = match rewrite {
@@ -135,7 +138,7 @@ impl Draft {
 
     fn bytes(&self) -> usize {
         let done = match &self.done {
-            Done::Redirect(redirect, policy) => redirect.bytes() + policy.bytes(),
+            Done::Redirect(redirected) => redirected.0.bytes() + redirected.1.bytes(),
             Done::Forward(forwarded) => {
                 let rewrite = forwarded.rewrite.as_ref().map_or(0, |change| change.bytes());
                 Action::Forward(Box::new(forwarded.forward.clone())).bytes() + forwarded.policy.bytes() + rewrite

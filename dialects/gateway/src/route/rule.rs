@@ -35,7 +35,7 @@ impl Rule {
     pub fn new(requests: Vec<Requests>, done: Result<Done, Rejection>, field: FieldPath) -> Self {
         let change = match &done {
             Ok(Done::Forward(forwarded)) => forwarded.rewrite.as_ref(),
-            Ok(Done::Redirect(redirect, _)) => redirect.path(),
+            Ok(Done::Redirect(redirected)) => redirected.0.path(),
             Err(_) => None,
         };
         let fits = change.is_none_or(|change| requests.iter().all(|(path, _)| change.at(path).is_some()));
@@ -55,7 +55,7 @@ pub(crate) enum Done {
     /// They go to backends.
     Forward(Box<Forwarded>),
     /// The client gets a redirect.
-    Redirect(RedirectDraft, Policy),
+    Redirect(Box<(RedirectDraft, Policy)>),
 }
 
 /// Requests that go to backends.
@@ -154,7 +154,7 @@ pub(crate) fn done(
                 ..Rejection::new(Code::GatewayRouteFilter, field.field("backendRefs"), why)
             });
         }
-        return Ok(Done::Redirect(redirect, policy));
+        return Ok(Done::Redirect(Box::new((redirect, policy))));
     }
     let mut forward = Forward { host, mirrors, websocket: parts.protocols == Protocols::Http, ..Forward::default() };
     (forward.timeout, forward.retry) = retry::read(parts.timeouts, parts.retry, field)?;

@@ -165,8 +165,8 @@ impl Scopes {
             }
             Style::Sotw => {
                 for (kind, version) in [(Kind::Listener, Some(all)), (Kind::ScopedRoute, self.accepted)] {
-                    let ask = Ask::Sotw { names: vec![], version };
-                    bench.request(Request { kind, nonce: None, error: None, ask });
+                    let subscription = Subscription::Sotw { names: vec![], version };
+                    bench.request(Request { kind, nonce: None, error: None, subscription });
                 }
             }
         }
