@@ -549,8 +549,7 @@ impl Derived for Placements {
             return placed(Some(admission(&chains)));
         }
         let Some(wildcard) = wildcard_certificate::for_host(key, active, reads) else {
-            let is_own_host = active.has_own_host() && active.host == *host;
-            reads.get::<PortsWithChains>(&active.port).filter(|_| is_own_host)?;
+            reads.get::<PortsWithChains>(&active.port).filter(|_| active.is_own_host(host))?;
             return placed(Some(admission(&[])));
         };
         let mut objects = reads.probe::<TranslationsByHost>(key);

@@ -371,6 +371,11 @@ impl ActiveListener {
     pub fn has_own_host(&self) -> bool {
         self.protocol.has_hosts() && self.host != Host::Any
     }
+
+    /// Whether a host is the one that it is for. It is placed whether there are routes or a certificate for it or not.
+    pub fn is_own_host(&self, host: &Host) -> bool {
+        self.has_own_host() && self.host == *host
+    }
 }
 
 /// The listeners that are in effect. One that comes or goes on a port wakes no other.

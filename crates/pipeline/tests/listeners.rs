@@ -610,16 +610,16 @@ fn a_listener_that_joins_a_port_wakes_the_hosts_that_it_takes() {
 fn who_claimed_a_listener_that_proxies_refuse_is_told() {
     let mut pipeline = pipeline();
     let claims = Claims::new("gateway", FleetId::Shared)
-        .listener("http", 9000, Http, "*.example.com")
-        .listener("tls", 9001, Tls, "*")
+        .listener("http", 9100, Http, "*.example.com")
+        .listener("tls", 9101, Tls, "*")
         .passthrough("tls", "a.example.com", "web")
-        .listener("tcp", 9002, Tcp, "*")
-        .listener("udp", 9003, Udp, "*")
+        .listener("tcp", 9102, Tcp, "*")
+        .listener("udp", 9103, Udp, "*")
         .stream("udp", &[("web", 1)]);
     claims.put(&mut pipeline);
     let output = pipeline.settle();
     assert_eq!(verdicts(&output, "gateway"), [""; 0]);
-    for name in ["lds tcp-9000", "lds tcp-9001", "lds tcp-9002", "lds udp-9003", "cds udp:udp"] {
+    for name in ["lds tcp-9100", "lds tcp-9101", "lds tcp-9102", "lds udp-9103", "cds udp:udp"] {
         let mut upserts = output.xds.upserts.iter();
         let resource = upserts.find(|resource| format!("{} {}", resource.kind, resource.name) == name).unwrap();
         let content = xds::content_version(&resource.body);
@@ -632,11 +632,11 @@ fn who_claimed_a_listener_that_proxies_refuse_is_told() {
     assert_eq!(
         told,
         [
-            "cluster udp:udp: cannot bind",
-            "listener tcp-9000: cannot bind",
-            "listener tcp-9001: cannot bind",
-            "listener tcp-9002: cannot bind",
-            "listener udp-9003: cannot bind",
+            "cds udp:udp: cannot bind",
+            "lds tcp-9100: cannot bind",
+            "lds tcp-9101: cannot bind",
+            "lds tcp-9102: cannot bind",
+            "lds udp-9103: cannot bind",
         ]
     );
     pipeline.self_check().unwrap();

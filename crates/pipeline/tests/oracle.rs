@@ -334,6 +334,7 @@ fn claim(name: u8, form: u16) -> Claims {
     let claims = claims.created(i64::try_from(pick(10, 3)).unwrap()).listener(listener, port, protocol, host);
     match pick(12, 4) {
         0 => claims.route(listener, host, service),
+        1 if name == 0 => claims.route(listener, host, service).tls_with_fallback(listener, host, "one", "one"),
         1 => claims.route(listener, host, service).tls(listener, host, &["one"]),
         2 => claims.passthrough(listener, host, service),
         _ => claims.stream(listener, &[(service, 1)]),

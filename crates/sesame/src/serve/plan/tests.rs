@@ -381,6 +381,8 @@ fn what_contradicts_itself_is_refused_or_told() {
     assert!(roots.contains("has b"), "{roots}");
     let times = refusal(&["--insecure", "--leader-election-lease-duration=5s"]);
     assert!(times.contains("--leader-election"), "{times}");
+    let ports = attempt(&["--insecure", "--stats-port=8080"], "").map(drop).unwrap_err();
+    assert!(format!("{ports:#}").contains("the HTTP listener and the stats listener both listen on port 8080"));
     let [(code, why)] = &plan(&["--watch-namespaces=shop"], "").warnings[..] else { panic!("one warning") };
     assert_eq!(*code, Code::NamespaceNotWatched);
     assert!(why.contains("projectsesame/envoy"), "{why}");
