@@ -36,13 +36,13 @@ fn forwarded(forward: &Forward) -> RouteAction {
     RouteAction {
         cluster_specifier: Some(clusters(&forward.clusters)),
         timeout: timeout(forward.timeout),
-        retry_policy: forward.retry.as_ref().map(retry::retry_policy),
+        retry_policy: forward.retry.as_deref().map(retry::retry_policy),
         idle_timeout: timeout(forward.idle),
         request_mirror_policies: forward.mirrors.iter().map(mirror).collect(),
         prefix_rewrite: forward.rewrite.as_ref().map_or_else(String::new, ToString::to_string),
         host_rewrite_specifier: forward.host.as_ref().map(host),
         hash_policy: forward.hash.iter().map(hash_policy).collect(),
-        internal_redirect_policy: forward.internal_redirect.as_ref().map(retry::internal_redirect_policy),
+        internal_redirect_policy: forward.internal_redirect.as_deref().map(retry::internal_redirect_policy),
         upgrade_configs: if forward.websocket { vec![websocket()] } else { Vec::new() },
         ..Default::default()
     }

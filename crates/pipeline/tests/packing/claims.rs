@@ -5,8 +5,7 @@ use model::{
     CertificateRef, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Translation,
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::{
-        Action, Conditions, Depth, Dialect, Forward, Path, PathMatch, Policy, Precedence, Route, TieBreak,
-        WeightedCluster,
+        Action, Conditions, Depth, Dialect, Forward, Path, PathMatch, Precedence, Route, TieBreak, WeightedCluster,
     },
     tls::{TcpProxy, Termination, TlsMode, TlsVersions},
     translation::{Covers, RoutePiece, TlsPiece},
@@ -80,7 +79,7 @@ impl Claims {
             conditions: Conditions::default(),
             depth: Depth::AnyLabels,
             action: Action::Forward(Box::new(Forward { clusters, ..Forward::default() })),
-            policy: Policy::default(),
+            policy: Default::default(),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.rules"),
             combined: None,

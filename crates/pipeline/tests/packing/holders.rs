@@ -313,7 +313,7 @@ fn names_made_up_for_one_range_make_no_holder_large_and_push_out_no_other_namesp
     let secrets = ["attacker", "tenant"].map(|namespace| shared_in(namespace, &ca, "shared", &["*.example.com"]));
     let ingresses = made_up.iter().map(|host| of("attacker", host)).chain([of("tenant", &own[0])]);
     let mut objects: Vec<Object> = secrets.into_iter().chain(ingresses).collect();
-    let mut build = |objects: &mut Vec<Object>| {
+    let build = |objects: &mut Vec<Object>| {
         let mut pipeline = Pipeline::new(&settings);
         let (mut held, mut sent) = (Held::new(), BTreeSet::new());
         for object in objects.iter() {
