@@ -6,7 +6,7 @@
 
 use model::{
     Code, Route, Verdict,
-    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Policy},
+    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch},
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,7 +24,7 @@ pub fn repeated(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
         conditions: Conditions::default(),
         depth: Depth::AnyLabels,
         action: Action::DirectResponse(DirectResponse { status: 503, body }),
-        policy: Policy::default(),
+        policy: Default::default(),
         precedence: first.precedence.clone(),
         origin: first.origin.object.at(""),
         combined: None,

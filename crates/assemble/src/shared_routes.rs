@@ -10,7 +10,7 @@
 
 use model::{
     Code, Host, ListenerId, Route, Verdict,
-    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Policy, Precedence},
+    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence},
     shared_routes::{Label, Labels, RouteSelector, SharedRoutes},
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -122,7 +122,7 @@ fn unavailable(left_out: &Route) -> Arc<Route> {
         conditions: Conditions::default(),
         depth: Depth::AnyLabels,
         action: Action::DirectResponse(DirectResponse::unavailable()),
-        policy: Policy::default(),
+        policy: Default::default(),
         precedence: Precedence { implied: true, ..left_out.precedence.clone() },
         origin: left_out.origin.object.at(""),
         combined: None,

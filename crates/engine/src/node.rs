@@ -47,13 +47,14 @@ impl Node {
 /// From this many readers on, a tree is cheaper than shifting a sorted list.
 const MANY: usize = 64;
 
-/// Who reads a node, in order. Most nodes have one reader at most, so the others are behind a pointer.
+/// Who reads a node, in order. Most nodes have one reader or two, so the others are behind a pointer.
 #[derive(Default)]
 #[allow(clippy::box_collection, reason = "every row and every absence has one of these: 16 bytes instead of 32")]
 pub(crate) enum Readers {
     #[default]
     None,
     One(Node),
+    Two(Box<[Node; 2]>),
     Few(Box<Vec<Node>>),
     Many(Box<BTreeSet<Node>>),
 }
@@ -67,7 +68,14 @@ impl Readers {
         match self {
             Self::None => *self = Self::One(reader),
             Self::One(first) if *first == reader => {}
-            Self::One(first) => *self = Self::Few(Box::new(vec![reader.min(*first), reader.max(*first)])),
+            Self::One(first) => *self = Self::Two(Box::new([reader.min(*first), reader.max(*first)])),
+            Self::Two(both) => {
+                if let Err(place) = both.binary_search(&reader) {
+                    let mut list = both.to_vec();
+                    list.insert(place, reader);
+                    *self = Self::Few(Box::new(list));
+                }
+            }
             Self::Few(list) => {
                 if let Err(place) = list.binary_search(&reader) {
                     list.insert(place, reader);
@@ -88,11 +96,16 @@ impl Readers {
                     *self = Self::None;
                 }
             }
+            Self::Two(both) => match **both {
+                [first, second] if first == reader => *self = Self::One(second),
+                [first, second] if second == reader => *self = Self::One(first),
+                _ => {}
+            },
             Self::Few(list) => {
                 if let Ok(place) = list.binary_search(&reader) {
                     list.remove(place);
-                    if let [last] = list[..] {
-                        *self = Self::One(last);
+                    if let [first, second] = list[..] {
+                        *self = Self::Two(Box::new([first, second]));
                     }
                 }
             }
@@ -110,6 +123,7 @@ impl Readers {
         let (list, set): (&[Node], Option<&BTreeSet<Node>>) = match self {
             Self::None => (&[], None),
             Self::One(reader) => (std::slice::from_ref(reader), None),
+            Self::Two(both) => (&**both, None),
             Self::Few(list) => (list, None),
             Self::Many(set) => (&[], Some(set)),
         };

@@ -11,7 +11,7 @@ pub mod policy;
 pub mod precedence;
 mod size;
 
-use crate::{HeaderName, Host, Origin, Regex};
+use crate::{HeaderName, Host, OrDefault, Origin, Regex};
 use std::{fmt, sync::Arc};
 
 pub use action::{
@@ -46,7 +46,7 @@ pub struct Route {
     /// What is done with a request.
     pub action: Action,
     /// Policies that apply whatever the action is.
-    pub policy: Policy,
+    pub policy: OrDefault<Policy>,
     /// Which of two routes that match the same requests is served.
     pub precedence: Precedence,
     /// Who wrote it.

@@ -59,21 +59,6 @@ fn listeners_of(translation: &TranslationRow, fits: impl Fn(&Host) -> bool) -> B
     translation.hosts.iter().filter(|(_, host)| fits(host)).map(|(listener, _)| listener.clone()).collect()
 }
 
-/// One row for each listener that has a wildcard host.
-pub struct ListenersWithWildcards;
-
-impl Table for ListenersWithWildcards {
-    type Key = ListenerId;
-    type Value = ();
-    const NAME: &'static str = "listeners with wildcard hosts";
-}
-
-impl Derived for ListenersWithWildcards {
-    fn compute(&self, _: &ListenerId, _: &mut Reads<'_>) -> Option<()> {
-        Some(())
-    }
-}
-
 /// The catch-all of a listener: the routes for every host that nobody names. It is assembled once for all wildcard hosts that
 /// repeat its routes.
 pub struct CatchAll;
@@ -286,21 +271,6 @@ impl Index for DeepTlsHosts {
     }
 }
 
-/// One row for each listener that has such hosts.
-pub struct ListenersWithDeepTls;
-
-impl Table for ListenersWithDeepTls {
-    type Key = ListenerId;
-    type Value = ();
-    const NAME: &'static str = "listeners with deep TLS hosts";
-}
-
-impl Derived for ListenersWithDeepTls {
-    fn compute(&self, _: &ListenerId, _: &mut Reads<'_>) -> Option<()> {
-        Some(())
-    }
-}
-
 /// TLS hosts by the certificate that they show.
 pub struct HostsByCertificate;
 
@@ -353,21 +323,6 @@ impl Index for NamedChainCertificates {
     }
 }
 
-/// What hosts share chains by: chains without their hosts.
-pub struct Groups;
-
-impl Table for Groups {
-    type Key = ChainId;
-    type Value = ();
-    const NAME: &'static str = "groups of TLS hosts";
-}
-
-impl Derived for Groups {
-    fn compute(&self, _: &ChainId, _: &mut Reads<'_>) -> Option<()> {
-        Some(())
-    }
-}
-
 /// Groups by their listener.
 pub struct GroupsByListener;
 
@@ -378,21 +333,6 @@ impl Index for GroupsByListener {
 
     fn keys(chain: &ChainId, (): &()) -> impl IntoIterator<Item = ListenerId> {
         [chain.listener.clone()]
-    }
-}
-
-/// One row for each listener that has chains whose requests are looked at.
-pub struct ListenersWithChains;
-
-impl Table for ListenersWithChains {
-    type Key = ListenerId;
-    type Value = ();
-    const NAME: &'static str = "listeners with chains";
-}
-
-impl Derived for ListenersWithChains {
-    fn compute(&self, _: &ListenerId, _: &mut Reads<'_>) -> Option<()> {
-        Some(())
     }
 }
 
@@ -422,21 +362,6 @@ impl Index for PortsOfChains {
 
     fn keys(_: &ListenerId, port: &PortId) -> impl IntoIterator<Item = PortId> {
         [port.clone()]
-    }
-}
-
-/// One row for each of these ports.
-pub struct PortsWithChains;
-
-impl Table for PortsWithChains {
-    type Key = PortId;
-    type Value = ();
-    const NAME: &'static str = "ports with chains";
-}
-
-impl Derived for PortsWithChains {
-    fn compute(&self, _: &PortId, _: &mut Reads<'_>) -> Option<()> {
-        Some(())
     }
 }
 
@@ -566,6 +491,14 @@ fn admission(chains: &[ChainId]) -> Admission {
         chains: chains.iter().map(|chain| name::chain(chain).into()).collect(),
         by_server_name: chains.first().is_some_and(|chain| chain.termination.is_on_demand()),
     }
+}
+
+rows_without_value! {
+    ListenersWithWildcards of ListenerId, "listeners with wildcard hosts", "Listeners that have a wildcard host.";
+    ListenersWithDeepTls of ListenerId, "listeners with deep TLS hosts", "Listeners that have wildcard TLS hosts at any depth, or one for every name.";
+    Groups of ChainId, "groups of TLS hosts", "What hosts share chains by: chains without their hosts.";
+    ListenersWithChains of ListenerId, "listeners with chains", "Listeners that have chains whose requests are looked at.";
+    PortsWithChains of PortId, "ports with chains", "TLS ports that have such chains.";
 }
 
 /// Declares the tables.

@@ -33,6 +33,9 @@
 //! # }
 //! ```
 
+#[macro_use]
+mod rows;
+
 pub mod certificates;
 pub mod dialects;
 pub mod facts;

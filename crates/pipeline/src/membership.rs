@@ -10,7 +10,8 @@
 
 use crate::{
     hosts::{NamedChainCertificates, SharedChainCertificates},
-    services::{Clusters, ClustersByCa},
+    resources::ClustersByCa,
+    services,
     translations::{NamedClustersInUse, SharedClustersInUse, TranslationRow, Translations, clusters_by_fleet},
 };
 use engine::{Changes, Derived, Engine, Index, Reads, Table};
@@ -41,9 +42,8 @@ impl Table for FleetClusters {
 
 impl Derived for FleetClusters {
     fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<ObjectRef>> {
-        let cluster = reads.get::<Clusters>(cluster);
-        let validation = cluster.and_then(|cluster| cluster.validation.as_ref());
-        Some(validation.and_then(|validation| validation.ca.bundle().cloned()))
+        let Some(ca) = services::ca(cluster) else { return Some(None) };
+        Some(services::cluster(cluster, reads).map(|_| ca.clone()))
     }
 }
 
@@ -63,30 +63,9 @@ impl Index for CasByFleet {
     }
 }
 
-macro_rules! rows {
-    ($($table:ident of $key:ty, $name:literal, $doc:literal;)*) => {
-        $(
-            #[doc = $doc]
-            pub struct $table;
-
-            impl Table for $table {
-                type Key = (FleetId, $key);
-                type Value = ();
-                const NAME: &'static str = $name;
-            }
-
-            impl Derived for $table {
-                fn compute(&self, _: &(FleetId, $key), _: &mut Reads<'_>) -> Option<()> {
-                    Some(())
-                }
-            }
-        )*
-    };
-}
-
-rows! {
-    FleetCas of ObjectRef, "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
-    FleetSecrets of CertificateRef, "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
+rows_without_value! {
+    FleetCas of (FleetId, ObjectRef), "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
+    FleetSecrets of (FleetId, CertificateRef), "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
 }
 
 macro_rules! by_key {

@@ -61,6 +61,19 @@ impl Index for ExactHostsByPort {
     }
 }
 
+/// Hosts that share a scope with others: all that are not exact.
+pub struct WideHosts;
+
+impl Index for WideHosts {
+    type Of = Placements;
+    type Key = HostKey;
+    const NAME: &'static str = "wide";
+
+    fn keys(key: &HostKey, _: &Placement) -> impl IntoIterator<Item = HostKey> {
+        (!matches!(key.1, Host::Exact(_))).then(|| key.clone())
+    }
+}
+
 /// The scopes of wildcards, one for each port.
 pub struct RestOfPlaintextPorts;
 
@@ -119,7 +132,7 @@ impl Table for EncodedHosts {
 
 impl Derived for EncodedHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<HostBytes> {
-        let place = shares_resource(self.0, key, reads)?;
+        let place = reads.get::<Placements>(key)?;
         let host = &reads.get::<VirtualHosts>(key)?.host;
         let bytes = packing::encode(self.0, &place.port, host, place.admission.as_ref());
         let bytes = spoil::host(bytes, self.1.as_deref());
@@ -142,18 +155,8 @@ impl Derived for EncodedHosts {
     }
 
     fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
-        shares_resource(self.0, key, reads).is_some()
-            && reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
+        reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
     }
-}
-
-/// Where a host is looked up that shares a resource with others.
-fn shares_resource<'r>(packing: Packing, key: &HostKey, reads: &mut Reads<'r>) -> Option<&'r Placement> {
-    let is_alone = packing == Packing::Scoped && matches!(key.1, Host::Exact(_));
-    if is_alone {
-        return None;
-    }
-    reads.get::<Placements>(key).map(|place| &**place)
 }
 
 /// Whose routes a host has, those for deeper names among them.
@@ -292,7 +295,11 @@ pub fn scope_name((port, host): &ScopeKey) -> String {
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let packing = settings.packing;
     pipeline.index::<HostsByScope>().index::<ExactHostsByPort>();
-    pipeline.derived(EncodedHosts(packing, settings.spoil.clone())).each::<Placements>();
+    let encoded = pipeline.derived(EncodedHosts(packing, settings.spoil.clone()));
+    match packing {
+        Packing::Plain => encoded.each::<Placements>(),
+        Packing::Scoped => encoded.per::<WideHosts>(),
+    };
     pipeline.derived(RouteResources(packing)).per::<PlaintextPorts>().per::<PortsOfChains>().output();
     pipeline
         .derived(ScopeResources(packing, settings.spoil.clone()))

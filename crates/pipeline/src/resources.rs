@@ -11,14 +11,14 @@ use crate::{
     packing::{self, RouteResources, ScopeResources},
     ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
     redirects::RedirectScopes,
-    services::{self, Clusters, ClustersByCa, EndpointSets},
+    services,
     settings::{ForClusters, Packing, Settings},
     slots::{SlotResources, slot_name},
-    translations::{HostKey, TlsByHost},
+    translations::{HostKey, NamedClustersInUse, SharedClustersInUse, TlsByHost},
     withheld::{self, FleetTarget, Withheld, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
-use engine::{Derived, Engine, Reads, Table};
+use engine::{Derived, Engine, Index, Reads, Table};
 use envoy::{listener, name};
 use model::{
     CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery,
@@ -42,8 +42,10 @@ pub struct Resource {
     pub refs: Vec<Ref>,
     /// Whether a proxy warms it by asking DNS.
     pub warms: bool,
+    /// Whether it is a set of endpoints that has none.
+    pub lacks_endpoints: bool,
     /// Whose it is, where it is one object's.
-    pub origin: Option<ObjectRef>,
+    pub origin: Option<Arc<ObjectRef>>,
     /// Whether it is what every proxy is to have.
     pub role: Role,
     /// The hash of what was made of the objects, sent or not.
@@ -63,7 +65,8 @@ impl Resource {
     pub(crate) fn of(name: String, body: Bytes) -> Self {
         let (hash, role) = (xds::content_version(&body), Role::Own);
         let (refs, origin, refused, fleet) = Default::default();
-        Self { name: name.into(), body, refs, warms: false, origin, role, hash, refused, fleet }
+        let (warms, lacks_endpoints) = (false, false);
+        Self { name: name.into(), body, refs, warms, lacks_endpoints, origin, role, hash, refused, fleet }
     }
 
     /// The same, of one fleet alone.
@@ -73,7 +76,7 @@ impl Resource {
 
     /// The same, or nothing in its place if it is withheld.
     pub(crate) fn unless_held(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
-        let objects = self.origin.iter().cloned().collect();
+        let objects = self.origin.iter().map(|origin| ObjectRef::clone(origin)).collect();
         self.or_stand_in(kind, objects, None, reads)
     }
 
@@ -103,7 +106,7 @@ impl Resource {
             resource = resource.warming();
         }
         match self.origin {
-            Some(origin) => resource.from_origin(Arc::new(origin)),
+            Some(origin) => resource.from_origin(origin),
             None => resource,
         }
     }
@@ -216,15 +219,28 @@ impl Table for ClusterResources {
 
 impl Derived for ClusterResources {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let cluster = reads.get::<Clusters>(id)?;
+        let cluster = services::cluster(id, reads)?;
         let settings = reads.get::<ForClusters>(&())?;
-        let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(cluster, settings));
+        let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(&cluster, settings));
         match cluster.discovery {
             Discovery::Endpoints => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             Discovery::Dns(_) => resource.warms = true,
         }
-        resource.origin = Some(services::service(id));
+        resource.origin = Some(Arc::new(services::service(id)));
         Some(resource.unless_held(Kind::Cluster, reads))
+    }
+}
+
+/// Clusters by the CA that they trust, which a route asks for.
+pub struct ClustersByCa;
+
+impl Index for ClustersByCa {
+    type Of = ClusterResources;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by CA";
+
+    fn keys(id: &ClusterId, _: &Resource) -> impl IntoIterator<Item = ObjectRef> {
+        services::ca(id).cloned()
     }
 }
 
@@ -241,7 +257,7 @@ impl Derived for CaResources {
     fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Resource> {
         let bundle = reads.get::<CaBundles>(id)?.as_ref().as_ref().ok()?;
         let mut resource = Resource::new(name::ca(id), &envoy::secret::authority(id, bundle));
-        resource.origin = Some(id.clone());
+        resource.origin = Some(Arc::new(id.clone()));
         Some(resource.unless_held(Kind::Secret, reads))
     }
 }
@@ -257,13 +273,28 @@ impl Table for EndpointResources {
 
 impl Derived for EndpointResources {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Resource> {
-        if reads.get::<Clusters>(id)?.discovery != Discovery::Endpoints {
+        if services::cluster(id, reads)?.discovery != Discovery::Endpoints {
             return None;
         }
-        let endpoints = reads.get::<EndpointSets>(id)?;
-        let mut resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, endpoints));
-        resource.origin = Some(services::service(id));
+        let endpoints = services::endpoints(id, reads)?;
+        let mut resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, &endpoints));
+        resource.origin = Some(Arc::new(services::service(id)));
+        resource.lacks_endpoints = endpoints.list.is_empty();
         Some(resource.unless_held(Kind::Endpoints, reads))
+    }
+}
+
+/// Clusters for which there is no endpoint. Whether there is one is all that its readers depend on: endpoints that come and go
+/// wake nobody as long as one is left.
+pub struct WithoutEndpoints;
+
+impl Index for WithoutEndpoints {
+    type Of = EndpointResources;
+    type Key = ClusterId;
+    const NAME: &'static str = "without endpoints";
+
+    fn keys(id: &ClusterId, resource: &Resource) -> impl IntoIterator<Item = ClusterId> {
+        resource.lacks_endpoints.then(|| id.clone())
     }
 }
 
@@ -355,10 +386,11 @@ impl Derived for UdpEndpointResources {
     fn compute(&self, key: &UdpTarget, reads: &mut Reads<'_>) -> Option<Resource> {
         let UdpTarget { listener, clusters, unavailable, objects } = key;
         let backends = clusters.iter().filter_map(|(cluster, weight)| {
-            Some((name::cluster(cluster), &**reads.get::<EndpointSets>(cluster)?, *weight))
+            Some((name::cluster(cluster), services::endpoints(cluster, reads)?, *weight))
         });
         let backends: Vec<_> = backends.collect();
-        let message = listener::udp::load_assignment(listener, backends.into_iter(), *unavailable);
+        let backends = backends.iter().map(|(name, endpoints, weight)| (name.clone(), endpoints, *weight));
+        let message = listener::udp::load_assignment(listener, backends, *unavailable);
         let resource = Resource::new(name::udp_cluster(listener), &message).in_fleet(listener.fleet());
         Some(resource.or_stand_in(Kind::Endpoints, objects.to_vec(), None, reads))
     }
@@ -412,7 +444,8 @@ impl Derived for HostSecretResources {
         let resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
         let mut resource = resource.in_fleet(key.0.fleet());
         resource.refs = packing::scope_of(key, self.0, reads).into_iter().collect();
-        let authors = resource.origin.iter().cloned().chain(authors(key, reads)).collect();
+        let origin = resource.origin.iter().map(|origin| ObjectRef::clone(origin));
+        let authors = origin.chain(authors(key, reads)).collect();
         Some(resource.or_stand_in(Kind::Secret, authors, None, reads))
     }
 }
@@ -426,7 +459,9 @@ fn shown(name: String, certificate: &CertificateRef, reads: &mut Reads<'_>) -> O
     let (pair, origin) = match certificate {
         CertificateRef::OnDemand => return None,
         CertificateRef::SelfSigned(host) => (&**reads.get::<SelfSigned>(host)?, None),
-        CertificateRef::Secret(id) => (&reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?.pair, Some(id.clone())),
+        CertificateRef::Secret(id) => {
+            (&reads.get::<Certificates>(id)?.as_ref().as_ref().ok()?.pair, Some(Arc::new(id.clone())))
+        }
     };
     let message = envoy::secret::certificate(&name, pair);
     Some(Resource { origin, ..Resource::new(name, &message) })
@@ -439,8 +474,9 @@ pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
 
 /// Declares the resources of clusters and endpoints, those of UDP listeners included, which are in the lane.
 pub fn declare_lane(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(ClusterResources).each::<Clusters>().lane().output();
-    pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
+    pipeline.derived(ClusterResources).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane().output();
+    pipeline.derived(EndpointResources).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane().output();
+    pipeline.index::<WithoutEndpoints>();
     pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
     pipeline.derived(UdpEndpointResources).per::<UdpTargets>().lane().output();
     pipeline.index::<WithheldRows<ClusterResources>>();

@@ -127,16 +127,15 @@ impl Pipeline {
         settings::declare(&mut declaration);
         withheld::declare(&mut declaration);
         objects::declare(&mut declaration);
-        services::declare_known(&mut declaration);
+        services::declare(&mut declaration);
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
         secret_refs::declare_results(&mut declaration);
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
         ports::declare(&mut declaration);
-        services::declare_used(&mut declaration);
-        membership::declare_clusters(&mut declaration);
         resources::declare_lane(&mut declaration);
+        membership::declare_clusters(&mut declaration);
         shared_routes::declare(&mut declaration);
         isolation::declare(&mut declaration);
         hosts::declare(&mut declaration, settings);

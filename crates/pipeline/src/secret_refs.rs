@@ -7,7 +7,7 @@
 //! order of answers is that of a build from nothing.
 
 use crate::translations::SecretsAskedFor;
-use engine::{Derived, Input, Reads, Table};
+use engine::{Input, Table};
 use model::ObjectRef;
 use std::sync::Arc;
 
@@ -33,19 +33,8 @@ impl Table for FetchResults {
 
 impl Input for FetchResults {}
 
-/// The Secrets that translations ask for.
-pub struct SecretRefs;
-
-impl Table for SecretRefs {
-    type Key = ObjectRef;
-    type Value = ();
-    const NAME: &'static str = "secret references";
-}
-
-impl Derived for SecretRefs {
-    fn compute(&self, _: &ObjectRef, _: &mut Reads<'_>) -> Option<()> {
-        Some(())
-    }
+rows_without_value! {
+    SecretRefs of ObjectRef, "secret references", "The Secrets that translations ask for.";
 }
 
 /// Declares the input.

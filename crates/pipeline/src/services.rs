@@ -1,11 +1,10 @@
-//! Services, and of those that routes use, their clusters and endpoints. All of it is in the lane.
+//! Services, and the clusters and endpoints that are made of them. All of it is in the lane.
 
 use crate::{
     objects::{EndpointSlices, Services, SlicesByService},
     settings::ForResolve,
-    translations::{NamedClustersInUse, SharedClustersInUse},
 };
-use engine::{Derived, Index, Reads, Table};
+use engine::{Derived, Reads, Table};
 use kinds::kind;
 use model::{Cluster, ClusterId, Endpoints, ObjectRef};
 use resolve::Service;
@@ -25,67 +24,25 @@ impl Derived for KnownServices {
     }
 }
 
-/// The clusters that routes use.
-pub struct Clusters;
-
-impl Table for Clusters {
-    type Key = ClusterId;
-    type Value = Cluster;
-    const NAME: &'static str = "clusters";
+/// The cluster that is made of a Service, if it is there and has the port.
+pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
+    Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port, id.backend.transport)?.varied(id))
 }
 
-impl Derived for Clusters {
-    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-        Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port, id.backend.transport)?.varied(id))
-    }
+/// The CA that a cluster trusts: that is for a route to say.
+pub fn ca(id: &ClusterId) -> Option<&ObjectRef> {
+    id.overrides.as_ref()?.validation.as_ref()?.ca.bundle()
 }
 
-/// Clusters by the CA that they trust.
-pub struct ClustersByCa;
-
-impl Index for ClustersByCa {
-    type Of = Clusters;
-    type Key = ObjectRef;
-    const NAME: &'static str = "by CA";
-
-    fn keys(_: &ClusterId, cluster: &Cluster) -> impl IntoIterator<Item = ObjectRef> {
-        cluster.validation.as_ref().and_then(|validation| validation.ca.bundle().cloned())
-    }
-}
-
-/// Their endpoints.
-pub struct EndpointSets;
-
-impl Table for EndpointSets {
-    type Key = ClusterId;
-    type Value = Endpoints;
-    const NAME: &'static str = "endpoint sets";
-}
-
-impl Derived for EndpointSets {
-    fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Endpoints> {
-        let name = service(id);
-        let service = reads.get::<KnownServices>(&name)?;
-        let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
-        let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
-        let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
-        let model::EndpointsId { port, transport, .. } = id.backend;
-        Some(resolve::endpoints::endpoints(service, port, transport, health, slices.into_iter().map(|slice| &**slice)))
-    }
-}
-
-/// Clusters for which there is no endpoint. Whether there is one is all that its readers depend on: endpoints that come
-/// and go wake nobody as long as one is left.
-pub struct WithoutEndpoints;
-
-impl Index for WithoutEndpoints {
-    type Of = EndpointSets;
-    type Key = ClusterId;
-    const NAME: &'static str = "without endpoints";
-
-    fn keys(id: &ClusterId, endpoints: &Endpoints) -> impl IntoIterator<Item = ClusterId> {
-        endpoints.list.is_empty().then(|| id.clone())
-    }
+/// The endpoints of a cluster, if its Service is there.
+pub fn endpoints(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Endpoints> {
+    let name = service(id);
+    let service = reads.get::<KnownServices>(&name)?;
+    let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
+    let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
+    let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
+    let model::EndpointsId { port, transport, .. } = id.backend;
+    Some(resolve::endpoints::endpoints(service, port, transport, health, slices.into_iter().map(|slice| &**slice)))
 }
 
 /// The Service that a cluster is made from.
@@ -94,13 +51,6 @@ pub fn service(id: &ClusterId) -> ObjectRef {
 }
 
 /// Declares what is known about Services.
-pub fn declare_known(pipeline: &mut engine::Pipeline) {
+pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(KnownServices).each::<Services>().lane();
-}
-
-/// Declares the clusters and endpoints of the Services that translations use.
-pub fn declare_used(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(Clusters).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane();
-    pipeline.derived(EndpointSets).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane();
-    pipeline.index::<WithoutEndpoints>();
 }

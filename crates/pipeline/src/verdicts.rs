@@ -5,17 +5,15 @@ use crate::{
     losers::{Contested, Losers},
     ports::{Listeners, PortNumbers, Streams},
     quarantine::{ActiveTargets, WithheldByObject},
-    services::{Clusters, KnownServices, WithoutEndpoints},
+    resources::WithoutEndpoints,
+    services::KnownServices,
     shared_routes::SelectedRoutes,
     translations::{ObjectPart, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::kind;
-use model::{
-    Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, cluster::Discovery,
-    translation::TlsPiece,
-};
+use model::{ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, translation::TlsPiece};
 use resolve::Service;
 use std::collections::BTreeSet;
 
@@ -111,10 +109,7 @@ fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
 /// Services that requests are sent to though nobody is there.
 fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, all: &mut VerdictList) {
     for (origin, cluster) in backends {
-        let by_endpoints = |cluster: &Cluster| cluster.discovery == Discovery::Endpoints;
-        if reads.probe::<WithoutEndpoints>(cluster).len() > 0
-            && reads.get::<Clusters>(cluster).is_some_and(|cluster| by_endpoints(cluster))
-        {
+        if reads.probe::<WithoutEndpoints>(cluster).len() > 0 {
             let EndpointsId { namespace, service, port, transport } = &cluster.backend;
             let transport = if *transport == Transport::Udp { "UDP " } else { "" };
             let why = format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}");

@@ -109,7 +109,7 @@ fn one_route_costs_a_handful(bed: &mut Bed) {
 fn an_endpoint_wakes_only_endpoints(bed: &mut Bed) {
     let (output, computed) = bed.put(slice(4711, "192.0.2.2"));
     let tables: Vec<&str> = computed.keys().copied().collect();
-    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices"], "{computed:?}");
+    assert_eq!(tables, ["endpoint resources", "endpointslices"], "{computed:?}");
     assert!(computed.values().all(|&count| count == 1), "{computed:?}");
     let told: Vec<_> = output.xds.upserts.iter().map(|resource| (resource.kind, &*resource.name)).collect();
     assert_eq!(told, [(xds::Kind::Endpoints, "default/web-4711/80")]);

@@ -331,7 +331,7 @@ fn what_fleets_share_is_made_once_and_belongs_to_its_users() {
     let (set, gone) = told(&mut output, &one);
     assert!(set.is_empty() && gone.contains("lds tcp-443") && gone.contains("sds default/cert"), "{set:?} {gone:?}");
     assert!(output.fleets.is_empty(), "{:?}", output.fleets.keys());
-    assert!(pipeline.engine().get::<pipeline::services::Clusters>(&cluster("web")).is_some());
+    assert!(pipeline.engine().get::<pipeline::resources::ClusterResources>(&cluster("web")).is_some());
     pipeline.self_check().unwrap();
 }
 

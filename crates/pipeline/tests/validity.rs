@@ -170,7 +170,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
     put(&mut pipeline, slice(&[true, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(Vec::new()));
     let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
-    assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices", "verdicts"]);
+    assert_eq!(tables, ["endpoint resources", "endpointslices", "verdicts"]);
 
     // A rollout, in which one is always there.
     for ready in [[true, true], [false, true]] {
@@ -178,7 +178,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
         put(&mut pipeline, slice(&ready));
         assert!(pipeline.settle().verdicts.is_empty());
         let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
-        assert_eq!(tables, ["endpoint resources", "endpoint sets", "endpointslices"]);
+        assert_eq!(tables, ["endpoint resources", "endpointslices"]);
     }
     put(&mut pipeline, slice(&[false, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(none));

@@ -226,7 +226,8 @@ fn place<V>(
     for (index, made) in made.into_iter().enumerate() {
         let RouteDraft { path, conditions, action, policy, insecure, implied, origin } = made;
         let (depth, precedence) = (Depth::OneLabel, precedence(index, implied));
-        let route = Route { path, conditions, depth, action, policy, precedence, origin, combined: None };
+        let route =
+            Route { path, conditions, depth, action, policy: policy.into(), precedence, origin, combined: None };
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);

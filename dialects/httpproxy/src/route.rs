@@ -164,12 +164,15 @@ fn forward(
         (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
     }));
     let mut notes = Vec::new();
-    gather(retry::retry_policy(&route.retry_policy, &place.field, &mut notes).map(|retry| forward.retry = retry));
+    gather(
+        retry::retry_policy(&route.retry_policy, &place.field, &mut notes)
+            .map(|retry| forward.retry = retry.map(Box::new)),
+    );
     gather(rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path));
     let mut health = None;
     gather(health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
     let redirect = retry::internal_redirect(&route.internal_redirect_policy, &place.field);
-    gather(redirect.map(|found| forward.internal_redirect = found));
+    gather(redirect.map(|found| forward.internal_redirect = found.map(Box::new)));
     let mut balance = Default::default();
     gather(
         load_balancer::policy(work, place, &route.load_balancer_policy)

@@ -167,13 +167,13 @@ fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) ->
         ("CONTOUR_SERVICE_NAME", &*cluster.backend.service),
         ("CONTOUR_SERVICE_PORT", &*port),
     ];
-    let request_headers = context.settings.request_headers.under(Default::default(), &own);
-    let response_headers = context.settings.response_headers.under(Default::default(), &own);
+    let request_headers = context.settings.request_headers.under(Default::default(), &own).into();
+    let response_headers = context.settings.response_headers.under(Default::default(), &own).into();
     let backend = WeightedCluster { request_headers, response_headers, ..WeightedCluster::new(cluster.clone(), 1) };
     Action::Forward(Box::new(Forward {
         clusters: vec![backend],
         timeout: annotations.response_timeout,
-        retry: annotations.retry.clone(),
+        retry: annotations.retry.clone().map(Box::new),
         websocket,
         ..Default::default()
     }))

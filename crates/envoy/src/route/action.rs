@@ -41,14 +41,14 @@ fn forwarded(forward: &Forward) -> RouteAction {
         cluster_specifier: Some(clusters(forward)),
         cluster_not_found_response_code: not_found(forward.unavailable).into(),
         timeout: timeout(forward.timeout),
-        retry_policy: forward.retry.as_ref().map(retry::retry_policy),
+        retry_policy: forward.retry.as_deref().map(retry::retry_policy),
         idle_timeout: timeout(forward.idle),
         request_mirror_policies: forward.mirrors.iter().map(mirror).collect(),
         prefix_rewrite: prefix_rewrite(forward.rewrite.as_ref()),
         regex_rewrite: regex_rewrite(forward.rewrite.as_ref()),
         host_rewrite_specifier: forward.host.as_ref().map(host),
         hash_policy: forward.hash.iter().map(hash_policy).collect(),
-        internal_redirect_policy: forward.internal_redirect.as_ref().map(retry::internal_redirect_policy),
+        internal_redirect_policy: forward.internal_redirect.as_deref().map(retry::internal_redirect_policy),
         upgrade_configs: if forward.websocket { vec![websocket()] } else { Vec::new() },
         ..Default::default()
     }

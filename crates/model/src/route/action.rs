@@ -1,7 +1,7 @@
 //! Route actions: what is done with a request that matches a route.
 
 use super::{CookieRewrite, HeaderChanges, Path};
-use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, Timeout};
+use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, OrDefault, Timeout};
 use std::{sync::Arc, time::Duration};
 
 /// The longest body of a direct response that Envoy accepts, in bytes.
@@ -29,7 +29,7 @@ pub struct Forward {
     /// The timeout of the whole response.
     pub timeout: Timeout,
     /// When a request is retried, if at all.
-    pub retry: Option<RetryPolicy>,
+    pub retry: Option<Box<RetryPolicy>>,
     /// Whether the connection may become a WebSocket.
     pub websocket: bool,
     /// The idle timeout of the stream.
@@ -43,7 +43,7 @@ pub struct Forward {
     /// The hash policy: what the hash of a request is made of, for load balancing by hash.
     pub hash: Vec<Hash>,
     /// Redirects of the backend that the proxy follows itself.
-    pub internal_redirect: Option<InternalRedirect>,
+    pub internal_redirect: Option<Box<InternalRedirect>>,
 }
 
 /// A share of requests that no backend gets.
@@ -171,9 +171,9 @@ pub struct WeightedCluster {
     /// Its weight; the sum of a route is above 0 and fits a `u32`.
     pub weight: u32,
     /// Changes of the headers of requests to this backend.
-    pub request_headers: HeaderChanges,
+    pub request_headers: OrDefault<HeaderChanges>,
     /// Changes of the headers of its responses.
-    pub response_headers: HeaderChanges,
+    pub response_headers: OrDefault<HeaderChanges>,
     /// The Host header that it gets.
     pub host: Option<HeaderValue>,
     /// Changes of the cookies that it sets, with those of the route merged in. Empty if those of the route apply.

@@ -1,7 +1,7 @@
 //! Policies of a route, whatever its action is: IP filters, local rate limits, header and cookie changes, CORS.
 
 use super::{CookieRewrite, Cors};
-use crate::{MutableHeader, header::HeaderFormat};
+use crate::{MutableHeader, header::HeaderFormat, or_default::StaticDefault};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -38,6 +38,28 @@ pub struct Policy {
     pub cors: Option<Arc<Cors>>,
     /// Changes of the cookies that backends set; sorted, each cookie once.
     pub cookies: Vec<CookieRewrite>,
+}
+
+impl StaticDefault for HeaderChanges {
+    fn static_default() -> &'static Self {
+        static NONE: HeaderChanges = HeaderChanges { set: Vec::new(), remove: Vec::new() };
+        &NONE
+    }
+}
+
+impl StaticDefault for Policy {
+    fn static_default() -> &'static Self {
+        static NONE: Policy = Policy {
+            request_headers: HeaderChanges { set: Vec::new(), remove: Vec::new() },
+            response_headers: HeaderChanges { set: Vec::new(), remove: Vec::new() },
+            clients: None,
+            limit: None,
+            host_rate_limit: None,
+            cors: None,
+            cookies: Vec::new(),
+        };
+        &NONE
+    }
 }
 
 /// A CIDR range.

@@ -82,7 +82,7 @@ fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
         conditions: Conditions { headers: dice.list(0, 2, header_match), query: dice.list(0, 2, query_match) }.sorted(),
         depth: dice.pick(&[Depth::OneLabel, Depth::AnyLabels]),
         action: action(dice, clusters),
-        policy: policy(dice),
+        policy: policy(dice).into(),
         precedence,
         combined: None,
         origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, namespace, name).at(dice.text().as_str()),
@@ -166,7 +166,7 @@ fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
         clusters: if unavailable.is_some() && dice.one_in(2) { Vec::new() } else { shares(dice, clusters) },
         unavailable,
         timeout: dice.timeout(),
-        retry: dice.maybe(retry),
+        retry: dice.maybe(retry).map(Box::new),
         websocket: dice.one_in(2),
         idle: dice.timeout(),
         mirrors: dice.list(0, 2, |dice| Mirror {
@@ -180,11 +180,13 @@ fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
             _ => HostRewrite::Header(dice.header_name()),
         }),
         hash: dice.list(0, 3, |dice| Hash { of: hash(dice), terminal: dice.one_in(2) }),
-        internal_redirect: dice.maybe(|dice| InternalRedirect {
-            most: dice.maybe(Dice::number),
-            statuses: [301, 302, 303, 307, 308].into_iter().filter(|_| dice.one_in(2)).collect(),
-            cross_scheme: dice.pick(&[CrossScheme::Always, CrossScheme::Never, CrossScheme::SafeOnly]),
-            no_repeats: dice.one_in(2),
+        internal_redirect: dice.maybe(|dice| {
+            Box::new(InternalRedirect {
+                most: dice.maybe(Dice::number),
+                statuses: [301, 302, 303, 307, 308].into_iter().filter(|_| dice.one_in(2)).collect(),
+                cross_scheme: dice.pick(&[CrossScheme::Always, CrossScheme::Never, CrossScheme::SafeOnly]),
+                no_repeats: dice.one_in(2),
+            })
         }),
     }
 }
@@ -193,8 +195,8 @@ fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
 fn shares(dice: &mut Dice, clusters: &[ClusterId]) -> Vec<WeightedCluster> {
     let most = u32::MAX / 4;
     let mut shares = dice.list(1, 3, |dice| WeightedCluster {
-        request_headers: header_changes(dice),
-        response_headers: header_changes(dice),
+        request_headers: header_changes(dice).into(),
+        response_headers: header_changes(dice).into(),
         host: dice.maybe(Dice::header_value),
         cookies: cookies(dice),
         ..WeightedCluster::new(dice.pick(clusters), dice.between(0, most))

@@ -5,7 +5,7 @@ use model::{
     CertificateRef, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Translation,
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::{
-        Action, Conditions, Depth, Dialect, Forward, IpFilter, Path, PathMatch, Policy, Precedence, Route, TieBreak,
+        Action, Conditions, Depth, Dialect, Forward, IpFilter, Path, PathMatch, Precedence, Route, TieBreak,
         WeightedCluster,
     },
     tls::{TcpProxy, Termination, TlsMode, TlsVersions},
@@ -102,7 +102,7 @@ impl Claims {
             conditions: Conditions::default(),
             depth: Depth::AnyLabels,
             action: Action::Forward(Box::new(Forward { clusters, ..Forward::default() })),
-            policy: Policy::default(),
+            policy: Default::default(),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.rules"),
             combined: None,

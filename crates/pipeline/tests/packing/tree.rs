@@ -6,7 +6,7 @@ use envoy::{listener, virtual_host};
 use envoy_api::Message;
 use envoy_api::envoy::config::route::v3::RouteConfiguration;
 use model::route::{
-    Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Policy, Precedence, Route, ValueMatch,
+    Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Precedence, Route, ValueMatch,
 };
 use model::{FleetId, Host, ObjectRef, Port, PortId, PortProtocol, Regex, VirtualHost};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -54,7 +54,7 @@ impl Dice {
             conditions: Conditions { headers, ..Conditions::default() },
             depth: Depth::AnyLabels,
             action: Action::DirectResponse(DirectResponse { status: 200, body: format!("route {number}").into() }),
-            policy: Policy::default(),
+            policy: Default::default(),
             precedence: Precedence::by_age(dialect_ingress::DIALECT, 0, "n".into(), "n".into(), number),
             combined: None,
             origin: ObjectRef::new(kinds::kind::INGRESS, "n", "n").at(format!("spec.rules[{number}]").as_str()),

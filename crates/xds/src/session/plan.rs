@@ -346,7 +346,8 @@ impl Session {
             }
         }
         if style == Style::Sotw && kind.is_full_state() {
-            response.upserts = world(flow, table);
+            let first = carries_all.then(|| std::mem::take(&mut response.upserts));
+            response.upserts = world(flow, table, first);
             response.version = response.upserts.iter().fold(0, |sum, entry| sum.wrapping_add(entry.weight()));
         } else {
             response.upserts.extend(sends.iter().filter_map(|(_, to)| to.clone()));
@@ -457,15 +458,19 @@ fn withhold(flow: &mut Flow, names: Vec<Name>, now: Instant) {
     }
 }
 
-/// All that a state-of-the-world client should have now: what is sent, and the older version of what has to wait.
-fn world(flow: &Flow, table: &crate::table::Table) -> Vec<Arc<Entry>> {
-    let without_state = table.iter().filter(|entry| flow.covers(&entry.name) && !flow.states.contains_key(&entry.name));
+/// All that a state-of-the-world client should have now: what is sent, and the older version of what has to wait. A `first` response
+/// brings what it carries of the names without a state.
+fn world(flow: &Flow, table: &crate::table::Table, first: Option<Vec<Arc<Entry>>>) -> Vec<Arc<Entry>> {
+    let mut entries = first.unwrap_or_else(|| {
+        let covered = table.iter().filter(|entry| flow.covers(&entry.name) && !flow.states.contains_key(&entry.name));
+        covered.cloned().collect()
+    });
     let with_state = flow.states.values().filter_map(|state| match (state.unacked.last(), &state.acked) {
         (Some(sent_version), _) => sent_version.to.as_ref(),
         (None, Acked::Known(entry)) => Some(entry),
         (None, _) => None,
     });
-    let mut entries: Vec<Arc<Entry>> = without_state.chain(with_state).cloned().collect();
+    entries.extend(with_state.cloned());
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     entries
 }

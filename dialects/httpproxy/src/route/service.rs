@@ -171,8 +171,8 @@ pub(crate) fn backend(
     let cluster = ClusterId { overrides: overrides.shared(), ..id };
     Ok(Found {
         share: WeightedCluster {
-            request_headers,
-            response_headers,
+            request_headers: request_headers.into(),
+            response_headers: response_headers.into(),
             host: own,
             cookies,
             ..WeightedCluster::new(cluster, 0)
