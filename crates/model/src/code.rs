@@ -213,6 +213,12 @@ codes! {
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
     5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
 
+    6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights of deploy/manifests/01-rights.yaml in the namespace of the Gateway; the request is retried";
+    6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
+    6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";
+    6904 FleetRejected Error "the API server rejects an object of the proxies of the Gateway" "the message has its reason; check spec.infrastructure of the Gateway, and admission policies of the namespace";
+    6905 FleetFailed Error "the proxies of the Gateway cannot be created or changed at the moment" "nothing to do if it passes: the request is retried, and proxies that exist go on serving";
+
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older object, or the one of the kind that takes precedence, is served";
     7002 CertificateConflict Error "another object has a different certificate or TLS settings for the same host" "agree on one; those of the older object are in effect";
     7003 RouteShadowed Warning "another route of the same object, or of an included one, matches the same requests" "change the conditions of one, or remove the one that is not served";
