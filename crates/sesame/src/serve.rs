@@ -35,7 +35,7 @@ use status::{Election, Leadership};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use xds::{Fleet, Security, Server, Tls};
+use xds::{Security, Server, Tls};
 
 use crate::control::{Control, Secrets};
 use crate::problem::Coded;
@@ -81,7 +81,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
-    let (programmed, programmed_status) = programmed::channel(server.clone(), Fleet::Shared);
+    let (programmed, programmed_status) = programmed::channel(server.clone());
     let first_build = readiness.task("the first build");
     let mut batch_reporter = BatchReporter::new(reporter.clone(), programmed, recorder, first_build);
 
