@@ -61,6 +61,48 @@ macro_rules! table {
                     "projectsesame.io" ["v1"] "TLSCertificateDelegation" "tlscertificatedelegations" Namespaced,
                     shown as "TLSCertificateDelegation.projectsesame.io";
             }
+            GatewayClass in gateway [status optional] {
+                /// Which controller owns the Gateways of a class.
+                GATEWAY_CLASS = "gateway.networking.k8s.io" ["v1", "v1beta1"] "GatewayClass" "gatewayclasses" Cluster;
+            }
+            Gateway in gateway [status optional] {
+                /// Listeners, and the proxies that serve them.
+                GATEWAY = "gateway.networking.k8s.io" ["v1", "v1beta1"] "Gateway" "gateways" Namespaced;
+            }
+            ListenerSet in gateway [status optional] {
+                /// More listeners of a Gateway.
+                LISTENER_SET = "gateway.networking.k8s.io" ["v1"] "ListenerSet" "listenersets" Namespaced;
+            }
+            HttpRoute in gateway [status optional] {
+                /// Routes of HTTP.
+                HTTP_ROUTE = "gateway.networking.k8s.io" ["v1", "v1beta1"] "HTTPRoute" "httproutes" Namespaced;
+            }
+            GrpcRoute in gateway [status optional] {
+                /// Routes of gRPC.
+                GRPC_ROUTE = "gateway.networking.k8s.io" ["v1"] "GRPCRoute" "grpcroutes" Namespaced;
+            }
+            TlsRoute in gateway [status optional] {
+                /// Where TLS connections go, by server name.
+                TLS_ROUTE = "gateway.networking.k8s.io" ["v1", "v1alpha3", "v1alpha2"] "TLSRoute" "tlsroutes" Namespaced;
+            }
+            TcpRoute in gateway [status optional] {
+                /// Where TCP connections go.
+                TCP_ROUTE = "gateway.networking.k8s.io" ["v1", "v1alpha2"] "TCPRoute" "tcproutes" Namespaced;
+            }
+            UdpRoute in gateway [status optional] {
+                /// Where UDP datagrams go.
+                UDP_ROUTE = "gateway.networking.k8s.io" ["v1", "v1alpha2"] "UDPRoute" "udproutes" Namespaced;
+            }
+            ReferenceGrant in gateway [optional] {
+                /// Permission for objects of other namespaces to refer to objects of this one.
+                REFERENCE_GRANT =
+                    "gateway.networking.k8s.io" ["v1", "v1beta1"] "ReferenceGrant" "referencegrants" Namespaced;
+            }
+            BackendTlsPolicy in gateway [status optional] {
+                /// TLS towards the backends of a Service.
+                BACKEND_TLS_POLICY =
+                    "gateway.networking.k8s.io" ["v1", "v1alpha3"] "BackendTLSPolicy" "backendtlspolicies" Namespaced;
+            }
         }
     };
 }
@@ -127,7 +169,7 @@ mod tests {
         assert_eq!(of("networking.k8s.io/v1beta1", "Ingress"), None);
         assert_eq!(of("v1", "Ingress"), None);
         assert_eq!(of("", ""), None);
-        assert_eq!((meant_by("ingres"), meant_by("HTTPRoute")), (Some("Ingress"), None));
+        assert_eq!((meant_by("ingres"), meant_by("Deployment")), (Some("Ingress"), None));
     }
 
     #[test]

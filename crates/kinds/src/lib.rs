@@ -19,6 +19,7 @@ pub mod checked;
 pub mod config_map;
 pub mod decode;
 pub mod endpoint_slice;
+pub mod gateway;
 pub mod http_proxy;
 pub mod ingress;
 pub mod ingress_class;
@@ -40,6 +41,10 @@ pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
 pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json};
 pub use endpoint_slice::EndpointSlice;
+pub use gateway::{
+    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute, TlsRoute,
+    UdpRoute,
+};
 pub use http_proxy::HttpProxy;
 pub use ingress::Ingress;
 pub use ingress_class::IngressClass;

@@ -4,8 +4,9 @@
 //! (decode it, put it into the engine's table of that type) is a [`TypeVisitor`].
 
 use crate::{
-    ConfigMap, EndpointSlice, HttpProxy, Ingress, IngressClass, Kind, Meta, Namespace, ObjectRef, Secret, Service,
-    Status, TlsCertificateDelegation,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress,
+    IngressClass, Kind, ListenerSet, Meta, Namespace, ObjectRef, ReferenceGrant, Secret, Service, Status, TcpRoute,
+    TlsCertificateDelegation, TlsRoute, UdpRoute,
     kind::{self, table},
 };
 use serde::de::DeserializeOwned;

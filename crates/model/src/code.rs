@@ -213,6 +213,18 @@ codes! {
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
     5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
 
+    6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
+    6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
+    6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";
+    6004 GatewayUnsupported Warning "the field is not supported and has no effect" "remove it, or use a version that supports it";
+    6005 GatewayListener Error "the listener is not valid or not supported" "correct the named field; the listener is not served until then";
+    6006 GatewayListenerConflict Error "another listener of the Gateway has the port or the hostname" "change port, protocol or hostname of one of the two";
+    6007 GatewayLimit Error "the Gateway has more listeners than the limit" "use fewer listeners; the first 1000 are served";
+    6008 GatewayRouteKinds Error "the listener allows a kind of route that cannot attach to it" "name only kinds that suit the protocol";
+    6009 GatewayCertificateRef Error "a certificateRef is not valid" "name a Secret of type kubernetes.io/tls that exists; the listener is not served without a certificate";
+    6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
+    6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
+    6012 ListenerSetParent Error "the parent of the ListenerSet is not a Gateway that can be used" "name a Gateway in parentRef";
     6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights of deploy/manifests/01-rights.yaml in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
     6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";

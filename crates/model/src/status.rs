@@ -79,6 +79,8 @@ pub struct Scope {
     /// Types of conditions about which nothing new is known: one that was stated about this generation stays as it is, one
     /// about an earlier generation goes.
     pub kept: Vec<&'static str>,
+    /// Conditions that are stated where nothing was stated about this generation: one that was stays as it is.
+    pub initial: Vec<Condition>,
 }
 
 /// One entry of a list: a listener, a parent, an ancestor.

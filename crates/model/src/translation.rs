@@ -5,6 +5,7 @@ use crate::{
     listener::{ListenerClaim, StreamPiece},
     route::{Conditions, Cors, Depth, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
     shared_routes::{RouteSelector, SharedRoutes},
+    status::StatusFacts,
     tls::{Termination, TlsMode},
 };
 use std::{cmp::Ordering, sync::Arc};
@@ -71,6 +72,15 @@ pub struct Inclusion {
     pub conditions: Conditions,
 }
 
+/// A part of another object that something is attached to: one of its listeners by name, or all of it where the name is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Section {
+    /// The object.
+    pub object: ObjectRef,
+    /// The name of the part.
+    pub name: Arc<str>,
+}
+
 /// What one object asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
@@ -96,6 +106,10 @@ pub struct Translation {
     pub inclusions: Vec<Inclusion>,
     /// What holds for all routes, its own and theirs.
     pub policy: HostPolicy,
+    /// What it is attached to: who counts what is attached looks for it there.
+    pub attached: Vec<Section>,
+    /// What its status says, where verdicts are not enough.
+    pub facts: Option<Arc<StatusFacts>>,
     /// Whether it is only served when another object includes it.
     pub is_child: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
@@ -119,6 +133,8 @@ impl Translation {
             includes: Vec::new(),
             inclusions: Vec::new(),
             policy: HostPolicy::default(),
+            attached: Vec::new(),
+            facts: None,
             is_child: false,
             pending: Vec::new(),
             verdicts: Vec::new(),

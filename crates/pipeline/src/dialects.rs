@@ -4,12 +4,14 @@
 //! translates, which it looks up, by which tables and indexes. A new dialect is a file here and a line in [`Dialects::all`]. What the
 //! operator sets for one is a row that it reads ([`crate::settings`]).
 
+mod gateway;
 mod http_proxy;
 mod ingress;
 
 use crate::view::TableView;
+use engine::Reads;
 use kinds::{Kind, kind};
-use model::{ObjectRef, Translation};
+use model::{ObjectRef, Translation, status::StatusFacts};
 
 /// An API that objects are written in.
 pub trait Dialect: Send + Sync {
@@ -29,6 +31,11 @@ pub trait Dialect: Send + Sync {
 
     /// Whether an object asks for more than so many routes: translating it takes long.
     fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool;
+
+    /// The facts about an object with what only the tables know; nothing if there is nothing to add to them.
+    fn facts(&self, _object: &ObjectRef, _facts: &StatusFacts, _reads: &mut Reads<'_>) -> Option<StatusFacts> {
+        None
+    }
 }
 
 /// All dialects.
@@ -37,7 +44,11 @@ pub struct Dialects(Vec<Box<dyn Dialect>>);
 impl Dialects {
     /// All of them.
     pub fn all() -> Self {
-        Self(vec![Box::new(ingress::IngressDialect), Box::new(http_proxy::HttpProxyDialect)])
+        Self(vec![
+            Box::new(ingress::IngressDialect),
+            Box::new(http_proxy::HttpProxyDialect),
+            Box::new(gateway::GatewayDialect),
+        ])
     }
 
     /// The dialect that translates objects of a kind.
@@ -77,8 +88,16 @@ mod tests {
     #[test]
     fn what_nobody_reads_is_not_asked_for() {
         let kinds = Dialects::all().kinds();
-        assert!(!kinds.contains(&kind::CONFIG_MAP) && !kinds.contains(&kind::NAMESPACE), "{kinds:?}");
-        for kind in [kind::SERVICE, kind::SECRET, kind::INGRESS, kind::INGRESS_CLASS, kind::SESAME_HTTP_PROXY] {
+        assert!(!kinds.contains(&kind::CONFIG_MAP), "{kinds:?}");
+        for kind in [
+            kind::NAMESPACE,
+            kind::GATEWAY,
+            kind::SERVICE,
+            kind::SECRET,
+            kind::INGRESS,
+            kind::INGRESS_CLASS,
+            kind::SESAME_HTTP_PROXY,
+        ] {
             assert!(kinds.contains(&kind), "{kind}");
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
+    facts::{self, Facts},
     holders, hosts, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing, ports,
@@ -19,7 +20,7 @@ use crate::{
 };
 use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
-use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, tls::KeyPair};
+use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, status::StatusFacts, tls::KeyPair};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -50,6 +51,9 @@ pub struct Output {
     pub fleets: BTreeMap<FleetId, FleetOutput>,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>)>,
+    /// What the status of objects says besides verdicts, where that has changed; nothing for those about which there are no
+    /// such facts any more.
+    pub facts: Vec<(ObjectRef, Option<Arc<StatusFacts>>)>,
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
     pub object_resources: Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>,
     /// All that this replica withholds because proxies of the shared fleet refused it, if that has changed: for other replicas.
@@ -138,6 +142,7 @@ impl Pipeline {
         listeners::declare(&mut declaration, settings);
         slots::declare(&mut declaration);
         verdicts::declare(&mut declaration);
+        facts::declare(&mut declaration);
         object_resources::declare(&mut declaration, settings);
         quarantine::declare(&mut declaration);
         let (quarantine, unsigned, clock) = Default::default();
@@ -346,6 +351,9 @@ impl Pipeline {
         let object_resources = self.engine.changes::<ObjectResources>();
         output.object_resources.extend(object_resources.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.object_resources.extend(object_resources.gone.into_iter().map(|object| (object, None)));
+        let facts = self.engine.changes::<Facts>();
+        output.facts.extend(facts.set.into_iter().map(|(object, facts)| (object, Some(facts))));
+        output.facts.extend(facts.gone.into_iter().map(|object| (object, None)));
         let verdicts = self.engine.changes::<Verdicts>();
         output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));

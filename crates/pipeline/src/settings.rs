@@ -65,6 +65,8 @@ pub struct Settings {
     pub ingress: dialect_ingress::Settings,
     /// What holds for HTTPProxies.
     pub http_proxy: dialect_httpproxy::Settings,
+    /// What holds for Gateways; the ports of the shared fleet's listeners are taken from where it has them.
+    pub gateway: dialect_gateway::Settings,
     /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
     /// not been read yet, until [`crate::Pipeline::answer`] says otherwise; without this it does not exist.
     pub fetched_secrets: bool,
@@ -88,6 +90,7 @@ impl Default for Settings {
             resolve: resolve::Settings::default(),
             ingress: dialect_ingress::Settings::default(),
             http_proxy: dialect_httpproxy::Settings::default(),
+            gateway: dialect_gateway::Settings::default(),
             fetched_secrets: false,
             spoil: None,
         }
@@ -107,6 +110,13 @@ impl Settings {
     pub fn required_envoy(&self) -> Option<xds::RequiredEnvoy> {
         let why = "on-demand certificates need it; upgrade the proxy or run Sesame with --certificates=per-chain";
         (self.certificates != Certificates::PerChain).then_some(xds::RequiredEnvoy { version: (1, 38), why })
+    }
+
+    /// What holds for Gateways, with the ports of the shared fleet's listeners on the address of Gateways.
+    fn gateway(&self) -> dialect_gateway::Settings {
+        let of = |bind: Bind| Some(bind.port).filter(|_| bind.address == self.gateway.address);
+        let own_ports = dialect_gateway::OwnPorts { http: of(self.http), https: of(self.https) };
+        dialect_gateway::Settings { own_ports, ..self.gateway.clone() }
     }
 
     /// What holds in the shared fleet.
@@ -212,6 +222,7 @@ global! {
     ForResolve resolve::Settings, "resolve settings", "What objects may refer to.";
     ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
     ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
+    ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
 }
 
 /// Declares the inputs.
@@ -221,6 +232,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<ForResolve>();
     pipeline.input::<ForIngresses>();
     pipeline.input::<ForHttpProxies>();
+    pipeline.input::<ForGateways>();
 }
 
 /// Writes the rows: what is as it was wakes nobody.
@@ -230,4 +242,5 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForResolve>(&(), settings.resolve.clone());
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
     engine.set::<ForHttpProxies>(&(), settings.http_proxy.clone());
+    engine.set::<ForGateways>(&(), settings.gateway());
 }

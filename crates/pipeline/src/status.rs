@@ -1,11 +1,16 @@
 //! The table of statuses: how the status of each kind is decided, by the dialect that the kind belongs to.
 
-use kinds::{HttpProxy, Ingress, Kind, Typed};
+use kinds::{Gateway, GatewayClass, HttpProxy, Ingress, Kind, ListenerSet, Typed};
 use model::status::StatusKind;
 
 /// The kinds whose status is ours.
-const TABLE: [(&[Kind], &StatusKind); 2] =
-    [(Ingress::KINDS, &dialect_ingress::status::STATUS), (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS)];
+const TABLE: [(&[Kind], &StatusKind); 5] = [
+    (Ingress::KINDS, &dialect_ingress::status::STATUS),
+    (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS),
+    (GatewayClass::KINDS, &dialect_gateway::status::CLASS),
+    (Gateway::KINDS, &dialect_gateway::status::GATEWAY),
+    (ListenerSet::KINDS, &dialect_gateway::status::LISTENER_SET),
+];
 
 /// How the status of objects of a kind is decided; none for kinds without a status of ours.
 pub fn status_of(kind: Kind) -> Option<&'static StatusKind> {

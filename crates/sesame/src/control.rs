@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
-use model::{FleetId, ObjectRef, Verdict};
+use model::{FleetId, ObjectRef, Verdict, status::StatusFacts};
 use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, xds_fleet};
 use replicas::{Replicas, Shared};
 use source::outage::{Outage, OutageEvent};
@@ -39,8 +39,12 @@ pub struct BatchReport<'a> {
     pub problems: &'a BTreeMap<Subject, Vec<Problem>>,
     /// The objects about which there is something new to say; nothing for those that are no longer ours.
     pub verdicts: &'a [(ObjectRef, Option<Arc<Vec<Verdict>>>)],
+    /// What the status of objects says besides verdicts, where that has changed.
+    pub facts: &'a [(ObjectRef, Option<Arc<StatusFacts>>)],
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
     pub object_resources: &'a [(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
+    /// The fleets that are gone, with everything that was published to them.
+    pub gone: &'a [FleetId],
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
     pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// Where objects stand in files.
@@ -210,6 +214,7 @@ impl Control {
             tell(BatchReport {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
+                facts: &output.facts,
                 object_resources: &output.object_resources,
                 objects,
                 origins: &self.origins,

@@ -183,7 +183,6 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
         ("update", "", "secrets"),
         ("delete", "", "secrets"),
         ("list", "", "configmaps"),
-        ("list", "", "namespaces"),
         ("list", "", "pods"),
         ("create", "", "pods"),
         ("update", "networking.k8s.io", "ingresses"),

@@ -80,7 +80,8 @@ pub(crate) fn to_withdraw(addresses: &[Address], current: Current<'_>) -> Option
 /// Whether the object says something about a later generation than we have seen: that stands.
 fn is_newer(facts: &StatusFacts, current: Current<'_>) -> bool {
     let scope = |scope: &Scope, status: &Value| {
-        let kinds = scope.conditions.iter().map(|condition| condition.kind).chain(scope.kept.iter().copied());
+        let stated = scope.conditions.iter().chain(&scope.initial).map(|condition| condition.kind);
+        let kinds = stated.chain(scope.kept.iter().copied());
         let mut stated = kinds.filter_map(|kind| render::condition(status, kind));
         stated.any(|condition| condition["observedGeneration"].as_i64().is_some_and(|seen| seen > current.generation))
     };

@@ -44,7 +44,11 @@ pub(crate) fn scope(scope: &Scope, current: &Value, generation: i64) -> Map<Stri
     let kept = scope.kept.iter().filter_map(|kind| self::condition(current, kind));
     let kept = kept.filter(|before| before["observedGeneration"] == generation).cloned();
     let stated = scope.conditions.iter().map(|stated| condition_over(stated, current, generation));
-    let conditions: Vec<Value> = stated.chain(kept).collect();
+    let initial = scope.initial.iter().map(|stated| match self::condition(current, stated.kind) {
+        Some(before) if before["observedGeneration"] == generation => before.clone(),
+        _ => condition_over(stated, current, generation),
+    });
+    let conditions: Vec<Value> = stated.chain(initial).chain(kept).collect();
     if !conditions.is_empty() {
         fields.insert("conditions".to_owned(), conditions.into());
     }

@@ -56,7 +56,7 @@ pub fn facts(input: &StatusInput<'_>) -> StatusFacts {
     let mut object = Scope {
         values: vec![("currentStatus", StatusValue::text(current)), ("description", StatusValue::Text(description))],
         conditions: vec![valid],
-        kept: Vec::new(),
+        ..Scope::default()
     };
     if !input.addresses.is_empty() {
         object.values.push(("loadBalancer", StatusValue::LoadBalancer(input.addresses.to_vec())));

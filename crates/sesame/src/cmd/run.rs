@@ -190,12 +190,13 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
     for change in batch.changes {
         pipeline.put(&change.key, change.object);
     }
-    let Output { verdicts, .. } = pipeline.settle_at(control::now());
+    let Output { verdicts, facts, .. } = pipeline.settle_at(control::now());
     let mut terminal = Terminal::new();
     let took = begun.elapsed();
     terminal.tell(&BatchReport {
         problems: &batch.problems,
         verdicts: &verdicts,
+        facts: &facts,
         object_resources: &[],
         objects: Vec::new(),
         origins: &origins,

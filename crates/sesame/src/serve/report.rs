@@ -59,6 +59,7 @@ impl BatchReporter {
             problems: problems.collect(),
             objects: news.objects,
             verdicts: news.verdicts.to_vec(),
+            facts: news.facts.to_vec(),
             programmed: self.programmed.take(news.object_resources, news.gone),
             synced: news.is_complete,
             ..Report::default()

@@ -1,0 +1,57 @@
+//! Facts for the status of objects: what translations have decided, completed by what only the tables know.
+//!
+//! A translation says what is true of its own object. How many others are attached to it, and whether a port is its own, is asked
+//! here ([`Dialect::facts`](crate::Dialect::facts)), so that a route that comes or goes computes the facts of its parents and nothing
+//! that is sent to proxies.
+
+use crate::{
+    dialects::Dialects,
+    translations::{TranslationRow, Translations},
+};
+use engine::{Derived, Index, Reads, Table};
+use model::{ObjectRef, status::StatusFacts, translation::Section};
+
+/// Translations by what they are attached to.
+pub struct AttachedTo;
+
+impl Index for AttachedTo {
+    type Of = Translations;
+    type Key = Section;
+    const NAME: &'static str = "by parent";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = Section> {
+        let mut sections = translation.attached.clone();
+        sections.sort_unstable();
+        sections.dedup();
+        sections
+    }
+}
+
+/// The facts about each object whose translation has decided any.
+pub struct Facts(Dialects);
+
+impl Table for Facts {
+    type Key = ObjectRef;
+    type Value = StatusFacts;
+    const NAME: &'static str = "status facts";
+}
+
+impl Derived for Facts {
+    fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<StatusFacts> {
+        let translation = reads.get::<Translations>(object)?;
+        if translation.is_pending(object) {
+            // What was said before still holds.
+            reads.set_pending();
+            return None;
+        }
+        let facts = translation.facts.as_deref()?;
+        let completed = self.0.of(object.kind).and_then(|dialect| dialect.facts(object, facts, reads));
+        Some(completed.unwrap_or_else(|| facts.clone()))
+    }
+}
+
+/// Declares the table.
+pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.index::<AttachedTo>();
+    pipeline.derived(Facts(Dialects::all())).each::<Translations>().output();
+}

@@ -1,0 +1,145 @@
+//! A Gateway: what is wrong with it as a whole, and what its own listeners ask for.
+
+pub mod pieces;
+pub mod tls;
+
+use crate::{GatewayView, Settings, class, status::conditions};
+use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
+use kinds::{Gateway, gateway::spec::AddressType, kind};
+use model::{
+    Code, ObjectRef, Translation, Verdict, VerdictList,
+    status::{Condition, Scope, Truth},
+};
+use pieces::Pieces;
+
+/// Why nothing of a Gateway is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason of the condition `Accepted`.
+    pub reason: &'static str,
+    /// The row of the table of codes.
+    pub code: Code,
+    /// The field.
+    pub field: String,
+    /// This very case.
+    pub why: String,
+}
+
+/// Why nothing of a Gateway is served, if so.
+pub fn refusal(gateway: &Gateway, view: &mut impl GatewayView) -> Option<Refusal> {
+    let refuse = |reason, code, field: &str, why: String| Some(Refusal { reason, code, field: field.to_owned(), why });
+    let class = gateway.spec.gateway_class_name.ok().and_then(|name| view.class(name.as_deref()?));
+    if let Some(why) = class.and_then(|class| class::refused(&class)) {
+        let why = format!("the GatewayClass is not accepted: {why}");
+        return refuse("Invalid", Code::GatewayClassNotAccepted, "spec.gatewayClassName", why);
+    }
+    let parameters = "spec.infrastructure.parametersRef";
+    match gateway.spec.infrastructure.get() {
+        Ok(Some(infrastructure)) => {
+            if let Some(named) = &infrastructure.parameters_ref {
+                let why =
+                    format!("parameters are not supported, but parametersRef names {} {}", named.kind, named.name);
+                return refuse("InvalidParameters", Code::GatewayParameters, parameters, why);
+            }
+        }
+        Ok(None) => {}
+        Err(fault) => return refuse("InvalidParameters", Code::GatewayParameters, parameters, fault.why.to_string()),
+    }
+    for (index, address) in gateway.spec.addresses.iter().enumerate() {
+        let field = format!("spec.addresses[{index}]");
+        let why = match address.get() {
+            Err(fault) => Some(fault.why.to_string()),
+            Ok(address) => match (&address.r#type, &address.routability) {
+                (Some(AddressType::Unknown(word)), _) => Some(format!("addresses of type {word} are not supported")),
+                (_, Some(routability)) if !routability.is_empty() => {
+                    Some(format!("routability {routability} is not supported"))
+                }
+                _ => None,
+            },
+        };
+        if let Some(why) = why {
+            return refuse("UnsupportedAddress", Code::GatewayAddress, &field, why);
+        }
+    }
+    None
+}
+
+/// What a Gateway asks for; nothing if it is not ours.
+pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
+    let subject = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
+    let listeners = view.listeners(&subject)?;
+    let mut verdicts = VerdictList::default();
+    let refusal = refusal(gateway, view);
+    if let Some(Refusal { code, field, why, .. }) = &refusal {
+        verdicts.push(Verdict::new(*code, subject.at(field.as_str()), why.as_str()));
+    }
+    unsupported(gateway, &subject, &mut verdicts);
+    let own = listeners.of(&subject);
+    let pieces = pieces::of(&gateway.meta, &subject, &gateway.spec.listeners, own, view, settings);
+    let object = Scope { conditions: conditions_of(gateway, refusal.as_ref(), &pieces), ..Scope::default() };
+    Some(pieces.into_translation(subject, object, verdicts))
+}
+
+/// Fields that are read and have no effect.
+fn unsupported(gateway: &Gateway, subject: &ObjectRef, verdicts: &mut VerdictList) {
+    let mut tell = |field: &str, why: &str| {
+        verdicts.push(Verdict::new(Code::GatewayUnsupported, subject.at(field), why));
+    };
+    if let Some(Some(infrastructure)) = gateway.spec.infrastructure.ok()
+        && !(infrastructure.labels.is_empty() && infrastructure.annotations.is_empty())
+    {
+        tell(
+            "spec.infrastructure",
+            "nothing is created for a Gateway whose proxies are shared, so there is nothing to label",
+        );
+    }
+    if !matches!(gateway.spec.default_scope.get(), Ok(None)) {
+        tell("spec.defaultScope", "default Gateways are not supported: only routes that name it as a parent attach");
+    }
+    if let Some(fault) = gateway.spec.allowed_listeners.fault() {
+        tell("spec.allowedListeners", &format!("{}; no ListenerSet may attach", fault.why));
+    }
+    if let Some(why) = client_certificate(gateway) {
+        tell("spec.tls.backend", &why);
+    }
+}
+
+/// Why backends are not shown the client certificate that the Gateway asks for.
+fn client_certificate(gateway: &Gateway) -> Option<String> {
+    let unreadable = |why: &str| Some(format!("the client certificate for backends cannot be read: {why}"));
+    match gateway.spec.tls.get() {
+        Ok(None) => None,
+        Ok(Some(tls)) => match tls.backend.get() {
+            Ok(Some(backend)) if backend.client_certificate_ref.is_some() => {
+                Some("client certificates for backends are not supported; backends are shown none".to_owned())
+            }
+            Ok(_) => None,
+            Err(fault) => unreadable(&fault.why),
+        },
+        Err(fault) => unreadable(&fault.why),
+    }
+}
+
+fn conditions_of(gateway: &Gateway, refusal: Option<&Refusal>, pieces: &Pieces) -> Vec<Condition> {
+    let Pieces { all, accepted, usable, unresolved, .. } = *pieces;
+    let not_valid = format!("{} of {all} listeners are not valid; the status of each says why.", all - accepted);
+    let is_accepted = match refusal {
+        Some(Refusal { reason, why, .. }) => conditions::new(ACCEPTED, Truth::False, reason, why.as_str()),
+        None if accepted == all && all > 0 => conditions::accepted("All listeners are valid."),
+        None if all == 0 => conditions::new(ACCEPTED, Truth::False, "Invalid", "The Gateway has no listeners."),
+        None => conditions::new(ACCEPTED, (accepted > 0).into(), "ListenersNotValid", not_valid.as_str()),
+    };
+    let resolved = match client_certificate(gateway) {
+        Some(why) => conditions::new(RESOLVED_REFS, Truth::False, "InvalidClientCertificateRef", why),
+        None if unresolved > 0 => {
+            let why = format!("{unresolved} of {all} listeners have references that are not resolved.");
+            conditions::new(RESOLVED_REFS, Truth::False, "ListenersNotResolved", why)
+        }
+        None => conditions::resolved(),
+    };
+    let mut all = vec![is_accepted, resolved];
+    if refusal.is_some() || usable == 0 {
+        all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "No listener can be served."));
+    }
+    all
+}

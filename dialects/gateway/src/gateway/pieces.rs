@@ -1,0 +1,178 @@
+//! What the listeners of one object ask for, a Gateway or a ListenerSet, and what its status says about each.
+
+use super::tls;
+use crate::{
+    GatewayView, Listener, Protocol, Settings, precedence,
+    status::{self, conditions},
+};
+use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
+use kinds::{List, Meta, gateway::listener};
+use model::{
+    Code, FieldPath, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
+    listener::ListenerClaim,
+    route::Depth,
+    status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
+    tls::TlsMode,
+    translation::{Covers, TlsPiece},
+};
+
+/// What listeners ask for.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    hosts: Vec<(ListenerId, Host)>,
+    claims: Vec<ListenerClaim>,
+    tls: Vec<TlsPiece>,
+    entries: Vec<Entry>,
+    verdicts: VerdictList,
+    is_pending: bool,
+    /// How many listeners there are.
+    pub all: usize,
+    /// How many of them are accepted.
+    pub accepted: usize,
+    /// How many of those can be served: they have a certificate where they need one.
+    pub usable: usize,
+    /// How many have references that are not resolved.
+    pub unresolved: usize,
+}
+
+/// What the listeners of an object ask for.
+pub fn of<'l>(
+    meta: &Meta,
+    owner: &ObjectRef,
+    specs: &List<listener::Listener>,
+    listeners: impl Iterator<Item = &'l Listener>,
+    view: &mut impl GatewayView,
+    settings: &Settings,
+) -> Pieces {
+    let mut pieces = Pieces { all: specs.len(), ..Pieces::default() };
+    let mut read = vec![false; specs.len()];
+    for listener in listeners {
+        read[listener.index] = true;
+        if let Some(spec) = specs.get(listener.index).and_then(|spec| spec.ok()) {
+            pieces.add(meta, listener, spec, view, settings);
+        }
+    }
+    for (index, spec) in specs.iter().enumerate().filter(|(index, _)| !read[*index]) {
+        let why = match spec.get() {
+            Ok(spec) => format!("another listener has the name {}", spec.name),
+            Err(fault) => fault.to_string(),
+        };
+        let at = owner.at(FieldPath::from("spec.listeners").index(index));
+        pieces.verdicts.push(Verdict::new(Code::GatewayListener, at, why));
+    }
+    pieces
+}
+
+impl Pieces {
+    fn add(
+        &mut self,
+        meta: &Meta,
+        listener: &Listener,
+        spec: &listener::Listener,
+        view: &mut impl GatewayView,
+        settings: &Settings,
+    ) {
+        self.verdicts.extend(listener.verdict());
+        let shown = match listener.protocol {
+            Some(protocol) if protocol.is_terminated() => Some(tls::resolve(listener, spec, view, settings)),
+            _ => None,
+        };
+        if let Some(shown) = &shown {
+            self.is_pending |= shown.is_pending;
+            self.verdicts.extend(shown.verdicts.iter().cloned());
+        }
+        if let Some(why) = &listener.wrong_kinds {
+            self.verdicts.push(Verdict::new(Code::GatewayRouteKinds, listener.at("allowedRoutes.kinds"), why.clone()));
+        }
+        let termination = shown.as_ref().map(|shown| shown.termination.as_ref());
+        let is_usable = listener.is_served() && termination != Some(None);
+        let conditions = conditions_of(listener, shown.as_ref(), is_usable);
+        self.unresolved +=
+            usize::from(conditions.iter().any(|it| it.kind == RESOLVED_REFS && it.status == Truth::False));
+        self.accepted += usize::from(listener.is_served());
+        self.usable += usize::from(is_usable);
+        let kinds = listener.kinds.iter().map(|kind| {
+            StatusValue::Record(vec![
+                ("group", StatusValue::text(kind.group())),
+                ("kind", StatusValue::text(kind.name())),
+            ])
+        });
+        self.entries.push(Entry {
+            identity: vec![("name", StatusValue::text(&*listener.name))],
+            scope: Scope {
+                values: vec![("supportedKinds", StatusValue::List(kinds.collect()))],
+                conditions,
+                ..Scope::default()
+            },
+        });
+        let Some(protocol) = listener.protocol.filter(|_| listener.is_served()) else { return };
+        let precedence = precedence(meta, listener.index);
+        if listener.is_claimed {
+            self.claims.push(ListenerClaim {
+                listener: listener.id.clone(),
+                address: settings.address,
+                port: listener.bound,
+                protocol: protocol.on_port(),
+                host: listener.host.clone(),
+                precedence: precedence.clone(),
+                origin: listener.at(""),
+            });
+        }
+        if protocol.is_http() {
+            self.hosts.push((listener.id.clone(), listener.host.clone()));
+        }
+        if let (Protocol::Https, Some(Some(termination))) = (protocol, termination) {
+            self.tls.push(TlsPiece {
+                listener: listener.id.clone(),
+                host: listener.host.clone(),
+                mode: TlsMode::Http(termination.clone()),
+                fallback: None,
+                covers: Covers { depth: Depth::AnyLabels, every_route: true },
+                precedence,
+                origin: listener.at("tls"),
+            });
+        }
+    }
+
+    /// The translation of the object, with what its status says about itself.
+    pub fn into_translation(self, subject: ObjectRef, object: Scope, mut verdicts: VerdictList) -> Translation {
+        let Pieces { hosts, claims, tls, entries, verdicts: own, is_pending, .. } = self;
+        verdicts.extend(own.into_sorted());
+        let facts = StatusFacts { object, lists: vec![(status::LISTENERS, entries)] };
+        let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
+        let (facts, verdicts) = (Some(facts.into()), verdicts.into_sorted());
+        Translation { hosts, listeners: claims, tls, facts, pending, verdicts, ..Translation::empty(subject) }.sorted()
+    }
+}
+
+fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {
+    let refused = listener.refused.as_ref();
+    let accepted = match refused {
+        None => conditions::accepted("The listener is valid."),
+        Some(refused) => conditions::new(ACCEPTED, Truth::False, refused.reason, &*refused.why),
+    };
+    let conflicted = match refused.filter(|refused| refused.is_conflict) {
+        None => conditions::new(CONFLICTED, Truth::False, "NoConflicts", "No other listener is in its way."),
+        Some(refused) => conditions::new(CONFLICTED, Truth::True, refused.reason, &*refused.why),
+    };
+    let unresolved = shown.and_then(|shown| shown.unresolved.as_ref());
+    let resolved = match (unresolved, &listener.wrong_kinds) {
+        (Some((reason, why)), _) => conditions::new(RESOLVED_REFS, Truth::False, reason, why.as_str()),
+        (None, Some(why)) => conditions::new(RESOLVED_REFS, Truth::False, "InvalidRouteKinds", &**why),
+        (None, None) => conditions::resolved(),
+    };
+    let mut all = vec![accepted, resolved, conflicted];
+    match refused {
+        _ if is_usable => {}
+        Some(refused) if refused.is_conflict => {
+            all.push(conditions::new(PROGRAMMED, Truth::False, refused.reason, &*refused.why));
+        }
+        Some(refused) => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", &*refused.why)),
+        None => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "The listener has no certificate.")),
+    }
+    if listener.overlaps {
+        let why = "Another TLS listener of the port has hostnames in common; requests over its connections answer 421.";
+        all.push(conditions::new(OVERLAPPING_TLS, Truth::True, "OverlappingHostnames", why));
+    }
+    all
+}

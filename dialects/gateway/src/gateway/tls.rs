@@ -1,0 +1,115 @@
+//! The certificates that a listener shows.
+
+use crate::{GatewayView, Listener, Settings, grants};
+use kinds::{
+    gateway::{listener, reference::ObjectReference},
+    kind,
+};
+use model::{
+    Code, FieldPath, ObjectRef, Verdict,
+    tls::{CertificateRef, Termination},
+};
+use resolve::Rejection;
+
+/// What clients of a listener are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The certificates that can be used; nothing if there is none.
+    pub termination: Option<Termination>,
+    /// Why a reference is not resolved: the reason of the condition, and the case.
+    pub unresolved: Option<(&'static str, String)>,
+    /// What is told about the references.
+    pub verdicts: Vec<Verdict>,
+    /// Whether a Secret has not been read yet.
+    pub is_pending: bool,
+}
+
+/// The certificates of a listener that terminates TLS, looked up by its owner: for routes whose hosts have connections of
+/// their own.
+pub fn of(listener: &Listener, view: &mut impl GatewayView, settings: &Settings) -> Shown {
+    let spec = |listeners: &kinds::List<listener::Listener>| listeners.get(listener.index)?.ok().cloned();
+    let spec = if listener.owner.kind == kind::GATEWAY {
+        view.gateway(&listener.owner).and_then(|gateway| spec(&gateway.spec.listeners))
+    } else {
+        view.listener_set(&listener.owner).and_then(|set| spec(&set.spec.listeners))
+    };
+    spec.map(|spec| resolve(listener, &spec, view, settings)).unwrap_or_default()
+}
+
+/// The certificates of a listener that terminates TLS.
+pub(crate) fn resolve(
+    listener: &Listener,
+    spec: &listener::Listener,
+    view: &mut impl GatewayView,
+    settings: &Settings,
+) -> Shown {
+    let mut shown = Shown::default();
+    let Some(Some(tls)) = spec.tls.ok() else { return shown };
+    let field = |index: usize| {
+        FieldPath::from("spec.listeners").index(listener.index).field("tls").field("certificateRefs").index(index)
+    };
+    let mut certificates = Vec::new();
+    for (index, reference) in tls.certificate_refs.iter().enumerate() {
+        let found = match reference.get() {
+            Ok(reference) => one(listener, reference, view),
+            Err(fault) => {
+                Err(("InvalidCertificateRef", Rejection::new(Code::GatewayCertificateRef, fault.why.clone())))
+            }
+        };
+        match found {
+            Ok(id) => {
+                let certificate = view.certificate(&id);
+                let not_for = certificate.as_deref().and_then(|it| it.as_ref().ok()?.not_for(&id, &listener.host));
+                shown.verdicts.extend(not_for.map(|no| no.at(&listener.owner, field(index))));
+                certificates.push(CertificateRef::Secret(id));
+            }
+            Err((_, no)) if no.code == Code::SecretNotFound && settings.self_signed => {
+                certificates.push(CertificateRef::SelfSigned(listener.host.clone()));
+            }
+            Err((reason, no)) => {
+                // A listener whose Secret is under way is taken for what it was; see the crate `pipeline`.
+                shown.is_pending |= no.code == Code::SecretPending;
+                shown.verdicts.push(no.at(&listener.owner, field(index)));
+                shown.unresolved.get_or_insert((reason, format!("certificateRefs[{index}]: {}", no.why)));
+            }
+        }
+    }
+    if tls.certificate_refs.is_empty() {
+        let no = Rejection::new(Code::GatewayCertificateRef, "certificateRefs is empty");
+        shown
+            .verdicts
+            .push(no.at(&listener.owner, FieldPath::from("spec.listeners").index(listener.index).field("tls")));
+        shown.unresolved = Some(("InvalidCertificateRef", no.why.to_string()));
+    }
+    certificates.dedup();
+    let mut certificates = certificates.into_iter();
+    shown.termination = certificates
+        .next()
+        .map(|first| Termination { additional: certificates.collect(), ..Termination::new(first, settings.tls) });
+    shown
+}
+
+/// The Secret of a reference, if it may be used and has a certificate; else the reason of the condition, and the case.
+fn one(
+    listener: &Listener,
+    reference: &ObjectReference,
+    view: &mut impl GatewayView,
+) -> Result<ObjectRef, (&'static str, Rejection)> {
+    let invalid = |no: Rejection| ("InvalidCertificateRef", no);
+    let (group, kind) = (reference.group.as_deref().unwrap_or_default(), reference.kind.as_deref().unwrap_or("Secret"));
+    if (group, kind) != (kind::SECRET.group(), kind::SECRET.name()) {
+        let group = if group.is_empty() { "the core group" } else { group };
+        let why = format!("{kind} {} of {group} is no Secret", reference.name);
+        return Err(invalid(Rejection::new(Code::GatewayCertificateRef, why)));
+    }
+    let owner = &listener.owner;
+    let namespace = reference.namespace.as_deref().unwrap_or(&owner.namespace);
+    let id = ObjectRef::new(kind::SECRET, namespace, &*reference.name);
+    if !grants::permits(view, owner.kind, &owner.namespace, &id) {
+        let why =
+            format!("no ReferenceGrant in namespace {namespace} lets a {} of {} use {id}", owner.kind, owner.namespace);
+        return Err(("RefNotPermitted", Rejection::new(Code::ReferenceNotPermitted, why)));
+    }
+    resolve::certificate(view, namespace, &id).map_err(invalid)?;
+    Ok(id)
+}

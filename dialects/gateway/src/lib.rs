@@ -1,0 +1,134 @@
+//! Gateway API, `gateway.networking.k8s.io`: a class, a Gateway, a ListenerSet or a route in, one [`Translation`] out.
+//!
+//! Listeners come first. [`listeners::merge`] reads those of a Gateway and of the ListenerSets that may attach to it, and decides
+//! about conflicts; it knows nothing of certificates and grants, so that a renewed certificate wakes no route. The translation of
+//! a Gateway or ListenerSet claims its listeners, names their hosts, so that no request leaks to a wider listener, and brings their
+//! certificates. A route looks its parents up among the listeners and brings routes for the hosts that it has in common with them.
+//!
+//! Every "no" stays with the smallest thing that contains it: a listener, a rule, a reference. It is told as a condition where the
+//! API has one for it, and as a verdict with a code and the field in any case.
+//!
+//! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`listeners`], [`grants`], [`gateway`],
+//! [`listener_set`], [`status`].
+
+pub mod class;
+pub mod features;
+pub mod gateway;
+pub mod grants;
+pub mod listener_set;
+pub mod listeners;
+pub mod status;
+pub mod view;
+
+pub use listeners::{Listener, Listeners, Protocol};
+pub use view::GatewayView;
+
+use kinds::Meta;
+use model::{
+    ObjectRef, PortProtocol, Translation,
+    route::{Dialect, Precedence, TieBreak},
+    tls::TlsVersions,
+};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Where another dialect has a route for the same requests, that of Gateway API is served.
+pub const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age };
+
+/// The controller name that makes a GatewayClass ours, unless the operator chooses another.
+pub const CONTROLLER: &str = "projectsesame.io/gateway-controller";
+
+/// The API group of all kinds here.
+pub const GROUP: &str = "gateway.networking.k8s.io";
+
+/// What the operator of Sesame sets for all Gateways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The controller name that makes a GatewayClass ours.
+    pub controller: Box<str>,
+    /// A class that is ours although no GatewayClass says so: for folders of files.
+    pub implied_class: Option<Box<str>>,
+    /// The only Gateway that is served, whatever its class: its namespace and name.
+    pub only: Option<(Box<str>, Box<str>)>,
+    /// The address that listeners bind.
+    pub address: IpAddr,
+    /// Which port a listener binds.
+    pub ports: PortShift,
+    /// The ports of the shared fleet's own listeners: a Gateway's listener for every host of such a port is that listener.
+    pub own_ports: OwnPorts,
+    /// The TLS versions that any listener may speak.
+    pub tls: TlsVersions,
+    /// Whether a listener whose Secret is not there gets a certificate that we sign ourselves: for work on one's own machine.
+    pub self_signed: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            controller: CONTROLLER.into(),
+            implied_class: None,
+            only: None,
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            ports: PortShift { by: 8000, privileged_only: false },
+            own_ports: OwnPorts::default(),
+            tls: TlsVersions::default(),
+            self_signed: false,
+        }
+    }
+}
+
+/// The ports of the shared fleet's own listeners for plaintext and TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnPorts {
+    /// Plaintext HTTP.
+    pub http: Option<u16>,
+    /// TLS.
+    pub https: Option<u16>,
+}
+
+impl OwnPorts {
+    fn of(self, protocol: PortProtocol) -> Option<u16> {
+        match protocol {
+            PortProtocol::Http => self.http,
+            PortProtocol::Tls => self.https,
+            PortProtocol::Tcp | PortProtocol::Udp => None,
+        }
+    }
+}
+
+/// How far the port that a proxy binds is from the port that clients connect to: proxies run without privileges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortShift {
+    /// By how much.
+    pub by: u16,
+    /// Whether only ports below 1024 are shifted.
+    pub privileged_only: bool,
+}
+
+impl PortShift {
+    /// The port that is bound for a port of a listener. What would be larger than the largest port begins again at 1024.
+    pub fn bound(self, port: u16) -> u16 {
+        if self.privileged_only && port >= 1024 {
+            return port;
+        }
+        port.checked_add(self.by).unwrap_or_else(|| 1024 + (port.wrapping_add(self.by)))
+    }
+}
+
+/// Which object wins where two are in each other's way: the older one.
+pub(crate) fn precedence(meta: &Meta, index: usize) -> Precedence {
+    let created = meta.created.map_or(0, |time| time.as_second());
+    let index = u32::try_from(index).unwrap_or(u32::MAX);
+    Precedence::by_age(DIALECT, created, meta.namespace.clone(), meta.name.clone(), index)
+}
+
+/// A translation with status facts and verdicts only.
+pub(crate) fn only_status(
+    subject: ObjectRef,
+    facts: model::status::StatusFacts,
+    verdicts: model::VerdictList,
+) -> Translation {
+    Translation { facts: Some(facts.into()), verdicts: verdicts.into_sorted(), ..Translation::empty(subject) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! A ListenerSet: more listeners of a Gateway, in an object of their own.
+//!
+//! It is ours if the Gateway is that it names. What its listeners may ask for was decided with those of the Gateway.
+
+use crate::{GatewayView, Settings, gateway::pieces, listeners, status::conditions};
+use conditions::{ACCEPTED, PROGRAMMED};
+use kinds::{ListenerSet, kind};
+use model::{
+    Code, ObjectRef, Translation, Verdict, VerdictList,
+    status::{Scope, StatusFacts, Truth},
+    translation::Section,
+};
+
+/// What a ListenerSet asks for; nothing if it is not ours.
+pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
+    let subject = ObjectRef::new(kind::LISTENER_SET, set.meta.namespace.clone(), set.meta.name.clone());
+    let gateway = listeners::parent(set)?;
+    let merged = view.listeners(&gateway)?;
+    let mut verdicts = VerdictList::default();
+    if merged.not_allowed.contains(&subject) {
+        let why = format!("{gateway} allows no ListenerSets of namespace {}", subject.namespace);
+        verdicts.push(Verdict::new(Code::ListenerSetNotAllowed, subject.at("spec.parentRef"), why.as_str()));
+        let refused =
+            [ACCEPTED, PROGRAMMED].map(|kind| conditions::new(kind, Truth::False, "NotAllowed", why.as_str()));
+        let object = Scope { conditions: refused.into(), ..Scope::default() };
+        return Some(crate::only_status(subject, StatusFacts { object, lists: Vec::new() }, verdicts));
+    }
+    let pieces = pieces::of(&set.meta, &subject, &set.spec.listeners, merged.of(&subject), view, settings);
+    let (all, usable) = (pieces.all, pieces.usable);
+    let why = format!("{} of {all} listeners are not valid; the status of each says why.", all - usable);
+    let mut stated = vec![match &merged.refused {
+        Some(refusal) => conditions::new(ACCEPTED, Truth::False, "ParentNotAccepted", refusal.as_str()),
+        None if usable == all => conditions::accepted("All listeners are valid."),
+        None => conditions::new(ACCEPTED, (usable > 0).into(), "ListenersNotValid", why.as_str()),
+    }];
+    if merged.refused.is_some() || usable == 0 {
+        stated.push(conditions::new(PROGRAMMED, Truth::False, "ListenersNotValid", why));
+    }
+    let is_accepted = stated.iter().all(|condition| condition.status == Truth::True);
+    let object = Scope { conditions: stated, ..Scope::default() };
+    let mut translation = pieces.into_translation(subject, object, verdicts);
+    if is_accepted {
+        translation.attached.push(Section { object: gateway, name: "".into() });
+    }
+    Some(translation)
+}

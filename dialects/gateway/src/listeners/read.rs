@@ -1,0 +1,186 @@
+//! One listener as it is written.
+
+use super::{Listener, Namespaces, Protocol, Refused, namespaces};
+use crate::{GROUP, Settings};
+use kinds::{
+    Checked, Gateway, Kind, List,
+    gateway::{listener, listener::TlsMode},
+    kind,
+};
+use model::{Code, FleetId, Host, ListenerId, ObjectRef, PortProtocol};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// What holds for all listeners of a Gateway.
+pub(super) struct Reader<'a> {
+    pub gateway: &'a Gateway,
+    pub settings: &'a Settings,
+    pub fleet: FleetId,
+}
+
+impl Reader<'_> {
+    /// The listeners of an object, where so many were read before. One whose name another has is left out: it cannot be told
+    /// apart from it, and the API server takes no such object.
+    pub fn all(&self, owner: &ObjectRef, listeners: &List<listener::Listener>, before: usize) -> Vec<Listener> {
+        let mut names = BTreeSet::new();
+        let good = listeners.good().filter(|(_, listener)| names.insert(&listener.name));
+        let all = good.enumerate().map(|(at, (index, listener))| self.one(owner, index, listener, before + at));
+        all.collect()
+    }
+
+    fn one(&self, owner: &ObjectRef, index: usize, listener: &listener::Listener, before: usize) -> Listener {
+        let protocol = protocol(listener);
+        let read = self.read(listener, &protocol, before);
+        let name: Arc<str> = (&*listener.name).into();
+        let (host, port, refused) = match read {
+            Ok((host, port)) => (host, port, None),
+            Err(refused) => (Host::Any, 0, Some(refused)),
+        };
+        let protocol = protocol.ok();
+        let bound = self.settings.ports.bound(port);
+        let on_port = protocol.map(Protocol::on_port);
+        let is_own = |protocol| self.settings.own_ports.of(protocol) == Some(bound);
+        let own = on_port.filter(|protocol| refused.is_none() && host == Host::Any && is_own(*protocol));
+        let id = match own {
+            Some(PortProtocol::Http) => ListenerId::http(),
+            Some(PortProtocol::Tls) => ListenerId::https(),
+            _ => {
+                let word = if owner.kind == kind::GATEWAY { "gateway" } else { "listenerset" };
+                ListenerId::new(self.fleet.clone(), format!("{word}/{}/{}/{name}", owner.namespace, owner.name))
+            }
+        };
+        let (kinds, wrong_kinds) = kinds(listener, protocol);
+        let allowed = listener.allowed_routes.ok().and_then(Option::as_ref);
+        let namespaces = namespaces::of_routes(allowed.and_then(|it| it.namespaces.as_ref()), &owner.namespace);
+        Listener {
+            owner: owner.clone(),
+            index,
+            name,
+            id,
+            is_claimed: own.is_none(),
+            host,
+            port,
+            bound,
+            protocol,
+            kinds,
+            wrong_kinds,
+            namespaces: namespaces.unwrap_or(Namespaces::None),
+            refused,
+            overlaps: false,
+        }
+    }
+
+    fn read(
+        &self,
+        listener: &listener::Listener,
+        protocol: &Result<Protocol, Refused>,
+        before: usize,
+    ) -> Result<(Host, u16), Refused> {
+        if before >= super::LIMIT {
+            let why = format!("the Gateway has {} listeners before it, with those of its ListenerSets", super::LIMIT);
+            return Err(Refused { reason: "TooManyListeners", code: Code::GatewayLimit, ..Refused::value("", why) });
+        }
+        let protocol = protocol.clone()?;
+        let port = u16::try_from(*value(&listener.port, "port")?).ok().filter(|port| *port > 0);
+        let port = port.ok_or_else(|| Refused::value("port", "a port is a number from 1 to 65535"))?;
+        let hostname = value(&listener.hostname, "hostname")?.as_deref().unwrap_or_default();
+        let host = Host::parse(hostname).map_err(|error| Refused::value("hostname", error.to_string()))?;
+        if matches!(protocol, Protocol::Tcp | Protocol::Udp) && host != Host::Any {
+            return Err(Refused::value("hostname", "a TCP or UDP listener has no hostname"));
+        }
+        let tls = value(&listener.tls, "tls")?.as_ref();
+        match protocol.on_port() {
+            PortProtocol::Tls if tls.is_none() => return Err(Refused::value("tls", "the protocol requires tls")),
+            PortProtocol::Http | PortProtocol::Tcp | PortProtocol::Udp if tls.is_some() => {
+                return Err(Refused::value("tls", "the protocol has no TLS"));
+            }
+            _ => {}
+        }
+        if let Some((option, _)) = tls.and_then(|tls| tls.options.iter().next()) {
+            return Err(Refused::value("tls.options", format!("the option {option} is not supported")));
+        }
+        let allowed = value(&listener.allowed_routes, "allowedRoutes")?.as_ref();
+        namespaces::of_routes(allowed.and_then(|allowed| allowed.namespaces.as_ref()), &Arc::default())
+            .map_err(|why| Refused::value("allowedRoutes.namespaces", why))?;
+        if value(&listener.filters, "filters")?.is_some() {
+            return Err(Refused::value("filters", "filters of listeners are not supported"));
+        }
+        if protocol == Protocol::Https {
+            self.frontend(port)?;
+        }
+        Ok((host, port))
+    }
+
+    /// Whether the Gateway asks for client certificates on a port: a listener without what protects it is not served.
+    fn frontend(&self, port: u16) -> Result<(), Refused> {
+        let refuse = |why: &str| Refused::value("tls", why);
+        let unreadable = || refuse("spec.tls.frontend of the Gateway cannot be read");
+        let tls = self.gateway.spec.tls.get().map_err(|_| unreadable())?;
+        let Some(frontend) = tls.as_ref().map(|tls| tls.frontend.get()) else { return Ok(()) };
+        let Some(frontend) = frontend.map_err(|_| unreadable())? else { return Ok(()) };
+        if frontend.per_port.faults().next().is_some() {
+            return Err(unreadable());
+        }
+        let own = frontend.per_port.good().find(|(_, entry)| entry.port == i64::from(port));
+        let settings = own.map(|(_, entry)| &entry.tls).or(frontend.default.as_ref());
+        match settings.and_then(|settings| settings.validation.as_ref()) {
+            None => Ok(()),
+            Some(_) => Err(refuse(
+                "spec.tls.frontend of the Gateway asks for client certificates on the port, which is not supported",
+            )),
+        }
+    }
+}
+
+fn value<'l, T>(value: &'l Checked<T>, field: &'static str) -> Result<&'l T, Refused> {
+    value.get().map_err(|fault| Refused::value(field, fault.why.clone()))
+}
+
+fn protocol(listener: &listener::Listener) -> Result<Protocol, Refused> {
+    let unsupported = |why: String| Refused { reason: "UnsupportedProtocol", ..Refused::value("protocol", why) };
+    let mode = || match listener.tls.ok().and_then(Option::as_ref).and_then(|tls| tls.mode.as_ref()) {
+        Some(TlsMode::Passthrough) => Ok(Protocol::TlsPassthrough),
+        Some(TlsMode::Terminate) | None => Ok(Protocol::TlsTerminate),
+        Some(TlsMode::Unknown(word)) => {
+            Err(Refused::value("tls.mode", format!("{word} is neither Terminate nor Passthrough")))
+        }
+    };
+    match value(&listener.protocol, "protocol")? {
+        Some(listener::Protocol::Http) => Ok(Protocol::Http),
+        Some(listener::Protocol::Https | listener::Protocol::ContourHttps) => match mode()? {
+            Protocol::TlsPassthrough => Err(Refused::value(
+                "tls.mode",
+                "an HTTPS listener terminates TLS; TLS that is passed through is of protocol TLS",
+            )),
+            _ => Ok(Protocol::Https),
+        },
+        Some(listener::Protocol::Tls) => mode(),
+        Some(listener::Protocol::Tcp) => Ok(Protocol::Tcp),
+        Some(listener::Protocol::Udp) => Ok(Protocol::Udp),
+        Some(listener::Protocol::Unknown(word)) => {
+            Err(unsupported(format!("{word} is not supported; supported are HTTP, HTTPS, TLS, TCP and UDP")))
+        }
+        None => Err(unsupported("protocol is missing".to_owned())),
+    }
+}
+
+/// The kinds of routes that may attach, and what is wrong with those that are asked for.
+fn kinds(listener: &listener::Listener, protocol: Option<Protocol>) -> (Vec<Kind>, Option<Box<str>>) {
+    let suitable = protocol.map_or(&[][..], Protocol::route_kinds);
+    let asked = match listener.allowed_routes.ok().and_then(Option::as_ref) {
+        Some(allowed) if !allowed.kinds.is_empty() => &allowed.kinds,
+        _ => return (suitable.to_vec(), None),
+    };
+    let (mut kinds, mut wrong) = (Vec::new(), asked.faults().next().map(|fault| fault.to_string().into()));
+    for (_, asked) in asked.good() {
+        let group = asked.group.as_deref().unwrap_or(GROUP);
+        match suitable.iter().find(|kind| (kind.group(), kind.name()) == (group, &*asked.kind)) {
+            Some(kind) if kinds.contains(kind) => {}
+            Some(kind) => kinds.push(*kind),
+            None => {
+                wrong =
+                    Some(format!("routes of kind {} in group {group} cannot attach to the protocol", asked.kind).into())
+            }
+        }
+    }
+    (kinds, wrong)
+}

@@ -1,0 +1,150 @@
+//! The status of GatewayClasses, Gateways and ListenerSets.
+//!
+//! In: what the translation has decided, the acknowledgements and the addresses. Out: facts. A translation says whether a listener
+//! is accepted and its references are resolved, and that it is not programmed where it can never be; that proxies have it, and where
+//! they are reached, is added here. What counts routes and ports of others is added before ([`complete`]).
+
+pub mod conditions;
+
+use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
+use model::{
+    Severity,
+    status::{
+        Address, Entry, ListLayout, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout,
+        StatusValue, Truth,
+    },
+};
+
+/// The field with the listeners.
+pub const LISTENERS: &str = "listeners";
+
+const OF_LISTENERS: ListLayout = ListLayout {
+    field: LISTENERS,
+    fields: &["supportedKinds", "attachedRoutes"],
+    conditions: &[ACCEPTED, PROGRAMMED, RESOLVED_REFS, conditions::CONFLICTED, conditions::OVERLAPPING_TLS],
+    atomic: None,
+};
+
+/// The status of GatewayClasses.
+pub const CLASS: StatusKind = StatusKind {
+    layout: StatusLayout { fields: &["supportedFeatures"], conditions: &[ACCEPTED], lists: &[], marks: &[] },
+    facts: stated,
+    reports_programmed: false,
+};
+
+/// The status of Gateways.
+pub const GATEWAY: StatusKind = StatusKind {
+    layout: StatusLayout {
+        fields: &["addresses", "attachedListenerSets"],
+        conditions: &[ACCEPTED, PROGRAMMED, RESOLVED_REFS],
+        lists: &[OF_LISTENERS],
+        marks: &[],
+    },
+    facts: gateway,
+    reports_programmed: true,
+};
+
+/// The status of ListenerSets.
+pub const LISTENER_SET: StatusKind = StatusKind {
+    layout: StatusLayout { fields: &[], conditions: &[ACCEPTED, PROGRAMMED], lists: &[OF_LISTENERS], marks: &[] },
+    facts: listener_set,
+    reports_programmed: true,
+};
+
+/// What the translation has decided. One that failed has decided nothing: the verdict says why.
+pub fn stated(input: &StatusInput<'_>) -> StatusFacts {
+    if let Some(facts) = input.translated {
+        return facts.clone();
+    }
+    let error = input.verdicts.iter().find(|verdict| verdict.severity() == Severity::Error);
+    let why = error.map_or_else(|| "Waiting for the controller.".to_owned(), |error| error.message.to_string());
+    let accepted = conditions::new(ACCEPTED, Truth::Unknown, "Pending", why);
+    StatusFacts { object: Scope { conditions: vec![accepted], ..Scope::default() }, lists: Vec::new() }
+}
+
+fn gateway(input: &StatusInput<'_>) -> StatusFacts {
+    let mut facts = listener_set(input);
+    let addresses: Vec<StatusValue> = input.addresses.iter().flat_map(addresses).collect();
+    facts.object.values.push(("addresses", StatusValue::List(addresses)));
+    facts
+}
+
+fn addresses(address: &Address) -> impl Iterator<Item = StatusValue> {
+    let value = |kind: &str, value: &str| {
+        StatusValue::Record(vec![("type", StatusValue::text(kind)), ("value", StatusValue::text(value))])
+    };
+    let ip = address.ip.as_deref().map(|ip| value("IPAddress", ip));
+    let hostname = address.hostname.as_deref().map(|name| value("Hostname", name));
+    ip.into_iter().chain(hostname)
+}
+
+fn listener_set(input: &StatusInput<'_>) -> StatusFacts {
+    let mut facts = stated(input);
+    program(&mut facts.object, input.programmed);
+    for entry in facts.lists.iter_mut().flat_map(|(_, entries)| entries) {
+        program(&mut entry.scope, input.programmed);
+    }
+    facts
+}
+
+/// Says whether proxies have it, unless it is already said why they never will.
+fn program(scope: &mut Scope, proxies: Option<ProxyCounts>) {
+    if scope.conditions.iter().any(|condition| condition.kind == PROGRAMMED) {
+        return;
+    }
+    match proxies {
+        Some(proxies) => scope.conditions.push(conditions::programmed(proxies)),
+        // A proxy that joins takes nothing back, nor does a restart of ours.
+        None => scope.initial.push(conditions::pending(PROGRAMMED, "Waiting for proxies to acknowledge it.")),
+    }
+}
+
+/// What is known about a listener outside of its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// How many routes are attached to it.
+    pub attached: usize,
+    /// Whether no other Gateway, nor a setting, has its port.
+    pub has_port: bool,
+}
+
+/// The facts of a Gateway or ListenerSet with what is known outside of it: about each listener by its name, and how many
+/// ListenerSets are attached.
+#[must_use]
+pub fn complete(facts: &StatusFacts, sets: Option<usize>, mut of: impl FnMut(&str) -> Outside) -> StatusFacts {
+    let mut facts = facts.clone();
+    if let Some(sets) = sets {
+        facts.object.values.push(("attachedListenerSets", count(sets)));
+    }
+    let entries = facts.lists.iter_mut().filter(|(field, _)| *field == LISTENERS).flat_map(|(_, entries)| entries);
+    let (mut all, mut without_port) = (0, 0);
+    for entry in entries {
+        let Outside { attached, has_port } = of(name(entry));
+        entry.scope.values.push(("attachedRoutes", count(attached)));
+        all += 1;
+        if !has_port && conditions::is_true(&entry.scope, ACCEPTED) {
+            without_port += 1;
+            let why = "Another listener has the port of the proxies, or Envoy needs it itself.";
+            conditions::replace(&mut entry.scope, conditions::new(ACCEPTED, Truth::False, "PortUnavailable", why));
+            conditions::replace(&mut entry.scope, conditions::new(PROGRAMMED, Truth::False, "Invalid", why));
+        }
+    }
+    if without_port > 0 && conditions::is_true(&facts.object, ACCEPTED) {
+        let why = format!("{without_port} of {all} listeners have no port.");
+        let accepted = Truth::from(without_port < all);
+        conditions::replace(&mut facts.object, conditions::new(ACCEPTED, accepted, "ListenersNotValid", why.clone()));
+        if without_port == all {
+            conditions::replace(&mut facts.object, conditions::new(PROGRAMMED, Truth::False, "Invalid", why));
+        }
+    }
+    facts
+}
+
+fn count(number: usize) -> StatusValue {
+    StatusValue::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn name(entry: &Entry) -> &str {
+    let name = entry.identity.iter().find(|(field, _)| *field == "name");
+    name.map_or("", |(_, value)| if let StatusValue::Text(name) = value { name } else { "" })
+}

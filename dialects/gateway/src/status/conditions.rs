@@ -1,0 +1,54 @@
+//! Conditions of Gateway API: their types, and those that are worded alike everywhere.
+
+use model::status::{Condition, ProxyCounts, Scope, Truth};
+
+/// Whether the object is valid and taken into account.
+pub const ACCEPTED: &str = "Accepted";
+/// Whether proxies have it.
+pub const PROGRAMMED: &str = "Programmed";
+/// Whether everything that it refers to is there and may be used.
+pub const RESOLVED_REFS: &str = "ResolvedRefs";
+/// Whether another listener is in the way of a listener.
+pub const CONFLICTED: &str = "Conflicted";
+/// Whether TLS listeners of one port have names in common; never False.
+pub const OVERLAPPING_TLS: &str = "OverlappingTLSConfig";
+
+/// A condition.
+pub fn new(kind: &'static str, status: Truth, reason: &'static str, message: impl Into<String>) -> Condition {
+    Condition::new(kind, status, reason, message)
+}
+
+/// That it is accepted.
+pub fn accepted(message: impl Into<String>) -> Condition {
+    new(ACCEPTED, Truth::True, "Accepted", message)
+}
+
+/// That all references are resolved.
+pub fn resolved() -> Condition {
+    new(RESOLVED_REFS, Truth::True, "ResolvedRefs", "All references are resolved.")
+}
+
+/// That nobody knows yet.
+pub fn pending(kind: &'static str, message: &str) -> Condition {
+    new(kind, Truth::Unknown, "Pending", message)
+}
+
+/// That proxies have acknowledged it.
+pub fn programmed(proxies: ProxyCounts) -> Condition {
+    let ProxyCounts { acknowledged, connected } = proxies;
+    let message = format!("Acknowledged by {acknowledged} of {connected} connected proxies.");
+    Condition { message_matters: false, ..new(PROGRAMMED, Truth::True, "Programmed", message) }
+}
+
+/// Whether a condition is stated and holds.
+pub fn is_true(scope: &Scope, kind: &str) -> bool {
+    scope.conditions.iter().any(|condition| condition.kind == kind && condition.status == Truth::True)
+}
+
+/// States a condition in place of the one of its type, if there is one.
+pub fn replace(scope: &mut Scope, condition: Condition) {
+    match scope.conditions.iter_mut().find(|stated| stated.kind == condition.kind) {
+        Some(stated) => *stated = condition,
+        None => scope.conditions.push(condition),
+    }
+}

@@ -1,0 +1,1 @@
+//! A Gateway with its listeners, on a handful of objects.

@@ -1,0 +1,31 @@
+//! Where the dialect looks things up besides Services and Secrets.
+
+use crate::Listeners;
+use kinds::{Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant};
+use model::ObjectRef;
+use resolve::View;
+use std::sync::Arc;
+
+/// The objects of Gateway API, and what has been made of them.
+pub trait GatewayView: View {
+    /// A class by its name.
+    fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>>;
+
+    /// A Gateway, whoever's it is.
+    fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>>;
+
+    /// A ListenerSet, whoever's it is.
+    fn listener_set(&mut self, set: &ObjectRef) -> Option<Arc<ListenerSet>>;
+
+    /// The ListenerSets that name a Gateway as their parent, in any order.
+    fn sets_of(&mut self, gateway: &ObjectRef) -> Vec<Arc<ListenerSet>>;
+
+    /// The listeners of a Gateway and its ListenerSets; nothing if the Gateway is not there or not ours.
+    fn listeners(&mut self, gateway: &ObjectRef) -> Option<Arc<Listeners>>;
+
+    /// A namespace, for its labels.
+    fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>>;
+
+    /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
+    fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
+}
