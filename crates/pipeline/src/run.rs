@@ -2,6 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
+    dialects::gateway::{FleetStates, GatewayFleets},
     facts::{self, Facts},
     holders, hosts, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
@@ -18,6 +19,7 @@ use crate::{
     verdicts::{self, Verdicts},
     withheld::{self, Quarantined},
 };
+use dialect_gateway::fleet::{FleetState, OwnFleet};
 use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
 use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, status::StatusFacts, tls::KeyPair};
@@ -162,6 +164,22 @@ impl Pipeline {
         match settings {
             Some(settings) => _ = self.engine.set::<Fleets>(fleet, settings),
             None => _ = self.engine.remove::<Fleets>(fleet),
+        }
+    }
+
+    /// The fleets that Gateways have of their own, where that has changed since the last time; nothing for those that have none any
+    /// more. Whoever provisions proxies gives the new ones their settings by [`Self::set_fleet`].
+    pub fn gateway_fleets(&mut self) -> Vec<(ObjectRef, Option<Arc<OwnFleet>>)> {
+        let changes = self.engine.changes::<GatewayFleets>();
+        let set = changes.set.into_iter().map(|(gateway, fleet)| (gateway, Some(fleet)));
+        set.chain(changes.gone.into_iter().map(|gateway| (gateway, None))).collect()
+    }
+
+    /// Takes what is known of the fleet of a Gateway, or nothing when it is gone.
+    pub fn set_fleet_state(&mut self, gateway: &ObjectRef, state: Option<FleetState>) {
+        match state {
+            Some(state) => _ = self.engine.set::<FleetStates>(gateway, state),
+            None => _ = self.engine.remove::<FleetStates>(gateway),
         }
     }
 

@@ -11,6 +11,7 @@ mod targets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
@@ -45,6 +46,8 @@ pub struct Fleets(Arc<Said>);
 struct Said {
     changes: Mutex<Changes>,
     changed: Notify,
+    /// That was said once and for all.
+    is_synced: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +69,9 @@ impl Fleets {
 
     /// All fleets that should exist have been said: what belongs to no other may be deleted.
     pub fn synced(&self) {
-        self.change(|changes| changes.synced = true);
+        if !self.0.is_synced.swap(true, Ordering::Relaxed) {
+            self.change(|changes| changes.synced = true);
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut Changes)) {
@@ -206,8 +211,10 @@ fn observe(
         Ok(Event::Delete(object)) => targets.vanished(kind, &request::value(object)),
         Err(error) => {
             let problem = watch_problem(kind, &error);
-            warn!("{problem} ({})", problem.code.help());
-            targets.not_watched(kind, namespace, problem);
+            let words = format!("{problem} ({})", problem.code.help());
+            if targets.not_watched(kind, namespace, problem) {
+                warn!("{words}");
+            }
         }
     }
 }

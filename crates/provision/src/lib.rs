@@ -9,7 +9,7 @@
 //! a missing right, an object of somebody else under the name) is retried and reported for that fleet alone.
 //!
 //! Reading order: [`spec`], [`name`], [`objects`], `drift` (does an object have what we apply), `request` (the requests of one
-//! fleet), [`controller`].
+//! fleet), [`controller`]; and [`token`], by which proxies prove their fleet.
 
 pub mod controller;
 mod drift;
@@ -19,11 +19,13 @@ mod problem;
 mod request;
 pub mod spec;
 mod status_of;
+pub mod token;
 
 pub use controller::{Fleets, Provisioner, Statuses, channel};
 pub use problem::Problem;
 pub use spec::{FleetSpec, Owner, Pages, Port, Transport};
 pub use status_of::FleetStatus;
+pub use token::Tokens;
 
 use std::path::PathBuf;
 

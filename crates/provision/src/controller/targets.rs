@@ -187,10 +187,10 @@ impl Targets {
         }
     }
 
-    /// The objects of a kind cannot be watched.
-    pub fn not_watched(&mut self, kind: ObjectKind, namespace: Option<String>, problem: Problem) {
-        self.broken.insert((kind, namespace), problem);
+    /// The objects of a kind cannot be watched. Says whether that is new.
+    pub fn not_watched(&mut self, kind: ObjectKind, namespace: Option<String>, problem: Problem) -> bool {
         self.unsaid.extend(self.specs.keys().cloned());
+        self.broken.insert((kind, namespace), problem).is_none()
     }
 
     /// The next fleet to work on, and what there is to do.
@@ -256,6 +256,10 @@ impl Targets {
     /// What has changed about fleets since the last time.
     pub fn statuses(&mut self) -> Vec<(FleetName, Option<FleetStatus>)> {
         let mut news = Vec::new();
+        // Until it is known what exists, what was said before holds, by whoever said it.
+        if !self.knows_what_exists() && self.broken.is_empty() {
+            return news;
+        }
         for name in std::mem::take(&mut self.unsaid) {
             let status = self.status(&name);
             if self.said.get(&name) == status.as_ref() {

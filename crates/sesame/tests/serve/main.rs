@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod fleets;
 mod life;
 mod outage;
 mod programmed;

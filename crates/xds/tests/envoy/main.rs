@@ -9,5 +9,6 @@ mod refusal;
 mod rotation;
 mod secrets;
 mod stranger;
+mod tokens;
 mod warming;
 mod world;

@@ -57,6 +57,19 @@ fn an_object_counts_the_proxies_of_the_resource_that_fewest_have() {
 }
 
 #[test]
+fn an_object_is_done_when_the_proxies_of_every_fleet_have_it() {
+    let mut awaited = asking();
+    let gateway = FleetId::named("shop", "edge");
+    let of = |fleet: &FleetId| ObjectResource { fleet: fleet.clone(), ..own("a", 7) };
+    put(&mut awaited, "a", 1, vec![of(&FleetId::Shared), of(&gateway)]);
+    assert_eq!(awaited.fleets(), [FleetId::Shared, gateway.clone()].into());
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
+    assert_eq!(done(&mut awaited), []);
+    awaited.answer(&gateway, &scope("a", 7), ALL);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
+}
+
+#[test]
 fn an_object_is_done_when_proxies_have_all_of_its_resources() {
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
@@ -144,7 +157,7 @@ fn an_edit_beside_ten_thousand_that_wait_looks_at_its_own_resources() {
         let before = awaited.looks;
         awaited.publish(&FleetId::Shared, Kind::Listener, &"https".into(), Some(edit));
         let object_resources = Arc::new(vec![own("7", edit), shared("https")]);
-        awaited.put(object("7"), edit, Some(object_resources), |_, _| Some(edit));
+        awaited.put(object("7"), edit, Some(object_resources), |_, _, _| Some(edit));
         awaited.answer(&FleetId::Shared, &listener(edit), ALL);
         assert!(awaited.questions().len() <= 5);
         most = most.max(awaited.looks - before);
