@@ -224,7 +224,7 @@ codes! {
     6009 GatewayCertificateRef Error "a certificateRef is not valid" "name a Secret of type kubernetes.io/tls that exists; the listener is not served without a certificate";
     6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
     6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
-    6012 ListenerSetParent Error "the parent of the ListenerSet is not a Gateway that can be used" "name a Gateway in parentRef";
+    6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
     6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights of deploy/manifests/01-rights.yaml in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
     6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";

@@ -27,6 +27,19 @@ impl Index for AttachedTo {
     }
 }
 
+/// Translations that have decided facts, each by its object: most kinds have none.
+pub struct WithFacts;
+
+impl Index for WithFacts {
+    type Of = Translations;
+    type Key = ObjectRef;
+    const NAME: &'static str = "with facts";
+
+    fn keys(object: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+        translation.facts.is_some().then(|| object.clone())
+    }
+}
+
 /// The facts about each object whose translation has decided any.
 pub struct Facts(Dialects);
 
@@ -58,5 +71,5 @@ impl Derived for Facts {
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<AttachedTo>();
-    pipeline.derived(Facts(Dialects::all())).each::<Translations>().output();
+    pipeline.derived(Facts(Dialects::all())).per::<WithFacts>().output();
 }

@@ -297,10 +297,12 @@ impl Pipeline {
         }
     }
 
-    /// Whether what there is to say about an object depends on a Secret that has not been read yet, or is still computed on
-    /// another thread.
+    /// Whether what there is to say about an object depends on a Secret that has not been read yet, on proxies of its own of which
+    /// nothing is known yet, or is still computed on another thread.
     pub fn is_pending(&self, key: &ObjectRef) -> bool {
-        self.engine.is_pending::<Verdicts>(key) || large::is_computing(&self.engine, key)
+        self.engine.is_pending::<Verdicts>(key)
+            || self.engine.is_pending::<Facts>(key)
+            || large::is_computing(&self.engine, key)
     }
 
     /// Which rows [`Self::step`] leaves to [jobs](Self::next_job) from now on.
@@ -335,7 +337,7 @@ impl Pipeline {
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
     pub fn resolved(&self) -> u64 {
-        self.engine.counters_of::<Verdicts>().resolved + self.engine.jobs()
+        self.engine.counters_of::<Verdicts>().resolved + self.engine.counters_of::<Facts>().resolved + self.engine.jobs()
     }
 
     /// Works until nothing waits.

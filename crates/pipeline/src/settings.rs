@@ -4,6 +4,7 @@
 //! How resources are packed, how certificates come, whether Secrets are fetched and what is spoiled for tests is fixed while a
 //! pipeline lives.
 
+pub use dialect_gateway::PortShift;
 use engine::{Engine, Input, Table};
 use envoy::cluster::ClusterSettings;
 pub use envoy::listener::tls::Certificates;

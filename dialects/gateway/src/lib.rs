@@ -118,6 +118,18 @@ impl PortShift {
     }
 }
 
+impl Settings {
+    /// The port that proxies bind for a port of a listener: those of HTTP and HTTPS where the shared fleet has them.
+    pub fn bound(&self, port: u16) -> u16 {
+        let own = match port {
+            80 => self.own_ports.http,
+            443 => self.own_ports.https,
+            _ => None,
+        };
+        own.unwrap_or_else(|| self.ports.bound(port))
+    }
+}
+
 /// Which object wins where two are in each other's way: the older one.
 pub(crate) fn precedence(meta: &Meta, index: usize) -> Precedence {
     let created = meta.created.map_or(0, |time| time.as_second());

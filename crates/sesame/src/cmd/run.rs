@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
 use model::listener::{AccessLog, AccessLogFormat, AccessLogLevel};
-use pipeline::settings::{Bind, Settings};
+use pipeline::settings::{Bind, PortShift, Settings};
 use pipeline::{Output, Pipeline};
 use replicas::Replicas;
 use source::Folder;
@@ -30,7 +30,7 @@ use crate::signals;
 /// Serve a directory of YAML manifests with a local Envoy
 ///
 /// Reads every *.yaml, *.yml and *.json below the directory, starts Envoy, and applies changes of the files as they are
-/// written. Endpoints of a Service come from EndpointSlices or from its annotation projectsesame.io/endpoints:
+/// written. Gateways of class sesame are served, on ports of this machine; those below 1024 are moved. Endpoints of a Service come from EndpointSlices or from its annotation projectsesame.io/endpoints:
 /// host:port,host:port. TLS hosts whose Secret does not exist get a self-signed certificate.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -245,6 +245,10 @@ impl Args {
         settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
         settings.http_proxy.https_port = settings.ingress.https_port;
         settings.http_proxy.self_signed = true;
+        settings.gateway.implied_class = Some("sesame".into());
+        settings.gateway.address = self.address;
+        settings.gateway.ports = PortShift { by: 8000, privileged_only: true };
+        settings.gateway.self_signed = true;
         settings
     }
 }

@@ -122,6 +122,10 @@ pub struct Args {
     /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
     #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
     pub foreign_protection: ForeignProtection,
+    /// Controller name of the GatewayClasses whose Gateways are served [default: gateway.controllerName of the configuration
+    /// file, else projectsesame.io/gateway-controller]
+    #[arg(long, value_name = "NAME")]
+    pub gateway_controller_name: Option<String>,
     /// Kinds to ignore; may be repeated
     #[arg(long, value_name = "FEATURE", value_enum)]
     pub disable_feature: Vec<Feature>,

@@ -8,6 +8,7 @@ use model::{ObjectRef, Severity, Verdict};
 use source::snippet::{self, Style};
 use source::{Origins, Problem, Subject};
 
+use super::status_table;
 use crate::control::BatchReport;
 
 /// What has been said so far, and where it is said.
@@ -76,6 +77,9 @@ impl Terminal {
                     let _infallible = writeln!(rows, "  {:<48} gone", object.to_string());
                 }
             }
+        }
+        for (object, facts) in news.facts.iter().filter_map(|(object, facts)| Some((object, facts.as_ref()?))) {
+            status_table::write(&mut rows, object, facts);
         }
         text.push_str(&rows);
         if !text.is_empty() || news.published {

@@ -55,6 +55,8 @@ pub struct Config {
     pub pipeline: pipeline::Settings,
     /// The namespace and the name of the Secret for clients that name no host: both or neither.
     pub fallback: (Option<String>, Option<String>),
+    /// The namespace and the name of the only Gateway that is served: both or neither.
+    pub gateway: (Option<String>, Option<String>),
     /// What is said about headers holds for Ingresses too.
     pub headers_on_ingresses: bool,
     /// Requests are written down in JSON.
@@ -90,6 +92,7 @@ impl Default for Config {
         Self {
             pipeline: pipeline::Settings::default(),
             fallback: (None, None),
+            gateway: (None, None),
             headers_on_ingresses: false,
             json_log: false,
             log_line: None,
@@ -153,6 +156,7 @@ impl Config {
     fn versions(&mut self, change: impl Fn(&mut TlsVersions)) {
         change(&mut self.pipeline.ingress.tls);
         change(&mut self.pipeline.http_proxy.tls);
+        change(&mut self.pipeline.gateway.tls);
     }
 
     /// How requests are written down.
@@ -177,6 +181,9 @@ impl Config {
         }
         if self.fallback.0.is_some() != self.fallback.1.is_some() {
             found.push(("tls.fallback-certificate", "both namespace and name are required".to_owned()));
+        }
+        if self.gateway.0.is_some() != self.gateway.1.is_some() {
+            found.push(("gateway.gatewayRef", "both namespace and name are required".to_owned()));
         }
         found
     }

@@ -6,10 +6,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
-use kinds::kind;
+use kinds::{Kind, kind};
 use model::listener::{AccessLog, AccessLogFormat};
 use model::{Code, ObjectRef};
 use pipeline::{Dialects, settings::Bind};
@@ -18,7 +18,7 @@ use status::{Addresses, lease};
 use xds::TlsFiles;
 
 use super::config::Config;
-use crate::cmd::serve::{Args, LogFormat};
+use crate::cmd::serve::{Args, Feature, LogFormat};
 use crate::flags;
 use crate::problem::{Coded, Problem};
 
@@ -80,10 +80,14 @@ impl Plan {
         // A Gateway that is named in the configuration is served by the shared fleet, and is the only one.
         let fleets = (!args.disable_fleets && pipeline.gateway.only.is_none()).then(|| fleets(args, security.as_ref()));
         pipeline.gateway.own_fleets = fleets.is_some();
+        if fleets.is_some() {
+            // A pod's own address is nobody's business.
+            pipeline.gateway.address = Ipv4Addr::UNSPECIFIED.into();
+        }
         Ok(Self {
             access,
             source: Options {
-                kinds: Dialects::all().kinds(),
+                kinds: Dialects::all().kinds().into_iter().filter(|kind| !is_disabled(args, *kind)).collect(),
                 namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },
@@ -96,6 +100,7 @@ impl Plan {
             lease: if args.disable_leader_election { None } else { Some(lease(args, &replica, env("POD_IP"))?) },
             status: status::Settings {
                 manager: manager(&args.namespace),
+                controller: pipeline.gateway.controller.to_string(),
                 ..status::Settings::new(&replica, addresses, pipeline::status_of)
             },
             table_bytes: args.table_bytes,
@@ -204,6 +209,13 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     settings.http = Bind { address: args.envoy_service_http_address, port: args.envoy_service_http_port };
     settings.https = Bind { address: args.envoy_service_https_address, port: args.envoy_service_https_port };
     settings.stats = Bind { address: args.stats_address, port: args.stats_port };
+    settings.gateway.address = settings.http.address;
+    if let Some(controller) = &args.gateway_controller_name {
+        settings.gateway.controller = controller.as_str().into();
+    }
+    if let (Some(namespace), Some(name)) = &config.gateway {
+        settings.gateway.only = Some((namespace.as_str().into(), name.as_str().into()));
+    }
     let log = |log: &mut AccessLog, path: &str, format: AccessLogFormat| {
         log.path = path.into();
         log.format = format;
@@ -222,6 +234,18 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
     settings.http_proxy.root_namespaces = args.root_namespaces.to_vec();
     settings
+}
+
+/// Whether the operator wants objects of a kind to be ignored.
+fn is_disabled(args: &Args, kind: Kind) -> bool {
+    let of = |feature: &Feature| match feature {
+        Feature::ExtensionServices => None,
+        Feature::TlsRoutes => Some(kind::TLS_ROUTE),
+        Feature::GrpcRoutes => Some(kind::GRPC_ROUTE),
+        Feature::TcpRoutes => Some(kind::TCP_ROUTE),
+        Feature::BackendTlsPolicies => Some(kind::BACKEND_TLS_POLICY),
+    };
+    args.disable_feature.iter().any(|feature| of(feature) == Some(kind))
 }
 
 /// Flags that are taken for the sake of habit.

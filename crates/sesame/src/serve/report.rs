@@ -62,7 +62,6 @@ impl BatchReporter {
             facts: news.facts.to_vec(),
             programmed: self.programmed.take(news.object_resources, news.gone),
             synced: news.is_complete,
-            ..Report::default()
         });
         if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {
             if self.blocked.failed(Instant::now()).is_some() {

@@ -58,6 +58,16 @@ kind: HTTPProxy
 metadata: {name: web, namespace: default}
 spec: {virtualhost: {fqdn: own.example.com}, routes: [{services: [{name: none, port: 80}]}]}
 ---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: default}
+spec: {gatewayClassName: sesame, listeners: [{name: http, protocol: HTTP, port: 80}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: web, namespace: default}
+spec: {parentRef: {name: web}, listeners: [{name: more, protocol: HTTP, port: 81}]}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: limits, namespace: default, annotations: {projectsesame.io/max-connections: many}}
@@ -101,9 +111,12 @@ async fn compare(api: &ApiServer, name: &str, granted: &BTreeSet<Right>, mut mor
     assert_eq!((&asked, refused), (granted, BTreeSet::new()), "{name}");
 }
 
+fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), plural)
+}
+
 fn custom(client: &kube::Client, group: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), plural);
-    Api::namespaced_with(client.clone(), "default", &resource)
+    Api::namespaced_with(client.clone(), "default", &resource(group, kind, plural))
 }
 
 /// Waits until something that was wrong, right and wrong again is counted on the event that was there.
@@ -152,15 +165,36 @@ async fn too_late(client: &kube::Client) {
     ingresses.delete("brief", &DeleteParams::default()).await.unwrap();
     for group in ["projectcontour.io", "projectsesame.io"] {
         let proxies = custom(client, group, "HTTPProxy", "httpproxies");
-        let brief = json!({
-            "apiVersion": format!("{group}/v1"), "kind": "HTTPProxy", "metadata": { "name": "brief" },
-            "spec": { "virtualhost": { "fqdn": "brief.example.com" } },
-        });
+        let brief = named_brief(group, "HTTPProxy", json!({ "virtualhost": { "fqdn": "brief.example.com" } }));
         let brief: DynamicObject = serde_json::from_value(brief).unwrap();
-        proxies.create(&PostParams::default(), &brief).await.unwrap();
-        proxies.patch("brief", &PatchParams::default(), &edit).await.unwrap();
-        proxies.delete("brief", &DeleteParams::default()).await.unwrap();
+        brief_one(&proxies, brief, &edit).await;
     }
+    let listeners = json!([{ "name": "brief", "protocol": "HTTP", "port": 82 }]);
+    for (kind, plural, spec) in [
+        ("GatewayClass", "gatewayclasses", json!({ "controllerName": "projectsesame.io/gateway-controller" })),
+        ("Gateway", "gateways", json!({ "gatewayClassName": "sesame", "listeners": listeners })),
+        ("ListenerSet", "listenersets", json!({ "parentRef": { "name": "web" }, "listeners": listeners })),
+    ] {
+        let resource = resource(GATEWAY_API, kind, plural);
+        let api = match kind {
+            "GatewayClass" => Api::<DynamicObject>::all_with(client.clone(), &resource),
+            _ => Api::namespaced_with(client.clone(), "default", &resource),
+        };
+        brief_one(&api, serde_json::from_value(named_brief(GATEWAY_API, kind, spec)).unwrap(), &edit).await;
+    }
+}
+
+const GATEWAY_API: &str = "gateway.networking.k8s.io";
+
+fn named_brief(group: &str, kind: &str, spec: Value) -> Value {
+    json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "brief" }, "spec": spec })
+}
+
+/// Creates an object, changes it and deletes it.
+async fn brief_one(api: &Api<DynamicObject>, object: DynamicObject, edit: &Patch<Value>) {
+    api.create(&PostParams::default(), &object).await.unwrap();
+    api.patch("brief", &PatchParams::default(), edit).await.unwrap();
+    api.delete("brief", &DeleteParams::default()).await.unwrap();
 }
 
 /// A CRD that says nothing about its fields, and an object that cannot be read under it.
@@ -188,7 +222,8 @@ async fn unreadable(client: &kube::Client, group: &str) {
 #[tokio::test]
 async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     let api = ApiServer::config().audit().start().await.unwrap();
-    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
+    let gateway_api = parts::folder("gateway-api-crds").unwrap().join("standard");
+    api.install([deploy("crds"), gateway_api, deploy("manifests"), deploy("gateway-api")]).await.unwrap();
     let client = api.client().unwrap();
     let services = Api::<Service>::namespaced(client.clone(), NAMESPACE);
     let balancer = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } } });

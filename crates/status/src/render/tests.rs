@@ -48,6 +48,15 @@ fn a_kept_condition_stays_for_its_generation() {
 }
 
 #[test]
+fn an_initial_condition_is_stated_once_for_a_generation() {
+    let unknown = Condition::new("Accepted", Truth::Unknown, "Pending", "Waiting.");
+    let initial = facts(Scope { initial: vec![unknown], ..Scope::default() });
+    assert_eq!(over(&initial, &before("True"), 1), before("True"));
+    assert_eq!(over(&initial, &before("True"), 2)["conditions"][0]["status"], "Unknown");
+    assert_eq!(status(&initial, 1)["conditions"][0]["reason"], "Pending");
+}
+
+#[test]
 fn every_text_is_bounded() {
     let long = "x".repeat(40_000);
     let mut object = stated(Truth::False, &long);

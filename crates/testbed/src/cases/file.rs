@@ -105,6 +105,8 @@ pub(super) enum Expected {
 pub(super) struct How {
     /// The TLS server name, if it is not the host's; `none` leaves it out.
     pub sni: Option<String>,
+    /// The port of the proxy, if it is neither that of HTTP nor that of HTTPS.
+    pub port: Option<u16>,
     /// The version of HTTP: `1.0`, `1.1` or `2`.
     #[serde(deserialize_with = "version")]
     pub http: Option<String>,

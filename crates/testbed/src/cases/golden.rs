@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use envoy::packing::{admission, redirects, scoped};
 use envoy_api::{Any, json};
+use model::status::{Entry, Scope, StatusValue};
 use pipeline::Output;
 use serde_json::Value;
 use source::Problem;
@@ -41,6 +42,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         out.push_str(&format!("- {}\n", text::word(&line)));
     }
     out.push_str(&verdicts(output));
+    out.push_str(&statuses(output));
     let of = |kind: Kind| -> BTreeMap<String, Value> {
         let resources = output.xds.upserts.iter().filter(|resource| resource.kind == kind);
         resources.map(|resource| (resource.name.to_string(), value(resource))).collect()
@@ -108,6 +110,44 @@ fn verdicts(output: &Output) -> String {
         }
     }
     out
+}
+
+/// What the status of objects says besides, with the reasons of conditions.
+fn statuses(output: &Output) -> String {
+    let mut lines = BTreeMap::new();
+    for (object, facts) in output.facts.iter().filter_map(|(object, facts)| Some((object, facts.as_ref()?))) {
+        let mut of = vec![scope(&facts.object)];
+        for (field, entries) in &facts.lists {
+            let name = |entry: &Entry| entry.identity.iter().map(|(_, of)| simple(of)).collect::<Vec<_>>().join(" ");
+            of.extend(entries.iter().map(|entry| format!("{field} {}: {}", name(entry), scope(&entry.scope))));
+        }
+        lines.insert(object.to_string(), of);
+    }
+    let mut out = String::from(if lines.is_empty() { "" } else { "status:\n" });
+    for (object, lines) in lines {
+        out.push_str(&format!("  {object}:\n"));
+        out.extend(lines.iter().map(|line| format!("  - {}\n", text::word(line))));
+    }
+    out
+}
+
+fn scope(scope: &Scope) -> String {
+    let conditions = scope.conditions.iter().map(|it| format!("{}={}/{}", it.kind, it.status.word(), it.reason));
+    let counts = scope.values.iter().filter_map(|(field, value)| match value {
+        StatusValue::Integer(number) => Some(format!("{field}={number}")),
+        _ => None,
+    });
+    conditions.chain(counts).collect::<Vec<_>>().join(" ")
+}
+
+fn simple(value: &StatusValue) -> String {
+    match value {
+        StatusValue::Text(text) => text.clone(),
+        StatusValue::Integer(number) => number.to_string(),
+        StatusValue::List(list) => list.iter().map(simple).collect::<Vec<_>>().join(","),
+        StatusValue::Record(fields) => fields.iter().map(|(_, value)| simple(value)).collect::<Vec<_>>().join("/"),
+        StatusValue::LoadBalancer(_) => String::new(),
+    }
 }
 
 /// Under TLS, which names lead to which chain; a listener in the clear is always the same.

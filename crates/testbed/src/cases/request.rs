@@ -71,7 +71,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(wrong: &mut Vec<String>, what: &str, f
 
 fn client(row: &Row, ports: Ports, ca: &Ca) -> Result<Client, String> {
     let How { sni, http, tls, offers, .. } = &row.how;
-    let port = if row.https { ports.https } else { ports.http };
+    let port = row.how.port.unwrap_or(if row.https { ports.https } else { ports.http });
     let mut client = Client::new((Ipv4Addr::LOCALHOST, port).into()).host(&row.host);
     if row.https {
         client = client.https();

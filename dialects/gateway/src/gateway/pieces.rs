@@ -106,6 +106,10 @@ impl Pieces {
             },
         });
         let Some(protocol) = listener.protocol.filter(|_| listener.is_served()) else { return };
+        if settings.ports.privileged_only && listener.bound != listener.port {
+            let why = format!("port {} is served on port {}", listener.port, listener.bound);
+            self.verdicts.push(Verdict::new(Code::GatewayPortMoved, listener.at("port"), why));
+        }
         let precedence = precedence(meta, listener.index);
         if listener.is_claimed {
             self.claims.push(ListenerClaim {

@@ -37,7 +37,7 @@ impl Reader<'_> {
         };
         let protocol = protocol.ok();
         let is_shared = self.fleet == FleetId::Shared;
-        let bound = if is_shared { self.settings.ports.bound(port) } else { port };
+        let bound = if is_shared { self.settings.bound(port) } else { port };
         let on_port = protocol.map(Protocol::on_port);
         let is_own = |protocol| is_shared && self.settings.own_ports.of(protocol) == Some(bound);
         let own = on_port.filter(|protocol| refused.is_none() && host == Host::Any && is_own(*protocol));

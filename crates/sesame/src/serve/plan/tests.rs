@@ -64,6 +64,9 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("envoy-service-namespace", "edge", |p| p.status.addresses == Addresses::of_service("edge", "envoy")),
     ("envoy-service-name", "proxies", |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
     ("enableExternalNameService", "true", |p| p.pipeline.resolve.external_names),
+    ("gateway.controllerName", "example.com/gateways", |p| {
+        &*p.pipeline.gateway.controller == "example.com/gateways" && p.status.controller == "example.com/gateways"
+    }),
     ("disablePermitInsecure", "true", |p| p.pipeline.http_proxy.disable_permit_insecure),
     ("accesslog-format", "json", both!(|http| http.access_log.format == AccessLogFormat::Json(Vec::new()))),
     (
@@ -133,11 +136,13 @@ const KEYS: &[(&str, &str, Check)] = &[
 ];
 
 /// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 5] = [
+const QUIET: [&str; 7] = [
     "json-fields",
     "featureFlags",
     "tls.fallback-certificate.namespace",
     "tls.fallback-certificate.name",
+    "gateway.gatewayRef.namespace",
+    "gateway.gatewayRef.name",
     "policy.applyToIngress",
 ];
 
@@ -171,6 +176,8 @@ fn every_key_takes_effect() {
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
     assert_eq!(fallback, Some(ObjectRef::new(kind::SECRET, "a", "b")));
+    let only = plan(&[], "gateway: {gatewayRef: {namespace: a, name: b}}").pipeline.gateway.only;
+    assert_eq!(only, Some(("a".into(), "b".into())));
     let narrow = plan(&["--watch-namespaces=projectsesame"], file);
     assert_eq!(narrow.warnings[0].0, Code::NamespaceNotWatched);
     assert!(plan(&[], "featureFlags: [useEndpointSlices]").warnings.is_empty());
@@ -214,6 +221,9 @@ const FLAGS: &[(&[&str], Check)] = &[
         &["--ingress-status-address=10.0.0.1"],
         |p| matches!(&p.status.addresses, Addresses::Fixed(one) if one.len() == 1),
     ),
+    (&["--gateway-controller-name=example.com/gateways"], |p| {
+        &*p.pipeline.gateway.controller == "example.com/gateways" && p.status.controller == "example.com/gateways"
+    }),
     (&["--root-namespaces=a,b"], |p| p.pipeline.http_proxy.root_namespaces == ["a".into(), "b".into()]),
     (&["--envoy-service-name=proxies"], |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
     (&["--envoy-service-namespace=edge"], |p| p.status.addresses == Addresses::of_service("edge", "envoy")),

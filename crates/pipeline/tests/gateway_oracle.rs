@@ -1,0 +1,188 @@
+//! Random Gateways, ListenerSets, routes, grants and certificates, edited at random: after every batch, all tables equal a build
+//! from nothing, and a build of the same objects in another order gives the same resources and the same status.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use kinds::{Kind, Object, ObjectRef, kind};
+use model::status::StatusFacts;
+use pipeline::{Pipeline, Settings, settings::Packing};
+use proptest::{collection::vec, prelude::*};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+use testbed::certs::Ca;
+
+const SPACES: [&str; 2] = ["a", "b"];
+const GROUP: &str = "gateway.networking.k8s.io";
+
+/// An object by its kind and a few numbers; the last says whether it is taken away.
+type Edit = (u8, u8, u8, Vec<(u8, u8, u8, u8)>, u8, bool);
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let parts = vec((0..8_u8, 0..6_u8, 0..4_u8, 0..8_u8), 0..4);
+    (0..12_u8, 0..2_u8, 0..3_u8, parts, 0..8_u8, prop::bool::weighted(0.2))
+}
+
+fn leaf() -> &'static (String, String) {
+    static LEAF: OnceLock<(String, String)> = OnceLock::new();
+    LEAF.get_or_init(|| {
+        let leaf = Ca::new("oracle").leaf("h0.example.com").make();
+        (leaf.chain_pem().to_owned(), leaf.key_pem().to_owned())
+    })
+}
+
+fn host(n: u8) -> Option<&'static str> {
+    [None, Some("h0.example.com"), Some("*.example.com"), Some("h1.other.com"), Some("*.com"), Some("Bad")]
+        [usize::from(n) % 6]
+}
+
+fn listeners(parts: &[(u8, u8, u8, u8)]) -> Value {
+    let listener = |(at, (protocol, of, port, more)): (usize, &(u8, u8, u8, u8))| {
+        let tls = |mode: &str| {
+            let other = if more % 3 == 0 { json!({ "name": "t0", "namespace": "b" }) } else { json!({ "name": "t0" }) };
+            json!({ "mode": mode, "certificateRefs": [other] })
+        };
+        let (protocol, tls) = match protocol {
+            0..=2 => ("HTTP", Value::Null),
+            3 | 4 => ("HTTPS", tls("Terminate")),
+            5 => ("TLS", tls(if more % 2 == 0 { "Terminate" } else { "Passthrough" })),
+            6 => ("TCP", Value::Null),
+            _ => ("UDP", Value::Null),
+        };
+        let host = if matches!(protocol, "TCP" | "UDP") { None } else { host(*of) };
+        let from = ["Same", "All", "Selector", "None"][usize::from(more % 4)];
+        let namespaces = json!({ "from": from, "selector": { "matchLabels": { "team": "x" } } });
+        let port = [80, 443, 8080, 9000][usize::from(*port)];
+        json!({
+            "name": format!("l{at}"), "protocol": protocol, "tls": tls, "hostname": host, "port": port,
+            "allowedRoutes": { "namespaces": namespaces },
+        })
+    };
+    parts.iter().enumerate().map(listener).collect()
+}
+
+fn parents(more: u8) -> Value {
+    let gateway = json!({ "name": format!("g{}", more % 2), "namespace": SPACES[usize::from(more / 2 % 2)] });
+    let set = json!({ "kind": "ListenerSet", "name": "s0", "namespace": "a" });
+    let section = json!({ "name": "g0", "namespace": "a", "sectionName": "l0" });
+    match more {
+        0..=3 => json!([gateway]),
+        4 | 5 => json!([gateway, set]),
+        _ => json!([section]),
+    }
+}
+
+fn rules(parts: &[(u8, u8, u8, u8)]) -> Value {
+    let rule = |(path, service, of, weight): &(u8, u8, u8, u8)| {
+        let path = ["/", "/a", "/a/b", "/c"][usize::from(path % 4)];
+        let kind = if *of == 0 { "Exact" } else { "PathPrefix" };
+        let space = SPACES[usize::from(of % 2)];
+        json!({
+            "matches": [{ "path": { "type": kind, "value": path } }],
+            "backendRefs": [
+                { "name": format!("w{}", service % 3), "port": 80, "weight": weight },
+                { "name": "w0", "namespace": space, "port": 80 },
+            ],
+        })
+    };
+    parts.iter().map(rule).collect()
+}
+
+/// The object that an edit puts, or the key that it takes away.
+fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<Object>) {
+    let namespace = SPACES[usize::from(*space)];
+    let (kind, namespace, name, body): (Kind, &str, String, Value) = match what {
+        0 => {
+            let controller = if *more == 0 { "example.com/other" } else { dialect_gateway::CONTROLLER };
+            (kind::GATEWAY_CLASS, "", "sesame".to_owned(), json!({ "spec": { "controllerName": controller } }))
+        }
+        1..=3 => {
+            let from = ["All", "Same", "None", "Selector"][usize::from(more % 4)];
+            let allowed = json!({ "namespaces": { "from": from, "selector": { "matchLabels": { "team": "x" } } } });
+            let spec =
+                json!({ "gatewayClassName": "sesame", "listeners": listeners(parts), "allowedListeners": allowed });
+            (kind::GATEWAY, namespace, format!("g{}", name % 2), json!({ "spec": spec }))
+        }
+        4 | 5 => {
+            let parent = json!({ "name": format!("g{}", more % 2), "namespace": SPACES[usize::from(more / 2 % 2)] });
+            let spec = json!({ "parentRef": parent, "listeners": listeners(parts) });
+            (kind::LISTENER_SET, namespace, format!("s{name}"), json!({ "spec": spec }))
+        }
+        6..=8 => {
+            let hosts: Vec<_> = parts.iter().take(2).filter_map(|(_, of, ..)| host(*of)).collect();
+            let spec = json!({ "parentRefs": parents(*more), "hostnames": hosts, "rules": rules(parts) });
+            (kind::HTTP_ROUTE, namespace, format!("r{name}"), json!({ "spec": spec }))
+        }
+        9 => {
+            let froms = ["Gateway", "ListenerSet", "HTTPRoute"];
+            let from = json!([{ "group": GROUP, "kind": froms[usize::from(more % 3)], "namespace": "a" }]);
+            let to = json!([{ "group": "", "kind": "Secret" }, { "group": "", "kind": "Service" }]);
+            (kind::REFERENCE_GRANT, namespace, format!("grant{name}"), json!({ "spec": { "from": from, "to": to } }))
+        }
+        10 => {
+            let (chain, key) = leaf();
+            let key = if *more == 0 { "nonsense" } else { key.as_str() };
+            let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
+            (kind::SECRET, namespace, "t0".to_owned(), body)
+        }
+        _ if more % 2 == 0 => {
+            let labels = if *more > 3 { json!({ "team": "x" }) } else { json!({}) };
+            (kind::NAMESPACE, "", namespace.to_owned(), json!({ "metadata": { "labels": labels } }))
+        }
+        _ => (kind::SERVICE, namespace, format!("w{name}"), json!({ "spec": { "ports": [{ "port": 80 }] } })),
+    };
+    let key = ObjectRef::new(kind, namespace, name.as_str());
+    if *gone {
+        return (key, None);
+    }
+    let mut object = body;
+    object["metadata"]["name"] = name.into();
+    object["metadata"]["namespace"] = namespace.into();
+    object["metadata"]["creationTimestamp"] = format!("2024-01-0{}T00:00:00Z", more % 3 + 1).into();
+    let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
+    (key, Some(decoded.object))
+}
+
+/// What comes of a build of these objects: every resource by kind and name, and every status.
+type Built = (BTreeMap<(String, String), Vec<u8>>, BTreeMap<ObjectRef, Option<Arc<StatusFacts>>>);
+
+fn built(objects: impl Iterator<Item = (ObjectRef, Object)>, settings: &Settings) -> Built {
+    let mut pipeline = Pipeline::new(settings);
+    objects.for_each(|(key, object)| pipeline.put(&key, Some(object)));
+    let output = pipeline.settle();
+    let upserts = output.xds.upserts.into_iter();
+    let resources = upserts.map(|one| ((format!("{:?}", one.kind), one.name.to_string()), one.body.to_vec()));
+    (resources.collect(), output.facts.into_iter().collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_script_of_edits_ends_where_a_build_from_nothing_does(
+        batches in vec(vec(edit(), 1..10), 1..12),
+        scoped in any::<bool>(),
+    ) {
+        let packing = if scoped { Packing::Scoped } else { Packing::Plain };
+        let settings = Settings { packing, ..Settings::default() };
+        let mut pipeline = Pipeline::new(&settings);
+        let mut objects = BTreeMap::new();
+        for batch in &batches {
+            for edit in batch {
+                let (key, object) = change(edit);
+                pipeline.put(&key, object.clone());
+                match object {
+                    Some(object) => drop(objects.insert(key, object)),
+                    None => drop(objects.remove(&key)),
+                }
+            }
+            pipeline.settle();
+            prop_assert_eq!(pipeline.self_check(), Ok(()));
+        }
+        let forwards = built(objects.clone().into_iter(), &settings);
+        let backwards = built(objects.into_iter().rev(), &settings);
+        prop_assert_eq!(forwards, backwards);
+    }
+}

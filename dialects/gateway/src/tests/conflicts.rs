@@ -1,0 +1,162 @@
+//! Listeners that cannot share a port, and those that may.
+
+use super::world::{World, listener};
+use kinds::kind;
+use serde_json::{Value, json};
+
+/// Each listener with the reason why it is not served, or nothing.
+fn reasons(world: &mut World) -> Vec<(String, &'static str)> {
+    let merged = world.merged("web");
+    let reason = |listener: &crate::Listener| listener.refused.as_ref().map_or("", |refused| refused.reason);
+    merged.listeners.iter().map(|it| (format!("{}/{}", it.owner.name, it.name), reason(it))).collect()
+}
+
+fn of(listeners: Value) -> Vec<&'static str> {
+    let mut world = World::default();
+    world.gateway("web", listeners, json!({}));
+    reasons(&mut world).into_iter().map(|(_, reason)| reason).collect()
+}
+
+#[test]
+fn listeners_of_a_gateway_that_conflict_are_all_refused() {
+    let host = |host: &str| json!({ "hostname": host });
+    let tls = |host: &str, mode: &str| json!({ "hostname": host, "tls": { "mode": mode, "certificateRefs": [{ "name": "cert" }] } });
+    let (hostname, protocol) = ("HostnameConflict", "ProtocolConflict");
+    for (listeners, expected) in [
+        ([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 80, json!({}))], [hostname; 2]),
+        ([listener("a", "HTTP", 80, host("a.com")), listener("b", "HTTP", 80, host("a.com"))], [hostname; 2]),
+        ([listener("a", "HTTP", 80, host("a.com")), listener("b", "HTTP", 80, host("*.com"))], [""; 2]),
+        ([listener("a", "HTTP", 80, json!({})), listener("b", "TCP", 80, json!({}))], [protocol; 2]),
+        ([listener("a", "HTTP", 80, json!({})), listener("b", "HTTPS", 80, tls("a.com", "Terminate"))], [protocol; 2]),
+        ([listener("a", "TCP", 80, json!({})), listener("b", "TCP", 80, json!({}))], [protocol; 2]),
+        ([listener("a", "TCP", 80, json!({})), listener("b", "UDP", 80, json!({}))], [""; 2]),
+        (
+            [
+                listener("a", "HTTPS", 443, tls("a.com", "Terminate")),
+                listener("b", "TLS", 443, tls("b.com", "Passthrough")),
+            ],
+            [""; 2],
+        ),
+        (
+            [
+                listener("a", "TLS", 443, tls("a.com", "Terminate")),
+                listener("b", "TLS", 443, tls("b.com", "Passthrough")),
+            ],
+            [""; 2],
+        ),
+        (
+            [
+                listener("a", "HTTPS", 443, tls("a.com", "Terminate")),
+                listener("b", "TLS", 443, tls("a.com", "Passthrough")),
+            ],
+            [hostname; 2],
+        ),
+        // One that is not valid is in nobody's way.
+        ([listener("a", "HTTP", 80, host("A.com")), listener("b", "TCP", 80, json!({}))], ["UnsupportedValue", ""]),
+        ([listener("a", "SCTP", 80, json!({})), listener("b", "TCP", 80, json!({}))], ["UnsupportedProtocol", ""]),
+    ] {
+        let shown = json!(listeners).to_string();
+        assert_eq!(of(json!(listeners)), expected, "{shown}");
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_refused() {
+    let tls = json!({ "tls": { "certificateRefs": [{ "name": "cert" }] } });
+    for (protocol, more) in [
+        ("HTTP", json!({ "tls": {} })),
+        ("HTTPS", json!({})),
+        ("HTTPS", json!({ "tls": { "mode": "Passthrough" } })),
+        ("TLS", json!({ "tls": { "mode": "Sometimes" } })),
+        ("TCP", json!({ "hostname": "a.com" })),
+        ("HTTP", json!({ "hostname": "10.0.0.1" })),
+        ("HTTP", json!({ "filters": { "requests": [] } })),
+        ("HTTP", json!({ "port": 0 })),
+        ("HTTP", json!({ "port": "eighty" })),
+        ("HTTPS", json!({ "tls": { "certificateRefs": [{ "name": "cert" }], "options": { "a.com/b": "c" } } })),
+        ("HTTP", json!({ "allowedRoutes": { "namespaces": { "from": "Everywhere" } } })),
+    ] {
+        let shown = more.to_string();
+        assert_eq!(of(json!([listener("a", protocol, 80, more)])), ["UnsupportedValue"], "{protocol} {shown}");
+    }
+    // What would protect a port and is not there closes the port, and no other.
+    let mut world = World::default();
+    let validation = json!({ "validation": { "caCertificateRefs": [{ "name": "ca" }] } });
+    let frontend = json!({ "default": {}, "perPort": [{ "port": 443, "tls": validation }] });
+    let listeners = json!([
+        listener("a", "HTTPS", 443, tls.clone()),
+        listener("b", "HTTPS", 444, tls),
+        listener("c", "HTTP", 80, json!({}))
+    ]);
+    world.gateway("web", listeners.clone(), json!({ "tls": { "frontend": frontend } }));
+    let refused = |world: &mut World| reasons(world).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
+    assert_eq!(refused(&mut world), ["UnsupportedValue", "", ""]);
+    for frontend in [json!({ "default": validation }), json!("none"), json!({ "perPort": [7] })] {
+        world.gateway("web", listeners.clone(), json!({ "tls": { "frontend": frontend } }));
+        assert_eq!(refused(&mut world), ["UnsupportedValue", "UnsupportedValue", ""]);
+    }
+}
+
+#[test]
+fn sets_come_after_the_gateway_and_by_age() {
+    let mut world = World::default();
+    let one = |name: &str, host: &str| listener(name, "HTTP", 80, json!({ "hostname": host }));
+    world.gateway(
+        "web",
+        json!([one("a", "a.com")]),
+        json!({ "allowedListeners": { "namespaces": { "from": "All" } } }),
+    );
+    world.set("default", "young", 2, json!([one("x", "b.com"), one("y", "d.com")]));
+    world.set("shop", "old", 1, json!([one("x", "b.com"), one("a", "a.com"), one("a", "e.com")]));
+    let conflict = "HostnameConflict";
+    assert_eq!(
+        reasons(&mut world),
+        [
+            ("web/a".to_owned(), ""),
+            ("old/x".to_owned(), ""),
+            ("old/a".to_owned(), conflict),
+            ("young/x".to_owned(), conflict),
+            ("young/y".to_owned(), ""),
+        ]
+    );
+    let why = world.merged("web").listeners[3].refused.clone().unwrap().why;
+    assert_eq!(&*why, "listener x of ListenerSet shop/old has port 80 and host b.com");
+    // A name that is there twice cannot be told apart: the API server takes no such object, a file may have it.
+    let old = world.translate(kind::LISTENER_SET, "shop/old").unwrap();
+    let told: Vec<_> =
+        old.verdicts.iter().map(|verdict| (verdict.code.to_string(), verdict.origin.field.to_string())).collect();
+    let expected = [("SES6006", "spec.listeners[1].hostname"), ("SES6005", "spec.listeners[2]")];
+    assert_eq!(told, expected.map(|(code, field)| (code.to_owned(), field.to_owned())));
+}
+
+#[test]
+fn a_gateway_says_which_sets_may_attach() {
+    let mut world = World::default();
+    world.namespace("shop", json!({ "team": "a" }));
+    let selector = json!({ "from": "Selector", "selector": { "matchLabels": { "team": "a" } } });
+    for namespace in ["default", "shop", "other"] {
+        world.set(namespace, "set", 1, json!([listener("x", "HTTP", 81, json!({}))]));
+    }
+    for (allowed, expected) in [
+        (json!(null), vec![]),
+        (json!({ "namespaces": { "from": "None" } }), vec![]),
+        (json!({ "namespaces": { "from": "Same" } }), vec!["default"]),
+        (json!({ "namespaces": selector }), vec!["shop"]),
+        (json!({ "namespaces": "all" }), vec![]),
+    ] {
+        world.gateway("web", json!([listener("a", "HTTP", 80, json!({}))]), json!({ "allowedListeners": allowed }));
+        let merged = world.merged("web");
+        let sets = merged.listeners.iter().filter(|listener| listener.owner.kind == kind::LISTENER_SET);
+        assert_eq!(sets.map(|listener| listener.owner.namespace.to_string()).collect::<Vec<_>>(), expected);
+        assert_eq!(merged.not_allowed.len(), 3 - expected.len());
+    }
+}
+
+#[test]
+fn a_gateway_has_no_more_listeners_than_the_limit() {
+    let mut world = World::default();
+    let many: Vec<_> = (0..1_010).map(|port| listener(&format!("l{port}"), "HTTP", 1_000 + port, json!({}))).collect();
+    world.gateway("web", json!(many), json!({}));
+    let refused = reasons(&mut world).into_iter().filter(|(_, reason)| *reason == "TooManyListeners").count();
+    assert_eq!(refused, 10);
+}

@@ -1,0 +1,266 @@
+//! What is said about classes, Gateways, ListenerSets and their listeners.
+
+use super::world::{World, listener};
+use crate::status::{CLASS, GATEWAY, LISTENER_SET, Outside, complete};
+use kinds::{Kind, kind};
+use model::{
+    Code,
+    status::{Address, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusValue},
+};
+use serde_json::{Value, json};
+
+fn facts(world: &mut World, kind: Kind, name: &str, programmed: bool) -> StatusFacts {
+    let translation = world.translate(kind, name).unwrap();
+    let outside = |_: &str| Outside { attached: 2, has_port: true };
+    let sets = (kind == kind::GATEWAY).then_some(1);
+    let facts = complete(translation.facts.as_ref().unwrap(), sets, outside);
+    let status: &StatusKind =
+        [(kind::GATEWAY_CLASS, &CLASS), (kind::GATEWAY, &GATEWAY), (kind::LISTENER_SET, &LISTENER_SET)]
+            .into_iter()
+            .find(|(of, _)| *of == kind)
+            .unwrap()
+            .1;
+    let addresses = [Address::ip("192.0.2.1")];
+    let input = StatusInput {
+        verdicts: &translation.verdicts,
+        translated: Some(&facts),
+        programmed: programmed.then_some(ProxyCounts { acknowledged: 1, connected: 1 }),
+        addresses: &addresses,
+    };
+    (status.facts)(&input)
+}
+
+/// The conditions as `Type=Status/Reason`; those that are only stated at first with a `?`.
+fn conditions(scope: &Scope) -> String {
+    let shown = |it: &model::status::Condition| format!("{}={}/{}", it.kind, it.status.word(), it.reason);
+    let stated = scope.conditions.iter().map(shown).chain(scope.initial.iter().map(|it| format!("?{}", shown(it))));
+    stated.collect::<Vec<_>>().join(" ")
+}
+
+fn of_listener(facts: &StatusFacts, at: usize) -> String {
+    conditions(&facts.lists[0].1[at].scope)
+}
+
+const GOOD: &str =
+    "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=True/Programmed";
+
+#[test]
+fn a_good_gateway() {
+    let mut world = World::default();
+    world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]), json!({}));
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let object = "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs Programmed=True/Programmed";
+    assert_eq!((conditions(&said.object), of_listener(&said, 0)), (object.to_owned(), GOOD.to_owned()));
+    let address = vec![("type", StatusValue::text("IPAddress")), ("value", StatusValue::text("192.0.2.1"))];
+    let values = [
+        ("attachedListenerSets", StatusValue::Integer(1)),
+        ("addresses", StatusValue::List(vec![StatusValue::Record(address)])),
+    ];
+    assert_eq!(said.object.values, values);
+    let entry = &said.lists[0].1[0];
+    assert_eq!(entry.identity, [("name", StatusValue::text("http"))]);
+    assert_eq!(entry.scope.values[1], ("attachedRoutes", StatusValue::Integer(2)));
+    let StatusValue::List(kinds) = &entry.scope.values[0].1 else { panic!("{entry:?}") };
+    assert_eq!(kinds.len(), 2);
+    // Before proxies have it, whatever was said about this generation stays.
+    let said = facts(&mut world, kind::GATEWAY, "web", false);
+    assert!(conditions(&said.object).ends_with("?Programmed=Unknown/Pending"), "{}", conditions(&said.object));
+}
+
+#[test]
+fn a_port_of_another_is_said() {
+    let mut world = World::default();
+    world.gateway(
+        "web",
+        json!([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 81, json!({}))]),
+        json!({}),
+    );
+    let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    let of = |lost: &[&str]| {
+        let facts = translation.facts.as_ref().unwrap();
+        let said = complete(facts, None, |name| Outside { attached: 0, has_port: !lost.contains(&name) });
+        [conditions(&said.object), of_listener(&said, 1)]
+    };
+    let lost = "Accepted=False/PortUnavailable ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=False/Invalid";
+    assert_eq!(of(&["b"]), ["Accepted=True/ListenersNotValid ResolvedRefs=True/ResolvedRefs", lost]);
+    let all = "Accepted=False/ListenersNotValid ResolvedRefs=True/ResolvedRefs Programmed=False/Invalid";
+    assert_eq!(of(&["a", "b"]), [all, lost]);
+}
+
+fn https(refs: Value) -> (String, Vec<String>) {
+    let mut world = World::default();
+    world.secret("good", &["a.com"]);
+    world.secret("other/good", &["a.com"]);
+    world.bad_secret("bad", Code::CertificateNotPem);
+    world.grant("other", ("Gateway", "default"), Some("good"));
+    let tls = json!({ "tls": { "certificateRefs": refs }, "hostname": "a.com" });
+    world.gateway("web", json!([listener("a", "HTTPS", 443, tls)]), json!({}));
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    let codes = translation.verdicts.iter().map(|verdict| verdict.code.to_string()).collect();
+    (
+        of_listener(&said, 0).split(' ').nth(1).unwrap().to_owned()
+            + if translation.tls.is_empty() { "" } else { " served" },
+        codes,
+    )
+}
+
+#[test]
+fn certificates_are_resolved_by_kind_permission_and_existence() {
+    let invalid = "ResolvedRefs=False/InvalidCertificateRef";
+    let denied = "ResolvedRefs=False/RefNotPermitted";
+    for (refs, expected, code) in [
+        (json!([{ "name": "good" }]), "ResolvedRefs=True/ResolvedRefs served", None),
+        (json!([{ "name": "good", "group": "", "kind": "Secret" }]), "ResolvedRefs=True/ResolvedRefs served", None),
+        (json!([{ "name": "good", "namespace": "other" }]), "ResolvedRefs=True/ResolvedRefs served", None),
+        (json!([{ "name": "none" }]), invalid, Some("SES3101")),
+        (json!([{ "name": "bad" }]), invalid, Some("SES3104")),
+        (json!([{ "name": "good", "kind": "ConfigMap" }]), invalid, Some("SES6009")),
+        (json!([{ "name": "good", "group": "a.com" }]), invalid, Some("SES6009")),
+        (json!([]), invalid, Some("SES6009")),
+        (json!([7]), invalid, Some("SES6009")),
+        // Permission comes before existence: nobody learns what is there.
+        (json!([{ "name": "none", "namespace": "other" }]), denied, Some("SES6010")),
+        (json!([{ "name": "none", "namespace": "third" }]), denied, Some("SES6010")),
+        // One that is good is served, and the other is told.
+        (json!([{ "name": "none" }, { "name": "good" }]), &format!("{invalid} served"), Some("SES3101")),
+    ] {
+        let (said, codes) = https(refs.clone());
+        assert_eq!((&*said, codes.first().map(|code| &**code)), (expected, code), "{refs}");
+    }
+}
+
+#[test]
+fn a_listener_that_is_bad_is_told_and_the_gateway_says_so() {
+    let mut world = World::default();
+    let kinds = |kinds: &[&str]| {
+        let kinds: Vec<_> = kinds.iter().map(|kind| json!({ "kind": kind })).collect();
+        json!({ "allowedRoutes": { "kinds": kinds } })
+    };
+    world.gateway(
+        "web",
+        json!([
+            listener("odd", "example.com/odd", 90, json!({})),
+            listener("kinds", "HTTP", 91, kinds(&["HTTPRoute", "TCPRoute"])),
+            listener("none", "HTTP", 92, kinds(&["TCPRoute"])),
+            listener("twice", "HTTP", 93, json!({})),
+            listener("again", "HTTP", 93, json!({})),
+        ]),
+        json!({}),
+    );
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    assert_eq!(
+        conditions(&said.object),
+        "Accepted=True/ListenersNotValid ResolvedRefs=False/ListenersNotResolved Programmed=True/Programmed"
+    );
+    let good = GOOD.replace("ResolvedRefs=True/ResolvedRefs", "ResolvedRefs=False/InvalidRouteKinds");
+    let odd = "Accepted=False/UnsupportedProtocol ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=False/Invalid";
+    let twice = "Accepted=False/HostnameConflict ResolvedRefs=True/ResolvedRefs Conflicted=True/HostnameConflict Programmed=False/HostnameConflict";
+    assert_eq!([0, 1, 2, 3, 4].map(|at| of_listener(&said, at)), [odd, &good, &good, twice, twice]);
+    let supported = |at: usize| match &said.lists[0].1[at].scope.values[0].1 {
+        StatusValue::List(kinds) => kinds.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([0, 1, 2, 3].map(supported), [0, 1, 0, 2]);
+    world.gateway("web", json!([listener("odd", "example.com/odd", 90, json!({}))]), json!({}));
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let all = "Accepted=False/ListenersNotValid ResolvedRefs=True/ResolvedRefs Programmed=False/Invalid";
+    assert_eq!(conditions(&said.object), all);
+}
+
+#[test]
+fn a_gateway_that_is_refused_as_a_whole_serves_nothing() {
+    let mut world = World::default();
+    world.class(
+        "odd",
+        crate::CONTROLLER,
+        json!({ "parametersRef": { "group": "a.com", "kind": "Settings", "name": "a" } }),
+    );
+    let http = json!([listener("http", "HTTP", 80, json!({}))]);
+    let parameters =
+        json!({ "infrastructure": { "parametersRef": { "group": "a.com", "kind": "Settings", "name": "a" } } });
+    for (class, more, reason, code) in [
+        ("sesame", parameters, "InvalidParameters", "SES6001"),
+        ("sesame", json!({ "addresses": [{ "type": "a.com/odd", "value": "x" }] }), "UnsupportedAddress", "SES6002"),
+        ("sesame", json!({ "addresses": [{ "routability": "Cluster" }] }), "UnsupportedAddress", "SES6002"),
+        ("odd", json!({}), "Invalid", "SES6003"),
+    ] {
+        world.gateway_of(class, "web", http.clone(), more);
+        let said = facts(&mut world, kind::GATEWAY, "web", true);
+        let expected = format!("Accepted=False/{reason} ResolvedRefs=True/ResolvedRefs Programmed=False/Invalid");
+        assert_eq!(conditions(&said.object), expected);
+        let translation = world.translate(kind::GATEWAY, "web").unwrap();
+        assert!(translation.listeners.is_empty() && translation.hosts.is_empty());
+        assert!(
+            translation.verdicts.iter().any(|verdict| verdict.code.to_string() == code),
+            "{:?}",
+            translation.verdicts
+        );
+        assert!(!world.merged("web").listeners[0].is_served(), "routes must not be served by it either");
+    }
+    let said = facts(&mut world, kind::GATEWAY_CLASS, "odd", false);
+    assert_eq!(conditions(&said.object), "Accepted=False/InvalidParameters");
+    let said = facts(&mut world, kind::GATEWAY_CLASS, "sesame", false);
+    assert_eq!(conditions(&said.object), "Accepted=True/Accepted");
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let mut world = World::default();
+    let more = json!({
+        "infrastructure": { "labels": { "a": "b" } },
+        "defaultScope": "All",
+        "tls": { "backend": { "clientCertificateRef": { "name": "cert" } } },
+    });
+    world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]), more);
+    let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    let told: Vec<_> =
+        translation.verdicts.iter().map(|it| (it.code.to_string(), it.origin.field.to_string())).collect();
+    let fields = ["spec.defaultScope", "spec.infrastructure", "spec.tls.backend"];
+    assert_eq!(told, fields.map(|field| ("SES6004".to_owned(), field.to_owned())));
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let expected = "Accepted=True/Accepted ResolvedRefs=False/InvalidClientCertificateRef Programmed=True/Programmed";
+    assert_eq!(conditions(&said.object), expected);
+}
+
+#[test]
+fn a_set_is_judged_by_its_own_listeners() {
+    let mut world = World::default();
+    let allowed = json!({ "allowedListeners": { "namespaces": { "from": "Same" } } });
+    world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]), allowed);
+    world.secret("other/cert", &["a.com"]);
+    let tls = json!({ "tls": { "certificateRefs": [{ "name": "cert", "namespace": "other" }] }, "hostname": "a.com" });
+    world.set("default", "tls", 1, json!([listener("a", "HTTPS", 443, tls)]));
+    world.set(
+        "default",
+        "both",
+        2,
+        json!([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 81, json!({}))]),
+    );
+    world.set("shop", "far", 3, json!([listener("a", "HTTP", 82, json!({}))]));
+    let said = |world: &mut World, name: &str| conditions(&facts(world, kind::LISTENER_SET, name, true).object);
+    assert_eq!(said(&mut world, "tls"), "Accepted=False/ListenersNotValid Programmed=False/ListenersNotValid");
+    assert_eq!(said(&mut world, "both"), "Accepted=True/ListenersNotValid Programmed=True/Programmed");
+    assert_eq!(said(&mut world, "shop/far"), "Accepted=False/NotAllowed Programmed=False/NotAllowed");
+    let attached = |world: &mut World, name: &str| world.translate(kind::LISTENER_SET, name).unwrap().attached.len();
+    assert_eq!(["tls", "both", "shop/far"].map(|name| attached(&mut world, name)), [0, 1, 0]);
+    // A grant for Gateways is none for ListenerSets.
+    world.grant("other", ("Gateway", "default"), None);
+    assert!(said(&mut world, "tls").starts_with("Accepted=False"));
+    world.grant("other", ("ListenerSet", "default"), None);
+    assert_eq!(said(&mut world, "tls"), "Accepted=True/Accepted Programmed=True/Programmed");
+}
+
+#[test]
+fn tls_listeners_with_names_in_common_say_so() {
+    let mut world = World::default();
+    world.secret("cert", &["*.a.com", "b.a.com", "c.com"]);
+    let tls = |host: &str| json!({ "tls": { "certificateRefs": [{ "name": "cert" }] }, "hostname": host });
+    let listeners = [("wide", "*.a.com"), ("narrow", "b.a.com"), ("other", "c.com")];
+    let listeners: Vec<_> = listeners.iter().map(|(name, host)| listener(name, "HTTPS", 443, tls(host))).collect();
+    world.gateway("web", json!(listeners), json!({}));
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let overlapping =
+        [0, 1, 2].map(|at| of_listener(&said, at).contains("OverlappingTLSConfig=True/OverlappingHostnames"));
+    assert_eq!(overlapping, [true, true, false]);
+}

@@ -1,0 +1,179 @@
+//! Objects, and the view of them that a translation gets.
+
+use crate::{GatewayView, Listeners, Settings, class, gateway, listener_set, listeners};
+use kinds::{Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object, ReferenceGrant, Typed, decode_json, kind};
+use model::{Code, ObjectRef, Translation, tls::KeyPair};
+use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Some objects.
+pub struct World {
+    pub settings: Settings,
+    objects: BTreeMap<ObjectRef, Object>,
+    secrets: BTreeMap<ObjectRef, Result<Vec<String>, Code>>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let mut world = Self::without_classes();
+        world.class("sesame", crate::CONTROLLER, json!({}));
+        world
+    }
+}
+
+/// A listener, with more fields.
+pub fn listener(name: &str, protocol: &str, port: u16, more: Value) -> Value {
+    merged(json!({ "name": name, "protocol": protocol, "port": port }), more)
+}
+
+fn merged(mut value: Value, more: Value) -> Value {
+    value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    value
+}
+
+impl World {
+    pub fn without_classes() -> Self {
+        let own_ports = crate::OwnPorts { http: Some(8080), https: Some(8443) };
+        let settings = Settings { own_ports, ..Settings::default() };
+        Self { settings, objects: BTreeMap::new(), secrets: BTreeMap::new() }
+    }
+
+    pub fn put(&mut self, kind: Kind, object: Value) {
+        let decoded = decode_json(kind, object.to_string().as_bytes()).unwrap();
+        self.objects.insert(decoded.object.key(), decoded.object);
+    }
+
+    pub fn class(&mut self, name: &str, controller: &str, more: Value) {
+        let spec = merged(json!({ "controllerName": controller }), more);
+        self.put(kind::GATEWAY_CLASS, json!({ "metadata": { "name": name }, "spec": spec }));
+    }
+
+    pub fn gateway(&mut self, name: &str, listeners: Value, more: Value) {
+        self.gateway_of("sesame", name, listeners, more);
+    }
+
+    pub fn gateway_of(&mut self, class: &str, name: &str, listeners: Value, more: Value) {
+        let spec = merged(json!({ "gatewayClassName": class, "listeners": listeners }), more);
+        self.put(kind::GATEWAY, json!({ "metadata": { "name": name }, "spec": spec }));
+    }
+
+    /// A ListenerSet of Gateway `web`, created in that second.
+    pub fn set(&mut self, namespace: &str, name: &str, created: u8, listeners: Value) {
+        let parent = json!({ "name": "web", "namespace": "default" });
+        let created = format!("2026-01-01T00:00:{created:02}Z");
+        let meta = json!({ "name": name, "namespace": namespace, "creationTimestamp": created });
+        self.put(
+            kind::LISTENER_SET,
+            json!({ "metadata": meta, "spec": { "parentRef": parent, "listeners": listeners } }),
+        );
+    }
+
+    pub fn namespace(&mut self, name: &str, labels: Value) {
+        self.put(kind::NAMESPACE, json!({ "metadata": { "name": name, "labels": labels } }));
+    }
+
+    /// A grant of a namespace to a kind in another, for Secrets.
+    pub fn grant(&mut self, namespace: &str, from: (&str, &str), secret: Option<&str>) {
+        let from = json!([{ "group": crate::GROUP, "kind": from.0, "namespace": from.1 }]);
+        let to = json!([{ "group": "", "kind": "Secret", "name": secret }]);
+        let meta = json!({ "name": "grant", "namespace": namespace });
+        self.put(kind::REFERENCE_GRANT, json!({ "metadata": meta, "spec": { "from": from, "to": to } }));
+    }
+
+    /// A Secret of namespace `default` with a certificate for these names; or `namespace/name`.
+    pub fn secret(&mut self, name: &str, names: &[&str]) {
+        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+        let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        names.sort();
+        self.secrets.insert(ObjectRef::new(kind::SECRET, namespace, name), Ok(names));
+    }
+
+    /// A Secret of which something is wrong.
+    pub fn bad_secret(&mut self, name: &str, code: Code) {
+        self.secrets.insert(ObjectRef::new(kind::SECRET, "default", name), Err(code));
+    }
+
+    pub fn merged(&mut self, gateway: &str) -> Arc<Listeners> {
+        self.listeners(&ObjectRef::new(kind::GATEWAY, "default", gateway)).unwrap()
+    }
+
+    pub fn translate(&mut self, kind: Kind, name: &str) -> Option<Translation> {
+        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+        let settings = self.settings.clone();
+        if kind == kind::GATEWAY_CLASS {
+            class::translate(&*self.find::<GatewayClass>(kind, "", name)?, &settings)
+        } else if kind == kind::GATEWAY {
+            gateway::translate(&*self.find::<Gateway>(kind, namespace, name)?, self, &settings)
+        } else {
+            listener_set::translate(&*self.find::<ListenerSet>(kind, namespace, name)?, self, &settings)
+        }
+    }
+
+    fn find<T: Typed>(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<T>> {
+        self.objects.get(&ObjectRef::new(kind, namespace, name))?.get::<T>().cloned()
+    }
+
+    fn all<T: Typed>(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.objects.values().filter_map(Object::get::<T>)
+    }
+}
+
+impl View for World {
+    fn service(&mut self, _: &str, _: &str) -> Option<Arc<Service>> {
+        None
+    }
+
+    fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
+        let certificate = match self.secrets.get(id)? {
+            Ok(names) => Ok(Certificate {
+                pair: KeyPair { chain: "".into(), key: "".into() },
+                validity: Validity { not_before: 0, not_after: i64::MAX },
+                names: names.iter().map(|name| name.as_str().into()).collect(),
+            }),
+            Err(code) => Err(Rejection::new(*code, format!("{id} is bad"))),
+        };
+        Some(Arc::new(certificate))
+    }
+
+    fn ca(&mut self, _: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+        None
+    }
+
+    fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
+        false
+    }
+}
+
+impl GatewayView for World {
+    fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
+        self.find(kind::GATEWAY_CLASS, "", name)
+    }
+
+    fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>> {
+        self.find(gateway.kind, &gateway.namespace, &gateway.name)
+    }
+
+    fn listener_set(&mut self, set: &ObjectRef) -> Option<Arc<ListenerSet>> {
+        self.find(set.kind, &set.namespace, &set.name)
+    }
+
+    fn sets_of(&mut self, gateway: &ObjectRef) -> Vec<Arc<ListenerSet>> {
+        let sets = self.all::<ListenerSet>().filter(|set| listeners::parent(set).as_ref() == Some(gateway));
+        sets.cloned().collect()
+    }
+
+    fn listeners(&mut self, gateway: &ObjectRef) -> Option<Arc<Listeners>> {
+        let gateway = GatewayView::gateway(self, gateway)?;
+        let settings = self.settings.clone();
+        class::owns(&gateway, self, &settings).then(|| listeners::merge(&gateway, self, &settings).into())
+    }
+
+    fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
+        self.find(kind::NAMESPACE, "", name)
+    }
+
+    fn grants(&mut self, of: &str, _: Kind, _: &str) -> Vec<Arc<ReferenceGrant>> {
+        self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
+    }
+}
