@@ -337,7 +337,9 @@ impl Pipeline {
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
     pub fn resolved(&self) -> u64 {
-        self.engine.counters_of::<Verdicts>().resolved + self.engine.counters_of::<Facts>().resolved + self.engine.jobs()
+        self.engine.counters_of::<Verdicts>().resolved
+            + self.engine.counters_of::<Facts>().resolved
+            + self.engine.jobs()
     }
 
     /// Works until nothing waits.

@@ -56,12 +56,7 @@ impl std::fmt::Debug for Tokens {
 impl Tokens {
     /// Knows no fleet yet.
     pub fn new(client: kube::Client) -> Self {
-        Self {
-            client,
-            fleets: RwLock::default(),
-            vouched: Mutex::default(),
-            asking: Semaphore::new(CONCURRENT),
-        }
+        Self { client, fleets: RwLock::default(), vouched: Mutex::default(), asking: Semaphore::new(CONCURRENT) }
     }
 
     /// The Gateway with this uid has a fleet; nothing when it has none any more. Says whether it was another Gateway's before:

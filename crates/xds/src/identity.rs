@@ -214,10 +214,9 @@ impl Identity {
         let node = Node::decode(node).map_err(|_| IdentityError::Node)?;
         let claim = claim(&node)?;
         let fleet = match (claim, proof) {
-            (
-                Some(claimed),
-                Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. }),
-            ) if claimed != *fleet => {
+            (Some(claimed), Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. }))
+                if claimed != *fleet =>
+            {
                 return Err(IdentityError::Mismatch { claimed, proven: fleet.clone() });
             }
             (_, Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. })) => fleet.clone(),

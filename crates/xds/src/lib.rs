@@ -51,7 +51,8 @@ pub use acks::{AckWatch, Version};
 pub use fleet::FleetAcks;
 pub use fleet_acks::{AckState, Blame, Event, Refusal, ResourceAcks};
 pub use identity::{
-    Authenticating, Authenticator, FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy, TokenError, TokenProof,
+    Authenticating, Authenticator, FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy, TokenError,
+    TokenProof,
 };
 pub use kind::Kind;
 pub use limits::Limits;

@@ -164,9 +164,7 @@ impl TlsFiles {
             Clients::Certificate => verifier,
             Clients::CertificateOrToken => verifier.allow_unauthenticated(),
         };
-        let verifier = verifier
-            .build()
-            .map_err(|error| TlsError::Authority(self.ca.clone(), error))?;
+        let verifier = verifier.build().map_err(|error| TlsError::Authority(self.ca.clone(), error))?;
         let pair = |source| TlsError::Pair { certificate: self.certificate.clone(), key: self.key.clone(), source };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])

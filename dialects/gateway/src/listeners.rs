@@ -12,9 +12,7 @@ pub use namespaces::Namespaces;
 
 use crate::{GatewayView, Settings, fleet, gateway};
 use kinds::{Gateway, Kind, ListenerSet, kind};
-use model::{
-    Code, FieldPath, Host, ListenerId, ObjectRef, Origin, PortProtocol, Verdict, translation::Section,
-};
+use model::{Code, FieldPath, Host, ListenerId, ObjectRef, Origin, PortProtocol, Verdict, translation::Section};
 use std::sync::Arc;
 
 /// The most listeners of a Gateway, with those of its ListenerSets.

@@ -97,8 +97,10 @@ pub(super) fn files(from: &Tls) -> Vec<(PathBuf, Value)> {
     let with_directory = |path: &Path| Some(core::WatchedDirectory { path: text(parent(path)), ..Default::default() });
     let certificate =
         tls::TlsCertificate { watched_directory: with_directory(&files.certificate), ..certificate(files) };
-    let validation =
-        tls::CertificateValidationContext { watched_directory: with_directory(&files.ca), ..validation(from_path(&files.ca)) };
+    let validation = tls::CertificateValidationContext {
+        watched_directory: with_directory(&files.ca),
+        ..validation(from_path(&files.ca))
+    };
     vec![
         (certificate_path(dir), secret_file(name::XDS_CERTIFICATE, tls::secret::Type::TlsCertificate(certificate))),
         (validation_path(dir), secret_file(name::XDS_VALIDATION, tls::secret::Type::ValidationContext(validation))),

@@ -9,9 +9,7 @@ pub use fleets::{FleetStates, GatewayFleets};
 
 use super::Dialect;
 use crate::{facts::AttachedTo, objects::Objects, ports::ActiveListeners, settings::ForGateways, view::TableView};
-use dialect_gateway::{
-    GatewayView, Listeners, class, gateway, grants, listener_set, listeners, status,
-};
+use dialect_gateway::{GatewayView, Listeners, class, gateway, grants, listener_set, listeners, status};
 use engine::{Derived, Index, Reads, Table};
 use kinds::{Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant, kind};
 use model::{ObjectRef, Translation, status::StatusFacts, translation::Section};

@@ -40,7 +40,8 @@ impl GatewayFleets {
                     gone.remove(&id);
                     let spec = spec(&fleet);
                     let stats = Some(Bind::any(Pages::beside(&spec.ports).stats));
-                    let settings = FleetSettings { http: None, https: None, stats, admin_port: 0, ..self.settings.clone() };
+                    let settings =
+                        FleetSettings { http: None, https: None, stats, admin_port: 0, ..self.settings.clone() };
                     pipeline.set_fleet(&id, Some(settings));
                     if self.tokens.as_ref().is_some_and(|tokens| tokens.set(&name, Some(&fleet.uid))) {
                         // Another Gateway of that name: the proxies of the one before prove nothing any more.

@@ -131,7 +131,8 @@ impl Task {
 fn take(batch: Batch, asking: &mut Option<Asking>, awaited: &mut Awaited) {
     if let Some(asking) = asking {
         batch.gone.iter().for_each(|fleet| asking.forget(fleet));
-        let resources = batch.object_resources.iter().flat_map(|(_, resources)| resources.iter().flat_map(|it| it.iter()));
+        let resources =
+            batch.object_resources.iter().flat_map(|(_, resources)| resources.iter().flat_map(|it| it.iter()));
         let fleets: std::collections::BTreeSet<FleetId> = resources.map(|resource| resource.fleet.clone()).collect();
         fleets.iter().for_each(|fleet| asking.publish(fleet, awaited));
         asking.follow(fleets);

@@ -86,9 +86,11 @@ impl Fleet {
                 .replace("/admin/", &format!("{}/", folder.display()))
         };
         let init = pod.init_containers.unwrap().remove(0);
-        let command = init.env.unwrap().into_iter().fold(sesame(), |command, variable| {
-            command.env(&variable.name, variable.value.unwrap())
-        });
+        let command = init
+            .env
+            .unwrap()
+            .into_iter()
+            .fold(sesame(), |command, variable| command.env(&variable.name, variable.value.unwrap()));
         let words = init.command.unwrap();
         assert_eq!(words[0], "sesame");
         let command = words[1..].iter().fold(command, |command, word| command.arg(here(word)));

@@ -165,8 +165,19 @@ async fn serve(
     let limits = &inner.limits;
     let limiter = RateLimiter::new(limits.request_burst, limits.requests_per_second, now);
     let resolved = RateLimiter::new(limits.resolved_per_second, limits.resolved_per_second, now);
-    let mut task =
-        StreamTask { connection, call, runtime, clients_end, client, requests, snapshots, limiter, resolved, pause: None, out };
+    let mut task = StreamTask {
+        connection,
+        call,
+        runtime,
+        clients_end,
+        client,
+        requests,
+        snapshots,
+        limiter,
+        resolved,
+        pause: None,
+        out,
+    };
     let end = match task.take(first).await {
         Ok(()) => {
             if !task.client.session.lock().is_returning() {
@@ -375,5 +386,10 @@ fn removed() -> End {
 }
 
 fn expired() -> End {
-    End::new("expired", Status::unauthenticated("the client certificate or token has expired, or its fleet belongs to somebody else by now"))
+    End::new(
+        "expired",
+        Status::unauthenticated(
+            "the client certificate or token has expired, or its fleet belongs to somebody else by now",
+        ),
+    )
 }

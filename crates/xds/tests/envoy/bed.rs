@@ -44,7 +44,11 @@ impl Replica {
     }
 
     /// One whose clients may show tokens.
-    pub fn start_with_tokens(address: SocketAddr, tls: TlsFiles, authenticator: Arc<dyn xds::Authenticator>) -> Replica {
+    pub fn start_with_tokens(
+        address: SocketAddr,
+        tls: TlsFiles,
+        authenticator: Arc<dyn xds::Authenticator>,
+    ) -> Replica {
         let security = Security::Tls(Arc::new(xds::Tls::accepting_tokens(tls).unwrap()));
         Self::start_as(address, security, Config { authenticator: Some(authenticator), ..Config::default() })
     }
@@ -201,7 +205,12 @@ impl Secrets {
     pub fn envoy_files(&self) -> Tls {
         let file = |name| self.envoy.file(name);
         let resources_dir = Some(self.folder.path().join("resources"));
-        Tls::Certificate(CertificateFiles { ca: file("ca.crt"), certificate: file("tls.crt"), key: file("tls.key"), resources_dir })
+        Tls::Certificate(CertificateFiles {
+            ca: file("ca.crt"),
+            certificate: file("tls.crt"),
+            key: file("tls.key"),
+            resources_dir,
+        })
     }
 }
 

@@ -121,8 +121,7 @@ async fn a_connection_that_proves_nothing_takes_no_place_of_a_client() {
     let later = SystemTime::now() + Duration::from_secs(3600);
     known.0.lock().insert("of-shop", (Fleet::named("shop", "edge"), later));
     let tls = Tls::accepting_tokens(authority.write(folder.path())).unwrap();
-    let config =
-        Config { authenticator: Some(known), connections: 1, handshakes_per_address: 4, ..Config::default() };
+    let config = Config { authenticator: Some(known), connections: 1, handshakes_per_address: 4, ..Config::default() };
     let running = Running::start(config, Security::Tls(Arc::new(tls))).await;
     running.publish_to(&Fleet::named("shop", "edge"), everything("shop"), &[]);
     let mut idle = Vec::new();

@@ -73,14 +73,20 @@ fn an_object_is_done_when_the_proxies_of_every_fleet_have_it() {
 fn an_object_is_done_when_proxies_have_all_of_its_resources() {
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
-    assert_eq!(awaited.questions(), [Question::Ask(FleetId::Shared, scope("a", 7)), Question::Ask(FleetId::Shared, listener(1))]);
+    assert_eq!(
+        awaited.questions(),
+        [Question::Ask(FleetId::Shared, scope("a", 7)), Question::Ask(FleetId::Shared, listener(1))]
+    );
     awaited.answer(&FleetId::Shared, &listener(1), ALL);
     assert!(done(&mut awaited).is_empty());
     awaited.answer(&FleetId::Shared, &scope("a", 6), ALL);
     assert!(done(&mut awaited).is_empty(), "that is another version");
     awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
-    assert_eq!(awaited.questions(), [Question::Forget(FleetId::Shared, scope("a", 7)), Question::Forget(FleetId::Shared, listener(1))]);
+    assert_eq!(
+        awaited.questions(),
+        [Question::Forget(FleetId::Shared, scope("a", 7)), Question::Forget(FleetId::Shared, listener(1))]
+    );
     assert!(awaited.resources.is_empty() && awaited.objects.is_empty());
 }
 
@@ -91,7 +97,10 @@ fn a_shared_resource_is_waited_for_as_it_is_published_by_now() {
     awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     awaited.questions();
     awaited.publish(&FleetId::Shared, Kind::Listener, &"https".into(), Some(2));
-    assert_eq!(awaited.questions(), [Question::Forget(FleetId::Shared, listener(1)), Question::Ask(FleetId::Shared, listener(2))]);
+    assert_eq!(
+        awaited.questions(),
+        [Question::Forget(FleetId::Shared, listener(1)), Question::Ask(FleetId::Shared, listener(2))]
+    );
     awaited.answer(&FleetId::Shared, &listener(1), ALL);
     assert!(done(&mut awaited).is_empty(), "proxies have what was, not what is");
     awaited.answer(&FleetId::Shared, &listener(2), ALL);
@@ -105,7 +114,10 @@ fn what_a_later_batch_made_is_what_is_waited_for() {
     put(&mut awaited, "a", 2, vec![own("a", 8), shared("https")]);
     let questions = awaited.questions();
     assert!(questions.contains(&Question::Forget(FleetId::Shared, scope("a", 7))), "{questions:?}");
-    assert_eq!(questions.iter().filter(|question| **question == Question::Ask(FleetId::Shared, listener(1))).count(), 1);
+    assert_eq!(
+        questions.iter().filter(|question| **question == Question::Ask(FleetId::Shared, listener(1))).count(),
+        1
+    );
     awaited.answer(&FleetId::Shared, &listener(1), ALL);
     awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     assert!(done(&mut awaited).is_empty());
