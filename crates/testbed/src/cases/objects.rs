@@ -2,7 +2,7 @@
 //!
 //! A Secret with the annotation `projectsesame.io/test-certificate` gets a certificate for the names in it, separated by
 //! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
-//! never committed. A Secret with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of the
+//! never committed. A Secret or ConfigMap with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of the
 //! `clients`' side, or `garbage`.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kinds::{EndpointSlice, Object, Secret, Service};
+use kinds::{ConfigMap, EndpointSlice, Object, Secret, Service};
 use serde_json::{Value, json};
 use source::folder::Limits;
 use source::{Folder, Problem};
@@ -114,6 +114,13 @@ async fn written(case: &Case, ca: &Ca, backends: &mut Backends) -> Result<(Vec<O
         {
             *object = Object::new(object.kind(), filled);
         }
+        if let Some(map) = object.get::<ConfigMap>()
+            && let Ok(Some(whose)) = map.meta.annotations.get(AUTHORITY)
+        {
+            let meta = json!({ "name": &*map.meta.name, "namespace": &*map.meta.namespace });
+            let data = json!({ "ca.crt": authority(whose, ca, backends)? });
+            *object = self::object(&json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data }));
+        }
     }
     for address in addresses(&case.objects) {
         backends.at(address).await.map_err(|error| error.to_string())?;
@@ -140,15 +147,20 @@ fn addresses(text: &str) -> BTreeSet<Ipv4Addr> {
     words.filter(|word| word.starts_with("198.18.100.")).filter_map(|word| word.parse().ok()).collect()
 }
 
+/// The CA that an annotation names.
+fn authority<'p>(whose: &str, ca: &'p Ca, backends: &'p Backends) -> Result<&'p str, String> {
+    match whose {
+        "backends" => Ok(backends.ca().pem()),
+        "clients" => Ok(ca.pem()),
+        "garbage" => Ok("no certificate at all"),
+        other => Err(format!("there is no CA of {other}")),
+    }
+}
+
 fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret>, String> {
     let annotation = |name: &str| secret.meta.annotations.get(name).ok().flatten();
     if let Some(whose) = annotation(AUTHORITY) {
-        let pem = match &**whose {
-            "backends" => backends.ca().pem(),
-            "clients" => ca.pem(),
-            "garbage" => "no certificate at all",
-            other => return Err(format!("there is no CA of {other}")),
-        };
+        let pem = authority(whose, ca, backends)?;
         return Ok(Some(secret.clone().with([("ca.crt".into(), pem.as_bytes().into())])));
     }
     let Some(names) = annotation(CERTIFICATE) else { return Ok(None) };
