@@ -150,7 +150,7 @@ mod tests {
     use std::time::Duration;
 
     fn cluster(name: &str) -> ClusterId {
-        let backend = EndpointsId { namespace: "ns".into(), service: name.into(), port: 80 };
+        let backend = EndpointsId::tcp("ns", name, 80);
         ClusterId { backend, overrides: None }
     }
 

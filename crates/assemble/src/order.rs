@@ -3,7 +3,8 @@
 //! The priority that an author chose comes first, then the host name where a dialect compares it; then the most specific path:
 //! exact paths, then patterns, then prefixes; the longer one first; a prefix by path element before the same text as a plain prefix.
 //! That is the order that Kubernetes documents for paths (the longest match wins, exact before prefix), Contour's, and the
-//! Gateway API's. Of routes with one path, the one with more conditions comes first. What is equally specific is ordered by dialect,
+//! Gateway API's. Of routes with one path, the one that has a (longer) condition about the path comes first, then one with a
+//! method, then the one with more conditions about headers, then about query parameters. What is equally specific is ordered by dialect,
 //! and by the rule of that dialect.
 //!
 //! One thing is more specific than a pattern: the path of an ACME challenge. Otherwise a pattern that redirects every request
@@ -11,7 +12,7 @@
 
 use model::{
     Route,
-    route::{PathMatch, TieBreak},
+    route::{PathMatch, TieBreak, ValueMatch},
 };
 use std::cmp::{Ordering, Reverse};
 
@@ -37,6 +38,7 @@ fn specificity(a: &Route, b: &Route) -> Ordering {
         .then_with(|| b.path.text().len().cmp(&a.path.text().len()))
         .then_with(|| b.path.text().cmp(a.path.text()))
         .then_with(|| a.path.cmp(&b.path))
+        .then_with(|| path_condition(b).cmp(&path_condition(a)))
         .then_with(|| has_method(b).cmp(&has_method(a)))
         .then_with(|| b.conditions.headers.len().cmp(&a.conditions.headers.len()))
         .then_with(|| b.conditions.query.len().cmp(&a.conditions.query.len()))
@@ -49,6 +51,16 @@ fn by_conditions(a: &Route, b: &Route) -> Ordering {
 /// Some order in which routes that match exactly the same requests, and no others, are equal.
 pub fn by_match(a: &Route, b: &Route) -> Ordering {
     a.path.cmp(&b.path).then_with(|| by_conditions(a, b))
+}
+
+/// How long the text is that the path is compared with besides: a condition about it makes the path more specific.
+fn path_condition(route: &Route) -> usize {
+    let about_path = route.conditions.headers.iter().filter(|header| header.name.as_str() == ":path");
+    let length = |value: &ValueMatch| match value {
+        ValueMatch::Present => 0,
+        ValueMatch::Text { text, .. } => text.as_str().len(),
+    };
+    about_path.map(|header| length(&header.value)).max().unwrap_or_default()
 }
 
 fn has_method(route: &Route) -> bool {
@@ -72,7 +84,10 @@ mod tests {
 
     use super::*;
     use crate::testing::{self, AGE, CONDITIONS, WEAKER, route, with_header};
-    use model::route::{Precedence, Share};
+    use model::{
+        HeaderName,
+        route::{Conditions, HeaderMatch, Precedence, QueryMatch, Share, StringMatch},
+    };
     use std::sync::Arc;
 
     /// The names of the objects in the order in which their routes are tried.
@@ -144,6 +159,52 @@ mod tests {
         let with = |name, widening, path| changed(&route(name, 1, path), |precedence| precedence.widening = widening);
         let routes = vec![with("wide", 12, "= /a"), with("own", 0, "/ /"), with("wider", 20, "= /b")];
         assert_eq!(tried(routes), ["own", "wide", "wider"]);
+    }
+
+    #[test]
+    fn a_method_comes_before_headers_headers_before_parameters_and_all_of_them_before_age() {
+        let header = |name: &str, value: ValueMatch| HeaderMatch {
+            name: HeaderName::parse_matched(name).unwrap(),
+            invert: false,
+            value,
+            missing_is_empty: false,
+        };
+        let exact = |text: &str| ValueMatch::Text { text: StringMatch::Exact(text.into()), ignore_case: false };
+        let query = |name: &str| QueryMatch { name: name.into(), value: ValueMatch::Present };
+        let with = |name: &str, headers: Vec<HeaderMatch>, queries: &[&str]| {
+            // The younger an object is here, the sooner its routes are tried.
+            let route = changed(&route(name, 0, "/ /"), |precedence| precedence.dialect = AGE);
+            testing::changed(&route, |route| {
+                let query = queries.iter().map(|name| query(name)).collect();
+                route.conditions = Conditions { headers, query }.sorted();
+            })
+        };
+        let mut routes = vec![
+            with("plain", Vec::new(), &[]),
+            with("parameter", Vec::new(), &["a"]),
+            with("parameters", Vec::new(), &["a", "b"]),
+            with("header", vec![header("x-a", exact("b"))], &[]),
+            with("headers", vec![header("x-a", exact("b")), header("x-b", exact("b"))], &[]),
+            with("method", vec![header(":method", exact("GET"))], &[]),
+            with("method and header", vec![header(":method", exact("GET")), header("x-a", exact("b"))], &[]),
+            with("path", vec![header(":path", exact("/a/b"))], &[]),
+            with("longer path", vec![header(":path", exact("/a/bc"))], &[]),
+        ];
+        for (created, route) in routes.iter_mut().enumerate() {
+            *route = changed(route, |precedence| precedence.created = i64::try_from(created).unwrap());
+        }
+        let expected = [
+            "longer path",
+            "path",
+            "method and header",
+            "method",
+            "headers",
+            "header",
+            "parameters",
+            "parameter",
+            "plain",
+        ];
+        assert_eq!(tried(routes), expected);
     }
 
     #[test]

@@ -32,6 +32,9 @@ use std::{sync::Arc, time::Duration};
 /// Envoy takes no time limit of nothing here, and counts whole milliseconds.
 const SHORTEST: Duration = Duration::from_millis(1);
 
+/// Where Envoy's images, and most distributions of Linux, have the CAs that are trusted by default.
+pub const SYSTEM_CAS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 /// What holds for every cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClusterSettings {
@@ -51,6 +54,8 @@ pub struct ClusterSettings {
     pub ciphers: Vec<Arc<str>>,
     /// The curves of key exchange with backends; Envoy's own if none is named.
     pub curves: Vec<Arc<str>>,
+    /// The file with the CAs that the proxy's system trusts, on the proxy.
+    pub system_cas: Arc<str>,
 }
 
 impl Default for ClusterSettings {
@@ -64,6 +69,7 @@ impl Default for ClusterSettings {
             tls: TlsVersions::default(),
             ciphers: Vec::new(),
             curves: Vec::new(),
+            system_cas: SYSTEM_CAS.into(),
         }
     }
 }

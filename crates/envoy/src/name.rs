@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
-use model::{CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId};
+use model::{CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId, Transport};
 use std::fmt;
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
@@ -38,8 +38,11 @@ pub fn cluster(id: &ClusterId) -> String {
 
 /// A cluster in statistics: `namespace_service_port`, as Contour has it.
 pub fn cluster_in_stats(id: &ClusterId) -> String {
-    let model::EndpointsId { namespace, service, port } = &id.backend;
-    format!("{namespace}_{service}_{port}")
+    let model::EndpointsId { namespace, service, port, transport } = &id.backend;
+    match transport {
+        Transport::Tcp => format!("{namespace}_{service}_{port}"),
+        Transport::Udp => format!("{namespace}_{service}_udp_{port}"),
+    }
 }
 
 /// The Envoy listener of a port, and the route configuration of all of its hosts.
@@ -130,9 +133,14 @@ pub fn slot(port: &PortId, slot: Slot) -> String {
     format!("slot/{port}/{slot}")
 }
 
-/// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too.
-pub fn ca(secret: &ObjectRef) -> String {
-    format!("ca/{}/{}", secret.namespace, secret.name)
+/// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too, or another kind of object, whose
+/// kind is part of the name.
+pub fn ca(object: &ObjectRef) -> String {
+    let ObjectRef { kind, namespace, name } = object;
+    match kind.plural() {
+        "secrets" => format!("ca/{namespace}/{name}"),
+        plural => format!("ca/{plural}/{namespace}/{name}"),
+    }
 }
 
 /// The filter chain of a host whose connections are passed on, and the extension that says where to. No other chain is

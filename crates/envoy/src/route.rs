@@ -20,7 +20,8 @@ use envoy_api::{
     google::protobuf::Struct,
 };
 use model::{
-    Host, ObjectRef, Regex,
+    Host, MutableHeader, ObjectRef, Regex,
+    header::HeaderFormat,
     route::{Depth, HeaderChanges, HeaderMatch, PathMatch, QueryMatch, StringMatch, ValueMatch},
 };
 use std::collections::BTreeMap;
@@ -36,9 +37,9 @@ pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
         metadata: Some(origin(&route.origin.object)),
         action: Some(action::action(&route.action)),
         typed_per_filter_config: filters::of_route(&route.policy),
-        request_headers_to_add: headers_to_set(&route.policy.request_headers),
+        request_headers_to_add: headers_to_add(&route.policy.request_headers),
         request_headers_to_remove: headers_to_remove(&route.policy.request_headers),
-        response_headers_to_add: headers_to_set(&route.policy.response_headers),
+        response_headers_to_add: headers_to_add(&route.policy.response_headers),
         response_headers_to_remove: headers_to_remove(&route.policy.response_headers),
         ..Default::default()
     }
@@ -145,14 +146,16 @@ fn text(text: &StringMatch, ignore_case: bool) -> StringMatcher {
     StringMatcher { match_pattern: Some(pattern), ignore_case }
 }
 
-/// Headers that are given a value, whatever they had.
-fn headers_to_set(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
-    let set = changes.set.iter().map(|(name, value)| HeaderValueOption {
+/// Headers that are given a value, whatever they had, and values that are added to what they have.
+fn headers_to_add(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
+    let option = |(name, value): &(MutableHeader, HeaderFormat), action: HeaderAppendAction| HeaderValueOption {
         header: Some(HeaderValue { key: name.to_string(), value: value.as_str().to_owned(), ..Default::default() }),
-        append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
+        append_action: action.into(),
         ..Default::default()
-    });
-    set.collect()
+    };
+    let set = changes.set.iter().map(|header| option(header, HeaderAppendAction::OverwriteIfExistsOrAdd));
+    let add = changes.add.iter().map(|header| option(header, HeaderAppendAction::AppendIfExistsOrAdd));
+    set.chain(add).collect()
 }
 
 /// Headers that are taken away.

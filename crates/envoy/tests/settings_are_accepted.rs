@@ -45,7 +45,7 @@ fn encrypted(port: &Port) -> EnvoyListener {
 }
 
 fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {
-    let backend = EndpointsId { namespace: "shop".into(), service: "web".into(), port };
+    let backend = EndpointsId::tcp("shop", "web", port);
     let (breakers, idle, balance, health, slow_start, validation, server_name) = Default::default();
     let discovery = Discovery::Dns(vec![DnsTarget { host: "web.example".into(), port }]);
     let id = ClusterId::from(backend);

@@ -168,13 +168,41 @@ impl Cluster {
     }
 }
 
-/// The CA, by the Secret that holds it, and the names of which the backend's certificate must have one.
+/// How the certificate of a backend is validated: the CA that signed it, and the names of which it must have one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Validation {
-    /// The Secret with the CA.
-    pub ca: ObjectRef,
-    /// The DNS names; never empty.
-    pub names: Vec<Arc<str>>,
+    /// The CA.
+    pub ca: TrustedCa,
+    /// The names; never empty.
+    pub names: Vec<SubjectAltName>,
+}
+
+/// The CA that signed the certificate of a backend.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrustedCa {
+    /// The bundle in this Secret or ConfigMap.
+    Bundle(ObjectRef),
+    /// One of the CAs that the proxy's system trusts.
+    System,
+}
+
+impl TrustedCa {
+    /// The object that holds the bundle.
+    pub fn bundle(&self) -> Option<&ObjectRef> {
+        match self {
+            TrustedCa::Bundle(object) => Some(object),
+            TrustedCa::System => None,
+        }
+    }
+}
+
+/// A subject alternative name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SubjectAltName {
+    /// A DNS name.
+    Dns(Arc<str>),
+    /// A URI, such as a SPIFFE ID.
+    Uri(Arc<str>),
 }
 
 /// Active health checks.

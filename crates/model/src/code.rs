@@ -225,6 +225,15 @@ codes! {
     6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
     6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
     6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
+    6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
+    6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
+    6022 GatewayRouteRule Error "a rule of the route is not valid or not supported" "correct the named field; requests of the rule are answered with 500 until then";
+    6023 GatewayRouteMatch Error "a match of the route is not valid" "correct the named field; the match has no effect until then";
+    6024 GatewayRouteFilter Error "a filter of the route is not valid or not supported" "correct or remove it; requests that it is for are answered with 500 until then";
+    6025 GatewayRouteBackend Error "a backendRef of the route is not valid" "name a Service and one of its ports; the share of the backend is answered with 500 until then";
+    6026 GatewayRouteLimit Error "the route exceeds a limit" "split it; what is within the named limit is served";
+    6027 GatewayTlsPolicy Error "the BackendTLSPolicy is not valid" "correct the named field; the backends that it is for are not used until then";
+    6028 GatewayTlsPolicyConflict Error "another BackendTLSPolicy is in effect for the Service" "remove one of the two, or name different ports with sectionName";
     6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights of deploy/manifests/01-rights.yaml in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
     6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";

@@ -2,7 +2,26 @@
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
-/// Which set of endpoints: a Service's port.
+/// The transport protocol of a Service's port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Tcp => "TCP",
+            Transport::Udp => "UDP",
+        })
+    }
+}
+
+/// Which set of endpoints: a Service's port. TCP and UDP may share a number, as they do for DNS: these are two sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointsId {
     /// The Service's namespace.
@@ -11,11 +30,22 @@ pub struct EndpointsId {
     pub service: Arc<str>,
     /// The Service's port number; its name in the EndpointSlices is found through the Service.
     pub port: u16,
+    /// The port's protocol.
+    pub transport: Transport,
 }
 
+impl EndpointsId {
+    /// A TCP port.
+    pub fn tcp(namespace: impl Into<Arc<str>>, service: impl Into<Arc<str>>, port: u16) -> Self {
+        Self { namespace: namespace.into(), service: service.into(), port, transport: Transport::Tcp }
+    }
+}
+
+/// `namespace/service/port`; for UDP with `udp:` before the port.
 impl fmt::Display for EndpointsId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.namespace, self.service, self.port)
+        let transport = if self.transport == Transport::Udp { "udp:" } else { "" };
+        write!(f, "{}/{}/{transport}{}", self.namespace, self.service, self.port)
     }
 }
 

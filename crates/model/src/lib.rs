@@ -26,7 +26,7 @@ pub mod verdict_list;
 
 pub use cluster::{Cluster, ClusterId};
 pub use code::{Code, Severity};
-pub use endpoints::{Endpoint, Endpoints, EndpointsId};
+pub use endpoints::{Endpoint, Endpoints, EndpointsId, Transport};
 pub use header::{HeaderName, HeaderValue, MutableHeader};
 pub use host::{Fqdn, Host};
 pub use listener::{FleetId, FleetName, ListenerId, Port, PortId, PortProtocol};

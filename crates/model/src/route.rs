@@ -15,8 +15,8 @@ use crate::{HeaderName, Host, Origin, Regex};
 use std::{fmt, sync::Arc};
 
 pub use action::{
-    Action, CrossScheme, DirectResponse, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, Redirect,
-    RedirectPath, RetryPolicy, Scheme, WeightedCluster,
+    Action, CrossScheme, DirectResponse, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, PathRewrite,
+    Redirect, RetryPolicy, Scheme, UnavailableAnswer, UnavailableShare, WeightedCluster,
 };
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
@@ -75,6 +75,19 @@ pub enum StringMatch {
     Suffix(Arc<str>),
     /// It has this text in it; never empty.
     Contains(Arc<str>),
+}
+
+impl StringMatch {
+    /// The text or pattern.
+    pub fn as_str(&self) -> &str {
+        match self {
+            StringMatch::Exact(text)
+            | StringMatch::Prefix(text)
+            | StringMatch::Suffix(text)
+            | StringMatch::Contains(text) => text,
+            StringMatch::Regex(regex) => regex.as_str(),
+        }
+    }
 }
 
 /// How the value of a header or a query parameter is matched.

@@ -205,6 +205,8 @@ pub struct TcpProxy {
     pub clients: Option<IpFilter>,
     /// The backends and their shares, none of them zero; connections are ended where there is none.
     pub clusters: Vec<(ClusterId, u32)>,
+    /// The share of connections whose backends cannot be used: they are ended.
+    pub unavailable: u32,
 }
 
 /// The connections of one TLS host that are passed on: a filter chain of its own.

@@ -108,6 +108,8 @@ pub struct Translation {
     pub policy: HostPolicy,
     /// What it is attached to: who counts what is attached looks for it there.
     pub attached: Vec<Section>,
+    /// The objects behind its routes, whether they can be used or not; sorted.
+    pub backend_objects: Vec<ObjectRef>,
     /// What its status says, where verdicts are not enough.
     pub facts: Option<Arc<StatusFacts>>,
     /// Whether it is only served when another object includes it.
@@ -134,6 +136,7 @@ impl Translation {
             inclusions: Vec::new(),
             policy: HostPolicy::default(),
             attached: Vec::new(),
+            backend_objects: Vec::new(),
             facts: None,
             is_child: false,
             pending: Vec::new(),

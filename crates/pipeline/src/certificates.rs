@@ -2,9 +2,10 @@
 
 use crate::{
     hosts::HostsByCertificate,
-    objects::{Delegations, DelegationsBySecret, Secrets},
+    objects::{ConfigMaps, Delegations, DelegationsBySecret, Secrets},
 };
 use engine::{Derived, Input, Reads, Table};
+use kinds::kind;
 use model::{CertificateRef, Host, ObjectRef, tls::KeyPair};
 use resolve::{Certificate, Rejection};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ impl Derived for Certificates {
     }
 }
 
-/// The CA bundle in each Secret, or the reason why there is none. In the lane, as the clusters are that need it.
+/// The CA bundle in each Secret and ConfigMap, or the reason why there is none. In the lane, as the clusters are that need it.
 pub struct CaBundles;
 
 impl Table for CaBundles {
@@ -35,6 +36,9 @@ impl Table for CaBundles {
 
 impl Derived for CaBundles {
     fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Result<Arc<str>, Rejection>> {
+        if id.kind == kind::CONFIG_MAP {
+            return Some(resolve::ca::read_config_map(reads.get::<ConfigMaps>(id)?));
+        }
         Some(resolve::ca::read(reads.get::<Secrets>(id)?))
     }
 }
@@ -77,7 +81,7 @@ pub fn is_delegated(id: &ObjectRef, to: &str, reads: &mut Reads<'_>) -> bool {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
     pipeline.derived(Certificates).each::<Secrets>();
-    pipeline.derived(CaBundles).each::<Secrets>().lane();
+    pipeline.derived(CaBundles).each::<Secrets>().each::<ConfigMaps>().lane();
 }
 
 /// Declares the one that asks hosts.

@@ -8,7 +8,7 @@ use crate::{
     dialects::Dialects,
     translations::{TranslationRow, Translations},
 };
-use engine::{Derived, Index, Reads, Table};
+use engine::{Derived, Index, PartIndex, Reads, Table};
 use model::{ObjectRef, status::StatusFacts, translation::Section};
 
 /// Translations by what they are attached to.
@@ -37,6 +37,27 @@ impl Index for WithFacts {
 
     fn keys(object: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
         translation.facts.is_some().then(|| object.clone())
+    }
+}
+
+/// Translations by the objects behind their routes. Of a translation only what it is attached to is read.
+pub struct TranslationsByBackend;
+
+impl Index for TranslationsByBackend {
+    type Of = Translations;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by backend object";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ObjectRef> {
+        translation.backend_objects.clone()
+    }
+}
+
+impl PartIndex for TranslationsByBackend {
+    type Part<'v> = &'v [Section];
+
+    fn part<'v>(_: &ObjectRef, translation: &'v TranslationRow) -> &'v [Section] {
+        &translation.attached
     }
 }
 
@@ -71,5 +92,6 @@ impl Derived for Facts {
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<AttachedTo>();
+    pipeline.parts::<TranslationsByBackend>();
     pipeline.derived(Facts(Dialects::all())).per::<WithFacts>().output();
 }

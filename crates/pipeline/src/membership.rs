@@ -42,7 +42,8 @@ impl Table for FleetClusters {
 impl Derived for FleetClusters {
     fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<ObjectRef>> {
         let cluster = reads.get::<Clusters>(cluster);
-        Some(cluster.and_then(|cluster| cluster.validation.as_ref()).map(|validation| validation.ca.clone()))
+        let validation = cluster.and_then(|cluster| cluster.validation.as_ref());
+        Some(validation.and_then(|validation| validation.ca.bundle().cloned()))
     }
 }
 

@@ -8,15 +8,13 @@ use crate::{
     hosts::{Placements, TlsHosts},
     packing::{self, ScopeResources},
     ports::{ActiveListeners, Streams},
-    resources::{
-        HostSecretResources, Resource, Resources, SecretResources, StreamResources, TcpResources, UdpEndpointResources,
-    },
+    resources::{HostSecretResources, Resource, Resources, SecretResources, StreamResources, TcpResources},
     settings::{Packing, Settings},
     translations::{HostKey, Translations, TranslationsBySubject},
 };
 use engine::{Derived, Reads, Table};
 use envoy::name;
-use model::{FleetId, Host, ListenerId, ObjectRef};
+use model::{FleetId, Host, ListenerId, ObjectRef, PortProtocol};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::Kind;
 
@@ -98,8 +96,9 @@ fn of_stream(listener: &ListenerId, reads: &mut Reads<'_>, object_resources: &mu
     let fleet = listener.fleet();
     object_resources.insert(shared(fleet, Kind::Listener, name::port(&stream.port)));
     object_resources.extend(reads.get::<StreamResources>(listener).map(|proxy| own::<StreamResources>(fleet, proxy)));
-    let endpoints = reads.get::<UdpEndpointResources>(listener).map(|_| name::udp_cluster(listener));
-    object_resources.extend(endpoints.map(|name| shared(fleet, Kind::Endpoints, name)));
+    if stream.protocol == PortProtocol::Udp {
+        object_resources.insert(shared(fleet, Kind::Endpoints, name::udp_cluster(listener)));
+    }
 }
 
 fn own<T: Resources>(fleet: &FleetId, resource: &Resource) -> ObjectResource {

@@ -2,7 +2,7 @@
 
 use engine::{Declared, Derived, Engine, Index, Input, Table};
 use kinds::{
-    EndpointSlice, Kind, Object, ObjectRef, Secret, Service, TlsCertificateDelegation, Typed, kind,
+    ConfigMap, EndpointSlice, Kind, Object, ObjectRef, Secret, Service, TlsCertificateDelegation, Typed, kind,
     object::{TypeVisitor, visit_type_of, visit_types},
 };
 use std::marker::PhantomData;
@@ -24,6 +24,8 @@ pub type Services = Objects<Service>;
 pub type EndpointSlices = Objects<EndpointSlice>;
 /// Secrets.
 pub type Secrets = Objects<Secret>;
+/// ConfigMaps.
+pub type ConfigMaps = Objects<ConfigMap>;
 /// TLSCertificateDelegations.
 pub type Delegations = Objects<TlsCertificateDelegation>;
 

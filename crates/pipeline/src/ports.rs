@@ -11,7 +11,7 @@ use crate::{
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{
-    Code, FleetId, Host, ListenerId, ObjectRef, Origin, Port, PortId, PortProtocol, Verdict,
+    ClusterId, Code, FleetId, Host, ListenerId, ObjectRef, Origin, Port, PortId, PortProtocol, Verdict,
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::Precedence,
 };
@@ -363,6 +363,46 @@ impl Derived for Streams {
     }
 }
 
+/// Where a UDP listener leads, and who says so.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UdpTarget {
+    /// The listener.
+    pub listener: ListenerId,
+    /// The backends and their shares.
+    pub clusters: Arc<[(ClusterId, u32)]>,
+    /// The share of backends that cannot be used.
+    pub unavailable: u32,
+    /// The objects that say so, or would.
+    pub objects: Arc<[ObjectRef]>,
+}
+
+impl UdpTarget {
+    /// That of a listener, if it is one of UDP.
+    pub fn of(listener: &ListenerId, stream: &Stream) -> Option<Self> {
+        let StreamTarget { clusters, unavailable, .. } = &*stream.target;
+        (stream.protocol == PortProtocol::Udp).then(|| Self {
+            listener: listener.clone(),
+            clusters: clusters.as_slice().into(),
+            unavailable: *unavailable,
+            objects: stream.objects.as_slice().into(),
+        })
+    }
+}
+
+/// Streams by where they lead, for those of UDP: one that leads elsewhere has another key, so whoever has a row for each needs to
+/// read nothing of the stream.
+pub struct UdpTargets;
+
+impl Index for UdpTargets {
+    type Of = Streams;
+    type Key = UdpTarget;
+    const NAME: &'static str = "by UDP target";
+
+    fn keys(listener: &ListenerId, stream: &Stream) -> impl IntoIterator<Item = UdpTarget> {
+        UdpTarget::of(listener, stream)
+    }
+}
+
 macro_rules! losers {
     ($($index:ident of $table:ident, $doc:literal;)*) => {
         $(
@@ -398,7 +438,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(PortSettings).each::<Ports>();
     pipeline.derived(ActiveListeners).each::<Listeners>();
     pipeline.derived(Streams).each::<ActiveListeners>();
-    pipeline.index::<StreamsByListener>();
+    pipeline.index::<StreamsByListener>().index::<UdpTargets>();
     pipeline.index::<PlaintextPorts>();
     pipeline.index::<ListenerLosers>().index::<PortLosers>().index::<StreamLosers>();
 }

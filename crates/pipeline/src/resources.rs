@@ -9,7 +9,7 @@ use crate::{
     listeners::ListenerResources,
     membership::{FleetsOfSecret, Membership, Moved, OfCas, OfClusters, OfSecrets},
     packing::{self, RouteResources, ScopeResources},
-    ports::{ActiveListeners, PortSettings, Streams},
+    ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
     redirects::RedirectScopes,
     services::{self, Clusters, ClustersByCa, EndpointSets},
     settings::{ForClusters, Packing, Settings},
@@ -20,7 +20,10 @@ use crate::{
 use bytes::Bytes;
 use engine::{Derived, Engine, Reads, Table};
 use envoy::{listener, name};
-use model::{CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery};
+use model::{
+    CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery,
+    listener::StreamTarget,
+};
 use prost::Message;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -123,6 +126,11 @@ pub trait Resources: Table<Value = Resource> {
     /// The fleets that a resource belongs to.
     fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId>;
 
+    /// The resource that has the name of one that is gone, where keys say more than names.
+    fn successor<'e>(_: &Self::Key, _: &'e Engine) -> Option<&'e Arc<Resource>> {
+        None
+    }
+
     /// The fleets that may have one that is gone.
     fn fleets_of_gone(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
         Self::fleets(key, engine)
@@ -188,7 +196,6 @@ of_one_fleet! {
     TcpResources => Extension, tcp_name, |key| key.0.fleet();
     StreamResources => Extension, name::tcp_listener, |key| key.fleet();
     UdpClusterResources => Cluster, name::udp_cluster, |key| key.fleet();
-    UdpEndpointResources => Endpoints, name::udp_cluster, |key| key.fleet();
     RouteResources => Route, name::port, |key| key.fleet();
     ScopeResources => ScopedRoute, packing::scope_name, |key| key.0.fleet();
     RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
@@ -274,24 +281,24 @@ impl Derived for TcpResources {
         let proxy = reads.get::<TcpHosts>(key)?;
         let port = &reads.get::<ActiveListeners>(&key.0)?.port;
         let authors = authors(key, reads);
-        tcp_proxy(tcp_name(key), &proxy.clusters, port, authors, reads)
+        tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable), port, authors, reads)
     }
 }
 
 fn tcp_proxy(
     name: String,
-    clusters: &[(ClusterId, u32)],
+    (clusters, unavailable): (&[(ClusterId, u32)], u32),
     port: &PortId,
     authors: Vec<ObjectRef>,
     reads: &mut Reads<'_>,
 ) -> Option<Resource> {
     let settings = &reads.get::<PortSettings>(port)?.http;
-    let message = listener::tcp::proxy(name.clone(), clusters, settings);
+    let message = listener::tcp::proxy(name.clone(), clusters, unavailable, settings);
     let names: BTreeSet<String> = clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
     let refs = names.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
     let resource = Resource { refs, ..Resource::new(name.clone(), &message) }.in_fleet(port.fleet());
     // A listener waits for every chain, so there must be one, which leads nowhere.
-    let nowhere = || listener::tcp::proxy(name.clone(), &[], settings).encode_to_vec().into();
+    let nowhere = || listener::tcp::proxy(name.clone(), &[], 0, settings).encode_to_vec().into();
     Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
 }
 
@@ -312,7 +319,8 @@ impl Table for StreamResources {
 impl Derived for StreamResources {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
         let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Tcp)?;
-        tcp_proxy(name::tcp_listener(id), &stream.target.clusters, &stream.port, stream.objects.clone(), reads)
+        let StreamTarget { clusters, unavailable, .. } = &*stream.target;
+        tcp_proxy(name::tcp_listener(id), (clusters, *unavailable), &stream.port, stream.objects.clone(), reads)
     }
 }
 
@@ -334,24 +342,42 @@ impl Derived for UdpClusterResources {
     }
 }
 
-/// The endpoints of UDP listeners.
+/// The endpoints of UDP listeners. They are in the lane, so all that their listeners say about them is in the key.
 pub struct UdpEndpointResources;
 
 impl Table for UdpEndpointResources {
-    type Key = ListenerId;
+    type Key = UdpTarget;
     type Value = Resource;
     const NAME: &'static str = "UDP endpoint resources";
 }
 
 impl Derived for UdpEndpointResources {
-    fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
-        let backends = stream.target.clusters.iter().filter_map(|(cluster, weight)| {
+    fn compute(&self, key: &UdpTarget, reads: &mut Reads<'_>) -> Option<Resource> {
+        let UdpTarget { listener, clusters, unavailable, objects } = key;
+        let backends = clusters.iter().filter_map(|(cluster, weight)| {
             Some((name::cluster(cluster), &**reads.get::<EndpointSets>(cluster)?, *weight))
         });
-        let message = listener::udp::load_assignment(id, backends.collect::<Vec<_>>().into_iter());
-        let resource = Resource::new(name::udp_cluster(id), &message).in_fleet(id.fleet());
-        Some(resource.or_stand_in(Kind::Endpoints, stream.objects.clone(), None, reads))
+        let backends: Vec<_> = backends.collect();
+        let message = listener::udp::load_assignment(listener, backends.into_iter(), *unavailable);
+        let resource = Resource::new(name::udp_cluster(listener), &message).in_fleet(listener.fleet());
+        Some(resource.or_stand_in(Kind::Endpoints, objects.to_vec(), None, reads))
+    }
+}
+
+impl Resources for UdpEndpointResources {
+    const KIND: Kind = Kind::Endpoints;
+
+    fn name(key: &UdpTarget) -> String {
+        name::udp_cluster(&key.listener)
+    }
+
+    fn fleets(key: &UdpTarget, _: &Engine) -> Vec<FleetId> {
+        vec![key.listener.fleet().clone()]
+    }
+
+    fn successor<'e>(key: &UdpTarget, engine: &'e Engine) -> Option<&'e Arc<Resource>> {
+        let stream = engine.get::<Streams>(&key.listener)?;
+        engine.get::<Self>(&UdpTarget::of(&key.listener, stream)?)
     }
 }
 
@@ -411,11 +437,13 @@ pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     reads.probe::<TlsByHost>(key).cloned().collect()
 }
 
-/// Declares the resources of clusters and endpoints, which are in the lane.
+/// Declares the resources of clusters and endpoints, those of UDP listeners included, which are in the lane.
 pub fn declare_lane(pipeline: &mut engine::Pipeline) {
     pipeline.derived(ClusterResources).each::<Clusters>().lane().output();
     pipeline.derived(EndpointResources).each::<EndpointSets>().lane().output();
     pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
+    pipeline.derived(UdpEndpointResources).per::<UdpTargets>().lane().output();
+    pipeline.index::<WithheldRows<UdpEndpointResources>>().index::<WithheldByObject<UdpEndpointResources>>();
     pipeline.index::<WithheldRows<ClusterResources>>().index::<WithheldByObject<ClusterResources>>();
     pipeline.index::<WithheldRows<EndpointResources>>().index::<WithheldByObject<EndpointResources>>();
     pipeline.index::<WithheldRows<CaResources>>().index::<WithheldByObject<CaResources>>();
@@ -428,10 +456,8 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TcpResources).each::<TcpHosts>().output();
     pipeline.derived(StreamResources).each::<Streams>().output();
     pipeline.derived(UdpClusterResources).each::<Streams>().output();
-    pipeline.derived(UdpEndpointResources).each::<Streams>().output();
     pipeline.index::<WithheldRows<StreamResources>>().index::<WithheldByObject<StreamResources>>();
     pipeline.index::<WithheldRows<UdpClusterResources>>();
-    pipeline.index::<WithheldRows<UdpEndpointResources>>().index::<WithheldByObject<UdpEndpointResources>>();
     pipeline.index::<WithheldRows<SecretResources>>().index::<WithheldByObject<SecretResources>>();
     pipeline.index::<WithheldRows<HostSecretResources>>().index::<WithheldByObject<HostSecretResources>>();
     pipeline.index::<WithheldRows<TcpResources>>().index::<WithheldByObject<TcpResources>>();
@@ -443,6 +469,7 @@ pub fn lane_changes(engine: &mut Engine, into: &mut FleetChanges) {
     take::<ClusterResources>(engine, into);
     take::<EndpointResources>(engine, into);
     take::<CaResources>(engine, into);
+    take::<UdpEndpointResources>(engine, into);
     let moved = OfClusters::moved(engine);
     moved_to::<ClusterResources>(&moved, engine, into);
     moved_to::<EndpointResources>(&moved, engine, into);
@@ -462,7 +489,6 @@ pub fn all_changes(engine: &mut Engine, into: &mut FleetChanges) {
     take::<TcpResources>(engine, into);
     take::<StreamResources>(engine, into);
     take::<UdpClusterResources>(engine, into);
-    take::<UdpEndpointResources>(engine, into);
     take::<RouteResources>(engine, into);
     take::<ScopeResources>(engine, into);
     take::<RedirectScopes>(engine, into);
@@ -479,8 +505,14 @@ fn take<T: Resources>(engine: &mut Engine, into: &mut FleetChanges) {
     }
     for key in changes.gone {
         let name: Arc<str> = T::name(&key).into();
+        let successor = T::successor(&key, engine).map(|resource| Resource::clone(resource).into_xds(T::KIND));
         for fleet in T::fleets_of_gone(&key, engine) {
-            into.entry(fleet).or_default().removes.push((T::KIND, name.clone()));
+            let changes = into.entry(fleet).or_default();
+            match &successor {
+                // Both were there for a while, and either may have been told last.
+                Some(resource) => changes.upserts.push(resource.clone()),
+                None => changes.removes.push((T::KIND, name.clone())),
+            }
         }
     }
 }

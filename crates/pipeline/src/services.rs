@@ -36,7 +36,7 @@ impl Table for Clusters {
 
 impl Derived for Clusters {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-        Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port)?.varied(id))
+        Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port, id.backend.transport)?.varied(id))
     }
 }
 
@@ -49,7 +49,7 @@ impl Index for ClustersByCa {
     const NAME: &'static str = "by CA";
 
     fn keys(_: &ClusterId, cluster: &Cluster) -> impl IntoIterator<Item = ObjectRef> {
-        cluster.validation.as_ref().map(|validation| validation.ca.clone())
+        cluster.validation.as_ref().and_then(|validation| validation.ca.bundle().cloned())
     }
 }
 
@@ -69,7 +69,8 @@ impl Derived for EndpointSets {
         let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
         let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
         let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
-        Some(resolve::endpoints::endpoints(service, id.backend.port, health, slices.into_iter().map(|slice| &**slice)))
+        let model::EndpointsId { port, transport, .. } = id.backend;
+        Some(resolve::endpoints::endpoints(service, port, transport, health, slices.into_iter().map(|slice| &**slice)))
     }
 }
 

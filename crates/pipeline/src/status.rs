@@ -1,15 +1,24 @@
 //! The table of statuses: how the status of each kind is decided, by the dialect that the kind belongs to.
 
-use kinds::{Gateway, GatewayClass, HttpProxy, Ingress, Kind, ListenerSet, Typed};
+use kinds::{
+    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, Kind, ListenerSet, TcpRoute,
+    TlsRoute, Typed, UdpRoute,
+};
 use model::status::StatusKind;
 
 /// The kinds whose status is ours.
-const TABLE: [(&[Kind], &StatusKind); 5] = [
+const TABLE: [(&[Kind], &StatusKind); 11] = [
     (Ingress::KINDS, &dialect_ingress::status::STATUS),
     (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS),
     (GatewayClass::KINDS, &dialect_gateway::status::CLASS),
     (Gateway::KINDS, &dialect_gateway::status::GATEWAY),
     (ListenerSet::KINDS, &dialect_gateway::status::LISTENER_SET),
+    (HttpRoute::KINDS, &dialect_gateway::route::status::ROUTE),
+    (GrpcRoute::KINDS, &dialect_gateway::route::status::ROUTE),
+    (TlsRoute::KINDS, &dialect_gateway::route::status::ROUTE),
+    (TcpRoute::KINDS, &dialect_gateway::route::status::ROUTE),
+    (UdpRoute::KINDS, &dialect_gateway::route::status::ROUTE),
+    (BackendTlsPolicy::KINDS, &dialect_gateway::tls_policy::STATUS),
 ];
 
 /// How the status of objects of a kind is decided; none for kinds without a status of ours.

@@ -19,8 +19,8 @@ use crate::{
 use engine::{Derived, Index, Reads, Table};
 
 use model::{
-    CertificateRef, Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Translation, Verdict, VerdictList,
-    cluster::Discovery,
+    CertificateRef, Cluster, ClusterId, Code, EndpointsId, ObjectRef, Origin, Translation, Transport, Verdict,
+    VerdictList, cluster::Discovery,
 };
 use resolve::Service;
 use std::collections::BTreeSet;
@@ -127,8 +127,9 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
         if reads.probe::<WithoutEndpoints>(cluster).len() > 0
             && reads.get::<Clusters>(cluster).is_some_and(|cluster| by_endpoints(cluster))
         {
-            let EndpointsId { namespace, service, port } = &cluster.backend;
-            let why = format!("Service {namespace}/{service} has no ready endpoint for port {port}");
+            let EndpointsId { namespace, service, port, transport } = &cluster.backend;
+            let transport = if *transport == Transport::Udp { "UDP " } else { "" };
+            let why = format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}");
             all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
         }
     }

@@ -421,3 +421,33 @@ fn one_object_has_a_stream() {
     assert_eq!(verdicts(&output, "old"), [""; 0]);
     assert_eq!(verdicts(&output, "young"), ["SES7008 listener tcp: ConfigMap default/old spec.backends is served"]);
 }
+
+/// Endpoints of a UDP listener are as urgent as any: they do not wait for the end of a long batch. Where the listener leads is
+/// told once, under one name, whatever the backends are.
+#[test]
+fn endpoints_of_a_udp_listener_come_out_in_the_middle_of_a_batch() {
+    const ENDPOINTS: &str = "eds udp:datagrams";
+    let mut pipeline = pipeline();
+    let claims = Claims::new("udp", FleetId::Shared).listener("datagrams", 5300, Udp, "*");
+    claims.clone().stream("datagrams", &[("web", 1)]).put(&mut pipeline);
+    let (set, _) = told(&mut pipeline.settle(), &FleetId::Shared);
+    assert!(set.contains(ENDPOINTS), "{set:?}");
+    let moved = service("web", Ipv4Addr::new(198, 18, 0, 1));
+    pipeline.put(&moved.key(), Some(moved));
+    for number in 0..5_000 {
+        let object = ingress(&format!("i{number}"), &format!("h{number}.example.com"), "/", "web");
+        pipeline.put(&object.key(), Some(object));
+    }
+    let mut output = Output::default();
+    assert_eq!(pipeline.step(&mut output), engine::Progress::More, "the batch is longer than a slice");
+    let (set, gone) = told(&mut output, &FleetId::Shared);
+    assert!(set.contains(ENDPOINTS) && gone.is_empty(), "{gone:?}");
+    pipeline.settle();
+    // Another backend is another row, but no other resource.
+    claims.clone().stream("datagrams", &[("other", 1)]).put(&mut pipeline);
+    let (set, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    assert!(set.contains(ENDPOINTS) && !gone.contains(ENDPOINTS), "{set:?} {gone:?}");
+    claims.remove(&mut pipeline);
+    let (set, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    assert!(!set.contains(ENDPOINTS) && gone.contains(ENDPOINTS), "{set:?} {gone:?}");
+}

@@ -31,6 +31,8 @@ mod protection;
 mod redirects;
 #[path = "packing/requests.rs"]
 mod requests;
+#[path = "packing/rewrites.rs"]
+mod rewrites;
 #[path = "packing/series.rs"]
 mod series;
 #[path = "packing/slots.rs"]

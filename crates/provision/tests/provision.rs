@@ -258,6 +258,13 @@ async fn a_missing_right_is_told_in_words_and_costs_nobody_else() {
     let expected = format!("cannot apply Service {poor}/{}: ", object_name(&of_poor));
     assert!(message.starts_with(&expected) && message.contains("cannot patch resource"), "{message}");
     running.until(&of_rich.name, "no problem", |status| status.is_some_and(|it| it.problem.is_none())).await;
+    // To create by applying needs both rights.
+    grant(api, &poor, &user, all(&json!(["get", "list", "watch", "patch", "delete"]))).await;
+    let lacks = |status: Option<&FleetStatus>| {
+        let problem = status.and_then(|status| status.problem.as_ref());
+        problem.is_some_and(|problem| problem.message.contains("cannot create resource"))
+    };
+    running.until(&of_poor.name, "the other right to be missing", lacks).await;
     grant(api, &poor, &user, all(&verbs)).await;
     service_with_ports(&services(&poor), &object_name(&of_poor), &[(80, "TCP")]).await;
     running.until(&of_poor.name, "no problem", |status| status.is_some_and(|it| it.problem.is_none())).await;

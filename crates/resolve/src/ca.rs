@@ -4,7 +4,7 @@ use crate::{
     Rejection,
     certificate::{pem, x509},
 };
-use kinds::Secret;
+use kinds::{ConfigMap, Secret};
 use model::Code;
 use std::sync::Arc;
 
@@ -33,5 +33,47 @@ pub fn read(secret: &Secret) -> Result<Arc<str>, Rejection> {
         Ok(Some(content)) if !content.is_empty() => bundle(&name, content),
         Ok(_) => Err(Rejection::new(Code::SecretKeyMissing, format!("{name} has no {ENTRY}"))),
         Err(fault) => Err(Rejection::new(Code::SecretKeyMissing, format!("{name}: {fault}"))),
+    }
+}
+
+/// The bundle in a ConfigMap.
+pub fn read_config_map(map: &ConfigMap) -> Result<Arc<str>, Rejection> {
+    let name = format!("ConfigMap {}/{}", map.meta.namespace, map.meta.name);
+    match map.data.get(ENTRY) {
+        Ok(Some(content)) if !content.is_empty() => bundle(&name, content.as_bytes()),
+        Ok(_) => Err(Rejection::new(Code::CaNotValid, format!("{name} has no {ENTRY}"))),
+        Err(fault) => Err(Rejection::new(Code::CaNotValid, format!("{name}: {fault}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Bundles in ConfigMaps.
+
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair};
+    use serde_json::json;
+
+    fn config_map(data: serde_json::Value) -> Result<Arc<str>, Code> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "ca", "namespace": "shop" }, "data": data,
+        });
+        let decoded = kinds::decode_json(kinds::kind::CONFIG_MAP, object.to_string().as_bytes()).unwrap();
+        read_config_map(decoded.object.get::<ConfigMap>().unwrap()).map_err(|no| no.code)
+    }
+
+    #[test]
+    fn a_config_map_holds_a_bundle_as_a_secret_does() {
+        let keys = KeyPair::generate().unwrap();
+        let pem = CertificateParams::new(vec!["ca.example.com".into()]).unwrap().self_signed(&keys).unwrap().pem();
+        let found = config_map(json!({ "ca.crt": format!("# ours\n{pem}") })).unwrap();
+        assert_eq!(found.replace('\n', ""), pem.replace("\r\n", "").replace('\n', ""));
+        for wrong in
+            [json!({}), json!({ "ca.crt": "" }), json!({ "ca.crt": "text" }), json!({ "other": pem }), json!([])]
+        {
+            assert_eq!(config_map(wrong.clone()), Err(Code::CaNotValid), "{wrong}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The endpoints of a Service port that are to be used now, from all its EndpointSlices.
 
-use crate::service::{Port, Service, Target};
-use kinds::{EndpointSlice, endpoint_slice::Conditions, service::TransportProtocol};
-use model::{Endpoint, Endpoints};
+use crate::service::{self, Port, Service, Target};
+use kinds::{EndpointSlice, endpoint_slice::Conditions};
+use model::{Endpoint, Endpoints, Transport};
 use std::{net::IpAddr, sync::Arc};
 
 /// The endpoints of one port, which are probed at another where `health` names one.
@@ -12,12 +12,13 @@ use std::{net::IpAddr, sync::Arc};
 pub fn endpoints<'a>(
     service: &Service,
     number: u16,
+    transport: Transport,
     health: Option<u16>,
     slices: impl Iterator<Item = &'a EndpointSlice>,
 ) -> Endpoints {
-    let Some(port) = service.numbered(number) else { return Endpoints::default() };
+    let Some(port) = service.numbered(number, transport) else { return Endpoints::default() };
     match &service.target {
-        Target::Slices => from_slices(port, health.and_then(|number| service.numbered(number)), slices),
+        Target::Slices => from_slices(port, health.and_then(|number| service.numbered(number, transport)), slices),
         Target::Listed(list) => {
             let endpoint = |target: &model::cluster::DnsTarget| {
                 let address = target.host.parse().ok()?;
@@ -56,7 +57,7 @@ fn from_slices<'a>(port: &Port, health: Option<&Port>, slices: impl Iterator<Ite
 /// The number that the Service's port has in a slice: ports are matched by name.
 fn slice_port(port: &Port, own: &kinds::endpoint_slice::EndpointPort) -> Option<u16> {
     let same =
-        own.name.as_deref().unwrap_or_default() == &*port.name && (own.protocol == TransportProtocol::Tcp) == port.tcp;
+        own.name.as_deref().unwrap_or_default() == &*port.name && service::transport(&own.protocol) == port.transport;
     let number = own.port.map_or(Some(port.number), |number| u16::try_from(number).ok().filter(|&n| n != 0));
     if same { number } else { None }
 }
@@ -118,7 +119,7 @@ mod tests {
     }
 
     fn used(slices: &[Arc<EndpointSlice>]) -> Vec<String> {
-        let endpoints = endpoints(&web(), 80, None, slices.iter().map(|slice| &**slice));
+        let endpoints = endpoints(&web(), 80, Transport::Tcp, None, slices.iter().map(|slice| &**slice));
         endpoints.list.iter().map(|e| format!("{}:{}{}", e.address, e.port, e.zone)).collect()
     }
 
@@ -154,9 +155,38 @@ mod tests {
         let decoded = kinds::decode_json(kinds::kind::SERVICE, object.to_string().as_bytes()).unwrap();
         let service = Service::read(decoded.object.get::<kinds::Service>().unwrap(), &Settings::default());
         let slice = slice("a", "IPv4", json!([{ "addresses": ["10.0.0.1"] }]));
-        let found = endpoints(&service, 80, Some(80), [&*slice].into_iter());
+        let found = endpoints(&service, 80, Transport::Tcp, Some(80), [&*slice].into_iter());
         let found: Vec<_> = found.list.iter().map(|e| (e.port, e.health_port)).collect();
         assert_eq!(found, [(8080, Some(8080))]);
+    }
+
+    #[test]
+    fn one_number_has_a_set_of_endpoints_for_each_protocol() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "dns", "namespace": "shop" },
+            "spec": { "ports": [
+                { "name": "tcp", "port": 53 }, { "name": "udp", "port": 53, "protocol": "UDP" },
+                { "name": "sctp", "port": 53, "protocol": "SCTP" },
+            ] },
+        });
+        let decoded = kinds::decode_json(kinds::kind::SERVICE, object.to_string().as_bytes()).unwrap();
+        let service = Service::read(decoded.object.get::<kinds::Service>().unwrap(), &Settings::default());
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": { "name": "a", "namespace": "shop", "labels": { "kubernetes.io/service-name": "dns" } },
+            "endpoints": [{ "addresses": ["10.0.0.1"] }],
+            "ports": [
+                { "name": "tcp", "port": 5301 }, { "name": "udp", "port": 5302, "protocol": "UDP" },
+                { "name": "sctp", "port": 5303, "protocol": "SCTP" },
+            ],
+        });
+        let decoded = kinds::decode_json(kinds::kind::ENDPOINT_SLICE, slice.to_string().as_bytes()).unwrap();
+        let slice = decoded.object.get::<EndpointSlice>().unwrap().clone();
+        let ports = |transport| -> Vec<u16> {
+            let found = endpoints(&service, 53, transport, None, [&*slice].into_iter());
+            found.list.iter().map(|endpoint| endpoint.port).collect()
+        };
+        assert_eq!((ports(Transport::Tcp), ports(Transport::Udp)), (vec![5301], vec![5302]));
     }
 
     #[test]

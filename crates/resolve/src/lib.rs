@@ -69,8 +69,8 @@ pub trait View {
     /// yet the reason is [`Code::SecretPending`].
     fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>>;
 
-    /// The CA bundle in a Secret; a Secret that is there may hold none that can be used. Of one that has not been read yet
-    /// the reason is [`Code::SecretPending`].
+    /// The CA bundle in a Secret or ConfigMap; one that is there may hold none that can be used. Of one that has not been read
+    /// yet the reason is [`Code::SecretPending`].
     fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>>;
 
     /// Whether the owner of a Secret lets a namespace use it.
@@ -95,7 +95,7 @@ pub fn certificate(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(
     }
 }
 
-/// The CA bundle in a Secret, for an object of namespace `user`.
+/// The CA bundle in a Secret or ConfigMap, for an object of namespace `user`.
 pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     usable(view, user, id)?;
     match view.ca(id).as_deref() {

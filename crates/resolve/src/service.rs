@@ -7,7 +7,7 @@ mod target;
 use crate::{Rejection, Settings, annotation};
 use kinds::{Meta, service::TransportProtocol};
 use model::{
-    Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
+    Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Transport, Verdict,
     cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol},
 };
 use std::{fmt, sync::Arc};
@@ -40,8 +40,8 @@ pub struct Port {
     pub number: u16,
     /// Its name; empty where it has none.
     pub name: Box<str>,
-    /// Whether it carries TCP.
-    pub tcp: bool,
+    /// What it carries; nothing for SCTP.
+    pub transport: Option<Transport>,
     /// What is spoken over it.
     pub protocol: Protocol,
 }
@@ -93,7 +93,7 @@ impl Service {
             let name: Box<str> = port.name.clone().unwrap_or_default();
             let number = number?;
             let protocol = protocol_of(port.app_protocol.as_deref(), &protocols, &name, number);
-            Some(Port { number, name, tcp: port.protocol == TransportProtocol::Tcp, protocol })
+            Some(Port { number, name, transport: transport(&port.protocol), protocol })
         });
         let mut ports: Vec<_> = ports.collect();
         ports.shrink_to_fit();
@@ -102,11 +102,20 @@ impl Service {
         Service { namespace: meta.namespace.clone(), name: meta.name.clone(), ports, target, breakers, verdicts }
     }
 
-    /// The port that is meant.
+    /// The port that is meant by whoever routes TCP.
     pub fn port(&self, port: &PortRef) -> Result<&Port, Rejection> {
+        self.port_of(port, Transport::Tcp)
+    }
+
+    /// The port that is meant by whoever routes this protocol. TCP and UDP may share a number: the port of the other protocol is
+    /// only found where there is no better one.
+    fn port_of(&self, port: &PortRef, wanted: Transport) -> Result<&Port, Rejection> {
         let found = match port {
             PortRef::Name(name) => self.ports.iter().find(|own| !name.is_empty() && own.name == *name),
-            PortRef::Number(number) => self.numbered(*number),
+            PortRef::Number(number) => {
+                let other = || self.ports.iter().find(|port| port.number == *number);
+                self.numbered(*number, wanted).or_else(other)
+            }
         };
         found.ok_or_else(|| {
             let have: Vec<String> = self.ports.iter().take(PORTS).map(shown).collect();
@@ -121,29 +130,33 @@ impl Service {
         })
     }
 
-    /// The cluster for HTTP over a port.
+    /// The cluster for TCP over a port, and so for HTTP.
     pub fn backend(&self, port: &PortRef) -> Result<ClusterId, Rejection> {
-        let found = self.port(port)?;
-        if !found.tcp {
-            let why = format!("port {port} of Service {}/{} is not a TCP port", self.namespace, self.name);
+        self.backend_of(port, Transport::Tcp)
+    }
+
+    /// The cluster for this protocol over a port.
+    pub fn backend_of(&self, port: &PortRef, transport: Transport) -> Result<ClusterId, Rejection> {
+        let found = self.port_of(port, transport)?;
+        if found.transport != Some(transport) {
+            let why = format!("port {port} of Service {}/{} is not a {transport} port", self.namespace, self.name);
             return Err(Rejection::new(Code::ServicePortNotTcp, why));
         }
         if let Target::Refused(no) = &self.target {
             return Err(no.clone());
         }
-        Ok(self.endpoints_id(found.number).into())
+        Ok(self.endpoints_id(found.number, transport).into())
     }
 
-    /// The port with this number. TCP and UDP may share a number, as DNS and HTTP/3 do: routes are for TCP, so its port is
-    /// the one that is meant, wherever it stands in the list.
-    pub(crate) fn numbered(&self, number: u16) -> Option<&Port> {
-        let ports = || self.ports.iter().filter(|port| port.number == number);
-        ports().find(|port| port.tcp).or_else(|| ports().next())
+    /// The port with this number and protocol, wherever it stands in the list: TCP and UDP may share a number, as DNS and
+    /// HTTP/3 do.
+    pub(crate) fn numbered(&self, number: u16, transport: Transport) -> Option<&Port> {
+        self.ports.iter().find(|port| port.number == number && port.transport == Some(transport))
     }
 
     /// The cluster of one of its ports, as a proxy reaches it.
-    pub fn cluster(&self, number: u16) -> Option<Cluster> {
-        let port = self.numbered(number)?;
+    pub fn cluster(&self, number: u16, transport: Transport) -> Option<Cluster> {
+        let port = self.numbered(number, transport)?;
         let (discovery, server_name) = match &self.target {
             Target::Slices => (Discovery::Endpoints, None),
             Target::Listed(list) if target::all_addresses(list) => (Discovery::Endpoints, None),
@@ -154,14 +167,22 @@ impl Service {
             }
             Target::Refused(_) => return None,
         };
-        let id = self.endpoints_id(number).into();
+        let id = self.endpoints_id(number, transport).into();
         let (idle, balance, health, slow_start, validation) = Default::default();
         let (protocol, breakers) = (port.protocol, self.breakers);
         Some(Cluster { id, discovery, protocol, server_name, breakers, idle, balance, health, slow_start, validation })
     }
 
-    fn endpoints_id(&self, port: u16) -> EndpointsId {
-        EndpointsId { namespace: self.namespace.clone(), service: self.name.clone(), port }
+    fn endpoints_id(&self, port: u16, transport: Transport) -> EndpointsId {
+        EndpointsId { namespace: self.namespace.clone(), service: self.name.clone(), port, transport }
+    }
+}
+
+pub(crate) fn transport(protocol: &TransportProtocol) -> Option<Transport> {
+    match protocol {
+        TransportProtocol::Tcp => Some(Transport::Tcp),
+        TransportProtocol::Udp => Some(Transport::Udp),
+        TransportProtocol::Sctp | TransportProtocol::Unknown(_) => None,
     }
 }
 
@@ -233,7 +254,7 @@ fn protocol_of(app: Option<&str>, annotated: &[(Box<str>, Protocol)], name: &str
     if let Some(app) = app {
         return match app {
             "kubernetes.io/h2c" => Protocol::H2c,
-            "https" => Protocol::Tls,
+            "https" | "kubernetes.io/wss" => Protocol::Tls,
             _ => Protocol::Http1,
         };
     }

@@ -8,8 +8,8 @@
 //! Every "no" stays with the smallest thing that contains it: a listener, a rule, a reference. It is told as a condition where the
 //! API has one for it, and as a verdict with a code and the field in any case.
 //!
-//! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`fleet`] (who serves it), [`listeners`], [`grants`], [`gateway`],
-//! [`listener_set`], [`status`].
+//! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`fleet`] (who serves it), [`listeners`],
+//! [`grants`], [`gateway`], [`listener_set`], [`route`], [`tls_policy`], [`status`].
 
 pub mod class;
 pub mod features;
@@ -18,7 +18,9 @@ pub mod gateway;
 pub mod grants;
 pub mod listener_set;
 pub mod listeners;
+pub mod route;
 pub mod status;
+pub mod tls_policy;
 pub mod view;
 
 pub use listeners::{Listener, Listeners, Protocol};

@@ -1,7 +1,7 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
 use crate::Listeners;
-use kinds::{Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant};
+use kinds::{BackendTlsPolicy, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant};
 use model::ObjectRef;
 use resolve::View;
 use std::sync::Arc;
@@ -28,4 +28,7 @@ pub trait GatewayView: View {
 
     /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
     fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
+
+    /// The BackendTLSPolicies that name a Service, in any order.
+    fn tls_policies(&mut self, service: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>>;
 }

@@ -100,7 +100,7 @@ fn doors(
                 work.report(root, no);
                 None
             });
-            TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters }))
+            TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters, unavailable: 0 }))
         }
     };
     TlsExposure { tls: true, mode: Some(mode), fallback }

@@ -180,7 +180,7 @@ fn retry_policy(reader: &mut Reader<'_>) -> Option<RetryPolicy> {
     }
     on.sort_unstable();
     on.dedup();
-    Some(RetryPolicy { on, count, per_try, status_codes: Vec::new() })
+    Some(RetryPolicy { on, count, per_try, status_codes: Vec::new(), backoff: None })
 }
 
 fn retry_count(reader: &mut Reader<'_>) -> u32 {

@@ -14,8 +14,8 @@ use envoy_api::{
     any,
     envoy::{
         config::core::v3::{
-            Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions as Connections, TransportSocket,
-            transport_socket::ConfigType,
+            DataSource, Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions as Connections,
+            TransportSocket, data_source, transport_socket::ConfigType,
         },
         extensions::{
             transport_sockets::tls::v3::{CommonTlsContext, TlsParameters, UpstreamTlsContext},
@@ -29,7 +29,10 @@ use envoy_api::{
     },
     google::protobuf::Any,
 };
-use model::{Timeout, cluster::Validation};
+use model::{
+    Timeout,
+    cluster::{SubjectAltName, TrustedCa, Validation},
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,7 +82,7 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
                 ..Default::default()
             }),
             alpn_protocols: alpn,
-            validation_context_type: cluster.validation.as_ref().map(validation),
+            validation_context_type: cluster.validation.as_ref().map(|found| validation(found, settings)),
             ..Default::default()
         }),
         sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),
@@ -91,26 +94,44 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
     })
 }
 
-/// Whom to trust: who was signed by the CA, which comes by SDS, and has one of the names.
-fn validation(validation: &Validation) -> ValidationContextType {
-    let name = |name: &Arc<str>| SubjectAltNameMatcher {
-        san_type: SanType::Dns.into(),
+/// Whom to trust: who was signed by the CA, which comes by SDS or is the system's, and has one of the names.
+fn validation(validation: &Validation, settings: &ClusterSettings) -> ValidationContextType {
+    let names = CertificateValidationContext {
+        match_typed_subject_alt_names: validation.names.iter().map(subject_alt_name).collect(),
+        ..Default::default()
+    };
+    match &validation.ca {
+        TrustedCa::System => ValidationContextType::ValidationContext(CertificateValidationContext {
+            trusted_ca: Some(DataSource {
+                specifier: Some(data_source::Specifier::Filename(settings.system_cas.to_string())),
+                ..Default::default()
+            }),
+            ..names
+        }),
+        TrustedCa::Bundle(object) => {
+            ValidationContextType::CombinedValidationContext(CombinedCertificateValidationContext {
+                default_validation_context: Some(names),
+                validation_context_sds_secret_config: Some(SdsSecretConfig {
+                    name: name::ca(object),
+                    sds_config: Some(name::on_this_stream()),
+                }),
+                ..Default::default()
+            })
+        }
+    }
+}
+
+fn subject_alt_name(name: &SubjectAltName) -> SubjectAltNameMatcher {
+    let (san_type, text) = match name {
+        SubjectAltName::Dns(name) => (SanType::Dns, name),
+        SubjectAltName::Uri(uri) => (SanType::Uri, uri),
+    };
+    SubjectAltNameMatcher {
+        san_type: san_type.into(),
         matcher: Some(StringMatcher {
-            match_pattern: Some(MatchPattern::Exact(name.to_string())),
+            match_pattern: Some(MatchPattern::Exact(text.to_string())),
             ..Default::default()
         }),
         ..Default::default()
-    };
-    let names = CertificateValidationContext {
-        match_typed_subject_alt_names: validation.names.iter().map(name).collect(),
-        ..Default::default()
-    };
-    ValidationContextType::CombinedValidationContext(CombinedCertificateValidationContext {
-        default_validation_context: Some(names),
-        validation_context_sds_secret_config: Some(SdsSecretConfig {
-            name: name::ca(&validation.ca),
-            sds_config: Some(name::on_this_stream()),
-        }),
-        ..Default::default()
-    })
+    }
 }

@@ -75,20 +75,24 @@ pub fn listener(port: &Port, of: &ListenerId, clients: Option<&IpFilter>) -> Lis
 }
 
 /// Where connections go, under the name of a [host's chain](name::tcp_chain) or a [listener](name::tcp_listener).
-pub fn proxy(name: String, clusters: &[(ClusterId, u32)], http: &HttpSettings) -> TypedExtensionConfig {
-    TypedExtensionConfig { name, typed_config: Some(config(clusters, http)) }
+pub fn proxy(
+    name: String,
+    clusters: &[(ClusterId, u32)],
+    unavailable: u32,
+    http: &HttpSettings,
+) -> TypedExtensionConfig {
+    TypedExtensionConfig { name, typed_config: Some(config(clusters, unavailable, http)) }
 }
 
-fn config(clusters: &[(ClusterId, u32)], http: &HttpSettings) -> Any {
-    let cluster = match clusters {
-        [] => ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
-        [(only, _)] => ClusterSpecifier::Cluster(name::cluster(only)),
-        shares => {
-            let clusters = shares.iter().map(|(cluster, weight)| ClusterWeight {
-                name: name::cluster(cluster),
-                weight: *weight,
-                ..Default::default()
-            });
+fn config(clusters: &[(ClusterId, u32)], unavailable: u32, http: &HttpSettings) -> Any {
+    let cluster = match (clusters, unavailable) {
+        ([], _) => ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
+        ([(only, _)], 0) => ClusterSpecifier::Cluster(name::cluster(only)),
+        (shares, unavailable) => {
+            let share = |name, weight| ClusterWeight { name, weight, ..Default::default() };
+            let clusters = shares.iter().map(|(cluster, weight)| share(name::cluster(cluster), *weight));
+            let nowhere = (unavailable > 0).then(|| share(name::NOWHERE.to_owned(), unavailable));
+            let clusters = clusters.chain(nowhere);
             ClusterSpecifier::WeightedClusters(WeightedCluster { clusters: clusters.collect() })
         }
     };

@@ -30,8 +30,11 @@ use envoy_api::{
         },
     },
 };
-use model::{Endpoints, ListenerId, Port};
-use std::time::Duration;
+use model::{Endpoint, Endpoints, ListenerId, Port};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 /// How long a session may be without a datagram; Envoy's own default, written down.
 const IDLE: Duration = Duration::from_secs(60);
@@ -78,18 +81,28 @@ pub fn cluster(of: &ListenerId) -> Cluster {
     }
 }
 
-/// Its endpoints: those of each backend, with the backend's name and share. A backend without endpoints has no share.
+/// An address at which nobody answers: the discard port of the proxy's own host. Envoy gives a locality without endpoints no
+/// share, so what is to be dropped needs one.
+const DISCARD: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
+
+/// Its endpoints: those of each backend, with the backend's name and share, and the share that is dropped because its backends
+/// cannot be used. A backend without endpoints has no share.
 pub fn load_assignment<'a>(
     of: &ListenerId,
     backends: impl Iterator<Item = (String, &'a Endpoints, u32)>,
+    unavailable: u32,
 ) -> ClusterLoadAssignment {
-    let localities = backends.filter_map(|(name, endpoints, weight)| {
-        (!endpoints.list.is_empty()).then(|| LocalityLbEndpoints {
-            locality: Some(Locality { sub_zone: name, ..Default::default() }),
-            lb_endpoints: endpoints.list.iter().map(endpoints::endpoint).collect(),
-            load_balancing_weight: Some(weight.into()),
-            ..Default::default()
-        })
-    });
+    let locality = |name: String, endpoints: &Endpoints, weight: u32| LocalityLbEndpoints {
+        locality: Some(Locality { sub_zone: name, ..Default::default() }),
+        lb_endpoints: endpoints.list.iter().map(endpoints::endpoint).collect(),
+        load_balancing_weight: Some(weight.into()),
+        ..Default::default()
+    };
+    let (address, port) = DISCARD;
+    let discard = Endpoint { address, port, zone: "".into(), weight: 1, health_port: None };
+    let discard = Endpoints { list: vec![discard] };
+    let dropped = (unavailable > 0).then(|| locality(name::NOWHERE.to_owned(), &discard, unavailable));
+    let used = backends.filter(|(_, endpoints, _)| !endpoints.list.is_empty());
+    let localities = used.map(|(name, endpoints, weight)| locality(name, endpoints, weight)).chain(dropped);
     ClusterLoadAssignment { cluster_name: name::udp_cluster(of), endpoints: localities.collect(), ..Default::default() }
 }

@@ -1,6 +1,6 @@
 //! What is done with a request.
 
-use super::{cookies, headers_to_remove, headers_to_set, retry};
+use super::{cookies, headers_to_add, headers_to_remove, retry};
 use crate::name;
 use envoy_api::envoy::config::core::v3::{DataSource, RuntimeFractionalPercent, data_source};
 use envoy_api::envoy::config::route::v3::redirect_action::{
@@ -11,17 +11,21 @@ use envoy_api::envoy::config::route::v3::route_action::hash_policy::{
     ConnectionProperties, Cookie, Header, PolicySpecifier, QueryParameter,
 };
 use envoy_api::envoy::config::route::v3::route_action::{
-    ClusterSpecifier, HashPolicy, HostRewriteSpecifier, RequestMirrorPolicy, UpgradeConfig,
+    ClusterNotFoundResponseCode, ClusterSpecifier, HashPolicy, HostRewriteSpecifier, RequestMirrorPolicy, UpgradeConfig,
 };
 use envoy_api::envoy::config::route::v3::weighted_cluster::{ClusterWeight, cluster_weight};
 use envoy_api::envoy::config::route::v3::{DirectResponseAction, RedirectAction, RouteAction, WeightedCluster};
-use envoy_api::envoy::r#type::v3::FractionalPercent;
+use envoy_api::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
+use envoy_api::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
 use envoy_api::google::protobuf::Duration;
-use model::route::{DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Redirect, RedirectPath, Scheme};
-use model::{Timeout, route};
+use model::route::{
+    DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Path, PathRewrite, Redirect, Scheme, UnavailableAnswer,
+    UnavailableShare,
+};
+use model::{Regex, Timeout, route};
 
 /// The shortest time that Envoy can tell from none.
-const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
+pub(super) const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// The action.
 pub fn action(action: &route::Action) -> Action {
@@ -34,12 +38,14 @@ pub fn action(action: &route::Action) -> Action {
 
 fn forwarded(forward: &Forward) -> RouteAction {
     RouteAction {
-        cluster_specifier: Some(clusters(&forward.clusters)),
+        cluster_specifier: Some(clusters(forward)),
+        cluster_not_found_response_code: not_found(forward.unavailable).into(),
         timeout: timeout(forward.timeout),
         retry_policy: forward.retry.as_ref().map(retry::retry_policy),
         idle_timeout: timeout(forward.idle),
         request_mirror_policies: forward.mirrors.iter().map(mirror).collect(),
-        prefix_rewrite: forward.rewrite.as_ref().map_or_else(String::new, ToString::to_string),
+        prefix_rewrite: prefix_rewrite(forward.rewrite.as_ref()),
+        regex_rewrite: regex_rewrite(forward.rewrite.as_ref()),
         host_rewrite_specifier: forward.host.as_ref().map(host),
         hash_policy: forward.hash.iter().map(hash_policy).collect(),
         internal_redirect_policy: forward.internal_redirect.as_ref().map(retry::internal_redirect_policy),
@@ -48,19 +54,29 @@ fn forwarded(forward: &Forward) -> RouteAction {
     }
 }
 
-fn clusters(clusters: &[route::WeightedCluster]) -> ClusterSpecifier {
-    // A single backend needs no shares, unless something is changed on the way to it.
-    if let [only] = clusters
-        && *only == route::WeightedCluster::new(only.cluster.clone(), only.weight)
-    {
-        return ClusterSpecifier::Cluster(name::cluster(&only.cluster));
+/// The backends. What cannot be used has its share as a cluster that there is not, for which Envoy has an answer. A redirect or
+/// a direct response in its place would leave out the filters that a forwarded request passes, such as CORS.
+fn clusters(forward: &Forward) -> ClusterSpecifier {
+    let Forward { clusters, unavailable, .. } = forward;
+    match (&clusters[..], unavailable) {
+        ([], _) => return ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
+        // A single backend needs no shares, unless something is changed on the way to it.
+        ([only], None) if *only == route::WeightedCluster::new(only.cluster.clone(), only.weight) => {
+            return ClusterSpecifier::Cluster(name::cluster(&only.cluster));
+        }
+        _ => {}
     }
+    let nowhere = unavailable.iter().map(|share| ClusterWeight {
+        name: name::NOWHERE.to_owned(),
+        weight: Some(share.weight.into()),
+        ..Default::default()
+    });
     let clusters = clusters.iter().map(|share| ClusterWeight {
         name: name::cluster(&share.cluster),
         weight: Some(share.weight.into()),
-        request_headers_to_add: headers_to_set(&share.request_headers),
+        request_headers_to_add: headers_to_add(&share.request_headers),
         request_headers_to_remove: headers_to_remove(&share.request_headers),
-        response_headers_to_add: headers_to_set(&share.response_headers),
+        response_headers_to_add: headers_to_add(&share.response_headers),
         response_headers_to_remove: headers_to_remove(&share.response_headers),
         host_rewrite_specifier: share
             .host
@@ -69,18 +85,67 @@ fn clusters(clusters: &[route::WeightedCluster]) -> ClusterSpecifier {
         typed_per_filter_config: cookies::of(&share.cookies).into_iter().collect(),
         ..Default::default()
     });
-    ClusterSpecifier::WeightedClusters(WeightedCluster { clusters: clusters.collect(), ..Default::default() })
+    let clusters = clusters.chain(nowhere).collect();
+    ClusterSpecifier::WeightedClusters(WeightedCluster { clusters, ..Default::default() })
+}
+
+/// What is answered for a cluster that there is not.
+fn not_found(unavailable: Option<UnavailableShare>) -> ClusterNotFoundResponseCode {
+    match unavailable.map(|share| share.answer) {
+        Some(UnavailableAnswer::InternalServerError) => ClusterNotFoundResponseCode::InternalServerError,
+        Some(UnavailableAnswer::ServiceUnavailable) | None => ClusterNotFoundResponseCode::ServiceUnavailable,
+    }
+}
+
+fn prefix_rewrite(rewrite: Option<&PathRewrite>) -> String {
+    match rewrite {
+        Some(PathRewrite::Prefix(path)) => path.to_string(),
+        Some(PathRewrite::Whole(_) | PathRewrite::Below { .. }) | None => String::new(),
+    }
+}
+
+fn regex_rewrite(rewrite: Option<&PathRewrite>) -> Option<RegexMatchAndSubstitute> {
+    match rewrite? {
+        PathRewrite::Whole(path) => Some(substitute("^/.*$".to_owned(), path, "")),
+        PathRewrite::Below { matched, path } => Some(below(matched, path)),
+        PathRewrite::Prefix(_) => None,
+    }
+}
+
+/// A pattern, and what replaces what it matches: a path, and a reference to a group behind it.
+fn substitute(regex: String, path: &Path, group: &str) -> RegexMatchAndSubstitute {
+    RegexMatchAndSubstitute {
+        pattern: Some(RegexMatcher { regex, ..Default::default() }),
+        substitution: format!("{}{group}", path.as_str().replace('\\', "\\\\")),
+    }
+}
+
+/// The rest of the path after a prefix by path element. Envoy's own replacement of a prefix has two slashes where the
+/// replacement is `/`.
+fn below(matched: &Path, path: &Path) -> RegexMatchAndSubstitute {
+    let matched = Regex::literal(matched.as_str().trim_end_matches('/'));
+    match path.as_str() {
+        "/" => substitute(format!("^{matched}/*(.*)$"), path, "\\1"),
+        _ => substitute(format!("^{matched}(/.*)?$"), path, "\\1"),
+    }
 }
 
 fn mirror(mirror: &Mirror) -> RequestMirrorPolicy {
-    let fraction = RuntimeFractionalPercent {
-        default_value: Some(FractionalPercent { numerator: mirror.percent, denominator: 0 }),
-        ..Default::default()
-    };
+    let fraction = RuntimeFractionalPercent { default_value: Some(fraction(mirror.per_million)), ..Default::default() };
     RequestMirrorPolicy {
         cluster: name::cluster(&mirror.cluster),
         runtime_fraction: Some(fraction),
+        disable_shadow_host_suffix_append: mirror.keeps_host,
         ..Default::default()
+    }
+}
+
+/// A part of all requests, in percent where that is exact.
+fn fraction(per_million: u32) -> FractionalPercent {
+    const PERCENT: u32 = 10_000;
+    match per_million % PERCENT {
+        0 => FractionalPercent { numerator: per_million / PERCENT, denominator: DenominatorType::Hundred.into() },
+        _ => FractionalPercent { numerator: per_million, denominator: DenominatorType::Million.into() },
     }
 }
 
@@ -114,8 +179,9 @@ fn redirected(redirect: &Redirect) -> RedirectAction {
         host_redirect: redirect.host.as_ref().map_or_else(String::new, ToString::to_string),
         port_redirect: redirect.port.map_or(0, u32::from),
         path_rewrite_specifier: redirect.path.as_ref().map(|path| match path {
-            RedirectPath::Whole(path) => PathRewriteSpecifier::PathRedirect(path.to_string()),
-            RedirectPath::Prefix(path) => PathRewriteSpecifier::PrefixRewrite(path.to_string()),
+            PathRewrite::Whole(path) => PathRewriteSpecifier::PathRedirect(path.to_string()),
+            PathRewrite::Prefix(path) => PathRewriteSpecifier::PrefixRewrite(path.to_string()),
+            PathRewrite::Below { matched, path } => PathRewriteSpecifier::RegexRewrite(below(matched, path)),
         }),
         response_code: status(redirect.status).into(),
         ..Default::default()

@@ -1,13 +1,13 @@
 //! When a request is tried again: after a failure, or because the backend sent a redirect that the proxy follows
 //! itself.
 
-use super::action::timeout;
+use super::action::{SHORTEST, timeout};
 use envoy_api::{
     Any, any,
     envoy::{
         config::{
             core::v3::TypedExtensionConfig,
-            route::v3::{InternalRedirectPolicy, RetryPolicy},
+            route::v3::{InternalRedirectPolicy, RetryPolicy, retry_policy::RetryBackOff},
         },
         extensions::internal_redirect::{
             previous_routes::v3::PreviousRoutesConfig, safe_cross_scheme::v3::SafeCrossSchemeConfig,
@@ -24,6 +24,9 @@ pub fn retry_policy(policy: &model::route::RetryPolicy) -> RetryPolicy {
         num_retries: Some(policy.count.into()),
         retriable_status_codes: policy.status_codes.clone(),
         per_try_timeout: timeout(policy.per_try),
+        retry_back_off: policy
+            .backoff
+            .map(|base| RetryBackOff { base_interval: Some(base.max(SHORTEST).into()), ..Default::default() }),
         ..Default::default()
     }
 }

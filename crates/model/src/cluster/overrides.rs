@@ -4,7 +4,7 @@
 //! one. The name contains a hash of a text that lists every setting by name, so that it is equal on every replica, and a
 //! setting that a later version adds changes no name of today.
 
-use super::{HealthCheck, Probe, Protocol, SlowStart, Validation};
+use super::{HealthCheck, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation};
 use crate::Timeout;
 use std::{
     fmt::{self, Write},
@@ -98,8 +98,17 @@ impl ClusterOverrides {
             put("slow-start", format_args!("{}ns {aggression} {least_percent}", window.as_nanos()));
         }
         if let Some(Validation { ca, names }) = validation {
-            put("ca", format_args!("{}/{}", ca.namespace, ca.name));
-            names.iter().for_each(|name| put("subject", format_args!("{name}")));
+            match ca {
+                TrustedCa::Bundle(object) if object.kind.plural() == "secrets" => {
+                    put("ca", format_args!("{}/{}", object.namespace, object.name));
+                }
+                TrustedCa::Bundle(object) => put("ca", format_args!("{object}")),
+                TrustedCa::System => put("ca", format_args!("system")),
+            }
+            names.iter().for_each(|name| match name {
+                SubjectAltName::Dns(name) => put("subject", format_args!("{name}")),
+                SubjectAltName::Uri(uri) => put("uri", format_args!("{uri}")),
+            });
         }
         out
     }
@@ -133,8 +142,8 @@ mod tests {
     }
 
     fn trusted(ca: &str, names: &[&str]) -> Validation {
-        let names = names.iter().map(|&name| name.into()).collect();
-        Validation { ca: ObjectRef::new(kinds::kind::SECRET, "ns", ca), names }
+        let names = names.iter().map(|&name| SubjectAltName::Dns(name.into())).collect();
+        Validation { ca: TrustedCa::Bundle(ObjectRef::new(kinds::kind::SECRET, "ns", ca)), names }
     }
 
     fn slow(aggression: &str, least_percent: u32) -> SlowStart {
@@ -169,6 +178,16 @@ mod tests {
             ClusterOverrides { validation: Some(trusted("b", &["x"])), ..plain.clone() },
             ClusterOverrides { validation: Some(trusted("a", &["x", "y"])), ..plain.clone() },
         ];
+        let of_config_map = TrustedCa::Bundle(ObjectRef::new(kinds::kind::CONFIG_MAP, "ns", "a"));
+        let uri = vec![SubjectAltName::Uri("x".into())];
+        let validations = [
+            Validation { ca: of_config_map, ..trusted("a", &["x"]) },
+            Validation { ca: TrustedCa::System, ..trusted("a", &["x"]) },
+            Validation { names: uri, ..trusted("a", &["x"]) },
+        ];
+        let validations =
+            validations.map(|validation| ClusterOverrides { validation: Some(validation), ..plain.clone() });
+        let variants: Vec<_> = variants.into_iter().chain(validations).collect();
         let names: std::collections::BTreeSet<String> = variants.iter().map(ClusterOverrides::to_string).collect();
         assert_eq!(names.len(), variants.len());
         assert_eq!(plain.canonical(), "");

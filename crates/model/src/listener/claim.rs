@@ -45,4 +45,6 @@ pub struct StreamTarget {
     pub clients: Option<IpFilter>,
     /// The backends and their shares, none of them zero; connections are closed where there is none.
     pub clusters: Vec<(ClusterId, u32)>,
+    /// The share of connections or datagrams whose backends cannot be used: they are closed or dropped.
+    pub unavailable: u32,
 }

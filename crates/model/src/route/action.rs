@@ -2,7 +2,7 @@
 
 use super::{CookieRewrite, HeaderChanges, Path};
 use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, Timeout};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The longest body of a direct response that Envoy accepts, in bytes.
 pub const LONGEST_BODY: usize = 4096;
@@ -21,8 +21,11 @@ pub enum Action {
 /// A request is forwarded to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Forward {
-    /// The backends and their weights. Never empty: a route without backends is a [`DirectResponse`].
+    /// The backends and their weights. Empty only where [`Forward::unavailable`] has all requests: a route without backends is
+    /// otherwise a [`DirectResponse`].
     pub clusters: Vec<WeightedCluster>,
+    /// The share of requests whose backends cannot be used: the proxy answers them itself.
+    pub unavailable: Option<UnavailableShare>,
     /// The timeout of the whole response.
     pub timeout: Timeout,
     /// When a request is retried, if at all.
@@ -33,14 +36,58 @@ pub struct Forward {
     pub idle: Timeout,
     /// The backends that requests are mirrored to.
     pub mirrors: Vec<Mirror>,
-    /// The path that replaces the prefix that the route matched.
-    pub rewrite: Option<Path>,
+    /// How the path is rewritten.
+    pub rewrite: Option<PathRewrite>,
     /// How the Host header is rewritten.
     pub host: Option<HostRewrite>,
     /// The hash policy: what the hash of a request is made of, for load balancing by hash.
     pub hash: Vec<Hash>,
     /// Redirects of the backend that the proxy follows itself.
     pub internal_redirect: Option<InternalRedirect>,
+}
+
+/// A share of requests that no backend gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnavailableShare {
+    /// Its weight beside those of the backends; the sum is above 0 and fits a `u32`.
+    pub weight: u32,
+    /// What the proxy answers.
+    pub answer: UnavailableAnswer,
+}
+
+/// What the proxy answers in the place of a backend that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnavailableAnswer {
+    /// 500; the gRPC status UNKNOWN.
+    InternalServerError,
+    /// 503; the gRPC status UNAVAILABLE.
+    ServiceUnavailable,
+}
+
+/// How the path of a request is rewritten, for a backend or in a redirect; its query stays.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PathRewrite {
+    /// The whole path is replaced by this.
+    Whole(Path),
+    /// The prefix that the route matched is replaced by this.
+    Prefix(Path),
+    /// The prefix that the route matched by path element is replaced: `/a/b` becomes `/x/b`, and `/b` where the replacement is
+    /// `/`.
+    Below {
+        /// The prefix; without a final `/`, but for `/` itself.
+        matched: Path,
+        /// What replaces it; without a final `/`, but for `/` itself.
+        path: Path,
+    },
+}
+
+impl PathRewrite {
+    /// What replaces the path or a part of it.
+    pub fn path(&self) -> &Path {
+        match self {
+            PathRewrite::Whole(path) | PathRewrite::Prefix(path) | PathRewrite::Below { path, .. } => path,
+        }
+    }
 }
 
 /// One part of the hash policy.
@@ -101,8 +148,10 @@ impl Forward {
 pub struct Mirror {
     /// The backend.
     pub cluster: ClusterId,
-    /// The percentage of requests, 1 to 100.
-    pub percent: u32,
+    /// How many of a million requests, 1 to 1,000,000.
+    pub per_million: u32,
+    /// Whether the backend gets the Host header as it is. Otherwise `-shadow` is appended to it.
+    pub keeps_host: bool,
 }
 
 /// How the Host header is rewritten.
@@ -150,6 +199,8 @@ pub struct RetryPolicy {
     pub per_try: Timeout,
     /// The status codes of [`RetryOn::RetriableStatusCodes`].
     pub status_codes: Vec<u32>,
+    /// The base interval of the back-off between tries, if it is not the proxy's default; not zero.
+    pub backoff: Option<Duration>,
 }
 
 macro_rules! retry_on {
@@ -201,7 +252,7 @@ pub struct Redirect {
     /// The port, if it is not the default of the scheme.
     pub port: Option<u16>,
     /// The path.
-    pub path: Option<RedirectPath>,
+    pub path: Option<PathRewrite>,
     /// The status: 301, 302, 303, 307 or 308.
     pub status: u16,
 }
@@ -220,15 +271,6 @@ pub enum Scheme {
     Http,
     /// `https`
     Https,
-}
-
-/// The path of a redirect.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RedirectPath {
-    /// This path.
-    Whole(Path),
-    /// That of the request, with the prefix that the route matched replaced by this.
-    Prefix(Path),
 }
 
 /// A response of the proxy itself.

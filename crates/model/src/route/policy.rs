@@ -15,7 +15,9 @@ use std::{
 pub struct HeaderChanges {
     /// Headers that are set, whatever their value was; sorted, each once.
     pub set: Vec<(MutableHeader, HeaderFormat)>,
-    /// Headers that are removed; sorted, each once.
+    /// Values that are added to those that a header has; sorted by header.
+    pub add: Vec<(MutableHeader, HeaderFormat)>,
+    /// Headers that are removed before the others are set and added; sorted, each once.
     pub remove: Vec<MutableHeader>,
 }
 
@@ -170,16 +172,18 @@ impl HeaderDefaults {
     pub fn under(&self, changes: HeaderChanges, own: &[(&str, &str)]) -> HeaderChanges {
         let mut set: BTreeMap<MutableHeader, HeaderFormat> = changes.set.into_iter().collect();
         let mut remove: BTreeSet<MutableHeader> = changes.remove.into_iter().collect();
+        let adds = |name: &MutableHeader| changes.add.iter().any(|(own, _)| own == name);
         for (name, value) in &self.set {
             if !set.contains_key(name)
                 && !remove.contains(name)
+                && !adds(name)
                 && let Ok(read) = HeaderFormat::read(value, own)
             {
                 set.insert(name.clone(), read.format);
             }
         }
-        remove.extend(self.remove.iter().filter(|name| !set.contains_key(name)).cloned());
-        HeaderChanges { set: set.into_iter().collect(), remove: remove.into_iter().collect() }
+        remove.extend(self.remove.iter().filter(|name| !set.contains_key(name) && !adds(name)).cloned());
+        HeaderChanges { set: set.into_iter().collect(), add: changes.add, remove: remove.into_iter().collect() }
     }
 }
 
@@ -235,15 +239,19 @@ mod tests {
     #[test]
     fn the_changes_of_a_route_come_first() {
         let defaults = HeaderDefaults {
-            set: [("x-a", "%CONTOUR_NAMESPACE%"), ("x-b", "b"), ("x-c", "c")].map(|(n, v)| (name(n), v.into())).into(),
+            set: [("x-a", "%CONTOUR_NAMESPACE%"), ("x-b", "b"), ("x-c", "c"), ("x-f", "f")]
+                .map(|(n, v)| (name(n), v.into()))
+                .into(),
             remove: ["x-d", "x-e"].map(name).into(),
         };
         let changes = HeaderChanges {
             set: vec![(name("x-b"), value("own")), (name("x-d"), value("own"))],
+            add: vec![(name("x-f"), value("own"))],
             remove: vec![name("x-c")],
         };
         let expected = HeaderChanges {
             set: vec![(name("x-a"), value("shop")), (name("x-b"), value("own")), (name("x-d"), value("own"))],
+            add: vec![(name("x-f"), value("own"))],
             remove: vec![name("x-c"), name("x-e")],
         };
         assert_eq!(defaults.under(changes, &[("CONTOUR_NAMESPACE", "shop")]), expected);

@@ -1,9 +1,7 @@
 //! How much text a route holds, about as much as a proxy is sent for it: what the limits of objects that unfold are
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
-use super::{
-    Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, Policy, RedirectPath, StringMatch, ValueMatch,
-};
+use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathRewrite, Policy, ValueMatch};
 use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
@@ -46,10 +44,7 @@ impl Action {
         match self {
             Action::Forward(forward) => forwarded(forward),
             Action::Redirect(redirect) => {
-                let path = redirect
-                    .path
-                    .as_ref()
-                    .map_or(0, |(RedirectPath::Whole(path) | RedirectPath::Prefix(path))| path.as_str().len());
+                let path = redirect.path.as_ref().map_or(0, rewritten);
                 path + redirect.host.as_ref().map_or(0, |host| host.as_str().len())
             }
             Action::DirectResponse(respond) => respond.body.len(),
@@ -79,9 +74,16 @@ fn forwarded(forward: &Forward) -> usize {
         + mirrors.iter().map(|mirror| cluster(&mirror.cluster)).sum::<usize>()
         + hash.sum::<usize>()
         + host
-        + rewrite.as_ref().map_or(0, |path| path.as_str().len())
+        + rewrite.as_ref().map_or(0, rewritten)
         + retry.as_ref().map_or(0, |retry| retry.status_codes.len() * size_of::<u32>())
         + internal_redirect.as_ref().map_or(0, |redirect| redirect.statuses.len() * size_of::<u32>())
+}
+
+fn rewritten(rewrite: &PathRewrite) -> usize {
+    match rewrite {
+        PathRewrite::Whole(path) | PathRewrite::Prefix(path) => path.as_str().len(),
+        PathRewrite::Below { matched, path } => matched.as_str().len() + path.as_str().len(),
+    }
 }
 
 fn cluster(id: &ClusterId) -> usize {
@@ -91,17 +93,7 @@ fn cluster(id: &ClusterId) -> usize {
 fn compared_with(value: &ValueMatch) -> usize {
     match value {
         ValueMatch::Present => 0,
-        ValueMatch::Text { text, .. } => compared(text),
-    }
-}
-
-fn compared(text: &StringMatch) -> usize {
-    match text {
-        StringMatch::Exact(text)
-        | StringMatch::Prefix(text)
-        | StringMatch::Suffix(text)
-        | StringMatch::Contains(text) => text.len(),
-        StringMatch::Regex(regex) => regex.as_str().len(),
+        ValueMatch::Text { text, .. } => text.as_str().len(),
     }
 }
 
@@ -110,13 +102,13 @@ fn set(headers: &[(MutableHeader, HeaderFormat)]) -> usize {
 }
 
 fn changes(changes: &HeaderChanges) -> usize {
-    set(&changes.set) + changes.remove.iter().map(|name| name.as_str().len()).sum::<usize>()
+    set(&changes.set) + set(&changes.add) + changes.remove.iter().map(|name| name.as_str().len()).sum::<usize>()
 }
 
 fn cross_origin(cors: &Cors) -> usize {
     let origins = cors.origins.iter().map(|origin| match origin {
         Origin::Any => ENTRY,
-        Origin::Matching(text) => ENTRY + compared(text),
+        Origin::Matching(text) => ENTRY + text.as_str().len(),
     });
     let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
     origins.chain(words).sum()

@@ -1,4 +1,4 @@
-//! Gateway API, wired: classes, the listeners of each Gateway, ListenerSets, grants.
+//! Gateway API, wired: classes, the listeners of each Gateway, ListenerSets, grants, routes, policies.
 //!
 //! [`GatewayListeners`] is a table of its own, so that a certificate or a grant of a Gateway wakes no route, and a route wakes no
 //! Gateway. How many routes are attached is asked when the status is decided, by an index ([`crate::facts::AttachedTo`]).
@@ -8,27 +8,48 @@ mod fleets;
 pub use fleets::{FleetStates, GatewayFleets};
 
 use super::Dialect;
-use crate::{facts::AttachedTo, objects::Objects, ports::ActiveListeners, settings::ForGateways, view::TableView};
-use dialect_gateway::{GatewayView, Listeners, class, gateway, grants, listener_set, listeners, status};
+use crate::{
+    facts::{AttachedTo, TranslationsByBackend},
+    objects::Objects,
+    ports::ActiveListeners,
+    settings::ForGateways,
+    view::TableView,
+};
+use dialect_gateway::{
+    GatewayView, Listeners, class, gateway, grants, listener_set, listeners, route, status, tls_policy,
+};
 use engine::{Derived, Index, Reads, Table};
-use kinds::{Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant, kind};
+use kinds::{
+    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet, Namespace, ReferenceGrant,
+    TcpRoute, TlsRoute, UdpRoute, kind,
+};
 use model::{ObjectRef, Translation, status::StatusFacts, translation::Section};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Gateway API.
 pub struct GatewayDialect;
 
 impl Dialect for GatewayDialect {
     fn translates(&self) -> &'static [Kind] {
-        &[kind::GATEWAY_CLASS, kind::GATEWAY, kind::LISTENER_SET]
+        &[
+            kind::GATEWAY_CLASS,
+            kind::GATEWAY,
+            kind::LISTENER_SET,
+            kind::HTTP_ROUTE,
+            kind::GRPC_ROUTE,
+            kind::TLS_ROUTE,
+            kind::TCP_ROUTE,
+            kind::UDP_ROUTE,
+            kind::BACKEND_TLS_POLICY,
+        ]
     }
 
     fn looks_up(&self) -> &'static [Kind] {
-        &[kind::NAMESPACE, kind::REFERENCE_GRANT]
+        &[kind::NAMESPACE, kind::REFERENCE_GRANT, kind::CONFIG_MAP]
     }
 
     fn declare(&self, pipeline: &mut engine::Pipeline) {
-        pipeline.index::<SetsByGateway>().index::<GrantsBySource>();
+        pipeline.index::<SetsByGateway>().index::<GrantsBySource>().index::<PoliciesByService>();
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>();
         pipeline.input::<FleetStates>();
         pipeline.derived(GatewayFleets).each::<GatewayListeners>().output();
@@ -36,17 +57,37 @@ impl Dialect for GatewayDialect {
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
         let settings = view.reads().get::<ForGateways>(&())?;
-        if object.kind == kind::GATEWAY_CLASS {
-            class::translate(&*view.get::<GatewayClass>(object)?, settings)
-        } else if object.kind == kind::GATEWAY {
-            gateway::translate(&*view.get::<Gateway>(object)?, view, settings)
-        } else {
-            listener_set::translate(&*view.get::<ListenerSet>(object)?, view, settings)
+        match object.kind {
+            kind if kind == kind::GATEWAY_CLASS => class::translate(&*view.get::<GatewayClass>(object)?, settings),
+            kind if kind == kind::GATEWAY => gateway::translate(&*view.get::<Gateway>(object)?, view, settings),
+            kind if kind == kind::LISTENER_SET => {
+                listener_set::translate(&*view.get::<ListenerSet>(object)?, view, settings)
+            }
+            kind if kind == kind::HTTP_ROUTE => {
+                Some(route::http::translate(&*view.get::<HttpRoute>(object)?, view, settings))
+            }
+            kind if kind == kind::GRPC_ROUTE => {
+                Some(route::grpc::translate(&*view.get::<GrpcRoute>(object)?, view, settings))
+            }
+            kind if kind == kind::TLS_ROUTE => {
+                Some(route::stream::tls(&*view.get::<TlsRoute>(object)?, view, settings))
+            }
+            kind if kind == kind::TCP_ROUTE => {
+                Some(route::stream::tcp(&*view.get::<TcpRoute>(object)?, view, settings))
+            }
+            kind if kind == kind::UDP_ROUTE => {
+                Some(route::stream::udp(&*view.get::<UdpRoute>(object)?, view, settings))
+            }
+            _ => Some(tls_policy::translate(&*view.get::<BackendTlsPolicy>(object)?, view, settings)),
         }
     }
 
-    fn exceeds(&self, _: &ObjectRef, _: usize, _: &mut TableView<'_, '_>) -> bool {
-        false
+    fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool {
+        if object.kind == kind::HTTP_ROUTE {
+            return view.get::<HttpRoute>(object).is_some_and(|route| route::http::size(&route) > routes);
+        }
+        object.kind == kind::GRPC_ROUTE
+            && view.get::<GrpcRoute>(object).is_some_and(|route| route::grpc::size(&route) > routes)
     }
 
     fn awaits_facts(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> bool {
@@ -58,6 +99,10 @@ impl Dialect for GatewayDialect {
             object.clone()
         } else if object.kind == kind::LISTENER_SET {
             listeners::parent(reads.get::<Objects<ListenerSet>>(object)?)?
+        } else if object.kind == kind::BACKEND_TLS_POLICY {
+            let policy = reads.get::<Objects<BackendTlsPolicy>>(object)?;
+            let services: BTreeSet<_> = tls_policy::targets(policy).map(|(service, _)| service).collect();
+            return Some(tls_policy::complete(facts, gateways_of(&services, reads)));
         } else {
             return None;
         };
@@ -78,6 +123,34 @@ impl Dialect for GatewayDialect {
             Some(state) => status::of_fleet(facts, &state),
             None => facts,
         })
+    }
+}
+
+/// The Gateways whose routes refer to one of these Services.
+fn gateways_of(services: &BTreeSet<ObjectRef>, reads: &mut Reads<'_>) -> BTreeSet<ObjectRef> {
+    let mut owners = BTreeSet::new();
+    for service in services {
+        for (_, sections) in reads.parts::<TranslationsByBackend>(service) {
+            owners.extend(sections.iter().map(|section| &section.object));
+        }
+    }
+    let gateway = |owner: &ObjectRef| match owner.kind == kind::LISTENER_SET {
+        true => listeners::parent(reads.get::<Objects<ListenerSet>>(owner)?),
+        false => Some(owner.clone()),
+    };
+    owners.into_iter().filter_map(gateway).collect()
+}
+
+/// BackendTLSPolicies by the Services that they name.
+pub struct PoliciesByService;
+
+impl Index for PoliciesByService {
+    type Of = Objects<BackendTlsPolicy>;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by service";
+
+    fn keys(_: &ObjectRef, policy: &BackendTlsPolicy) -> impl IntoIterator<Item = ObjectRef> {
+        tls_policy::targets(policy).map(|(service, _)| service).collect::<BTreeSet<_>>()
     }
 }
 
@@ -163,6 +236,11 @@ impl GatewayView for TableView<'_, '_> {
 
     fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>> {
         let keys: Vec<_> = self.reads().probe::<GrantsBySource>(&(of.into(), from, namespace.into())).collect();
+        keys.into_iter().filter_map(|key| self.get(key)).collect()
+    }
+
+    fn tls_policies(&mut self, service: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>> {
+        let keys: Vec<_> = self.reads().probe::<PoliciesByService>(service).collect();
         keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 }

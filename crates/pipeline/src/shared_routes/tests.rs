@@ -169,7 +169,7 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
 }
 
 fn cluster(name: &str) -> WeightedCluster {
-    let backend = model::EndpointsId { namespace: "ns".into(), service: name.into(), port: 80 };
+    let backend = model::EndpointsId::tcp("ns", name, 80);
     WeightedCluster::new(model::ClusterId { backend, overrides: None }, 1)
 }
 

@@ -8,10 +8,10 @@ use std::{
 
 use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
-    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, ObjectRef,
+    Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, ObjectRef, Transport,
     cluster::{
         Aggression, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME,
-        LoadBalancing, Probe, Protocol, SlowStart, Validation,
+        LoadBalancing, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation,
     },
     tls::{TlsVersion, TlsVersions},
 };
@@ -36,6 +36,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         namespace: dice.object_name().into(),
         service: format!("{}-{number}", dice.object_name()).into(),
         port: dice.port(),
+        transport: if dice.one_in(8) { Transport::Udp } else { Transport::Tcp },
     };
     let discovery = if dice.one_in(8) {
         let host = dice.pick(&["a.invalid", "198.18.100.1", "fd00::1"]);
@@ -88,9 +89,20 @@ fn overrides(dice: &mut Dice) -> ClusterOverrides {
             least_percent: dice.between(0, 100),
         }),
         validation: dice.maybe(|dice| Validation {
-            ca: ObjectRef::new(kinds::kind::SECRET, dice.object_name(), dice.object_name()),
-            names: dice.list(1, 8, server_name),
+            ca: ca(dice),
+            names: dice.list(1, 8, |dice| match dice.one_in(3) {
+                true => SubjectAltName::Uri(server_name(dice)),
+                false => SubjectAltName::Dns(server_name(dice)),
+            }),
         }),
+    }
+}
+
+fn ca(dice: &mut Dice) -> TrustedCa {
+    let kind = dice.pick(&[kinds::kind::SECRET, kinds::kind::CONFIG_MAP]);
+    match dice.one_in(4) {
+        true => TrustedCa::System,
+        false => TrustedCa::Bundle(ObjectRef::new(kind, dice.object_name(), dice.object_name())),
     }
 }
 
@@ -148,6 +160,7 @@ pub fn settings(dice: &mut Dice) -> ClusterSettings {
         tls: TlsVersions { lowest, highest },
         ciphers: if dice.one_in(2) { Vec::new() } else { vec!["ECDHE-RSA-AES128-GCM-SHA256".into()] },
         curves: if dice.one_in(2) { Vec::new() } else { vec!["X25519".into()] },
+        system_cas: envoy::cluster::SYSTEM_CAS.into(),
     }
 }
 

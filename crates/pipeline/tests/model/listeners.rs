@@ -153,6 +153,7 @@ pub fn stream(dice: &mut Dice, clusters: &[ClusterId]) -> StreamTarget {
     StreamTarget {
         clients: dice.maybe(clients),
         clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
+        unavailable: dice.maybe(|dice| dice.between(0, u32::MAX / 4)).unwrap_or_default(),
     }
 }
 
@@ -162,6 +163,7 @@ pub fn tcp(dice: &mut Dice, host: Host, port: u16, clusters: &[ClusterId]) -> (T
         termination: dice.maybe(|dice| termination(dice, &format!("{port}-tcp"))),
         clients: dice.maybe(clients),
         clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
+        unavailable: dice.maybe(|dice| dice.between(0, u32::MAX / 4)).unwrap_or_default(),
     };
     (TcpChain { host, termination: proxy.termination.clone(), clients: proxy.clients.clone() }, proxy)
 }

@@ -7,8 +7,8 @@ use model::{
     route::{
         Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, DirectResponse, Forward, Hash, HashOf,
         HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
-        Mirror, OnEqual, PathMatch, Policy, Precedence, QueryMatch, Redirect, RedirectPath, RetryPolicy, Scheme, Share,
-        StringMatch, ValueMatch, WeightedCluster,
+        Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect, RetryPolicy, Scheme, Share,
+        StringMatch, UnavailableAnswer, UnavailableShare, ValueMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
@@ -145,22 +145,36 @@ fn redirect(dice: &mut Dice) -> Redirect {
         scheme: dice.maybe(|dice| dice.pick(&[Scheme::Http, Scheme::Https])),
         host: dice.maybe(|dice| dice.parsed(|dice| format!("r{}.example", dice.below(9)), Fqdn::parse)),
         port: dice.maybe(Dice::port),
-        path: dice.maybe(|dice| {
-            if dice.one_in(2) { RedirectPath::Whole(dice.path()) } else { RedirectPath::Prefix(dice.path()) }
-        }),
+        path: dice.maybe(path_rewrite),
         status: dice.pick(&[301, 302, 303, 307, 308]),
     }
 }
 
+fn path_rewrite(dice: &mut Dice) -> PathRewrite {
+    let path = dice.path();
+    match dice.below(3) {
+        0 => PathRewrite::Whole(path),
+        1 => PathRewrite::Prefix(path),
+        _ => PathRewrite::Below { matched: dice.path(), path },
+    }
+}
+
 fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
+    let answer = dice.pick(&[UnavailableAnswer::InternalServerError, UnavailableAnswer::ServiceUnavailable]);
+    let unavailable = dice.maybe(|dice| UnavailableShare { weight: dice.between(1, u32::MAX / 4), answer });
     Forward {
-        clusters: shares(dice, clusters),
+        clusters: if unavailable.is_some() && dice.one_in(2) { Vec::new() } else { shares(dice, clusters) },
+        unavailable,
         timeout: dice.timeout(),
         retry: dice.maybe(retry),
         websocket: dice.one_in(2),
         idle: dice.timeout(),
-        mirrors: dice.list(0, 2, |dice| Mirror { cluster: dice.pick(clusters), percent: dice.between(1, 100) }),
-        rewrite: dice.maybe(Dice::path),
+        mirrors: dice.list(0, 2, |dice| Mirror {
+            cluster: dice.pick(clusters),
+            per_million: dice.between(1, 1_000_000),
+            keeps_host: dice.one_in(2),
+        }),
+        rewrite: dice.maybe(path_rewrite),
         host: dice.maybe(|dice| match dice.below(2) {
             0 => HostRewrite::Literal(dice.header_value()),
             _ => HostRewrite::Header(dice.header_name()),
@@ -204,6 +218,7 @@ fn retry(dice: &mut Dice) -> RetryPolicy {
         count: dice.number(),
         per_try: dice.timeout(),
         status_codes: dice.list(0, 3, |dice| dice.between(100, 599)),
+        backoff: dice.maybe(Dice::span),
     }
 }
 
@@ -213,7 +228,8 @@ fn header_changes(dice: &mut Dice) -> HeaderChanges {
     let mut remove = dice.list(0, 2, Dice::changed_header);
     remove.sort();
     remove.dedup();
-    HeaderChanges { set: set.into_iter().collect(), remove }
+    let add = dice.list(0, 2, |dice| (dice.changed_header(), dice.header_format()));
+    HeaderChanges { set: set.into_iter().collect(), add, remove }
 }
 
 fn policy(dice: &mut Dice) -> Policy {

@@ -95,8 +95,9 @@ impl World {
                 let assignment = endpoints::load_assignment(&model.id, &endpoints);
                 self.add(Kind::Endpoints, &resource, &assignment, endpoints);
             }
-            if let Some(validation) = model.validation.filter(|_| model.protocol.is_tls()) {
-                authorities.insert(name::ca(&validation.ca), validation.ca);
+            let validation = model.validation.as_ref().filter(|_| model.protocol.is_tls());
+            if let Some(ca) = validation.and_then(|validation| validation.ca.bundle()) {
+                authorities.insert(name::ca(ca), ca.clone());
             }
             ids.push(model.id);
         }
@@ -206,7 +207,7 @@ impl World {
             self.certificates(dice, termination);
         }
         let extension = name::tcp_chain(&listener, &tcp.host);
-        let message = listener::tcp::proxy(extension.clone(), &proxy.clusters, &port.http);
+        let message = listener::tcp::proxy(extension.clone(), &proxy.clusters, proxy.unavailable, &port.http);
         self.add(Kind::Extension, &extension, &message, proxy);
         let mut encoded: Vec<Bytes> = chains.iter().map(|(chain, _)| listener::chain(&port, chain, packing)).collect();
         encoded.push(listener::tcp::chain(&listener, &tcp, &port.connections).encode_to_vec().into());
@@ -233,7 +234,7 @@ impl World {
         let listener = ListenerId::new(FleetId::Shared, tcp.id.name().clone());
         let target = listeners::stream(dice, clusters);
         let extension = name::tcp_listener(&listener);
-        let message = listener::tcp::proxy(extension.clone(), &target.clusters, &tcp.http);
+        let message = listener::tcp::proxy(extension.clone(), &target.clusters, target.unavailable, &tcp.http);
         self.add(Kind::Extension, &extension, &message, target.clone());
         let message = listener::tcp::listener(&tcp, &listener, target.clients.as_ref());
         self.add(Kind::Listener, &name::port(&tcp.id), &message, (tcp, target));
@@ -246,7 +247,7 @@ impl World {
             (0..dice.below(3)).map(|number| (number.to_string(), clusters::endpoints(dice))).collect();
         let shares =
             backends.iter().map(|(name, endpoints)| (name.clone(), endpoints, 1 + endpoints.list.len() as u32));
-        let assignment = listener::udp::load_assignment(&listener, shares);
+        let assignment = listener::udp::load_assignment(&listener, shares, dice.between(0, 2));
         self.add(Kind::Endpoints, &cluster, &assignment, backends);
         let message = listener::udp::listener(&udp, &listener);
         self.add(Kind::Listener, &name::port(&udp.id), &message, udp);

@@ -1,10 +1,17 @@
-//! A route whose cluster is not there: Envoy takes it, answers 503 for it, and serves everybody else.
+//! Backends that are not there: Envoy takes their routes, answers for them, and serves everybody else.
 
+use super::claims::{Claims, cluster};
 use super::requests::TURN;
 use super::world::{World, ingress, service};
+use echo::grpc::{Reply, Request};
+use model::{
+    ClusterId, FleetId, PortProtocol, Route,
+    cluster::{ClusterOverrides, Protocol},
+    route::{Action, Path, PathMatch, UnavailableAnswer, UnavailableShare, WeightedCluster},
+};
 use pipeline::settings::Packing;
 use std::net::{Ipv4Addr, SocketAddr};
-use testbed::{Backend, Client};
+use testbed::{Backend, Client, client::GrpcAnswer};
 use xds::Kind;
 
 async fn an_absent_cluster_is_a_503(packing: Packing) {
@@ -40,4 +47,70 @@ async fn an_absent_cluster_is_a_503_in_tables() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_absent_cluster_is_a_503_in_scopes() {
     an_absent_cluster_is_a_503(Packing::Scoped).await;
+}
+
+/// Sets the path of a route and its share of requests that no backend gets; without backends it has all of them.
+fn unavailable(path: &str, weight: u32, answer: UnavailableAnswer, has_backends: bool) -> impl FnOnce(&mut Route) {
+    let path = PathMatch::below(&Path::parse(path).unwrap());
+    move |route: &mut Route| {
+        route.path = path;
+        let Action::Forward(forward) = &mut route.action else { return };
+        forward.unavailable = Some(UnavailableShare { weight, answer });
+        if has_backends {
+            let many = (0..15).map(|_| WeightedCluster::new(cluster("web"), 1_000_000));
+            forward.clusters = many.collect();
+        } else {
+            forward.clusters.clear();
+        }
+    }
+}
+
+/// Backends that cannot be used take their share with an answer of their own, beside those that can.
+async fn an_unavailable_share_is_answered(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let mut world = World::start(packing, [service("web", backend.ip())]).await;
+    let (internal, unavailable_503) = (UnavailableAnswer::InternalServerError, UnavailableAnswer::ServiceUnavailable);
+    let (listener, host) = ("own", "a.example.com");
+    let h2c = ClusterOverrides { protocol: Some(Protocol::H2c), ..ClusterOverrides::default() };
+    let claims = Claims::new("shares", FleetId::Shared)
+        .listener(listener, 9080, PortProtocol::Http, "*")
+        .routed(listener, host, "web", unavailable("/share", 15_000_000, internal, true))
+        .routed(listener, host, "web", unavailable("/all", 1, internal, false))
+        .routed(listener, host, "web", unavailable("/grpc.Gone", 1, unavailable_503, false))
+        .routed(listener, host, "web", |route| {
+            route.path = PathMatch::below(&Path::parse("/sesame.echo.v1.Echo").unwrap());
+            let Action::Forward(forward) = &mut route.action else { return };
+            let cluster = ClusterId { overrides: h2c.shared(), ..cluster("web") };
+            forward.clusters = vec![WeightedCluster::new(cluster, 1)];
+        });
+    claims.put(&mut world.pipeline);
+    world.publish().await;
+    let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 9080))).host(host);
+    assert_eq!(client.get("/all/x").await.unwrap().status, 500, "{packing:?}");
+    let mut counts = [0, 0];
+    for _ in 0..200 {
+        match client.get("/share").await.unwrap().status.as_u16() {
+            200 => counts[0] += 1,
+            500 => counts[1] += 1,
+            other => panic!("{packing:?}: {other}"),
+        }
+    }
+    assert!(counts.iter().all(|count| *count >= 60), "{packing:?}: half of the requests each, not {counts:?}");
+    // gRPC has statuses of its own: UNAVAILABLE for a backend that is not there, UNIMPLEMENTED where no route matches.
+    let client = client.http2();
+    for (method, status) in [("/grpc.Gone/Call", 14), ("/other.Service/Call", 12), ("/sesame.echo.v1.Echo/Say", 0)] {
+        let call: GrpcAnswer<Reply> = client.grpc(method, &Request::default()).await.unwrap();
+        assert_eq!(call.status, Some(status), "{packing:?} {method}: {}", call.message);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unavailable_share_is_answered_in_tables() {
+    an_unavailable_share_is_answered(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unavailable_share_is_answered_in_scopes() {
+    an_unavailable_share_is_answered(Packing::Scoped).await;
 }

@@ -33,7 +33,7 @@ pub fn host(text: &str) -> Host {
 
 /// Port 80 of a Service.
 pub fn cluster(service: &str) -> ClusterId {
-    ClusterId::from(EndpointsId { namespace: "default".into(), service: service.into(), port: 80 })
+    ClusterId::from(EndpointsId::tcp("default", service, 80))
 }
 
 impl Claims {
@@ -73,9 +73,14 @@ impl Claims {
     }
 
     /// With a route for every path of a host; a wildcard reaches any depth.
-    pub fn route(mut self, listener: &str, of: &str, service: &str) -> Claims {
+    pub fn route(self, listener: &str, of: &str, service: &str) -> Claims {
+        self.routed(listener, of, service, |_| ())
+    }
+
+    /// The same, changed.
+    pub fn routed(mut self, listener: &str, of: &str, service: &str, change: impl FnOnce(&mut Route)) -> Claims {
         let clusters = vec![WeightedCluster::new(cluster(service), 1)];
-        let route = Route {
+        let mut route = Route {
             path: PathMatch::Prefix(Path::root()),
             conditions: Conditions::default(),
             depth: Depth::AnyLabels,
@@ -85,6 +90,7 @@ impl Claims {
             origin: self.translation.subject.at("spec.rules"),
             combined: None,
         };
+        change(&mut route);
         let listener = self.id(listener);
         self.translation.hosts.push((listener.clone(), host(of)));
         self.translation.routes.push(RoutePiece { listener, host: host(of), route: Arc::new(route) });
@@ -103,7 +109,11 @@ impl Claims {
     /// With connections of a host that go to a backend as they are.
     pub fn passthrough(self, listener: &str, of: &str, service: &str) -> Claims {
         let clusters = vec![(cluster(service), 1)];
-        self.mode(listener, of, TlsMode::Tcp(Arc::new(TcpProxy { termination: None, clients: None, clusters })))
+        self.mode(
+            listener,
+            of,
+            TlsMode::Tcp(Arc::new(TcpProxy { termination: None, clients: None, clusters, unavailable: 0 })),
+        )
     }
 
     fn mode(mut self, listener: &str, of: &str, mode: TlsMode) -> Claims {
@@ -120,11 +130,16 @@ impl Claims {
     }
 
     /// With the backends of a plain TCP or UDP listener, and their shares.
-    pub fn stream(mut self, listener: &str, services: &[(&str, u32)]) -> Claims {
+    pub fn stream(self, listener: &str, services: &[(&str, u32)]) -> Claims {
+        self.stream_beside(listener, services, 0)
+    }
+
+    /// The same, beside backends with this share that cannot be used.
+    pub fn stream_beside(mut self, listener: &str, services: &[(&str, u32)], unavailable: u32) -> Claims {
         let clusters = services.iter().map(|(service, weight)| (cluster(service), *weight)).collect();
         self.translation.streams.push(StreamPiece {
             listener: self.id(listener),
-            target: Arc::new(StreamTarget { clients: None, clusters }),
+            target: Arc::new(StreamTarget { clients: None, clusters, unavailable }),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.backends"),
         });

@@ -9,7 +9,7 @@ use pipeline::settings::Packing;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use testbed::{Backend, Client, certs::Ca, envoy::Config};
-use tokio::net::UdpSocket;
+use tokio::{net::UdpSocket, task::JoinSet};
 
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
@@ -41,6 +41,17 @@ async fn a_plain_tcp_listener_leads_to_its_backends_and_changes_without_the_list
     let (set, _) = world.publish().await;
     assert!(set.iter().all(|name| !name.starts_with("lds")), "{set:?}");
     assert_eq!(client.get("/").await.unwrap().backend(), Some("two"));
+    // Backends that cannot be used end their share of the connections.
+    claims.clone().stream_beside("bytes", &[("two", 1)], 1).put(&mut world.pipeline);
+    world.publish().await;
+    let mut ended = 0;
+    for _ in 0..100 {
+        match client.get("/").await {
+            Ok(answer) => assert_eq!(answer.backend(), Some("two")),
+            Err(_) => ended += 1,
+        }
+    }
+    assert!((20..=80).contains(&ended), "half of them, not {ended} of 100");
     claims.remove(&mut world.pipeline);
     let (_, gone) = world.publish().await;
     assert!(gone.contains(&"lds tcp-9300".to_owned()), "{gone:?}");
@@ -72,6 +83,23 @@ async fn a_udp_listener_keeps_its_sessions_when_its_backends_change() {
     assert!(set.iter().all(|name| name.starts_with("eds ") || name.starts_with("cds default/")), "{set:?}");
     assert!(gone.is_empty(), "{gone:?}");
     assert!(!ask(&session, "second").await.is_empty());
+    // Backends that cannot be used lose their share of the sessions.
+    claims.clone().stream_beside("datagrams", &[("one", 1)], 1).put(&mut world.pipeline);
+    world.publish().await;
+    let mut sessions = JoinSet::new();
+    for _ in 0..40 {
+        sessions.spawn(async {
+            let session = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            session.connect(at(5300)).await.unwrap();
+            session.send(b"new").await.unwrap();
+            let mut answer = [0; 512];
+            // Nobody is told of a datagram that is lost.
+            let read = tokio::time::timeout(std::time::Duration::from_secs(2), session.recv(&mut answer)).await;
+            matches!(read, Ok(Ok(_)))
+        });
+    }
+    let lost = sessions.join_all().await.into_iter().filter(|answered| !answered).count();
+    assert!((4..=36).contains(&lost), "half of them, not {lost} of 40");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

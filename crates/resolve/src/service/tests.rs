@@ -66,16 +66,22 @@ fn tcp_and_udp_may_share_a_number() {
         assert!(service.backend(&PortRef::Name("web".into())).is_ok(), "{ports}");
         let no = service.backend(&PortRef::Name("quic".into())).unwrap_err();
         assert_eq!(no.code, Code::ServicePortNotTcp, "{ports}");
-        assert_eq!(service.cluster(443).unwrap().protocol, Protocol::Tls, "{ports}");
+        assert_eq!(service.cluster(443, Transport::Tcp).unwrap().protocol, Protocol::Tls, "{ports}");
     }
+    let service = plain(json!({ "ports": [tcp, udp] }));
+    let of = |transport| service.backend_of(&PortRef::Number(443), transport).unwrap().to_string();
+    assert_eq!((of(Transport::Tcp), of(Transport::Udp)), ("shop/web/443".into(), "shop/web/udp:443".into()));
+    assert_eq!(service.cluster(443, Transport::Udp).unwrap().protocol, Protocol::Http1);
     let udp_alone = plain(json!({ "ports": [udp] }));
+    assert!(udp_alone.backend_of(&PortRef::Number(443), Transport::Udp).is_ok());
+    assert_eq!(udp_alone.cluster(443, Transport::Tcp), None);
     assert_eq!(udp_alone.backend(&PortRef::Number(443)).unwrap_err().code, Code::ServicePortNotTcp);
 }
 
 #[test]
 fn a_headless_service_is_as_any_other() {
     let service = plain(json!({ "clusterIP": "None", "ports": [{ "port": 80 }] }));
-    assert_eq!(service.cluster(80).unwrap().discovery, Discovery::Endpoints);
+    assert_eq!(service.cluster(80, Transport::Tcp).unwrap().discovery, Discovery::Endpoints);
 }
 
 #[test]
@@ -85,11 +91,13 @@ fn app_protocol_is_stronger_than_annotations() {
     let spec = json!({ "ports": [
         { "name": "a", "port": 80 }, { "name": "c", "port": 81 }, { "name": "b", "port": 82 },
         { "name": "d", "port": 83, "appProtocol": "kubernetes.io/h2c" }, { "name": "e", "port": 84, "appProtocol": "https" },
-        { "name": "f", "port": 85 },
+        { "name": "f", "port": 85 }, { "name": "g", "port": 86, "appProtocol": "kubernetes.io/ws" },
+        { "name": "h", "port": 87, "appProtocol": "kubernetes.io/wss" },
     ] });
     let service = service(spec, annotations, &Settings::default());
     let protocols: Vec<_> = service.ports.iter().map(|port| port.protocol).collect();
-    assert_eq!(protocols, [Protocol::H2, Protocol::H2, Protocol::Tls, Protocol::H2c, Protocol::Tls, Protocol::Http1]);
+    let [http1, h2c, tls, h2] = [Protocol::Http1, Protocol::H2c, Protocol::Tls, Protocol::H2];
+    assert_eq!(protocols, [h2, h2, tls, h2c, tls, http1, http1, tls]);
 }
 
 #[test]
@@ -150,11 +158,11 @@ fn endpoints_may_be_listed_beside_a_folder_only() {
     let spec = json!({ "ports": [{ "port": 80 }] });
     let on = Settings { listed_endpoints: true, ..Settings::default() };
     let local = service(spec.clone(), annotations.clone(), &on);
-    assert_eq!(local.cluster(80).unwrap().discovery, Discovery::Endpoints);
+    assert_eq!(local.cluster(80, Transport::Tcp).unwrap().discovery, Discovery::Endpoints);
     let off = service(spec.clone(), annotations, &Settings::default());
     assert_eq!(off.backend(&PortRef::Number(80)).unwrap_err().code, Code::EndpointsNotValid);
     let named = service(spec.clone(), json!({ "projectsesame.io/endpoints": "db.lan:1" }), &on);
-    assert!(matches!(named.cluster(80).unwrap().discovery, Discovery::Dns(_)));
+    assert!(matches!(named.cluster(80, Transport::Tcp).unwrap().discovery, Discovery::Dns(_)));
     let wrong = service(spec, json!({ "projectsesame.io/endpoints": "nowhere" }), &on);
     assert_eq!(wrong.backend(&PortRef::Number(80)).unwrap_err().code, Code::EndpointsNotValid);
 }

@@ -5,6 +5,7 @@
 mod bed;
 mod cases;
 mod fleets;
+mod gateway;
 mod life;
 mod outage;
 mod programmed;

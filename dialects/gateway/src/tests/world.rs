@@ -1,7 +1,10 @@
 //! Objects, and the view of them that a translation gets.
 
 use crate::{GatewayView, Listeners, Settings, class, gateway, listener_set, listeners};
-use kinds::{Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object, ReferenceGrant, Typed, decode_json, kind};
+use kinds::{
+    BackendTlsPolicy, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object, ReferenceGrant, Typed, decode_json,
+    kind,
+};
 use model::{Code, ObjectRef, Translation, tls::KeyPair};
 use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
 use serde_json::{Value, json};
@@ -175,5 +178,9 @@ impl GatewayView for World {
 
     fn grants(&mut self, of: &str, _: Kind, _: &str) -> Vec<Arc<ReferenceGrant>> {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
+    }
+
+    fn tls_policies(&mut self, _: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>> {
+        Vec::new()
     }
 }

@@ -118,8 +118,8 @@ impl Reader<'_> {
                 return Err(self.no(&field, format!("header {name} is removed more than once")));
             }
         }
-        let changes = HeaderChanges { set: set.into_iter().collect(), remove: remove.into_iter().collect() };
-        Ok((changes, host))
+        let (set, remove) = (set.into_iter().collect(), remove.into_iter().collect());
+        Ok((HeaderChanges { set, add: Vec::new(), remove }, host))
     }
 
     fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, Rejection> {

@@ -4,7 +4,7 @@ use crate::Rejection;
 use kinds::http_proxy::route::{DirectResponsePolicy, RequestRedirectPolicy};
 use model::{
     Code, FieldPath, Fqdn,
-    route::{DirectResponse, Path, Redirect, RedirectPath, Scheme, action::LONGEST_BODY},
+    route::{DirectResponse, Path, PathRewrite, Redirect, Scheme, action::LONGEST_BODY},
 };
 
 /// The client is sent elsewhere.
@@ -28,8 +28,8 @@ pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Res
     let path = |name: &str, text: &str| Path::parse(text).map_err(|error| no(name, error.to_string()));
     let path = match (&policy.path, &policy.prefix) {
         (Some(_), Some(_)) => return Err(no("path", "path and prefix are mutually exclusive".to_owned())),
-        (Some(whole), None) => Some(RedirectPath::Whole(path("path", whole)?)),
-        (None, Some(prefix)) => Some(RedirectPath::Prefix(path("prefix", prefix)?)),
+        (Some(whole), None) => Some(PathRewrite::Whole(path("path", whole)?)),
+        (None, Some(prefix)) => Some(PathRewrite::Prefix(path("prefix", prefix)?)),
         (None, None) => None,
     };
     Ok(Redirect { scheme, host, port, path, status })

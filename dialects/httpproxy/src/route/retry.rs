@@ -48,7 +48,7 @@ pub(crate) fn retry_policy(
         let why = "the list has no effect without `retriable-status-codes` in retryOn";
         notes.push(Rejection::new(Code::ProxyIgnored, field.field("retriableStatusCodes"), why));
     }
-    Ok(count.map(|count| RetryPolicy { on, count, per_try, status_codes }))
+    Ok(count.map(|count| RetryPolicy { on, count, per_try, status_codes, backoff: None }))
 }
 
 /// Which redirects of a backend the proxy follows itself.

@@ -7,7 +7,7 @@ use crate::{
 use kinds::{Checked, http_proxy::route::PathRewritePolicy};
 use model::{
     Code, FieldPath,
-    route::{Action, Conditions, Path, PathMatch},
+    route::{Action, Conditions, Path, PathMatch, PathRewrite},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(crate) fn prefix(
     policy: &Checked<Option<Box<PathRewritePolicy>>>,
     path: &PathMatch,
     field: &FieldPath,
-) -> Result<Option<Path>, Rejection> {
+) -> Result<Option<PathRewrite>, Rejection> {
     let Some(policy) = optional(policy)?.filter(|policy| !policy.replace_prefix.is_empty()) else { return Ok(None) };
     let field = field.field("pathRewritePolicy").field("replacePrefix");
     let PathMatch::Prefix(matched) = path else {
@@ -48,7 +48,7 @@ pub(crate) fn prefix(
             _ => {}
         }
     }
-    Ok(named.or(default))
+    Ok(named.or(default).map(PathRewrite::Prefix))
 }
 
 /// Gives a route that rewrites `/a` its other form `/a/`, unless somebody wrote it: what follows the prefix must not begin
@@ -79,7 +79,7 @@ fn is_rewritten(route: &RouteDraft) -> bool {
 fn pair(route: RouteDraft, expand: bool) -> Vec<RouteDraft> {
     let forms = match (&route.path, &route.action) {
         (PathMatch::Prefix(prefix), Action::Forward(forward)) if expand => forward.rewrite.as_ref().and_then(|to| {
-            let (from, to) = (prefix.as_str().trim_end_matches('/'), to.as_str().trim_end_matches('/'));
+            let (from, to) = (prefix.as_str().trim_end_matches('/'), to.path().as_str().trim_end_matches('/'));
             let bare = if to.is_empty() { Path::root() } else { Path::parse(to).ok()? };
             let below = Path::parse(&format!("{to}/")).ok()?;
             Some([(Path::parse(from).ok()?, bare), (Path::parse(&format!("{from}/")).ok()?, below)])
@@ -91,7 +91,7 @@ fn pair(route: RouteDraft, expand: bool) -> Vec<RouteDraft> {
         let mut route = route.clone();
         route.path = PathMatch::Prefix(from);
         if let Action::Forward(forward) = &mut route.action {
-            forward.rewrite = Some(to);
+            forward.rewrite = Some(PathRewrite::Prefix(to));
         }
         route
     };

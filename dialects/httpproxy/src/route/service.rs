@@ -12,7 +12,8 @@ use kinds::http_proxy::{Route, Service};
 use model::{
     ClusterId, Code, HeaderValue, Timeout,
     cluster::{
-        Aggression, ClusterOverrides, HealthCheck, LONGEST_SERVER_NAME, LoadBalancing, Protocol, SlowStart, Validation,
+        Aggression, ClusterOverrides, HealthCheck, LONGEST_SERVER_NAME, LoadBalancing, Protocol, SlowStart,
+        SubjectAltName, TrustedCa, Validation,
     },
     route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
     timeout::parse_duration,
@@ -72,7 +73,11 @@ pub(super) fn backends(
             Err(no) => work.report(place.subject, no),
             Ok(found) if service.mirror => {
                 let percent = if weight == 0 { 100 } else { weight.min(100) as u32 };
-                backends.mirrors.push(Mirror { cluster: found.share.cluster, percent });
+                backends.mirrors.push(Mirror {
+                    cluster: found.share.cluster,
+                    per_million: percent * 10_000,
+                    keeps_host: false,
+                });
             }
             Ok(Found { share, host: Some(HostRewrite::Header(name)) }) if count == 1 => {
                 backends.host = Some(HostRewrite::Header(name));
@@ -265,5 +270,6 @@ fn validation(
         Code::SecretPending => Rejection::new(Code::SecretPending, field.field("caSecret"), found.why),
         _ => no("caSecret", found.why.into()),
     })?;
-    Ok(Some(Validation { ca, names: names.into_iter().map(Into::into).collect() }))
+    let names = names.into_iter().map(|name| SubjectAltName::Dns(name.into())).collect();
+    Ok(Some(Validation { ca: TrustedCa::Bundle(ca), names }))
 }

@@ -325,7 +325,7 @@ fn the_defaults_are_contours() {
     assert_eq!(plan.pipeline, usual);
     assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
     assert!(plan.source.namespaces.is_empty());
-    assert!(!plan.source.kinds.contains(&kind::CONFIG_MAP) && plan.source.kinds.contains(&kind::SECRET));
+    assert_eq!(plan.source.kinds, kind::ALL);
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
 }
 

@@ -1,0 +1,131 @@
+//! Routes: HTTPRoute, GRPCRoute, TLSRoute, TCPRoute and UDPRoute.
+//!
+//! In: a route. Out: a translation that has a piece for each listener, host and match, what the route is attached to, and the
+//! conditions of each parent that is ours. Rules are read once, whatever the parents are; [`attachment`] finds the listeners.
+//!
+//! A wrong backend loses its share of the requests, which the proxy answers; a wrong match is dropped; requests of a rule that is
+//! wrong in another way are answered by the proxy, so that nothing that a filter protects is served without it. A route none of
+//! whose rules can be used is not accepted.
+//!
+//! Reading order: [`attachment`] and [`hostname`] (which listeners and hosts), [`matches`] and [`grpc`] (which requests),
+//! [`filters`], [`backends`], [`rule`] (what is done with them), [`pieces`] (how many of them there may be), [`stream`] (TLSRoute,
+//! TCPRoute and UDPRoute), [`status`].
+
+pub mod attachment;
+pub mod backends;
+pub mod cors;
+pub mod filters;
+pub mod grpc;
+pub mod headers;
+pub mod hostname;
+pub mod http;
+pub mod matches;
+pub mod pieces;
+pub mod redirect;
+pub mod retry;
+pub mod rule;
+pub mod status;
+pub mod stream;
+#[cfg(test)]
+mod tests;
+
+use crate::{GatewayView, Settings};
+use kinds::{Fault, Kind, Meta};
+use model::{Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList, translation::Section};
+use std::collections::BTreeSet;
+
+/// The reason of a value that is not valid or not supported.
+pub(crate) const UNSUPPORTED_VALUE: &str = "UnsupportedValue";
+/// The reason of filters that exclude each other.
+pub(crate) const INCOMPATIBLE_FILTERS: &str = "IncompatibleFilters";
+
+/// A route on its way through the dialect.
+pub(crate) struct Work<'a, V> {
+    pub kind: Kind,
+    pub meta: &'a Meta,
+    pub subject: ObjectRef,
+    pub settings: &'a Settings,
+    pub view: &'a mut V,
+    pub verdicts: VerdictList,
+    /// References that are not resolved: the reason of the condition, and the case.
+    pub unresolved: Vec<(&'static str, String)>,
+    /// Parts that are left out though the route is served.
+    pub dropped: Vec<String>,
+    /// Whether something that it refers to has not been read yet.
+    pub is_pending: bool,
+    /// The Services that it refers to.
+    pub services: BTreeSet<ObjectRef>,
+}
+
+impl<'a, V: GatewayView> Work<'a, V> {
+    pub fn new(kind: Kind, meta: &'a Meta, view: &'a mut V, settings: &'a Settings) -> Self {
+        let subject = ObjectRef::new(kind, meta.namespace.clone(), meta.name.clone());
+        let (verdicts, unresolved, dropped, services) = Default::default();
+        Self { kind, meta, subject, settings, view, verdicts, unresolved, dropped, is_pending: false, services }
+    }
+
+    /// Tells something about a field.
+    pub fn report(&mut self, no: &Rejection) {
+        self.is_pending |= no.code == Code::SecretPending;
+        self.verdicts.push(Verdict::new(no.code, self.subject.at(no.field.clone()), no.why.clone()));
+    }
+
+    /// Leaves out a part of the route.
+    pub fn drop_part(&mut self, part: &str, no: &Rejection) {
+        self.report(no);
+        let dropped = format!("Dropped {part}: {}: {}", no.field, no.why);
+        if !self.dropped.contains(&dropped) {
+            self.dropped.push(dropped);
+        }
+    }
+
+    /// Notes a reference that is not resolved.
+    pub fn unresolved(&mut self, reason: &'static str, no: &Rejection) {
+        self.report(no);
+        let unresolved = (reason, format!("{}: {}", no.field, no.why));
+        if !self.unresolved.contains(&unresolved) {
+            self.unresolved.push(unresolved);
+        }
+    }
+
+    /// The translation without pieces.
+    pub fn into_translation(self, parents: Vec<status::ParentStatus<'_>>, attached: Vec<Section>) -> Translation {
+        let facts = status::facts(&self.settings.controller, parents, &self.unresolved, &self.dropped);
+        let pending = if self.is_pending { vec![self.subject.clone()] } else { Vec::new() };
+        // What a route asks for in two ways is told once.
+        let mut verdicts = self.verdicts.into_sorted();
+        verdicts.dedup();
+        let mut attached = attached;
+        attached.sort();
+        attached.dedup();
+        let backend_objects = self.services.into_iter().collect();
+        Translation {
+            facts: Some(facts.into()),
+            attached,
+            backend_objects,
+            pending,
+            verdicts,
+            ..Translation::empty(self.subject)
+        }
+    }
+}
+
+/// Why a part of a route is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub code: Code,
+    /// The reason of the condition where the whole route is not accepted for it.
+    pub reason: &'static str,
+    pub field: FieldPath,
+    pub why: Box<str>,
+}
+
+impl Rejection {
+    pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
+        Self { code, reason: UNSUPPORTED_VALUE, field, why: why.into() }
+    }
+
+    pub fn fault(code: Code, fault: &Fault) -> Self {
+        Self::new(code, FieldPath::from(&*fault.path), fault.why.clone())
+    }
+}

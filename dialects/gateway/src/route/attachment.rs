@@ -1,0 +1,204 @@
+//! Which listeners a route attaches to, by each of its parentRefs.
+//!
+//! A parentRef names a Gateway or a ListenerSet; one that is neither ours nor there is somebody else's, and nothing is said about
+//! it. Of the listeners of that very object those count that `sectionName` and `port` leave, whose `allowedRoutes` let the route
+//! in, and that have a host in common with it. Each parentRef is judged by itself.
+
+use super::{Rejection, Work, hostname};
+use crate::{GROUP, GatewayView, Listener, Listeners, listeners};
+use kinds::{Kind, List, gateway::reference::ParentReference, kind};
+use model::{Code, FieldPath, Host, ObjectRef};
+use std::sync::Arc;
+
+/// The most parentRefs that are looked at: what the API server takes.
+const PARENTS: usize = 32;
+/// The most host names that are looked at: what the API server takes, of a TLSRoute.
+const HOSTNAMES: usize = 1024;
+
+/// A parentRef whose parent is ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Parent<'r> {
+    /// The reference.
+    pub reference: &'r ParentReference,
+    /// Its place.
+    pub index: usize,
+    /// The listeners of the Gateway.
+    listeners: Arc<Listeners>,
+    /// The places of those that the route attaches to, each with the hosts that they have in common; or why there is none.
+    attached: Result<Vec<(usize, Vec<Common>)>, NotAttached>,
+}
+
+/// A host that a route and a listener have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Common {
+    /// The host.
+    pub host: Host,
+    /// How much wider the route's own name is.
+    pub widening: u16,
+}
+
+/// Why a route attaches to nothing of a parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotAttached {
+    /// The reason of the condition.
+    pub reason: &'static str,
+    /// This very case.
+    pub why: String,
+}
+
+impl Parent<'_> {
+    /// The listeners that the route attaches to, with the hosts that they have in common.
+    pub fn attached(&self) -> impl Iterator<Item = (&Listener, &[Common])> {
+        let attached = self.attached.iter().flatten();
+        attached.map(|(at, hosts)| (&self.listeners.listeners[*at], hosts.as_slice()))
+    }
+
+    /// Why the route attaches to nothing.
+    pub fn refused(&self) -> Option<&NotAttached> {
+        self.attached.as_ref().err()
+    }
+
+    /// Lets the route attach to nothing.
+    pub fn refuse(&mut self, reason: &'static str, why: impl Into<String>) {
+        self.attached = Err(NotAttached { reason, why: why.into() });
+    }
+}
+
+/// The parents of a route that are ours. `hostnames` are the route's own, one of them at least; a route without host names has
+/// that for every name.
+pub(crate) fn parents<'r>(
+    work: &mut Work<'_, impl GatewayView>,
+    references: &'r List<ParentReference>,
+    hostnames: &[Host],
+) -> Vec<Parent<'r>> {
+    let mut parents: Vec<Parent<'r>> = Vec::new();
+    for fault in references.faults() {
+        work.report(&Rejection::fault(Code::GatewayRouteParent, fault));
+    }
+    for (index, reference) in references.good() {
+        if index >= PARENTS {
+            let field = FieldPath::from("spec.parentRefs").index(index);
+            let why = format!("a route has at most {PARENTS} parentRefs; this one and those after it have no effect");
+            work.report(&Rejection::new(Code::GatewayRouteLimit, field, why));
+            break;
+        }
+        if parents.iter().any(|parent| parent.reference == reference) {
+            continue;
+        }
+        let Some((owner, gateway)) = owner(work, reference) else { continue };
+        let Some(listeners) = work.view.listeners(&gateway) else { continue };
+        let attached = attach(work, reference, &owner, &listeners, hostnames);
+        if let Err(NotAttached { why, .. }) = &attached {
+            let field = FieldPath::from("spec.parentRefs").index(index);
+            work.report(&Rejection::new(Code::GatewayRouteParent, field, why.as_str()));
+        }
+        parents.push(Parent { reference, index, listeners, attached });
+    }
+    parents
+}
+
+/// The object that a parentRef names, and the Gateway that it belongs to.
+fn owner(work: &mut Work<'_, impl GatewayView>, reference: &ParentReference) -> Option<(ObjectRef, ObjectRef)> {
+    if reference.group.as_deref().unwrap_or(GROUP) != GROUP {
+        return None;
+    }
+    let namespace = reference.namespace.as_deref().unwrap_or(&work.meta.namespace);
+    let named = |kind: Kind| ObjectRef::new(kind, namespace, &*reference.name);
+    match reference.kind.as_deref().unwrap_or(kind::GATEWAY.name()) {
+        name if name == kind::GATEWAY.name() => Some((named(kind::GATEWAY), named(kind::GATEWAY))),
+        name if name == kind::LISTENER_SET.name() => {
+            let set = work.view.listener_set(&named(kind::LISTENER_SET))?;
+            Some((named(kind::LISTENER_SET), listeners::parent(&set)?))
+        }
+        _ => None,
+    }
+}
+
+fn attach(
+    work: &mut Work<'_, impl GatewayView>,
+    reference: &ParentReference,
+    owner: &ObjectRef,
+    listeners: &Listeners,
+    hostnames: &[Host],
+) -> Result<Vec<(usize, Vec<Common>)>, NotAttached> {
+    let no = |reason, why: String| NotAttached { reason, why };
+    let section = reference.section_name.as_deref().filter(|name| !name.is_empty());
+    let named: Vec<(usize, &Listener)> = listeners
+        .listeners
+        .iter()
+        .enumerate()
+        .filter(|(_, listener)| listener.owner == *owner)
+        .filter(|(_, listener)| section.is_none_or(|name| *name == *listener.name))
+        .filter(|(_, listener)| reference.port.is_none_or(|port| port == i64::from(listener.port)))
+        .collect();
+    if named.is_empty() {
+        let section = section.map_or_else(String::new, |name| format!(" named {name}"));
+        let port = reference.port.map_or_else(String::new, |port| format!(" on port {port}"));
+        return Err(no("NoMatchingParent", format!("{owner} has no listener{section}{port}")));
+    }
+    let (kind, namespace) = (work.kind, work.meta.namespace.clone());
+    let mut allowed = named;
+    allowed.retain(|(_, listener)| {
+        listener.kinds.contains(&kind) && listener.namespaces.allow(&namespace, &mut *work.view)
+    });
+    if allowed.is_empty() {
+        let why = format!("no listener of {owner} allows a {kind} of namespace {namespace}");
+        return Err(no("NotAllowedByListeners", why));
+    }
+    let common = allowed.into_iter().filter_map(|(at, listener)| {
+        let hosts = hosts(&listener.host, hostnames);
+        (!hosts.is_empty()).then_some((at, hosts))
+    });
+    let common: Vec<_> = common.collect();
+    if common.is_empty() {
+        let why = format!("no hostname of the route matches one of a listener of {owner}");
+        return Err(no("NoMatchingListenerHostname", why));
+    }
+    Ok(common)
+}
+
+/// The hosts that a listener and a route have in common, each once, with the narrowest of the route's names for it.
+fn hosts(listener: &Host, hostnames: &[Host]) -> Vec<Common> {
+    let common = hostnames.iter().filter_map(|own| {
+        let host = hostname::intersection(listener, own)?.clone();
+        let widening = hostname::widening(own, &host);
+        Some(Common { host, widening })
+    });
+    let mut common: Vec<_> = common.collect();
+    common.sort();
+    common.dedup_by(|later, first| later.host == first.host);
+    common
+}
+
+/// The host names of a route; one for every name where it has none. One that cannot be read is left out, and none is left
+/// where none can be read.
+pub(crate) fn hostnames(work: &mut Work<'_, impl GatewayView>, written: &List<Box<str>>) -> Vec<Host> {
+    if written.is_empty() {
+        return vec![Host::Any];
+    }
+    let mut hosts = Vec::new();
+    for (index, name) in written.iter().enumerate() {
+        let field = FieldPath::from("spec.hostnames").index(index);
+        if index >= HOSTNAMES {
+            let why = format!("a route has at most {HOSTNAMES} hostnames; this one and those after it have no effect");
+            work.drop_part("hostnames", &Rejection::new(Code::GatewayRouteLimit, field, why));
+            break;
+        }
+        let no = |why: String| Rejection::new(Code::GatewayRouteHostname, field, why);
+        let read = match name.get() {
+            Err(fault) => Err(no(fault.why.to_string())),
+            Ok(name) => match Host::parse(name) {
+                Ok(Host::Any) => Err(no("a hostname is a DNS name, or one with `*.` in front".to_owned())),
+                Ok(host) => Ok(host),
+                Err(error) => Err(no(error.to_string())),
+            },
+        };
+        match read {
+            Ok(host) => hosts.push(host),
+            Err(no) => work.drop_part("hostname", &no),
+        }
+    }
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}

@@ -1,0 +1,67 @@
+//! The CORS filter.
+
+use super::Rejection;
+use kinds::gateway::filter;
+use model::{
+    Code, FieldPath, Regex,
+    route::{
+        Cors, StringMatch,
+        cors::{HeaderToken, Origin},
+    },
+};
+use std::time::Duration;
+
+/// How long a browser may keep the answer, where nothing is said.
+const MAX_AGE: i64 = 5;
+
+/// Reads the filter.
+pub(crate) fn policy(written: &filter::Cors, field: &FieldPath) -> Result<Cors, Rejection> {
+    let no = |name: &str, why: String| Rejection::new(Code::GatewayRouteFilter, field.field(name), why);
+    let tokens = |name: &str, words: &[Box<str>]| -> Result<Vec<HeaderToken>, Rejection> {
+        words.iter().map(|word| HeaderToken::parse(word).map_err(|error| no(name, error.to_string()))).collect()
+    };
+    if written.allow_origins.is_empty() {
+        return Err(no("allowOrigins", "must have at least one origin".to_owned()));
+    }
+    let origins: Result<Vec<_>, _> =
+        written.allow_origins.iter().map(|text| origin(text).map_err(|why| no("allowOrigins", why))).collect();
+    let max_age = written.max_age.unwrap_or(MAX_AGE);
+    let max_age = u32::try_from(max_age).map_err(|_| no("maxAge", format!("must be at least 0, not {max_age}")))?;
+    let exposed = tokens("exposeHeaders", &written.expose_headers)?;
+    let credentials = written.allow_credentials.unwrap_or(false);
+    if credentials && exposed.iter().any(|header| header.as_str() == "*") {
+        let why = "`*` cannot be used with allowCredentials: browsers take it for the name of a header";
+        return Err(no("exposeHeaders", why.to_owned()));
+    }
+    Ok(Cors {
+        origins: origins?,
+        methods: tokens("allowMethods", &written.allow_methods)?,
+        headers: tokens("allowHeaders", &written.allow_headers)?,
+        exposed,
+        credentials,
+        max_age: Some(Duration::from_secs(max_age.into())),
+        private_network: false,
+    })
+}
+
+/// `*`, an origin, or one whose host begins with a wildcard that stands for any number of labels.
+fn origin(text: &str) -> Result<Origin, String> {
+    if text == "*" {
+        return Ok(Origin::Any);
+    }
+    let wrong = || format!("`{}` is not `*` or scheme://host[:port]", text.escape_debug());
+    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let is_plain =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && !b"/?#@\\*".contains(&b));
+    match rest.strip_prefix("*.") {
+        _ if !is_plain(scheme) => Err(wrong()),
+        Some(below) if is_plain(below) => {
+            let pattern = format!("{}://[^/]+\\.{}", Regex::literal(scheme), Regex::literal(below));
+            Regex::parse(&format!("(?i){pattern}"))
+                .map(|regex| Origin::Matching(StringMatch::Regex(regex)))
+                .map_err(|error| error.to_string())
+        }
+        None if is_plain(rest) => Ok(Origin::Matching(StringMatch::Exact(text.into()))),
+        _ => Err(wrong()),
+    }
+}

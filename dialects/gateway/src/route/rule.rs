@@ -1,0 +1,170 @@
+//! One rule of an HTTPRoute or GRPCRoute: which requests, and what is done with them.
+
+use super::{
+    Rejection, Work,
+    backends::{self, Protocols},
+    filters::{self, Filters},
+    matches::{self, Requests},
+    redirect::RedirectDraft,
+    retry,
+};
+use crate::GatewayView;
+use kinds::{
+    Checked, List,
+    gateway::{
+        filter::Filter,
+        http_route::{HttpBackend, Retry, Timeouts},
+    },
+};
+use model::{
+    Code, FieldPath,
+    route::{Forward, Policy, UnavailableAnswer, UnavailableShare},
+};
+
+/// A rule that has been read.
+pub(crate) struct Rule {
+    /// The requests of each match.
+    pub requests: Vec<Requests>,
+    /// What is done with them.
+    pub done: Result<Done, Rejection>,
+    pub field: FieldPath,
+}
+
+impl Rule {
+    /// A rule. A prefix can only be replaced where the path is matched by one.
+    pub fn new(requests: Vec<Requests>, done: Result<Done, Rejection>, field: FieldPath) -> Self {
+        let change = match &done {
+            Ok(Done::Forward(forwarded)) => forwarded.rewrite.as_ref(),
+            Ok(Done::Redirect(redirected)) => redirected.0.path(),
+            Err(_) => None,
+        };
+        let fits = change.is_none_or(|change| requests.iter().all(|(path, _)| change.at(path).is_some()));
+        let done = if fits {
+            done
+        } else {
+            let why = "ReplacePrefixMatch requires matches of type PathPrefix";
+            Err(Rejection::new(Code::GatewayRouteFilter, field.field("filters"), why))
+        };
+        Self { requests, done, field }
+    }
+}
+
+/// What is done with the requests of a rule.
+#[derive(Clone, Debug)]
+pub(crate) enum Done {
+    /// They go to backends.
+    Forward(Box<Forwarded>),
+    /// The client gets a redirect.
+    Redirect(Box<(RedirectDraft, Policy)>),
+}
+
+/// Requests that go to backends.
+#[derive(Clone, Debug)]
+pub(crate) struct Forwarded {
+    /// How; the path is rewritten for each match by itself.
+    pub forward: Forward,
+    pub policy: Policy,
+    pub rewrite: Option<filters::PathChange>,
+}
+
+/// The parts of a rule that HTTPRoutes and GRPCRoutes have in common.
+pub(crate) struct Parts<'r> {
+    pub filters: &'r List<Filter>,
+    pub backends: &'r List<HttpBackend>,
+    /// A field that is set and not supported.
+    pub unsupported: Option<&'static str>,
+    pub timeouts: Option<&'r Checked<Option<Box<Timeouts>>>>,
+    pub retry: Option<&'r Checked<Option<Box<Retry>>>>,
+    pub protocols: Protocols,
+    pub answer: UnavailableAnswer,
+}
+
+/// Whether an optional field is there, be it readable or not.
+pub(crate) fn is_set<T>(field: &Checked<Option<T>>) -> bool {
+    !matches!(field.get(), Ok(None))
+}
+
+/// All rules that have requests.
+pub(crate) fn all<T, V: GatewayView>(
+    work: &mut Work<'_, V>,
+    written: &List<T>,
+    mut read: impl FnMut(&mut Work<'_, V>, &T, FieldPath) -> Option<Rule>,
+) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for (index, rule) in written.iter().enumerate() {
+        match rule.get() {
+            Ok(rule) => rules.extend(read(work, rule, FieldPath::from("spec.rules").index(index))),
+            Err(fault) => work.drop_part("Rule", &Rejection::fault(Code::GatewayRouteRule, fault)),
+        }
+    }
+    rules
+}
+
+/// The requests of a rule. A match that cannot be read is left out, and so is the rule if none is left.
+pub(crate) fn matches<T>(
+    work: &mut Work<'_, impl GatewayView>,
+    written: &List<T>,
+    field: &FieldPath,
+    read: impl Fn(&T, &FieldPath) -> Result<Requests, Rejection>,
+) -> Option<Vec<Requests>> {
+    if written.is_empty() {
+        return Some(vec![matches::everything()]);
+    }
+    let mut requests = Vec::new();
+    for (index, one) in written.iter().enumerate() {
+        let field = field.field("matches").index(index);
+        let found = match one.get() {
+            Ok(one) => read(one, &field),
+            Err(fault) => Err(Rejection::fault(Code::GatewayRouteMatch, fault)),
+        };
+        match found {
+            Ok(found) => requests.push(found),
+            Err(no) => work.drop_part("Match", &no),
+        }
+    }
+    (!requests.is_empty()).then_some(requests)
+}
+
+/// A rule for every request that has no backend.
+pub(crate) fn without_backends(answer: UnavailableAnswer) -> Rule {
+    let unavailable = Some(UnavailableShare { weight: 1, answer });
+    let forward = Forward { unavailable, ..Forward::default() };
+    let forwarded = Forwarded { forward, policy: Policy::default(), rewrite: None };
+    let done = Ok(Done::Forward(Box::new(forwarded)));
+    Rule { requests: vec![matches::everything()], done, field: FieldPath::from("spec.rules") }
+}
+
+/// What is done with the requests of a rule, or the first thing that is in the way.
+pub(crate) fn done(
+    work: &mut Work<'_, impl GatewayView>,
+    parts: &Parts<'_>,
+    field: &FieldPath,
+) -> Result<Done, Rejection> {
+    if let Some(name) = parts.unsupported {
+        let why = format!("{name} is not supported");
+        return Err(Rejection::new(Code::GatewayRouteRule, field.field(name), why));
+    }
+    let Filters { policy, host, rewrite, redirect, mirrors } =
+        filters::of_rule(work, parts.filters, &field.field("filters"), parts.protocols)?;
+    if let Some(redirect) = redirect {
+        if !parts.backends.is_empty() {
+            let why = "a rule with a RequestRedirect has no backendRefs";
+            return Err(Rejection {
+                reason: super::INCOMPATIBLE_FILTERS,
+                ..Rejection::new(Code::GatewayRouteFilter, field.field("backendRefs"), why)
+            });
+        }
+        return Ok(Done::Redirect(Box::new((redirect, policy))));
+    }
+    let mut forward = Forward { host, mirrors, websocket: parts.protocols == Protocols::Http, ..Forward::default() };
+    (forward.timeout, forward.retry) = retry::read(parts.timeouts, parts.retry, field)?;
+    let found = backends::weighted(work, parts.backends, &field.field("backendRefs"), parts.protocols)?;
+    forward.clusters = found.clusters;
+    let all = if forward.clusters.is_empty() { found.unavailable.max(1) } else { found.unavailable };
+    forward.unavailable = (all > 0).then_some(UnavailableShare { weight: all, answer: parts.answer });
+    if found.host.is_some() {
+        forward.host = found.host;
+    }
+    let rewrite = found.rewrite.or(rewrite);
+    Ok(Done::Forward(Box::new(Forwarded { forward, policy, rewrite })))
+}

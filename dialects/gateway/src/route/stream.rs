@@ -1,0 +1,173 @@
+//! TLSRoute, TCPRoute and UDPRoute: where connections and datagrams go without being looked at.
+//!
+//! A TLSRoute has connections by the server name that clients ask for, decrypted or passed through as the listener says. Of several
+//! TCPRoutes or UDPRoutes on a listener the oldest is served; all are attached. Connections whose backends cannot be used are
+//! closed.
+
+use super::{
+    Rejection, Work,
+    attachment::{self, Common, Parent},
+    backends::{self, Protocols},
+    pieces,
+    status::ParentStatus,
+};
+use crate::{GatewayView, Listener, Protocol, Settings, gateway, precedence};
+use kinds::{
+    Kind, List, Meta, TcpRoute, TlsRoute, UdpRoute,
+    gateway::{reference::ParentReference, stream_route::StreamRule},
+    kind,
+};
+use model::{
+    ClusterId, Code, FieldPath, Host, Translation, Transport,
+    listener::{StreamPiece, StreamTarget},
+    route::Precedence,
+    tls::{TcpProxy, TlsMode},
+    translation::{Covers, TlsPiece},
+};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// What a TLSRoute asks for.
+pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
+    let mut work = Work::new(kind::TLS_ROUTE, &object.meta, view, settings);
+    let hostnames = attachment::hostnames(&mut work, &object.spec.hostnames);
+    let mut parents = attachment::parents(&mut work, &object.spec.parent_refs, &hostnames);
+    let mut target = |work: &mut Work<'_, _>, parents: &mut [Parent<'_>], protocol: Protocol| {
+        let is_used = |(listener, _): (&Listener, _)| listener.protocol == Some(protocol);
+        let is_used = parents.iter().flat_map(Parent::attached).any(is_used);
+        let protocols = match protocol {
+            Protocol::TlsTerminate => Protocols::Stream(Transport::Tcp),
+            _ => Protocols::Passthrough,
+        };
+        if is_used { self::target(work, parents, &object.spec.rules, protocols) } else { None }
+    };
+    let passed = target(&mut work, &mut parents, Protocol::TlsPassthrough);
+    let decrypted = target(&mut work, &mut parents, Protocol::TlsTerminate);
+    if !parents.is_empty() && parents.iter().all(|parent| parent.refused().is_some()) {
+        self::target(&mut work, &mut parents, &object.spec.rules, Protocols::Passthrough);
+    }
+    let (mut pieces, mut seen) = (Vec::new(), BTreeSet::new());
+    for parent in &mut parents {
+        let hosts: usize = parent.attached().map(|(_, hosts)| hosts.len()).sum();
+        if pieces.len() + hosts > pieces::ROUTES {
+            let why = format!(
+                "{hosts} hosts of its listeners are more than the route may have: {} for all parents",
+                pieces::ROUTES
+            );
+            let field = FieldPath::from("spec.parentRefs").index(parent.index);
+            work.report(&Rejection::new(Code::GatewayRouteLimit, field, why.as_str()));
+            parent.refuse(super::UNSUPPORTED_VALUE, why);
+            continue;
+        }
+        for (listener, hosts) in parent.attached().filter(|(listener, _)| listener.is_served()) {
+            let target = if listener.protocol == Some(Protocol::TlsTerminate) { &decrypted } else { &passed };
+            let Some((clusters, unavailable)) = target else { continue };
+            let Some(termination) = termination(&mut work, listener) else { continue };
+            let proxy = TcpProxy { termination, clients: None, clusters: clusters.clone(), unavailable: *unavailable };
+            let mode = TlsMode::Tcp(Arc::new(proxy));
+            for Common { host, widening } in hosts {
+                if !seen.insert((listener.id.clone(), host.clone())) {
+                    continue;
+                }
+                pieces.push(TlsPiece {
+                    listener: listener.id.clone(),
+                    host: host.clone(),
+                    mode: mode.clone(),
+                    fallback: None,
+                    covers: Covers::default(),
+                    precedence: Precedence { widening: *widening, ..precedence(&object.meta, 0) },
+                    origin: work.subject.at("spec.rules[0]"),
+                });
+            }
+        }
+    }
+    Translation { tls: pieces, ..attached(work, &parents) }.sorted()
+}
+
+/// How the connections of a listener are decrypted; nothing where they should be and cannot.
+#[allow(clippy::option_option, reason = "not to be decrypted is not the same as not to be served")]
+fn termination(work: &mut Work<'_, impl GatewayView>, listener: &Listener) -> Option<Option<model::tls::Termination>> {
+    if listener.protocol != Some(Protocol::TlsTerminate) {
+        return Some(None);
+    }
+    let shown = gateway::tls::of(listener, work.view, work.settings);
+    work.is_pending |= shown.is_pending;
+    shown.termination.map(Some)
+}
+
+/// What a TCPRoute asks for.
+pub fn tcp(object: &TcpRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
+    let (parents, rules) = (&object.spec.parent_refs, &object.spec.rules);
+    plain(kind::TCP_ROUTE, Transport::Tcp, &object.meta, parents, rules, view, settings)
+}
+
+/// What a UDPRoute asks for.
+pub fn udp(object: &UdpRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
+    let (parents, rules) = (&object.spec.parent_refs, &object.spec.rules);
+    plain(kind::UDP_ROUTE, Transport::Udp, &object.meta, parents, rules, view, settings)
+}
+
+fn plain(
+    kind: Kind,
+    transport: Transport,
+    meta: &Meta,
+    references: &List<ParentReference>,
+    rules: &List<StreamRule>,
+    view: &mut impl GatewayView,
+    settings: &Settings,
+) -> Translation {
+    let mut work = Work::new(kind, meta, view, settings);
+    let mut parents = attachment::parents(&mut work, references, &[Host::Any]);
+    let protocols = Protocols::Stream(transport);
+    let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, rules, protocols) };
+    let mut streams = Vec::new();
+    if let Some((clusters, unavailable)) = target {
+        let target = Arc::new(StreamTarget { clients: None, clusters, unavailable });
+        let listeners = parents.iter().flat_map(Parent::attached).map(|(listener, _)| listener);
+        let ids: BTreeSet<_> = listeners.filter(|listener| listener.is_served()).map(|listener| &listener.id).collect();
+        streams.extend(ids.into_iter().map(|id| StreamPiece {
+            listener: id.clone(),
+            target: target.clone(),
+            precedence: precedence(meta, 0),
+            origin: work.subject.at("spec.rules[0]"),
+        }));
+    }
+    Translation { streams, ..attached(work, &parents) }.sorted()
+}
+
+/// The translation without pieces.
+fn attached(work: Work<'_, impl GatewayView>, parents: &[Parent<'_>]) -> Translation {
+    let sections = parents.iter().flat_map(Parent::attached).map(|(listener, _)| listener.section()).collect();
+    work.into_translation(parents.iter().map(ParentStatus::from).collect(), sections)
+}
+
+/// The backends of the only rule and the share of those that cannot be used; nothing where the rule cannot be used, and the
+/// route is then not accepted.
+fn target(
+    work: &mut Work<'_, impl GatewayView>,
+    parents: &mut [Parent<'_>],
+    rules: &List<StreamRule>,
+    protocols: Protocols,
+) -> Option<(Vec<(ClusterId, u32)>, u32)> {
+    let field = FieldPath::from("spec.rules").index(0);
+    let found = match rules.iter().next().map(|rule| rule.get()) {
+        None => Err(Rejection::new(Code::GatewayRouteRule, "spec.rules".into(), "must have one rule")),
+        Some(Err(fault)) => Err(Rejection::fault(Code::GatewayRouteRule, fault)),
+        Some(Ok(rule)) => backends::stream(work, &rule.backend_refs, &field.field("backendRefs"), protocols),
+    };
+    if rules.len() > 1 {
+        let why = "only the first rule has an effect";
+        let field = FieldPath::from("spec.rules").index(1);
+        work.drop_part("Rule", &Rejection::new(Code::GatewayRouteRule, field, why));
+    }
+    match found {
+        Ok(found) => Some(found),
+        Err(no) => {
+            work.report(&no);
+            let why = format!("{}: {}", no.field, no.why);
+            for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
+                parent.refuse(no.reason, why.as_str());
+            }
+            None
+        }
+    }
+}
