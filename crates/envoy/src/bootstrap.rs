@@ -12,6 +12,7 @@
 
 mod stats;
 mod tls;
+mod token;
 mod upstream;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ use model::FleetName;
 use crate::name;
 
 pub use stats::Stats;
-pub use tls::Tls;
+pub use tls::{CertificateFiles, Tls, Token};
 pub use upstream::{DnsFamily, XdsServer};
 
 /// The owner of the admin socket and its group may use it: the shutdown sidecar runs under the same group.
@@ -68,10 +69,14 @@ impl Bootstrap {
     /// Builds the message and the files it points to.
     pub fn render(&self) -> Rendered {
         let tls = self.tls.as_ref().map(tls::transport_socket);
+        let filters = match &self.tls {
+            Some(Tls::Token(token)) => token::filters(token),
+            Some(Tls::Certificate(_)) | None => Vec::new(),
+        };
         let bootstrap = api::Bootstrap {
             node: node_message(&self.node),
             static_resources: Some(api::bootstrap::StaticResources {
-                clusters: vec![upstream::xds(&self.server, tls), upstream::admin(&self.admin_socket)],
+                clusters: vec![upstream::xds(&self.server, tls, filters), upstream::admin(&self.admin_socket)],
                 ..Default::default()
             }),
             dynamic_resources: Some(dynamic_resources()),

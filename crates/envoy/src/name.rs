@@ -25,6 +25,9 @@ pub const XDS_CERTIFICATE: &str = "sesame_xds_tls_certificate";
 /// What the xDS server's certificate must fulfil, as a secret in a file.
 pub const XDS_VALIDATION: &str = "sesame_xds_tls_validation_context";
 
+/// The token that proves an Envoy's fleet, as a secret in a file.
+pub const XDS_TOKEN: &str = "sesame_xds_token";
+
 /// The runtime resource that every Envoy asks for, and the layer that holds it.
 pub const RUNTIME: &str = "dynamic";
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
+use envoy::bootstrap::{Bootstrap, CertificateFiles, DnsFamily, Node, Overload, Stats, Tls, Token, XdsServer};
 use envoy_api::json;
 use model::FleetName;
 
@@ -32,7 +32,7 @@ fn chosen(folder: &Path) -> Bootstrap {
 /// PEM files of a self-signed certificate: enough for Envoy to load.
 fn pem_files(folder: &Path, resources_dir: bool) -> Tls {
     let certified = rcgen::generate_simple_self_signed(vec!["envoy".to_owned()]).unwrap();
-    let tls = Tls {
+    let tls = CertificateFiles {
         ca: folder.join("ca.crt"),
         certificate: folder.join("tls.crt"),
         key: folder.join("tls.key"),
@@ -41,7 +41,7 @@ fn pem_files(folder: &Path, resources_dir: bool) -> Tls {
     fs::write(&tls.ca, certified.cert.pem()).unwrap();
     fs::write(&tls.certificate, certified.cert.pem()).unwrap();
     fs::write(&tls.key, certified.signing_key.serialize_pem()).unwrap();
-    tls
+    Tls::Certificate(tls)
 }
 
 /// Writes what was rendered and lets Envoy judge it. Deprecated fields are a failure, too.
@@ -97,4 +97,17 @@ fn with_tls_from_watched_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let tls = Some(pem_files(folder.path(), true));
     validate(folder.path(), &Bootstrap { tls, ..chosen(folder.path()) });
+}
+
+#[test]
+fn with_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("token"), "secret").unwrap();
+    let certified = rcgen::generate_simple_self_signed(vec!["sesame".to_owned()]).unwrap();
+    let token = Token {
+        ca: certified.cert.pem(),
+        file: folder.path().join("token"),
+        resources_dir: folder.path().join("resources"),
+    };
+    validate(folder.path(), &Bootstrap { tls: Some(Tls::Token(token)), ..chosen(folder.path()) });
 }

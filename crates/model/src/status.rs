@@ -79,7 +79,7 @@ pub struct Scope {
     /// Types of conditions about which nothing new is known: one that was stated about this generation stays as it is, one
     /// about an earlier generation goes.
     pub kept: Vec<&'static str>,
-    /// Conditions that are stated where nothing was stated about this generation: one that was stays as it is.
+    /// Conditions that are stated unless they were stated to hold about this generation: those stay as they are.
     pub initial: Vec<Condition>,
 }
 

@@ -4,7 +4,7 @@
 //! translates, which it looks up, by which tables and indexes. A new dialect is a file here and a line in [`Dialects::all`]. What the
 //! operator sets for one is a row that it reads ([`crate::settings`]).
 
-mod gateway;
+pub(crate) mod gateway;
 mod http_proxy;
 mod ingress;
 
@@ -31,6 +31,11 @@ pub trait Dialect: Send + Sync {
 
     /// Whether an object asks for more than so many routes: translating it takes long.
     fn exceeds(&self, object: &ObjectRef, routes: usize, view: &mut TableView<'_, '_>) -> bool;
+
+    /// Whether what the status of an object says depends on something that is not known yet: then what was said before holds.
+    fn awaits_facts(&self, _: &ObjectRef, _: &mut Reads<'_>) -> bool {
+        false
+    }
 
     /// The facts about an object with what only the tables know; nothing if there is nothing to add to them.
     fn facts(&self, _object: &ObjectRef, _facts: &StatusFacts, _reads: &mut Reads<'_>) -> Option<StatusFacts> {

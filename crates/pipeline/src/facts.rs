@@ -79,7 +79,12 @@ impl Derived for Facts {
             return None;
         }
         let facts = translation.facts.as_deref()?;
-        let completed = self.0.of(object.kind).and_then(|dialect| dialect.facts(object, facts, reads));
+        let dialect = self.0.of(object.kind);
+        if dialect.is_some_and(|dialect| dialect.awaits_facts(object, reads)) {
+            reads.set_pending();
+            return None;
+        }
+        let completed = dialect.and_then(|dialect| dialect.facts(object, facts, reads));
         Some(completed.unwrap_or_else(|| facts.clone()))
     }
 }

@@ -72,6 +72,7 @@ pub mod view;
 mod wildcard_certificate;
 pub mod withheld;
 
+pub use dialect_gateway::fleet::{FleetState, OwnFleet};
 pub use dialects::{Dialect, Dialects};
 pub use object_resources::ObjectResource;
 pub use run::{FleetOutput, Output, Pipeline, SecretRefChanges, xds_fleet};

@@ -2,6 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
+    dialects::gateway::{FleetStates, GatewayFleets},
     facts::{self, Facts},
     holders, hosts, isolation, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
@@ -18,6 +19,7 @@ use crate::{
     verdicts::{self, Verdicts},
     withheld::{self, Quarantined},
 };
+use dialect_gateway::fleet::{FleetState, OwnFleet};
 use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
 use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, status::StatusFacts, tls::KeyPair};
@@ -172,6 +174,22 @@ impl Pipeline {
         }
     }
 
+    /// The fleets that Gateways have of their own, where that has changed since the last time; nothing for those that have none any
+    /// more. Whoever provisions proxies gives the new ones their settings by [`Self::set_fleet`].
+    pub fn gateway_fleets(&mut self) -> Vec<(ObjectRef, Option<Arc<OwnFleet>>)> {
+        let changes = self.engine.changes::<GatewayFleets>();
+        let set = changes.set.into_iter().map(|(gateway, fleet)| (gateway, Some(fleet)));
+        set.chain(changes.gone.into_iter().map(|gateway| (gateway, None))).collect()
+    }
+
+    /// Takes what is known of the fleet of a Gateway, or nothing when it is gone.
+    pub fn set_fleet_state(&mut self, gateway: &ObjectRef, state: Option<FleetState>) {
+        match state {
+            Some(state) => _ = self.engine.set::<FleetStates>(gateway, state),
+            None => _ = self.engine.remove::<FleetStates>(gateway),
+        }
+    }
+
     /// Takes a change of one object: its new form, or nothing when it is gone.
     pub fn put(&mut self, key: &ObjectRef, object: Option<Object>) {
         match object {
@@ -291,10 +309,12 @@ impl Pipeline {
         }
     }
 
-    /// Whether what there is to say about an object depends on a Secret that has not been read yet, or is still computed on
-    /// another thread.
+    /// Whether what there is to say about an object depends on a Secret that has not been read yet, on proxies of its own of which
+    /// nothing is known yet, or is still computed on another thread.
     pub fn is_pending(&self, key: &ObjectRef) -> bool {
-        self.engine.is_pending::<Verdicts>(key) || large::is_computing(&self.engine, key)
+        self.engine.is_pending::<Verdicts>(key)
+            || self.engine.is_pending::<Facts>(key)
+            || large::is_computing(&self.engine, key)
     }
 
     /// Which rows [`Self::step`] leaves to [jobs](Self::next_job) from now on.
@@ -329,7 +349,9 @@ impl Pipeline {
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.
     pub fn resolved(&self) -> u64 {
-        self.engine.counters_of::<Verdicts>().resolved + self.engine.jobs()
+        self.engine.counters_of::<Verdicts>().resolved
+            + self.engine.counters_of::<Facts>().resolved
+            + self.engine.jobs()
     }
 
     /// Works until nothing waits.

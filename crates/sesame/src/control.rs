@@ -8,19 +8,21 @@
 //! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]).
 
 mod background;
+mod fleets;
 mod outcomes;
 mod secrets;
 mod signing;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
-use model::{FleetId, ObjectRef, Verdict, status::StatusFacts};
+use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
 use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, xds_fleet};
+use provision::FleetStatus;
 use replicas::{Replicas, Shared};
 use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
@@ -29,6 +31,7 @@ use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
 use background::Background;
+pub use fleets::GatewayFleets;
 use outcomes::FleetOutcomes;
 pub use secrets::Secrets;
 use signing::Signer;
@@ -43,6 +46,8 @@ pub struct BatchReport<'a> {
     pub facts: &'a [(ObjectRef, Option<Arc<StatusFacts>>)],
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
     pub object_resources: &'a [(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
+    /// The fleets that are gone, with everything that was published to them.
+    pub gone: &'a [FleetId],
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
     pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// Where objects stand in files.
@@ -71,6 +76,8 @@ enum Input {
     Time,
     /// A large row was computed, or its computation was lost.
     Finished(Option<Finished>),
+    /// How a fleet of a Gateway is doing.
+    Fleet(FleetName, Option<FleetStatus>),
 }
 
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
@@ -134,6 +141,12 @@ pub struct Control {
     stuck: Outage,
     /// Computes large rows.
     background: Background,
+    /// Where Gateways have fleets of their own.
+    gateway_fleets: Option<GatewayFleets>,
+    /// Fleets that are gone, until the batch that takes everything from them is published.
+    going: BTreeSet<FleetId>,
+    /// Fleets that are gone with this batch.
+    gone: Vec<FleetId>,
 }
 
 impl Control {
@@ -159,12 +172,20 @@ impl Control {
             excess: BTreeMap::new(),
             stuck: Outage::default(),
             background: Background::default(),
+            gateway_fleets: None,
+            going: BTreeSet::new(),
+            gone: Vec::new(),
         }
     }
 
     /// The same, with Secrets that the source brings only when it is asked for them.
     pub fn fetching(self, secrets: Secrets) -> Self {
         Self { secrets: Some(secrets), ..self }
+    }
+
+    /// The same, where Gateways have fleets of their own.
+    pub fn provisioning(self, fleets: Option<GatewayFleets>) -> Self {
+        Self { gateway_fleets: fleets, ..self }
     }
 
     /// The same, with news of the objects of some kinds.
@@ -201,6 +222,7 @@ impl Control {
                 }
                 Input::Time => {}
                 Input::Finished(finished) => self.finish(finished),
+                Input::Fleet(name, status) => fleets::set_state(&mut self.pipeline, &name, status),
             }
             let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
             let took = begun.elapsed();
@@ -213,6 +235,7 @@ impl Control {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
                 facts: &output.facts,
+                gone: &self.gone,
                 object_resources: &output.object_resources,
                 objects,
                 origins: &self.origins,
@@ -222,6 +245,7 @@ impl Control {
                 blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.untold()),
                 took,
             });
+            self.gone.clear();
             if self.is_complete {
                 output = Output::default();
             }
@@ -252,6 +276,12 @@ impl Control {
                 None => std::future::pending().await,
             }
         };
+        let fleets = async {
+            match &mut self.gateway_fleets {
+                Some(fleets) => fleets.next().await,
+                None => std::future::pending().await,
+            }
+        };
         let due = self.pipeline.time_due();
         let time = async {
             match due {
@@ -270,6 +300,7 @@ impl Control {
             // The sender lives as long as our handle does.
             _ = self.others.changed() => Some(Input::Others),
             finished = self.background.finished() => Some(Input::Finished(finished)),
+            (name, status) = fleets => Some(Input::Fleet(name, status)),
         }
     }
 
@@ -308,6 +339,10 @@ impl Control {
             if self.signer.sign(&mut self.pipeline) {
                 continue;
             }
+            let own = self.gateway_fleets.as_ref();
+            if own.is_some_and(|fleets| fleets.settle(&mut self.pipeline, &self.server, &mut self.going)) {
+                continue;
+            }
             if self.secrets.as_mut().is_some_and(|secrets| !secrets.ask(&mut self.pipeline)) {
                 continue;
             }
@@ -329,9 +364,24 @@ impl Control {
                     self.replicas.report(&xds_fleet(&fleet), withheld);
                 }
             }
+            self.remove_fleets();
             // Once they have it they go on with it, whatever does not fit later. A fleet that cannot be sent its own delays no other.
             self.is_complete |= !self.excess.contains_key(&FleetId::Shared);
+            if let Some(own) = self.gateway_fleets.as_ref().filter(|_| self.is_complete) {
+                own.fleets.synced();
+            }
             return published;
+        }
+    }
+
+    /// Fleets that are gone end: their streams, tables and acks.
+    fn remove_fleets(&mut self) {
+        for fleet in std::mem::take(&mut self.going) {
+            info!(%fleet, "fleet removed");
+            self.server.remove_fleet(&xds_fleet(&fleet));
+            self.outcomes.forget(&fleet);
+            self.excess.remove(&fleet);
+            self.gone.push(fleet);
         }
     }
 

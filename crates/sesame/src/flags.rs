@@ -10,6 +10,11 @@ use pipeline::settings;
 /// The namespace Sesame is installed in unless told otherwise.
 pub const NAMESPACE: &str = "projectsesame";
 
+/// The image of Envoy.
+pub const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:distroless-v1.40.0";
+/// The image of this version of Sesame.
+pub const SESAME_IMAGE: &str = concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION"));
+
 /// How virtual hosts are packed into xDS resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Packing {

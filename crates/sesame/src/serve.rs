@@ -3,6 +3,7 @@
 //! ```text
 //! source::Cluster ──objects, answers──→ Control ──resources──→ xds::Server ⇄ Envoys
 //!                                          ├──→ status (events, addresses; the lease holder writes)
+//!                                          ├──→ provision (proxies of Gateways; the lease holder creates them)
 //!                                          └──→ admin (health, metrics, debug pages)
 //! ```
 //!
@@ -27,6 +28,7 @@ use kinds::kind;
 use model::Code;
 use pipeline::Pipeline;
 use prometheus_client::registry::Registry;
+use provision::Tokens;
 use replicas::{Replicas, Role};
 use source::Cluster;
 use source::feed::CAPACITY;
@@ -35,9 +37,9 @@ use status::{Election, Leadership};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use xds::{Fleet, Security, Server, Tls};
+use xds::{Security, Server, Tls};
 
-use crate::control::{Control, Secrets};
+use crate::control::{Control, GatewayFleets, Secrets};
 use crate::problem::Coded;
 use crate::signals;
 use listen::Listeners;
@@ -53,6 +55,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     }
     // Certificates and addresses first: an error in them is reported before the API server is contacted.
     let security = security(&plan)?;
+    let has_tls = matches!(security, Security::Tls(_));
     let listeners = Listeners::bind(&plan).await?;
     let client = plan.access.connect().await;
     let (client, connection) = client.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
@@ -61,12 +64,15 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let election = election.map(|election| election.reporting(connection.for_caller("leader lease")));
     let leadership = election.as_ref().map_or_else(Leadership::always, Election::leadership);
 
+    // Without TLS nobody shows a token: what a node says is believed.
+    let tokens = plan.fleets.as_ref().filter(|_| has_tls).map(|_| Arc::new(Tokens::new(client.clone())));
     let usual = xds::Config::default();
     let server = Server::new(xds::Config {
         identifier: plan.status.instance.clone(),
         resolver: plan.pipeline.resolver(),
         required_envoy: plan.pipeline.required_envoy(),
         table_bytes: plan.table_bytes.unwrap_or(usual.table_bytes),
+        authenticator: tokens.clone().map(|tokens| tokens as Arc<dyn xds::Authenticator>),
         ..usual
     });
     let options = source::cluster::Options { connection: connection.clone(), ..plan.source.clone() };
@@ -74,14 +80,22 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let ((objects, feed), (answers, answered)) = (source::feed(CAPACITY), source::feed(CAPACITY));
     let replicas = Replicas::new(server.clone(), plan.security.clone());
     let settings = pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() };
+    let (gateway_fleets, provisioner) = match plan.fleets.clone() {
+        Some(fleets) => {
+            let (fleets, statuses, task) = provision::channel(client.clone(), fleets, leadership.clone());
+            (Some(GatewayFleets { settings: settings.fleet(), fleets, statuses, tokens }), Some(task))
+        }
+        None => (None, None),
+    };
     let control = Control::new(Pipeline::new(&settings), server.clone(), replicas.clone())
         .fetching(Secrets::new(wants, answered))
         .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
+        .provisioning(gateway_fleets)
         .checking(plan.self_check);
     let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
-    let (programmed, programmed_status) = programmed::channel(server.clone(), Fleet::Shared);
+    let (programmed, programmed_status) = programmed::channel(server.clone());
     let first_build = readiness.task("the first build");
     let mut batch_reporter = BatchReporter::new(reporter.clone(), programmed, recorder, first_build);
 
@@ -115,6 +129,9 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     if let Some(election) = election {
         tasks.spawn("role among replicas", place(election.holder(), replicas.clone()).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
+    }
+    if let Some(provisioner) = provisioner {
+        tasks.spawn("proxies of Gateways", provisioner.run().map(Ok));
     }
     tasks.spawn("programmed status", programmed_status.run(replicas.clone(), leadership, reporter).map(Ok));
     tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()).map(Ok));
@@ -157,7 +174,7 @@ fn security(plan: &Plan) -> Result<Security> {
         );
         return Ok(Security::Insecure);
     };
-    let loaded = Tls::load(files);
+    let loaded = if plan.fleets.is_some() { Tls::accepting_tokens(files) } else { Tls::load(files) };
     let tls =
         loaded.coded(Code::CertificateFiles, || "the certificates of the xDS server cannot be used".to_owned())?;
     Ok(Security::Tls(Arc::new(tls)))

@@ -110,6 +110,28 @@ fn files_and_names_come_from_the_environment_too() {
     assert_eq!(node, json!({"id": "envoy-1", "metadata": {"sesame.fleet": "team-a/public"}}));
 }
 
+#[tokio::test]
+async fn a_token_stands_in_for_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let resources = format!("--resources-dir={}", folder.path().join("resources").display());
+    let token = format!("--envoy-token-file={}", folder.path().join("token").display());
+    fs::write(folder.path().join("token"), "hush").unwrap();
+    let ca = Ca::new("ca");
+    let bootstrap = printed(&[&token, &resources, "--fleet=shop/edge"], &[("ENVOY_CA", ca.pem())]);
+    let context = &xds_cluster(&bootstrap)["transport_socket"]["typed_config"]["common_tls_context"];
+    assert_eq!(context["validation_context"]["trusted_ca"]["inline_string"], ca.pem());
+    assert!(context.get("tls_certificates").is_none());
+    let sds = fs::read_to_string(folder.path().join("resources/sds/xds-token.json")).unwrap();
+    assert!(sds.contains("watched_directory") && !sds.contains("hush"), "it points to the token: {sds}");
+    assert_eq!(bootstrap["node"]["metadata"]["sesame.fleet"], "shop/edge");
+    Envoy::validate(bootstrap).await.unwrap();
+    for args in
+        [&[token.as_str()][..], &[&token, &resources], &[&token, &resources, "--envoy-ca=x", "--envoy-cert-file=y"]]
+    {
+        refused(args);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_plain_words() {
     let half = refused(&["--envoy-cafile=/c/ca.crt"]);

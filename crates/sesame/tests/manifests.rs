@@ -77,9 +77,15 @@ fn only_proxies_and_replicas_reach_the_xds_server() {
         let ports = container["ports"].as_array().unwrap();
         ports.iter().find(|port| port["name"] == name).unwrap()["containerPort"].clone()
     };
+    let of_gateways = json!({
+        "namespaceSelector": {},
+        "podSelector": {
+            "matchLabels": {"app.kubernetes.io/managed-by": "sesame", "projectsesame.io/installation": NAMESPACE},
+        },
+    });
     let pods = |name: &str| json!({"podSelector": {"matchLabels": labels(name)}});
     let rules = json!([
-        {"from": [pods("envoy"), pods("sesame")], "ports": [{"port": port("xds"), "protocol": "TCP"}]},
+        {"from": [pods("envoy"), pods("sesame"), of_gateways], "ports": [{"port": port("xds"), "protocol": "TCP"}]},
         {"ports": [{"port": port("metrics"), "protocol": "TCP"}]},
     ]);
     assert_eq!(policy["spec"]["ingress"], rules);

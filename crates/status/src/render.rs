@@ -45,7 +45,7 @@ pub(crate) fn scope(scope: &Scope, current: &Value, generation: i64) -> Map<Stri
     let kept = kept.filter(|before| before["observedGeneration"] == generation).cloned();
     let stated = scope.conditions.iter().map(|stated| condition_over(stated, current, generation));
     let initial = scope.initial.iter().map(|stated| match self::condition(current, stated.kind) {
-        Some(before) if before["observedGeneration"] == generation => before.clone(),
+        Some(before) if before["observedGeneration"] == generation && before["status"] == "True" => before.clone(),
         _ => condition_over(stated, current, generation),
     });
     let conditions: Vec<Value> = stated.chain(initial).chain(kept).collect();

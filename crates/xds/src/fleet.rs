@@ -75,6 +75,8 @@ pub(crate) struct FleetRuntime {
     pub rejections: Rejections,
     /// Cancelled when the fleet goes.
     pub gone: CancellationToken,
+    /// Cancelled when the clients of now must prove again who they are.
+    clients_end: Mutex<CancellationToken>,
     writer: Mutex<Writer>,
     snapshot: watch::Sender<Option<Arc<Snapshot>>>,
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
@@ -94,6 +96,7 @@ impl FleetRuntime {
             cache: ResponseCache::new(identifier),
             rejections: Rejections::default(),
             gone: CancellationToken::new(),
+            clients_end: Mutex::default(),
             writer: Mutex::default(),
             snapshot: watch::Sender::new(None),
             clients: Mutex::default(),
@@ -130,6 +133,16 @@ impl FleetRuntime {
         let (kind, name, version) = (rejection.kind, rejection.name.clone(), rejection.version);
         let published = || self.current().and_then(|snapshot| Some(snapshot.get(kind, &name)?.version));
         self.rejections.note(rejection, || published() == Some(version));
+    }
+
+    /// Cancelled when a stream that begins now must end.
+    pub fn clients_end(&self) -> CancellationToken {
+        self.clients_end.lock().clone()
+    }
+
+    /// Ends all streams.
+    pub fn disconnect(&self) {
+        std::mem::take(&mut *self.clients_end.lock()).cancel();
     }
 
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {

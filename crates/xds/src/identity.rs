@@ -1,16 +1,18 @@
 //! Who a client is, and which fleet it may see.
 //!
-//! In: the node that a client claims to be and the certificate that it showed. Out: an [`Identity`], or why there is
-//! none. The certificate decides: a node may leave its fleet unsaid, but may not name another one.
+//! In: the node that a client claims to be, and the certificate or the token that it showed. Out: an [`Identity`], or why there
+//! is none. The proof decides: a node may leave its fleet unsaid, but may not name another one.
 //!
 //! - A URI SAN `spiffe://sesame/fleet/<namespace>/<name>` proves that fleet.
 //! - A certificate with no such SAN and the DNS name `envoy` proves the shared fleet, so that certificates made for
 //!   Contour work unchanged.
 //! - A certificate with neither and the DNS name `sesame` or `contour` is a server's: it proves another replica, and no
 //!   fleet.
+//! - Without a certificate, each request needs a token that an [`Authenticator`] knows.
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -102,7 +104,36 @@ impl FromStr for Fleet {
     }
 }
 
-/// What a connection proves by its client certificate.
+/// Knows whose tokens are whose. It is asked for every stream and every fetch of a client without a certificate.
+pub trait Authenticator: Send + Sync + fmt::Debug {
+    /// The fleet that a token proves.
+    fn authenticate<'a>(&'a self, token: &'a str) -> Authenticating<'a>;
+}
+
+/// The answer of an [`Authenticator`], when it is there.
+pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<TokenProof, TokenError>> + Send + 'a>>;
+
+/// What a token proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenProof {
+    /// The fleet.
+    pub fleet: Fleet,
+    /// When the token ends.
+    pub expires: SystemTime,
+}
+
+/// Why a token proves nothing.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TokenError {
+    /// It is no proof.
+    #[error("the token proves no fleet: {0}")]
+    Refused(String),
+    /// It cannot be checked at the moment.
+    #[error("the token cannot be checked: {0}")]
+    Unavailable(String),
+}
+
+/// What a connection proves by its client certificate, or a request by its token.
 #[derive(Clone, Debug)]
 pub enum Proof {
     /// The fleet, until the certificate expires.
@@ -112,6 +143,10 @@ pub enum Proof {
         /// When it ends.
         expires: SystemTime,
     },
+    /// The fleet, by a token.
+    Token(TokenProof),
+    /// Nothing yet: the client has no certificate, so each of its requests must have a token.
+    Anonymous,
     /// That it is a replica of this server, until the certificate expires.
     Replica {
         /// When it ends.
@@ -152,8 +187,10 @@ impl Proof {
     /// When the connection's streams must end.
     pub fn expires(&self) -> Option<SystemTime> {
         match self {
-            Proof::Certificate { expires, .. } | Proof::Replica { expires } => Some(*expires),
-            Proof::Insecure => None,
+            Proof::Certificate { expires, .. }
+            | Proof::Replica { expires }
+            | Proof::Token(TokenProof { expires, .. }) => Some(*expires),
+            Proof::Anonymous | Proof::Insecure => None,
         }
     }
 }
@@ -177,11 +214,13 @@ impl Identity {
         let node = Node::decode(node).map_err(|_| IdentityError::Node)?;
         let claim = claim(&node)?;
         let fleet = match (claim, proof) {
-            (Some(claimed), Proof::Certificate { fleet, .. }) if claimed != *fleet => {
+            (Some(claimed), Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. }))
+                if claimed != *fleet =>
+            {
                 return Err(IdentityError::Mismatch { claimed, proven: fleet.clone() });
             }
-            (_, Proof::Certificate { fleet, .. }) => fleet.clone(),
-            (_, Proof::Replica { .. }) => return Err(IdentityError::Nobody),
+            (_, Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. })) => fleet.clone(),
+            (_, Proof::Replica { .. } | Proof::Anonymous) => return Err(IdentityError::Nobody),
             (claimed, Proof::Insecure) => claimed.unwrap_or(Fleet::Shared),
         };
         Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })
@@ -247,12 +286,12 @@ pub enum IdentityError {
     /// The first request on a stream has no node, or one that cannot be read.
     #[error("the first request has no readable node")]
     Node,
-    /// The node says something other than the certificate.
-    #[error("the node says fleet {claimed}, the client certificate {proven}")]
+    /// The node says something other than the certificate or the token.
+    #[error("the node says fleet {claimed}, its certificate or token {proven}")]
     Mismatch {
         /// What the node says.
         claimed: Fleet,
-        /// What the certificate proves.
+        /// What is proven.
         proven: Fleet,
     },
 }

@@ -50,7 +50,10 @@ pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
 pub use fleet::FleetAcks;
 pub use fleet_acks::{AckState, Event, Rejection, RejectionCause, ResourceAcks};
-pub use identity::{FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy};
+pub use identity::{
+    Authenticating, Authenticator, FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy, TokenError,
+    TokenProof,
+};
 pub use kind::Kind;
 pub use limits::Limits;
 pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fleet::{FleetAcks, FleetRuntime};
 use crate::fleet_acks::Event;
-use crate::identity::{Fleet, RequiredEnvoy};
+use crate::identity::{Authenticator, Fleet, RequiredEnvoy};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, Pending};
@@ -69,6 +69,8 @@ pub struct Config {
     /// What an Envoy must be to be served. An older one is told why its stream ends, and goes on with what it has: it would
     /// refuse some of its resources, and serve a mixture of old and new ones.
     pub required_envoy: Option<RequiredEnvoy>,
+    /// Knows the tokens of clients that have no certificate; the TLS must let them in ([`Tls::accepting_tokens`]).
+    pub authenticator: Option<Arc<dyn Authenticator>>,
 }
 
 impl Default for Config {
@@ -86,6 +88,7 @@ impl Default for Config {
             grace: Duration::from_secs(5),
             resolver: None,
             required_envoy: None,
+            authenticator: None,
         }
     }
 }
@@ -239,6 +242,13 @@ impl Server {
     pub fn remove_fleet(&self, fleet: &Fleet) {
         if let Some(runtime) = self.0.hubs.lock().remove(fleet) {
             runtime.gone.cancel();
+        }
+    }
+
+    /// Ends the streams of a fleet, whose clients must prove again who they are: its tables and its acks stay.
+    pub fn disconnect(&self, fleet: &Fleet) {
+        if let Some(runtime) = self.0.hubs.lock().get(fleet) {
+            runtime.disconnect();
         }
     }
 

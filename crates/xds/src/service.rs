@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{Method, Request, Response, header};
+use http::{HeaderMap, Method, Request, Response, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::warn;
 
-use crate::identity::Proof;
+use crate::identity::{Proof, TokenError};
 use crate::kind::Kind;
 use crate::peer::{self, Peer};
 use crate::server::Inner;
@@ -33,6 +33,35 @@ pub(crate) struct Connection {
     pub proof: Proof,
     /// Cancelled when the server stops.
     pub stop: CancellationToken,
+    /// Cancelled when the client has proven who it is.
+    pub proven: CancellationToken,
+}
+
+impl Connection {
+    /// The connection as one request sees it: without a certificate, the token of the request is the proof.
+    async fn authenticated(self: Arc<Self>, headers: &HeaderMap) -> Result<Arc<Self>, Status> {
+        if !matches!(self.proof, Proof::Anonymous) {
+            return Ok(self);
+        }
+        let refuse = |status: Status| {
+            warn!(peer = %self.peer, "refused a client: {}", status.message());
+            status
+        };
+        let nothing = || refuse(Status::unauthenticated("neither a client certificate nor a bearer token"));
+        let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = header.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(nothing)?;
+        let authenticator = self.inner.config.authenticator.as_ref().ok_or_else(nothing)?;
+        let proof = authenticator.authenticate(token).await.map_err(|error| {
+            refuse(match error {
+                TokenError::Refused(_) => Status::unauthenticated(error.to_string()),
+                TokenError::Unavailable(_) => Status::unavailable(error.to_string()),
+            })
+        })?;
+        self.proven.cancel();
+        let Self { inner, peer, stop, proven, .. } = &*self;
+        let proof = Proof::Token(proof);
+        Ok(Arc::new(Self { inner: inner.clone(), peer: *peer, proof, stop: stop.clone(), proven: proven.clone() }))
+    }
 }
 
 /// One way to ask.
@@ -102,6 +131,10 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
         *response.status_mut() = http::StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
+    let connection = match connection.authenticated(request.headers()).await {
+        Ok(connection) => connection,
+        Err(status) => return Body::rejection(&status),
+    };
     if request.uri().path() == peer::PATH {
         return match peer(&connection, request.into_body()).await {
             Ok(response) => response,
@@ -130,8 +163,8 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
 
 /// Lets another replica in.
 async fn peer(connection: &Connection, body: Incoming) -> Result<Response<Body>, Status> {
-    if let Proof::Certificate { fleet, .. } = &connection.proof {
-        warn!(peer = %connection.peer, %fleet, "refused a client that asked for the stream of replicas");
+    if !matches!(connection.proof, Proof::Replica { .. } | Proof::Insecure) {
+        warn!(peer = %connection.peer, "refused a client that asked for the stream of replicas");
         return Err(Status::permission_denied("the client certificate is not a server's"));
     }
     let nobody = || Status::unavailable("nobody here talks to replicas");

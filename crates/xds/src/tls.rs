@@ -75,7 +75,17 @@ struct Stamp([(u64, i64, i64, u64); 3]);
 /// Files and the configuration made from them.
 pub struct Tls {
     files: TlsFiles,
+    clients: Clients,
     current: Mutex<Current>,
+}
+
+/// Which clients TLS lets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clients {
+    /// Those with a certificate.
+    Certificate,
+    /// Those without one, too: their requests must have tokens.
+    CertificateOrToken,
 }
 
 /// What was last read, and from which files.
@@ -86,11 +96,20 @@ struct Current {
 }
 
 impl Tls {
-    /// Reads the files for the first time.
+    /// Reads the files for the first time. Every client needs a certificate.
     pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
+        Self::load_for(files, Clients::Certificate)
+    }
+
+    /// The same, where clients without a certificate are let in, too: [`crate::Config::authenticator`] decides about their tokens.
+    pub fn accepting_tokens(files: TlsFiles) -> Result<Self, TlsError> {
+        Self::load_for(files, Clients::CertificateOrToken)
+    }
+
+    fn load_for(files: TlsFiles, clients: Clients) -> Result<Self, TlsError> {
         let stamp = files.stamp();
-        let (config, expiry) = files.read()?;
-        Ok(Self { files, current: Mutex::new(Current { stamp, config, expiry }) })
+        let (config, expiry) = files.read(clients)?;
+        Ok(Self { files, clients, current: Mutex::new(Current { stamp, config, expiry }) })
     }
 
     /// The configuration for the next handshake.
@@ -98,7 +117,7 @@ impl Tls {
         let stamp = self.files.stamp();
         let mut current = self.current.lock();
         if current.stamp != stamp {
-            match self.files.read() {
+            match self.files.read(self.clients) {
                 Ok((config, expiry)) => {
                     info!(certificate = %self.files.certificate.display(), "read the certificates again");
                     *current = Current { stamp, config, expiry };
@@ -132,7 +151,7 @@ impl TlsFiles {
         Some(Stamp([stat(&self.ca)?, stat(&self.certificate)?, stat(&self.key)?]))
     }
 
-    fn read(&self) -> Result<(Arc<ServerConfig>, Expiry), TlsError> {
+    fn read(&self, clients: Clients) -> Result<(Arc<ServerConfig>, Expiry), TlsError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (ca, chain) = (certificates(&self.ca)?, certificates(&self.certificate)?);
         let expiry = Expiry::of(&ca, &chain);
@@ -140,9 +159,12 @@ impl TlsFiles {
         for certificate in ca {
             roots.add(certificate).map_err(|error| TlsError::Root(self.ca.clone(), error))?;
         }
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .build()
-            .map_err(|error| TlsError::Authority(self.ca.clone(), error))?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let verifier = match clients {
+            Clients::Certificate => verifier,
+            Clients::CertificateOrToken => verifier.allow_unauthenticated(),
+        };
+        let verifier = verifier.build().map_err(|error| TlsError::Authority(self.ca.clone(), error))?;
         let pair = |source| TlsError::Pair { certificate: self.certificate.clone(), key: self.key.clone(), source };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])

@@ -1,8 +1,55 @@
 //! What a GatewayClass of ours says that Gateways of it can do, in the names of the API's features.
+//!
+//! The conformance suite tests what is listed here, so nothing is listed that is not served. `docs/gateway-api.md` says what is
+//! not: addresses of one's own, parameters and labels of what is created for a Gateway, client certificates, filters of listeners.
 
 /// The features, sorted by name.
-pub const SUPPORTED: &[&str] =
-    &["Gateway", "GatewayHTTPListenerIsolation", "GatewayPort8080", "ListenerSet", "ReferenceGrant"];
+pub const SUPPORTED: &[&str] = &[
+    "BackendTLSPolicy",
+    "BackendTLSPolicySANValidation",
+    "GRPCRoute",
+    "GRPCRouteNamedRouteRule",
+    "GRPCRouteRequestHeaderModifier",
+    "Gateway",
+    "GatewayAddressEmpty",
+    "GatewayHTTPListenerIsolation",
+    "GatewayHTTPSListenerDetectMisdirectedRequests",
+    "GatewayPort8080",
+    "GatewayRouteHostnameIntersectionPrecedence",
+    "HTTPRoute",
+    "HTTPRoute303RedirectStatusCode",
+    "HTTPRoute307RedirectStatusCode",
+    "HTTPRoute308RedirectStatusCode",
+    "HTTPRouteBackendProtocolH2C",
+    "HTTPRouteBackendProtocolWebSocket",
+    "HTTPRouteBackendRequestHeaderModification",
+    "HTTPRouteBackendTimeout",
+    "HTTPRouteBackendURLRewrite",
+    "HTTPRouteCORS",
+    "HTTPRouteHostRewrite",
+    "HTTPRouteMethodMatching",
+    "HTTPRouteNamedRouteRule",
+    "HTTPRouteParentRefPort",
+    "HTTPRoutePathRedirect",
+    "HTTPRoutePathRewrite",
+    "HTTPRoutePortRedirect",
+    "HTTPRouteQueryParamMatching",
+    "HTTPRouteRequestMirror",
+    "HTTPRouteRequestMultipleMirrors",
+    "HTTPRouteRequestPercentageMirror",
+    "HTTPRouteRequestTimeout",
+    "HTTPRouteResponseHeaderModification",
+    "HTTPRouteRetryCodes",
+    "HTTPRouteRetryConnectionError",
+    "HTTPRouteSchemeRedirect",
+    "ListenerSet",
+    "ReferenceGrant",
+    "TCPRoute",
+    "TLSRoute",
+    "TLSRouteModeMixed",
+    "TLSRouteModeTerminate",
+    "UDPRoute",
+];
 
 #[cfg(test)]
 mod tests {

@@ -8,11 +8,12 @@
 //! Every "no" stays with the smallest thing that contains it: a listener, a rule, a reference. It is told as a condition where the
 //! API has one for it, and as a verdict with a code and the field in any case.
 //!
-//! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`listeners`], [`grants`], [`gateway`],
-//! [`listener_set`], [`route`], [`tls_policy`], [`status`].
+//! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`fleet`] (who serves it), [`listeners`],
+//! [`grants`], [`gateway`], [`listener_set`], [`route`], [`tls_policy`], [`status`].
 
 pub mod class;
 pub mod features;
+pub mod fleet;
 pub mod gateway;
 pub mod grants;
 pub mod listener_set;
@@ -51,9 +52,11 @@ pub struct Settings {
     pub implied_class: Option<Box<str>>,
     /// The only Gateway that is served, whatever its class: its namespace and name.
     pub only: Option<(Box<str>, Box<str>)>,
+    /// Whether each Gateway has a fleet of its own; otherwise the shared fleet serves it.
+    pub own_fleets: bool,
     /// The address that listeners bind.
     pub address: IpAddr,
-    /// Which port a listener binds.
+    /// Which port a listener binds in the shared fleet. In a fleet of its own it is the port that clients connect to.
     pub ports: PortShift,
     /// The ports of the shared fleet's own listeners: a Gateway's listener for every host of such a port is that listener.
     pub own_ports: OwnPorts,
@@ -69,6 +72,7 @@ impl Default for Settings {
             controller: CONTROLLER.into(),
             implied_class: None,
             only: None,
+            own_fleets: false,
             address: Ipv4Addr::UNSPECIFIED.into(),
             ports: PortShift { by: 8000, privileged_only: false },
             own_ports: OwnPorts::default(),

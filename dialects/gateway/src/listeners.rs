@@ -10,11 +10,9 @@ mod read;
 
 pub use namespaces::Namespaces;
 
-use crate::{GatewayView, Settings, gateway};
+use crate::{GatewayView, Settings, fleet, gateway};
 use kinds::{Gateway, Kind, ListenerSet, kind};
-use model::{
-    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Origin, PortProtocol, Verdict, translation::Section,
-};
+use model::{Code, FieldPath, Host, ListenerId, ObjectRef, Origin, PortProtocol, Verdict, translation::Section};
 use std::sync::Arc;
 
 /// The most listeners of a Gateway, with those of its ListenerSets.
@@ -174,7 +172,7 @@ impl Protocol {
 /// The listeners of a Gateway that is ours.
 pub fn merge(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> Listeners {
     let owner = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
-    let reader = read::Reader { gateway, settings, fleet: FleetId::Shared };
+    let reader = read::Reader { gateway, settings, fleet: fleet::of(gateway, settings) };
     let mut listeners = reader.all(&owner, &gateway.spec.listeners, 0);
     conflict::among(&mut listeners);
     let mut sets = view.sets_of(&owner);

@@ -73,20 +73,28 @@ impl<'a, V: GatewayView> Work<'a, V> {
     /// Leaves out a part of the route.
     pub fn drop_part(&mut self, part: &str, no: &Rejection) {
         self.report(no);
-        self.dropped.push(format!("Dropped {part}: {}: {}", no.field, no.why));
+        let dropped = format!("Dropped {part}: {}: {}", no.field, no.why);
+        if !self.dropped.contains(&dropped) {
+            self.dropped.push(dropped);
+        }
     }
 
     /// Notes a reference that is not resolved.
     pub fn unresolved(&mut self, reason: &'static str, no: &Rejection) {
         self.report(no);
-        self.unresolved.push((reason, format!("{}: {}", no.field, no.why)));
+        let unresolved = (reason, format!("{}: {}", no.field, no.why));
+        if !self.unresolved.contains(&unresolved) {
+            self.unresolved.push(unresolved);
+        }
     }
 
     /// The translation without pieces.
     pub fn into_translation(self, parents: Vec<status::ParentStatus<'_>>, attached: Vec<Section>) -> Translation {
         let facts = status::facts(&self.settings.controller, parents, &self.unresolved, &self.dropped);
         let pending = if self.is_pending { vec![self.subject.clone()] } else { Vec::new() };
-        let verdicts = self.verdicts.into_sorted();
+        // What a route asks for in two ways is told once.
+        let mut verdicts = self.verdicts.into_sorted();
+        verdicts.dedup();
         let mut attached = attached;
         attached.sort();
         attached.dedup();

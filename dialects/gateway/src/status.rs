@@ -6,6 +6,7 @@
 
 pub mod conditions;
 
+use crate::fleet::FleetState;
 use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use model::{
     Severity,
@@ -15,6 +16,8 @@ use model::{
     },
 };
 
+/// The field with the addresses.
+const ADDRESSES: &str = "addresses";
 /// The field with the listeners.
 pub const LISTENERS: &str = "listeners";
 
@@ -35,7 +38,7 @@ pub const CLASS: StatusKind = StatusKind {
 /// The status of Gateways.
 pub const GATEWAY: StatusKind = StatusKind {
     layout: StatusLayout {
-        fields: &["addresses", "attachedListenerSets"],
+        fields: &[ADDRESSES, "attachedListenerSets"],
         conditions: &[ACCEPTED, PROGRAMMED, RESOLVED_REFS],
         lists: &[OF_LISTENERS],
         marks: &[],
@@ -64,8 +67,30 @@ pub fn stated(input: &StatusInput<'_>) -> StatusFacts {
 
 fn gateway(input: &StatusInput<'_>) -> StatusFacts {
     let mut facts = listener_set(input);
-    let addresses: Vec<StatusValue> = input.addresses.iter().flat_map(addresses).collect();
-    facts.object.values.push(("addresses", StatusValue::List(addresses)));
+    // Those of its own fleet are there already.
+    if !facts.object.values.iter().any(|(field, _)| *field == ADDRESSES) {
+        facts.object.values.push((ADDRESSES, listed(input.addresses)));
+    }
+    facts
+}
+
+fn listed(all: &[Address]) -> StatusValue {
+    StatusValue::List(all.iter().flat_map(addresses).collect())
+}
+
+/// The facts of a Gateway that has a fleet of its own.
+#[must_use]
+pub fn of_fleet(mut facts: StatusFacts, fleet: &FleetState) -> StatusFacts {
+    facts.object.values.push((ADDRESSES, listed(&fleet.addresses)));
+    if facts.object.conditions.iter().any(|condition| condition.kind == PROGRAMMED) {
+        return facts;
+    }
+    if let Some(problem) = &fleet.problem {
+        facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "NoResources", &**problem));
+    } else if fleet.addresses.is_empty() {
+        let why = "The load balancer of the proxies has no address yet.";
+        facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotAssigned", why));
+    }
     facts
 }
 

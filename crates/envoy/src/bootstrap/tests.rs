@@ -22,12 +22,12 @@ fn chosen() -> Bootstrap {
 }
 
 fn with_tls(resources_dir: Option<&str>) -> Bootstrap {
-    let tls = Tls {
+    let tls = Tls::Certificate(CertificateFiles {
         ca: "/ca/ca.crt".into(),
         certificate: "/certs/tls.crt".into(),
         key: "/certs/tls.key".into(),
         resources_dir: resources_dir.map(PathBuf::from),
-    };
+    });
     Bootstrap { tls: Some(tls), ..chosen() }
 }
 

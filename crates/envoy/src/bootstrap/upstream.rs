@@ -7,6 +7,7 @@ use std::time::Duration;
 use envoy_api::envoy::config::cluster::v3 as cluster;
 use envoy_api::envoy::config::core::v3 as core;
 use envoy_api::envoy::config::endpoint::v3 as endpoint;
+use envoy_api::envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter;
 use envoy_api::envoy::extensions::upstreams::http::v3 as http;
 use envoy_api::{any, seconds};
 
@@ -81,7 +82,11 @@ pub(super) fn ads() -> core::ApiConfigSource {
 }
 
 /// The xDS server.
-pub(super) fn xds(server: &XdsServer, tls: Option<core::TransportSocket>) -> cluster::Cluster {
+pub(super) fn xds(
+    server: &XdsServer,
+    tls: Option<core::TransportSocket>,
+    filters: Vec<HttpFilter>,
+) -> cluster::Cluster {
     let is_address = server.host.parse::<IpAddr>().is_ok();
     let kind =
         if is_address { cluster::cluster::DiscoveryType::Static } else { cluster::cluster::DiscoveryType::StrictDns };
@@ -108,7 +113,7 @@ pub(super) fn xds(server: &XdsServer, tls: Option<core::TransportSocket>) -> clu
         }),
         typed_extension_protocol_options: [(
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions".to_owned(),
-            any(&http2()),
+            any(&http2(filters)),
         )]
         .into(),
         transport_socket: tls,
@@ -130,7 +135,7 @@ pub(super) fn admin(socket: &Path) -> cluster::Cluster {
     }
 }
 
-fn http2() -> http::HttpProtocolOptions {
+fn http2(filters: Vec<HttpFilter>) -> http::HttpProtocolOptions {
     use http::http_protocol_options::explicit_http_config::ProtocolConfig;
     use http::http_protocol_options::{ExplicitHttpConfig, UpstreamProtocolOptions};
     let options = core::Http2ProtocolOptions {
@@ -145,6 +150,7 @@ fn http2() -> http::HttpProtocolOptions {
         upstream_protocol_options: Some(UpstreamProtocolOptions::ExplicitHttpConfig(ExplicitHttpConfig {
             protocol_config: Some(ProtocolConfig::Http2ProtocolOptions(options)),
         })),
+        http_filters: filters,
         ..Default::default()
     }
 }

@@ -3,6 +3,10 @@
 //! [`GatewayListeners`] is a table of its own, so that a certificate or a grant of a Gateway wakes no route, and a route wakes no
 //! Gateway. How many routes are attached is asked when the status is decided, by an index ([`crate::facts::AttachedTo`]).
 
+mod fleets;
+
+pub use fleets::{FleetStates, GatewayFleets};
+
 use super::Dialect;
 use crate::{
     facts::{AttachedTo, TranslationsByBackend},
@@ -47,6 +51,8 @@ impl Dialect for GatewayDialect {
     fn declare(&self, pipeline: &mut engine::Pipeline) {
         pipeline.index::<SetsByGateway>().index::<GrantsBySource>().index::<PoliciesByService>();
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>();
+        pipeline.input::<FleetStates>();
+        pipeline.derived(GatewayFleets).each::<GatewayListeners>().output();
     }
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
@@ -84,6 +90,10 @@ impl Dialect for GatewayDialect {
             && view.get::<GrpcRoute>(object).is_some_and(|route| route::grpc::size(&route) > routes)
     }
 
+    fn awaits_facts(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> bool {
+        reads.get::<GatewayFleets>(object).is_some() && fleets::state(object, reads).is_none()
+    }
+
     fn facts(&self, object: &ObjectRef, facts: &StatusFacts, reads: &mut Reads<'_>) -> Option<StatusFacts> {
         let gateway = if object.kind == kind::GATEWAY {
             object.clone()
@@ -100,14 +110,19 @@ impl Dialect for GatewayDialect {
         let is_gateway = object.kind == kind::GATEWAY;
         let whole = Section { object: object.clone(), name: "".into() };
         let sets = is_gateway.then(|| reads.probe::<AttachedTo>(&whole).len());
-        Some(status::complete(facts, sets, |name| {
+        let state = fleets::state(object, reads);
+        let facts = status::complete(facts, sets, |name| {
             let section = Section { object: object.clone(), name: name.into() };
             let listener = merged.of(object).find(|listener| *listener.name == *name);
             status::Outside {
                 attached: reads.probe::<AttachedTo>(&section).len(),
                 has_port: listener.is_some_and(|listener| reads.get::<ActiveListeners>(&listener.id).is_some()),
             }
-        }))
+        });
+        Some(match state {
+            Some(state) => status::of_fleet(facts, &state),
+            None => facts,
+        })
     }
 }
 

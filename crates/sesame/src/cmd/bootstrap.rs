@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum;
-use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
+use envoy::bootstrap::{Bootstrap, CertificateFiles, DnsFamily, Node, Overload, Stats, Tls, Token, XdsServer};
 use envoy_api::json;
 use model::{Code, FleetName};
 use tracing::warn;
@@ -16,7 +16,7 @@ use crate::{flags, output};
 /// Write the bootstrap configuration of an Envoy that connects to Sesame
 ///
 /// Runs as an init container of Envoy. Give all three TLS files or none; with --resources-dir Envoy watches the files and
-/// picks up renewed certificates without a restart.
+/// picks up renewed certificates without a restart. In place of a certificate, Envoy can show a token that proves its fleet.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Path of the JSON file to write; - for standard output
@@ -48,6 +48,13 @@ pub struct Args {
     /// Private key (PEM) of the client certificate
     #[arg(long, env = "ENVOY_KEY_FILE", value_name = "FILE")]
     envoy_key_file: Option<PathBuf>,
+    /// CA bundle (PEM text) that the xDS server's certificate must chain to, for an Envoy with a token
+    #[arg(long, env = "ENVOY_CA", value_name = "PEM", conflicts_with = "envoy_cafile", requires = "envoy_token_file")]
+    envoy_ca: Option<String>,
+    /// File of the token that proves the fleet of Envoy; read anew when it is replaced
+    #[arg(long, env = "ENVOY_TOKEN_FILE", value_name = "FILE", requires_all = ["envoy_ca", "resources_dir"])]
+    #[arg(conflicts_with_all = ["envoy_cert_file", "envoy_key_file"])]
+    envoy_token_file: Option<PathBuf>,
     /// Directory for the SDS files through which Envoy reloads its certificates
     #[arg(long, value_name = "FOLDER")]
     resources_dir: Option<PathBuf>,
@@ -113,7 +120,10 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 fn chosen(args: Args) -> Result<Bootstrap> {
-    let tls = tls(args.envoy_cafile, args.envoy_cert_file, args.envoy_key_file, args.resources_dir)?;
+    let tls = match (args.envoy_ca, args.envoy_token_file, &args.resources_dir) {
+        (Some(ca), Some(file), Some(dir)) => Some(Tls::Token(Token { ca, file, resources_dir: dir.clone() })),
+        _ => tls(args.envoy_cafile, args.envoy_cert_file, args.envoy_key_file, args.resources_dir)?,
+    };
     if tls.is_none() && !is_loopback(&args.xds_address) {
         warn!("no TLS files are given: the connection to {} is neither encrypted nor authenticated", args.xds_address);
     }
@@ -152,7 +162,9 @@ fn tls(
     resources_dir: Option<PathBuf>,
 ) -> Result<Option<Tls>> {
     match (ca, certificate, key) {
-        (Some(ca), Some(certificate), Some(key)) => Ok(Some(Tls { ca, certificate, key, resources_dir })),
+        (Some(ca), Some(certificate), Some(key)) => {
+            Ok(Some(Tls::Certificate(CertificateFiles { ca, certificate, key, resources_dir })))
+        }
         (None, None, None) => Ok(None),
         _ => Err(Problem::of(
             Code::CommandLine,

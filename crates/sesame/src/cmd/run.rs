@@ -199,6 +199,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
         verdicts: &verdicts,
         facts: &facts,
         object_resources: &[],
+        gone: &[],
         objects: Vec::new(),
         origins: &origins,
         pipeline: &pipeline,

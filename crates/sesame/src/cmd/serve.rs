@@ -130,6 +130,22 @@ pub struct Args {
     #[arg(long, value_name = "FEATURE", value_enum)]
     pub disable_feature: Vec<Feature>,
 
+    /// Serve Gateways by the shared fleet instead of creating proxies for each of them
+    #[arg(long)]
+    pub disable_fleets: bool,
+    /// Image of Envoy for the proxies of Gateways
+    #[arg(long, value_name = "IMAGE", default_value = flags::ENVOY_IMAGE)]
+    pub envoy_image: String,
+    /// Image of Sesame for the proxies of Gateways
+    #[arg(long, value_name = "IMAGE", default_value = flags::SESAME_IMAGE)]
+    pub sesame_image: String,
+    /// Number of proxies for each Gateway
+    #[arg(long, value_name = "NUMBER", default_value = "2")]
+    pub fleet_replicas: u32,
+    /// Address of the xDS server for the proxies of Gateways [default: sesame.NAMESPACE.svc]
+    #[arg(long, value_name = "HOST")]
+    pub fleet_xds_address: Option<String>,
+
     /// Name of the Envoy Service [default: envoy-service-name of the configuration file, else envoy]
     #[arg(long, value_name = "NAME")]
     pub envoy_service_name: Option<String>,

@@ -62,6 +62,11 @@ impl FleetOutcomes {
         true
     }
 
+    /// A fleet is gone: its outcomes do not matter any more.
+    pub fn forget(&mut self, fleet: &FleetId) {
+        self.fleets.remove(fleet);
+    }
+
     /// Waits for the outcome of resources that have been published.
     pub fn expect(&mut self, fleet: &FleetId, probes: Probes) {
         if probes.is_empty() {

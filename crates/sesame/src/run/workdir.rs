@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use certgen::{Certificates, Request, files};
-use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
+use envoy::bootstrap::{Bootstrap, CertificateFiles, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
 use tempfile::TempDir;
 use xds::TlsFiles;
 
@@ -47,12 +47,12 @@ impl EnvoyWorkdir {
         let bootstrap = Bootstrap {
             node: Node { id: Some("local".to_owned()), cluster: Some("sesame-run".to_owned()), fleet: None },
             server: XdsServer { host: "127.0.0.1".to_owned(), port, dns_family: DnsFamily::V4, namespace: None },
-            tls: Some(Tls {
+            tls: Some(Tls::Certificate(CertificateFiles {
                 ca: self.path("cacert.pem"),
                 certificate: self.path("envoycert.pem"),
                 key: self.path("envoykey.pem"),
                 resources_dir: None,
-            }),
+            })),
             admin_socket: self.admin_socket(),
             overload: Overload::default(),
             stats: Stats::Lean,

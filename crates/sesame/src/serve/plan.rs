@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use kinds::{Kind, kind};
@@ -48,6 +48,8 @@ pub struct Plan {
     pub lease: Option<lease::Settings>,
     /// What is written on objects.
     pub status: status::Settings,
+    /// The proxies of Gateways; none if the shared fleet serves them.
+    pub fleets: Option<provision::Settings>,
     /// How many bytes all resources of one type may have together; as the server has it if not given.
     pub table_bytes: Option<usize>,
     /// Whether every table is compared with a build from nothing.
@@ -73,7 +75,15 @@ impl Plan {
             port: args.http_port.unwrap_or(config.metrics.port),
         };
         let (access, verbose) = (access(args, &config), config.debug);
-        let pipeline = pipeline(args, config);
+        let security = security(args)?;
+        let mut pipeline = pipeline(args, config);
+        // A Gateway that is named in the configuration is served by the shared fleet, and is the only one.
+        let fleets = (!args.disable_fleets && pipeline.gateway.only.is_none()).then(|| fleets(args, security.as_ref()));
+        pipeline.gateway.own_fleets = fleets.is_some();
+        if fleets.is_some() {
+            // A pod's own address is nobody's business.
+            pipeline.gateway.address = Ipv4Addr::UNSPECIFIED.into();
+        }
         pipeline.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
         Ok(Self {
             access,
@@ -83,7 +93,8 @@ impl Plan {
                 ..Options::default()
             },
             xds: SocketAddr::new(args.xds_address, args.xds_port),
-            security: security(args)?,
+            security,
+            fleets,
             health: SocketAddr::new(args.health_address, args.health_port),
             metrics: SocketAddr::new(metrics.address, metrics.port),
             debug: SocketAddr::new(args.debug_http_address, args.debug_http_port),
@@ -133,6 +144,20 @@ fn security(args: &Args) -> Result<Option<TlsFiles>> {
             Code::CommandLine,
             "--sesame-cafile, --sesame-cert-file and --sesame-key-file are all needed, or --insecure for development",
         )),
+    }
+}
+
+/// What holds for the proxies of Gateways.
+fn fleets(args: &Args, security: Option<&TlsFiles>) -> provision::Settings {
+    let host = args.fleet_xds_address.clone().unwrap_or_else(|| format!("sesame.{}.svc", args.namespace));
+    provision::Settings {
+        envoy_image: args.envoy_image.clone(),
+        sesame_image: args.sesame_image.clone(),
+        xds: provision::XdsAddress { host, port: args.xds_port, ca: security.map(|files| files.ca.clone()) },
+        namespace: args.namespace.clone(),
+        namespaces: watched(args).map(Into::into).collect(),
+        manager: manager(&args.namespace),
+        replicas: args.fleet_replicas,
     }
 }
 

@@ -6,46 +6,54 @@
 //! looks at what changed ([`awaited`]) and shares no lock with it. A report has the number of its batch, so that one about an
 //! earlier version of an object never replaces one about a later version.
 //!
+//! An object is programmed when the proxies of every fleet that serves it have acknowledged it. Each fleet is asked by a task of
+//! its own ([`asking`]), so that one without news costs nothing.
+//!
 //! Only the replica that writes status asks. A resource that objects share is asked about in the version that is published
 //! now, not in the one of the object's batch: another object may have changed it before any proxy answered.
 
+mod asking;
 mod awaited;
 
 use std::sync::Arc;
 
-use model::ObjectRef;
-use model::status::ProxyCounts;
+use model::{FleetId, ObjectRef};
 use pipeline::ObjectResource;
-use replicas::{AckReports, Replicas};
+use replicas::Replicas;
 use status::{Leadership, Report, Reporter};
-use tokio::sync::{mpsc, watch};
-use xds::{AckCounts, Fleet, FleetAckCounts, Kind, Server, Snapshot};
+use tokio::sync::mpsc;
+use xds::Server;
 
-use awaited::{Awaited, Question};
-
-/// How many questions are asked before other tasks run.
-const SLICE: usize = 256;
+use asking::{Asking, News};
+use awaited::Awaited;
 
 /// The resources of objects as of a batch; none for those that are no longer ours.
 type ObjectResources = Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>;
 
+/// What a batch has changed.
+struct Batch {
+    number: u64,
+    object_resources: ObjectResources,
+    /// The fleets that are gone with it.
+    gone: Vec<FleetId>,
+}
+
 /// The control loop's end.
 pub struct Programmed {
     batch: u64,
-    object_resources: mpsc::UnboundedSender<(u64, ObjectResources)>,
+    batches: mpsc::UnboundedSender<Batch>,
 }
 
 /// The other end, to run.
 pub struct Task {
     server: Server,
-    fleet: Fleet,
-    object_resources: mpsc::UnboundedReceiver<(u64, ObjectResources)>,
+    batches: mpsc::UnboundedReceiver<Batch>,
 }
 
 /// Both ends.
-pub fn channel(server: Server, fleet: Fleet) -> (Programmed, Task) {
+pub fn channel(server: Server) -> (Programmed, Task) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Programmed { batch: 0, object_resources: sender }, Task { server, fleet, object_resources: receiver })
+    (Programmed { batch: 0, batches: sender }, Task { server, batches: receiver })
 }
 
 impl Programmed {
@@ -53,15 +61,16 @@ impl Programmed {
     pub fn take(
         &mut self,
         object_resources: &[(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
+        gone: &[FleetId],
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
         let ours: ObjectResources =
             object_resources.iter().filter(|(object, _)| reports_programmed(object)).cloned().collect();
         let pending = status::Programmed { batch: self.batch, proxies: None };
         let told = ours.iter().map(|(object, _)| (object.clone(), pending)).collect();
-        if !ours.is_empty() {
+        if !ours.is_empty() || !gone.is_empty() {
             // The task ends with the server.
-            let _ = self.object_resources.send((self.batch, ours));
+            let _ = self.batches.send(Batch { number: self.batch, object_resources: ours, gone: gone.to_vec() });
         }
         told
     }
@@ -81,8 +90,9 @@ impl Task {
         loop {
             match (leadership.is_leader(), &asking) {
                 (true, None) => {
-                    let new = Asking::new(&self.server, &replicas, &self.fleet);
-                    awaited.begin(|kind, name| new.version(kind, name));
+                    let mut new = Asking::new(self.server.clone(), replicas.clone());
+                    new.follow(awaited.fleets());
+                    awaited.begin(|fleet, kind, name| new.version(fleet, kind, name));
                     asking = Some(new);
                 }
                 (false, Some(_)) => {
@@ -92,93 +102,50 @@ impl Task {
                 _ => {}
             }
             if let Some(asking) = &mut asking {
-                asking.ask(awaited.questions()).await;
+                asking.ask(awaited.questions());
             }
             let programmed: Vec<_> = awaited.programmed();
             if !programmed.is_empty() {
                 reporter.report(Report { programmed, ..Report::default() });
             }
             tokio::select! {
-                batch = self.object_resources.recv() => {
-                    let Some((batch, object_resources)) = batch else { return };
-                    if let Some(asking) = &mut asking {
-                        asking.publish(&mut awaited);
-                    }
-                    for (object, object_resources) in object_resources {
-                        let version = |kind, name: &str| asking.as_ref()?.version(kind, name);
-                        awaited.put(object, batch, object_resources, version);
-                    }
+                batch = self.batches.recv() => {
+                    let Some(batch) = batch else { return };
+                    take(batch, &mut asking, &mut awaited);
                 }
                 changed = leader.changed() => if changed.is_err() { return },
-                () = next(&mut asking, &mut awaited) => {}
+                (fleet, news) = next(&mut asking) => match (news, &mut asking) {
+                    (News::Answers(answers), _) => {
+                        for (version, programmed) in answers {
+                            awaited.answer(&fleet, &version, programmed);
+                        }
+                    }
+                    (News::Published, Some(asking)) => asking.publish(&fleet, &mut awaited),
+                    (News::Published, None) => {}
+                },
             }
         }
     }
 }
 
-/// Takes the next answers, or the next published versions.
-async fn next(asking: &mut Option<Asking>, awaited: &mut Awaited) {
-    let Some(asking) = asking else { return std::future::pending().await };
-    tokio::select! {
-        answers = asking.ack_reports.next() => {
-            for (version, is_programmed) in answers {
-                awaited.answer(&version, is_programmed.then(|| proxies(&asking.ack_reports.counts(&version))));
-            }
-        }
-        changed = asking.snapshots.changed() => {
-            if changed.is_err() {
-                return std::future::pending().await;
-            }
-            asking.publish(awaited);
-        }
+fn take(batch: Batch, asking: &mut Option<Asking>, awaited: &mut Awaited) {
+    if let Some(asking) = asking {
+        batch.gone.iter().for_each(|fleet| asking.forget(fleet));
+        let resources =
+            batch.object_resources.iter().flat_map(|(_, resources)| resources.iter().flat_map(|it| it.iter()));
+        let fleets: std::collections::BTreeSet<FleetId> = resources.map(|resource| resource.fleet.clone()).collect();
+        fleets.iter().for_each(|fleet| asking.publish(fleet, awaited));
+        asking.follow(fleets);
+    }
+    for (object, object_resources) in batch.object_resources {
+        let version = |fleet: &FleetId, kind, name: &str| asking.as_ref()?.version(fleet, kind, name);
+        awaited.put(object, batch.number, object_resources, version);
     }
 }
 
-/// How many proxies of all replicas have acknowledged a version.
-fn proxies(counts: &FleetAckCounts) -> ProxyCounts {
-    let sum = |of: fn(&AckCounts) -> u32| counts.values().map(|counts| u64::from(of(counts))).sum();
-    ProxyCounts { acknowledged: sum(|counts| counts.have), connected: sum(|counts| counts.clients()) }
-}
-
-/// The questions of the replica that writes status.
-struct Asking {
-    ack_reports: AckReports,
-    snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
-    published: Arc<Snapshot>,
-}
-
-impl Asking {
-    fn new(server: &Server, replicas: &Replicas, fleet: &Fleet) -> Self {
-        let mut snapshots = server.snapshots(fleet);
-        let published = snapshots.borrow_and_update().clone().unwrap_or_default();
-        Self { ack_reports: replicas.ack_reports(fleet.clone()), snapshots, published }
-    }
-
-    /// The published version of a resource.
-    fn version(&self, kind: Kind, name: &str) -> Option<u64> {
-        self.published.get(kind, name).map(|entry| entry.version)
-    }
-
-    /// Follows the published versions; looks only at those that changed.
-    fn publish(&mut self, awaited: &mut Awaited) {
-        let Some(next) = self.snapshots.borrow_and_update().clone() else { return };
-        for kind in Kind::ALL {
-            for change in self.published.table(kind).changes(next.table(kind)) {
-                awaited.publish(kind, change.name, change.new.map(|entry| entry.version));
-            }
-        }
-        self.published = next;
-    }
-
-    async fn ask(&mut self, questions: Vec<Question>) {
-        for (count, question) in questions.into_iter().enumerate() {
-            match question {
-                Question::Ask(version) => self.ack_reports.ask(version),
-                Question::Forget(version) => self.ack_reports.forget(&version),
-            }
-            if count % SLICE == SLICE - 1 {
-                tokio::task::yield_now().await;
-            }
-        }
+async fn next(asking: &mut Option<Asking>) -> (FleetId, News) {
+    match asking {
+        Some(asking) => asking.next().await,
+        None => std::future::pending().await,
     }
 }

@@ -60,7 +60,7 @@ impl BatchReporter {
             objects: news.objects,
             verdicts: news.verdicts.to_vec(),
             facts: news.facts.to_vec(),
-            programmed: self.programmed.take(news.object_resources),
+            programmed: self.programmed.take(news.object_resources, news.gone),
             synced: news.is_complete,
         });
         if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {

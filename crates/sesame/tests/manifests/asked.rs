@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,7 +17,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::core::{GroupVersionKind, ObjectMeta};
 use serde_json::{Value, json};
 use testbed::apiserver::AuditEntry;
-use testbed::{ApiServer, Process, StateDir, eventually};
+use testbed::{ApiServer, Client, Process, StateDir, eventually};
 
 use super::{GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
 
@@ -92,7 +93,10 @@ fn asked(api: &ApiServer, name: &str) -> (BTreeSet<Right>, BTreeSet<Right>) {
     let right = |entry: &AuditEntry| (entry.verb.clone(), entry.group.clone(), entry.resource.clone());
     let all: Vec<_> = api.audit().unwrap().into_iter().filter(|entry| entry.user == account(name)).collect();
     let refused = all.iter().filter(|entry| !entry.allowed).map(right).collect();
-    (all.iter().filter(|entry| !entry.resource.is_empty()).map(right).collect(), refused)
+    let mut rights: BTreeSet<Right> = all.iter().filter(|entry| !entry.resource.is_empty()).map(right).collect();
+    let created = all.iter().filter(|entry| entry.created).map(right);
+    rights.extend(created.map(|(_, group, resource)| ("create".to_owned(), group, resource)));
+    (rights, refused)
 }
 
 /// Tries `more` until an account has asked for every right that it has; then it has asked for no other, and none was
@@ -197,6 +201,21 @@ async fn brief_one(api: &Api<DynamicObject>, object: DynamicObject, edit: &Patch
     api.delete("brief", &DeleteParams::default()).await.unwrap();
 }
 
+/// A proxy of a Gateway shows its token.
+async fn a_token(client: &kube::Client) {
+    let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
+    let labels = ListParams::default().labels("gateway.networking.k8s.io/gateway-name=web");
+    let Some(account) = accounts.list(&labels).await.unwrap().items.pop() else { return };
+    let spec = TokenRequestSpec { audiences: vec!["xds.projectsesame.io".to_owned()], ..Default::default() };
+    let request = TokenRequest { spec, ..TokenRequest::default() };
+    let name = account.metadata.name.unwrap();
+    let token = accounts.create_token_request(&name, &PostParams::default(), &request).await.unwrap();
+    let token = format!("Bearer {}", token.status.unwrap().token);
+    let proxy = Client::new(([127, 0, 0, 1], 8001).into()).https().sni("sesame").accept_any().http2();
+    let proxy = proxy.header("content-type", "application/grpc").header("authorization", &token);
+    proxy.post("/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters", "").await.unwrap();
+}
+
 /// A CRD that says nothing about its fields, and an object that cannot be read under it.
 async fn unreadable(client: &kube::Client, group: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
@@ -250,7 +269,11 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
         unreadable(&client, group).await;
     }
     let rights = granted("ClusterRole", "sesame").into_iter().chain(granted("Role", "sesame")).collect();
-    compare(&api, "sesame", &rights, async || too_late(&client).await).await;
+    let more = async || {
+        too_late(&client).await;
+        a_token(&client).await;
+    };
+    compare(&api, "sesame", &rights, more).await;
 
     let kubeconfig = api.kubeconfig_as(&account("sesame-certgen"), &GROUPS).unwrap();
     for more in [&[][..], &["--overwrite"]] {

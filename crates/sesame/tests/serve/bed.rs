@@ -37,6 +37,11 @@ impl Bed {
         Bed { api, at, state }
     }
 
+    /// Where its programs write.
+    pub fn state(&self) -> &StateDir {
+        &self.state
+    }
+
     /// A file with this text.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         self.state.write(name, text).unwrap()
@@ -207,7 +212,8 @@ impl Replica {
     }
 }
 
-fn sesame() -> Command {
+/// The program.
+pub fn sesame() -> Command {
     Command::new(PathBuf::from(env!("CARGO_BIN_EXE_sesame"))).name("sesame")
 }
 

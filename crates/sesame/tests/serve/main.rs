@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod fleets;
 mod gateway;
 mod life;
 mod outage;

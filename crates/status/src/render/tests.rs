@@ -48,11 +48,16 @@ fn a_kept_condition_stays_for_its_generation() {
 }
 
 #[test]
-fn an_initial_condition_is_stated_once_for_a_generation() {
+fn an_initial_condition_takes_back_nothing_that_holds_for_the_generation() {
     let unknown = Condition::new("Accepted", Truth::Unknown, "Pending", "Waiting.");
     let initial = facts(Scope { initial: vec![unknown], ..Scope::default() });
     assert_eq!(over(&initial, &before("True"), 1), before("True"));
     assert_eq!(over(&initial, &before("True"), 2)["conditions"][0]["status"], "Unknown");
+    assert_eq!(
+        over(&initial, &before("False"), 1)["conditions"][0]["reason"],
+        "Pending",
+        "the reason of before is over"
+    );
     assert_eq!(status(&initial, 1)["conditions"][0]["reason"], "Pending");
 }
 

@@ -31,6 +31,8 @@ pub struct AuditEntry {
     pub name: String,
     /// Whether the user has the right to it.
     pub allowed: bool,
+    /// Whether it created an object, which a server-side apply may do, too: that needs the right to create beside that to patch.
+    pub created: bool,
 }
 
 impl AuditEntry {
@@ -54,6 +56,7 @@ impl AuditEntry {
             namespace: text(&object["namespace"]),
             name: text(&object["name"]),
             allowed: entry["annotations"]["authorization.k8s.io/decision"] == "allow",
+            created: entry["responseStatus"]["code"] == 201,
         })
     }
 }

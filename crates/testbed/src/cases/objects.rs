@@ -2,15 +2,15 @@
 //!
 //! A Secret with the annotation `projectsesame.io/test-certificate` gets a certificate for the names in it, separated by
 //! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
-//! never committed. A Secret with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of the
-//! `clients`' side, or `garbage`.
+//! never committed. A Secret or ConfigMap with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of
+//! the `clients`' side, or `garbage`.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kinds::{EndpointSlice, Object, Secret, Service};
+use kinds::{ConfigMap, EndpointSlice, Object, Secret, Service};
 use serde_json::{Value, json};
 use source::folder::Limits;
 use source::{Folder, Problem};
@@ -87,6 +87,18 @@ pub(super) async fn values(
             }
         }
     }
+    for map in objects.iter().filter_map(|object| object.get::<ConfigMap>()) {
+        let is_it = |value: &&mut Value| {
+            value["kind"] == "ConfigMap"
+                && value["metadata"]["namespace"] == *map.meta.namespace
+                && value["metadata"]["name"] == *map.meta.name
+        };
+        if let Ok(Some(content)) = map.data.get("ca.crt")
+            && let Some(value) = values.iter_mut().find(is_it)
+        {
+            value["data"]["ca.crt"] = (&**content).into();
+        }
+    }
     values.extend(slices(&objects, settings, backends).await?);
     Ok(values)
 }
@@ -113,6 +125,13 @@ async fn written(case: &Case, ca: &Ca, backends: &mut Backends) -> Result<(Vec<O
             && let Some(filled) = filled(secret, ca, backends)?
         {
             *object = Object::new(object.kind(), filled);
+        }
+        if let Some(map) = object.get::<ConfigMap>()
+            && let Some(whose) = map.meta.annotations.get(AUTHORITY).ok().flatten()
+        {
+            let meta = json!({ "namespace": map.meta.namespace, "name": map.meta.name });
+            let data = json!({ "ca.crt": authority(whose, ca, backends)? });
+            *object = self::object(&json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data }));
         }
     }
     for address in addresses(&case.objects) {
@@ -143,12 +162,7 @@ fn addresses(text: &str) -> BTreeSet<Ipv4Addr> {
 fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret>, String> {
     let annotation = |name: &str| secret.meta.annotations.get(name).ok().flatten();
     if let Some(whose) = annotation(AUTHORITY) {
-        let pem = match &**whose {
-            "backends" => backends.ca().pem(),
-            "clients" => ca.pem(),
-            "garbage" => "no certificate at all",
-            other => return Err(format!("there is no CA of {other}")),
-        };
+        let pem = authority(whose, ca, backends)?;
         return Ok(Some(secret.clone().with([("ca.crt".into(), pem.as_bytes().into())])));
     }
     let Some(names) = annotation(CERTIFICATE) else { return Ok(None) };
@@ -156,6 +170,16 @@ fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret
     let (chain, key) = pair(ca, &names, annotation(FORM).map_or("", |form| form))?;
     let entries = [("tls.crt", chain), ("tls.key", key)].map(|(name, pem)| (name.into(), pem.as_bytes().into()));
     Ok(Some(secret.clone().with(entries)))
+}
+
+/// The CA of somebody.
+fn authority<'c>(whose: &str, ca: &'c Ca, backends: &'c Backends) -> Result<&'c str, String> {
+    match whose {
+        "backends" => Ok(backends.ca().pem()),
+        "clients" => Ok(ca.pem()),
+        "garbage" => Ok("no certificate at all"),
+        other => Err(format!("there is no CA of {other}")),
+    }
 }
 
 /// A chain and a key of a form.

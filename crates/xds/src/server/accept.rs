@@ -35,6 +35,8 @@ use crate::tls::expiry;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often connections that ended before that are reported. Anybody can cause them, and must not fill the log.
 const REPORT: Duration = Duration::from_secs(10);
+/// How long a client without a certificate may take to show a token that proves something. The API server is asked about it.
+const TOKEN: Duration = Duration::from_secs(10);
 /// What a client may send ahead of our reading it. Requests are small, save for lists of names.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
@@ -82,7 +84,7 @@ pub(super) async fn run(
             match tls {
                 None => {
                     drop(handshake);
-                    converse(inner, stream, peer, Proof::Insecure, stop).await;
+                    converse(inner, stream, peer, Proof::Insecure, None, stop).await;
                 }
                 Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), handshake, stop).await,
             }
@@ -120,7 +122,7 @@ async fn secure(
         () = handshake.evicted.cancelled() => Err(("evicted", "too many connections did not finish theirs".to_owned())),
         () = stop.cancelled() => return,
     };
-    drop((count, handshake));
+    drop(count);
     let stream = match accepted {
         Ok(stream) => stream,
         Err((reason, why)) => return inner.refused(peer, reason, &why),
@@ -129,9 +131,12 @@ async fn secure(
     let proof = match certificate.map(|certificate| Proof::from_certificate(certificate)) {
         Some(Ok(proof)) => proof,
         Some(Err(error)) => return inner.refused(peer, "unauthorized", &error.to_string()),
+        None if inner.config.authenticator.is_some() => Proof::Anonymous,
         None => return inner.refused(peer, "unauthorized", "the client has no certificate"),
     };
-    converse(inner, stream, peer, proof, stop).await;
+    // Until it has proven who it is, it has no other place than this.
+    let handshake = matches!(proof, Proof::Anonymous).then_some(handshake);
+    converse(inner, stream, peer, proof, handshake, stop).await;
 }
 
 impl Inner {
@@ -148,19 +153,37 @@ impl Inner {
     }
 }
 
-async fn converse<S>(inner: Arc<Inner>, stream: S, peer: SocketAddr, proof: Proof, stop: CancellationToken)
-where
+/// Serves a connection. One with a `handshake` has proven nothing yet: it ends unless one of its requests does, soon.
+async fn converse<S>(
+    inner: Arc<Inner>,
+    stream: S,
+    peer: SocketAddr,
+    proof: Proof,
+    handshake: Option<Handshake>,
+    stop: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Ok(_permit) = inner.connections.clone().try_acquire_owned() else {
-        let why = format!("there are {} connections already", inner.config.connections);
-        return inner.refused(peer, "full", &why);
+    let proven = CancellationToken::new();
+    let is_proven = proven.clone();
+    let place = async {
+        if let Some(handshake) = handshake {
+            tokio::select! {
+                () = is_proven.cancelled() => {}
+                () = handshake.evicted.cancelled() => return ("evicted", "too many connections did not prove who they are".to_owned()),
+                () = time::sleep(TOKEN) => return ("timeout", format!("no valid token came within {TOKEN:?}")),
+            }
+        }
+        let Ok(_permit) = inner.connections.clone().try_acquire_owned() else {
+            return ("full", format!("there are {} connections already", inner.config.connections));
+        };
+        inner.metrics.connections.inc();
+        let _count = defer(|| {
+            inner.metrics.connections.dec();
+        });
+        std::future::pending().await
     };
-    inner.metrics.connections.inc();
-    let _count = defer(|| {
-        inner.metrics.connections.dec();
-    });
-    let connection = Arc::new(Connection { inner: inner.clone(), peer, proof, stop: stop.clone() });
+    let connection = Arc::new(Connection { inner: inner.clone(), peer, proof, stop: stop.clone(), proven });
     let service = service_fn(move |request| {
         let response = service::respond(connection.clone(), request);
         async move { Ok::<_, Infallible>(response.await) }
@@ -176,6 +199,8 @@ where
         .serve_connection(TokioIo::new(stream), service);
     let mut serving = pin!(serving);
     let ended = tokio::select! {
+        biased;
+        (reason, why) = place => return inner.refused(peer, reason, &why),
         ended = &mut serving => ended,
         () = stop.cancelled() => {
             serving.as_mut().graceful_shutdown();

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use tokio::sync::watch;
 use tokio::time::{self, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{debug, info, warn};
 
@@ -61,6 +62,7 @@ struct StreamTask<'a> {
     connection: &'a Connection,
     call: Call,
     runtime: &'a FleetRuntime,
+    clients_end: CancellationToken,
     client: Arc<Client>,
     requests: Messages,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
@@ -130,11 +132,13 @@ async fn serve(
 ) -> Option<End> {
     let inner = &connection.inner;
     let mut snapshots = runtime.watch();
+    let clients_end = runtime.clients_end();
     // Nothing before everything: until the fleet is published, the client waits.
     let view = tokio::select! {
         view = published(&mut snapshots) => view?,
         () = out.closed() => return None,
         () = runtime.gone.cancelled() => return Some(removed()),
+        () = clients_end.cancelled() => return Some(expired()),
         () = connection.stop.cancelled() => return Some(going()),
         () = expiry(connection) => return Some(expired()),
     };
@@ -161,8 +165,19 @@ async fn serve(
     let limits = &inner.limits;
     let limiter = RateLimiter::new(limits.request_burst, limits.requests_per_second, now);
     let resolved = RateLimiter::new(limits.resolved_per_second, limits.resolved_per_second, now);
-    let mut task =
-        StreamTask { connection, call, runtime, client, requests, snapshots, limiter, resolved, pause: None, out };
+    let mut task = StreamTask {
+        connection,
+        call,
+        runtime,
+        clients_end,
+        client,
+        requests,
+        snapshots,
+        limiter,
+        resolved,
+        pause: None,
+        out,
+    };
     let end = match task.take(first).await {
         Ok(()) => {
             if !task.client.session.lock().is_returning() {
@@ -226,6 +241,7 @@ impl StreamTask<'_> {
                 () = alarm => {}
                 () = self.out.closed() => return None,
                 () = self.runtime.gone.cancelled() => return Some(removed()),
+                () = self.clients_end.cancelled() => return Some(expired()),
                 () = self.connection.stop.cancelled() => return Some(going()),
                 () = &mut expiry => return Some(expired()),
             }
@@ -370,5 +386,10 @@ fn removed() -> End {
 }
 
 fn expired() -> End {
-    End::new("expired", Status::unauthenticated("the client certificate has expired"))
+    End::new(
+        "expired",
+        Status::unauthenticated(
+            "the client certificate or token has expired, or its fleet belongs to somebody else by now",
+        ),
+    )
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use certgen::{Certificates, Pair, Request};
-use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
+use envoy::bootstrap::{Bootstrap, CertificateFiles, DnsFamily, Node, Overload, Stats, Tls, XdsServer};
 use envoy_api::json;
 use model::FleetName;
 use prometheus_client::registry::Registry;
@@ -40,8 +40,22 @@ impl Replica {
             Some(files) => Security::Tls(Arc::new(xds::Tls::load(files).unwrap())),
             None => Security::Insecure,
         };
+        Self::start_as(address, security, Config::default())
+    }
+
+    /// One whose clients may show tokens.
+    pub fn start_with_tokens(
+        address: SocketAddr,
+        tls: TlsFiles,
+        authenticator: Arc<dyn xds::Authenticator>,
+    ) -> Replica {
+        let security = Security::Tls(Arc::new(xds::Tls::accepting_tokens(tls).unwrap()));
+        Self::start_as(address, security, Config { authenticator: Some(authenticator), ..Config::default() })
+    }
+
+    fn start_as(address: SocketAddr, security: Security, config: Config) -> Replica {
         let runtime = Runtime::new().unwrap();
-        let server = Server::new(Config::default());
+        let server = Server::new(config);
         // Listens when this returns: whoever connects next is taken.
         let listener = std::net::TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -191,7 +205,12 @@ impl Secrets {
     pub fn envoy_files(&self) -> Tls {
         let file = |name| self.envoy.file(name);
         let resources_dir = Some(self.folder.path().join("resources"));
-        Tls { ca: file("ca.crt"), certificate: file("tls.crt"), key: file("tls.key"), resources_dir }
+        Tls::Certificate(CertificateFiles {
+            ca: file("ca.crt"),
+            certificate: file("tls.crt"),
+            key: file("tls.key"),
+            resources_dir,
+        })
     }
 }
 

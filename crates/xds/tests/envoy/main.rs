@@ -8,6 +8,7 @@ mod life;
 mod rejection;
 mod rotation;
 mod secrets;
+mod tokens;
 mod unauthorized;
 mod warming;
 mod world;

@@ -101,12 +101,12 @@ async fn files_that_certgen_replaced_are_used_by_the_next_connection() {
     let file = |name: &str| folder.path().join(name);
     certgen::files::write(&issue(None), folder.path(), false).unwrap();
     let server = TlsFiles { ca: file("cacert.pem"), certificate: file("sesamecert.pem"), key: file("sesamekey.pem") };
-    let tls = envoy::bootstrap::Tls {
+    let tls = envoy::bootstrap::Tls::Certificate(envoy::bootstrap::CertificateFiles {
         ca: file("cacert.pem"),
         certificate: file("envoycert.pem"),
         key: file("envoykey.pem"),
         resources_dir: Some(folder.path().to_owned()),
-    };
+    });
     let replica = Replica::start(address(), Some(server.clone()));
     let at = Net::here().unwrap().socket(80);
     let hosts = hosts(2);
@@ -145,12 +145,12 @@ async fn made_elsewhere(ca: &Ca, server: &Leaf, client: &Leaf) -> (Replica, Envo
         certificate: write("server.crt", server.chain_pem()),
         key: write("server.key", server.key_pem()),
     };
-    let tls = envoy::bootstrap::Tls {
+    let tls = envoy::bootstrap::Tls::Certificate(envoy::bootstrap::CertificateFiles {
         ca: trusted,
         certificate: write("envoy.crt", client.chain_pem()),
         key: write("envoy.key", client.key_pem()),
         resources_dir: None,
-    };
+    });
     let replica = Replica::start(address(), Some(files));
     replica.publish(Vec::new());
     let envoy = launch(replica.address, Some(tls), None).await;

@@ -40,6 +40,20 @@ pub const SERVICES: [(Kind, &str, &str); 9] = [
     (Kind::Listener, "listener.v3.ListenerDiscoveryService", "Listeners"),
 ];
 
+tokio::task_local! {
+    /// The token of all requests.
+    pub static TOKEN: String;
+}
+
+/// A request with the token of this task, if it has one.
+fn request<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Ok(token) = TOKEN.try_with(|token| format!("Bearer {token}").parse().unwrap()) {
+        request.metadata_mut().insert("authorization", token);
+    }
+    request
+}
+
 /// A server that runs until it is stopped, or the test ends.
 pub struct Running {
     pub server: Server,
@@ -123,7 +137,7 @@ impl<Q: Message + Default + 'static, R: Message + Default + 'static> Stream<Q, R
         let mut grpc = Grpc::new(channel).max_decoding_message_size(usize::MAX);
         grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let codec: ProstCodec<Q, R> = ProstCodec::default();
-        let opening = grpc.streaming(Request::new(ReceiverStream::new(receiver)), path.parse().unwrap(), codec);
+        let opening = grpc.streaming(request(ReceiverStream::new(receiver)), path.parse().unwrap(), codec);
         Ok(Self { requests, responses: soon("response headers", opening).await?.into_inner() })
     }
 
@@ -201,7 +215,7 @@ pub async fn fetch(channel: Channel, path: &str, request: DiscoveryRequest) -> R
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let codec: ProstCodec<DiscoveryRequest, DiscoveryResponse> = ProstCodec::default();
-    let answer = grpc.unary(Request::new(request), path.parse().unwrap(), codec);
+    let answer = grpc.unary(self::request(request), path.parse().unwrap(), codec);
     Ok(soon("an answer", answer).await?.into_inner())
 }
 

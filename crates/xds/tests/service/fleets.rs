@@ -12,7 +12,7 @@ use crate::client::{DELTA_ADS, Delta, Running, SERVICES, SOTW_ADS, Sotw, bodies,
 
 const SHOP: &str = "spiffe://sesame/fleet/shop/edge";
 
-fn everything(text: &str) -> Vec<Resource> {
+pub fn everything(text: &str) -> Vec<Resource> {
     Kind::ALL.into_iter().map(|kind| resource(kind, text, text)).collect()
 }
 
@@ -26,12 +26,13 @@ async fn server(authority: &Authority, folder: &tempfile::TempDir) -> Running {
 
 /// Asks in every way there is for all, and for another fleet's resource by name; gives back the codes of the rejections
 /// and what was seen.
-async fn ask_everywhere(channel: &Channel, node: &Node, name: &str) -> (Vec<Code>, Vec<String>) {
+pub async fn ask_everywhere(channel: &Channel, node: &Node, name: &str) -> (Vec<Code>, Vec<String>) {
     let (mut refused, mut seen) = (Vec::new(), Vec::new());
     for (kind, service, noun) in SERVICES {
         let path = |verb: &str| format!("/envoy.service.{service}/{verb}{noun}");
         for path in [path("Delta"), DELTA_ADS.to_owned()] {
-            let mut stream = Delta::open(channel.clone(), &path).await.unwrap();
+            let opened = Delta::open(channel.clone(), &path).await;
+            let Ok(mut stream) = opened.map_err(|status| refused.push(status.code())) else { continue };
             stream.subscribe(Some(node.clone()), kind, &["*", name]).await;
             match stream.try_next().await {
                 Ok(response) => seen.extend(names(&response).iter().map(ToString::to_string)),
@@ -39,7 +40,8 @@ async fn ask_everywhere(channel: &Channel, node: &Node, name: &str) -> (Vec<Code
             }
         }
         for path in [path("Stream"), SOTW_ADS.to_owned()] {
-            let mut stream = Sotw::open(channel.clone(), &path).await.unwrap();
+            let opened = Sotw::open(channel.clone(), &path).await;
+            let Ok(mut stream) = opened.map_err(|status| refused.push(status.code())) else { continue };
             stream.subscribe(Some(node.clone()), kind, &["*", name]).await;
             match stream.try_next().await {
                 Ok(response) => seen.extend(bodies(&response)),

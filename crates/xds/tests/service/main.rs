@@ -9,4 +9,5 @@ mod fleet_acks;
 mod fleets;
 mod handshakes;
 mod limits;
+mod tokens;
 mod variants;

@@ -36,9 +36,10 @@ impl Reader<'_> {
             Err(refused) => (Host::Any, 0, Some(refused)),
         };
         let protocol = protocol.ok();
-        let bound = self.settings.bound(port);
+        let is_shared = self.fleet == FleetId::Shared;
+        let bound = if is_shared { self.settings.bound(port) } else { port };
         let on_port = protocol.map(Protocol::on_port);
-        let is_own = |protocol| self.settings.own_ports.of(protocol) == Some(bound);
+        let is_own = |protocol| is_shared && self.settings.own_ports.of(protocol) == Some(bound);
         let own = on_port.filter(|protocol| refused.is_none() && host == Host::Any && is_own(*protocol));
         let id = match own {
             Some(PortProtocol::Http) => ListenerId::http(),

@@ -35,12 +35,14 @@ pub(crate) enum Protocols {
     Grpc,
     /// Bytes or datagrams.
     Stream(Transport),
+    /// Bytes of a TLS connection of the client's, which are not encrypted again.
+    Passthrough,
 }
 
 impl Protocols {
     fn transport(self) -> Transport {
         match self {
-            Protocols::Http | Protocols::Grpc => Transport::Tcp,
+            Protocols::Http | Protocols::Grpc | Protocols::Passthrough => Transport::Tcp,
             Protocols::Stream(transport) => transport,
         }
     }
@@ -130,12 +132,20 @@ pub(crate) fn resolve(
     let port = service.port(&port).map_err(|found| {
         Unusable::Reference("BackendNotFound", Rejection::new(found.code, field.field("port"), found.why))
     })?;
-    let policy = tls_policy::of_port(work.view, &id, &port.name);
+    let is_plain = matches!(protocols, Protocols::Stream(_) | Protocols::Passthrough);
+    let policy = match protocols {
+        Protocols::Passthrough => Ok(None),
+        _ => tls_policy::of_port(work.view, &id, &port.name),
+    };
     let policy = policy.map_err(|found| Unusable::Other(Rejection::new(found.code, field.clone(), found.why)))?;
     let overrides = match policy {
         None if protocols == Protocols::Grpc && !port.protocol.is_h2() => {
             let protocol = if port.protocol.is_tls() { Protocol::H2 } else { Protocol::H2c };
             ClusterOverrides { protocol: Some(protocol), ..ClusterOverrides::default() }
+        }
+        // What the Service says is spoken inside of the stream.
+        None if is_plain && (port.protocol.is_tls() || port.protocol.is_h2()) => {
+            ClusterOverrides { protocol: Some(Protocol::Http1), ..ClusterOverrides::default() }
         }
         None => ClusterOverrides::default(),
         Some(tls) => {
@@ -265,7 +275,7 @@ pub(crate) fn stream(
     work: &mut Work<'_, impl GatewayView>,
     written: &List<WeightedBackend>,
     field: &FieldPath,
-    transport: Transport,
+    protocols: Protocols,
 ) -> Result<(Vec<(ClusterId, u32)>, u32), Rejection> {
     let (mut clusters, mut unavailable, mut sum) = (Vec::new(), 0, Sum(0));
     for (index, backend) in written.iter().enumerate() {
@@ -273,7 +283,7 @@ pub(crate) fn stream(
         match backend.get() {
             Ok(backend) => {
                 let weight = sum.add(backend.weight, &field)?;
-                let found = resolve(work, &backend.into(), &field, Protocols::Stream(transport));
+                let found = resolve(work, &backend.into(), &field, protocols);
                 match used(work, found) {
                     Some(cluster) if weight > 0 => clusters.push((cluster, weight)),
                     Some(_) => {}

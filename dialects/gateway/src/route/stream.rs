@@ -7,7 +7,8 @@
 use super::{
     Rejection, Work,
     attachment::{self, Common, Parent},
-    backends, pieces,
+    backends::{self, Protocols},
+    pieces,
     status::ParentStatus,
 };
 use crate::{GatewayView, Listener, Protocol, Settings, gateway, precedence};
@@ -30,10 +31,22 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
     let mut work = Work::new(kind::TLS_ROUTE, &object.meta, view, settings);
     let hostnames = attachment::hostnames(&mut work, &object.spec.hostnames);
     let mut parents = attachment::parents(&mut work, &object.spec.parent_refs, &hostnames);
-    let target = (!parents.is_empty()).then(|| target(&mut work, &mut parents, &object.spec.rules, Transport::Tcp));
+    let mut target = |work: &mut Work<'_, _>, parents: &mut [Parent<'_>], protocol: Protocol| {
+        let is_used = |(listener, _): (&Listener, _)| listener.protocol == Some(protocol);
+        let is_used = parents.iter().flat_map(Parent::attached).any(is_used);
+        let protocols = match protocol {
+            Protocol::TlsTerminate => Protocols::Stream(Transport::Tcp),
+            _ => Protocols::Passthrough,
+        };
+        if is_used { self::target(work, parents, &object.spec.rules, protocols) } else { None }
+    };
+    let passed = target(&mut work, &mut parents, Protocol::TlsPassthrough);
+    let decrypted = target(&mut work, &mut parents, Protocol::TlsTerminate);
+    if !parents.is_empty() && parents.iter().all(|parent| parent.refused().is_some()) {
+        self::target(&mut work, &mut parents, &object.spec.rules, Protocols::Passthrough);
+    }
     let (mut pieces, mut seen) = (Vec::new(), BTreeSet::new());
     for parent in &mut parents {
-        let Some((clusters, unavailable)) = target.as_ref().and_then(Option::as_ref) else { continue };
         let hosts: usize = parent.attached().map(|(_, hosts)| hosts.len()).sum();
         if pieces.len() + hosts > pieces::ROUTES {
             let why = format!(
@@ -46,6 +59,8 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
             continue;
         }
         for (listener, hosts) in parent.attached().filter(|(listener, _)| listener.is_served()) {
+            let target = if listener.protocol == Some(Protocol::TlsTerminate) { &decrypted } else { &passed };
+            let Some((clusters, unavailable)) = target else { continue };
             let Some(termination) = termination(&mut work, listener) else { continue };
             let proxy = TcpProxy { termination, clients: None, clusters: clusters.clone(), unavailable: *unavailable };
             let mode = TlsMode::Tcp(Arc::new(proxy));
@@ -102,7 +117,8 @@ fn plain(
 ) -> Translation {
     let mut work = Work::new(kind, meta, view, settings);
     let mut parents = attachment::parents(&mut work, references, &[Host::Any]);
-    let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, rules, transport) };
+    let protocols = Protocols::Stream(transport);
+    let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, rules, protocols) };
     let mut streams = Vec::new();
     if let Some((clusters, unavailable)) = target {
         let target = Arc::new(StreamTarget { clients: None, clusters, unavailable });
@@ -130,13 +146,13 @@ fn target(
     work: &mut Work<'_, impl GatewayView>,
     parents: &mut [Parent<'_>],
     rules: &List<StreamRule>,
-    transport: Transport,
+    protocols: Protocols,
 ) -> Option<(Vec<(ClusterId, u32)>, u32)> {
     let field = FieldPath::from("spec.rules").index(0);
     let found = match rules.iter().next().map(|rule| rule.get()) {
         None => Err(Rejection::new(Code::GatewayRouteRule, "spec.rules".into(), "must have one rule")),
         Some(Err(fault)) => Err(Rejection::fault(Code::GatewayRouteRule, fault)),
-        Some(Ok(rule)) => backends::stream(work, &rule.backend_refs, &field.field("backendRefs"), transport),
+        Some(Ok(rule)) => backends::stream(work, &rule.backend_refs, &field.field("backendRefs"), protocols),
     };
     if rules.len() > 1 {
         let why = "only the first rule has an effect";

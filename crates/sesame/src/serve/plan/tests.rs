@@ -49,6 +49,13 @@ macro_rules! both {
     };
 }
 
+/// Whether something holds for the fleets of Gateways.
+macro_rules! of_fleets {
+    (|$fleets:ident| $holds:expr) => {
+        |p| p.fleets.as_ref().is_some_and(|$fleets| $holds)
+    };
+}
+
 /// Every key that takes effect: a value, and what it does.
 const KEYS: &[(&str, &str, Check)] = &[
     ("debug", "true", |p| p.verbose),
@@ -224,6 +231,11 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--gateway-controller-name=example.com/gateways"], |p| {
         &*p.pipeline.gateway.controller == "example.com/gateways" && p.status.controller == "example.com/gateways"
     }),
+    (&["--disable-fleets"], |p| p.fleets.is_none() && !p.pipeline.gateway.own_fleets),
+    (&["--envoy-image=e"], of_fleets!(|fleets| fleets.envoy_image == "e")),
+    (&["--sesame-image=s"], of_fleets!(|fleets| fleets.sesame_image == "s")),
+    (&["--fleet-replicas=7"], of_fleets!(|fleets| fleets.replicas == 7)),
+    (&["--fleet-xds-address=x"], of_fleets!(|fleets| fleets.xds.host == "x")),
     (&["--root-namespaces=a,b"], |p| p.pipeline.http_proxy.root_namespaces == ["a".into(), "b".into()]),
     (&["--envoy-service-name=proxies"], |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
     (&["--envoy-service-namespace=edge"], |p| p.status.addresses == Addresses::of_service("edge", "envoy")),
@@ -306,11 +318,22 @@ fn the_defaults_are_contours() {
     assert_eq!(times, [15, 10, 2]);
     assert_eq!(plan.status.addresses, Addresses::of_service("projectsesame", "envoy"));
     assert_eq!((&*plan.status.instance, &*plan.status.manager), ("sesame-0", "sesame"));
-    assert_eq!(plan.pipeline, pipeline::Settings::default());
+    let fleets = plan.fleets.unwrap();
+    assert_eq!((&*fleets.xds.host, fleets.xds.port, fleets.replicas), ("sesame.projectsesame.svc", 8001, 2));
+    let mut usual = pipeline::Settings::default();
+    usual.gateway.own_fleets = true;
+    assert_eq!(plan.pipeline, usual);
     assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
     assert!(plan.source.namespaces.is_empty());
     assert_eq!(plan.source.kinds, kind::ALL);
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
+}
+
+/// The shared fleet serves the Gateway that is named, and there is no other.
+#[test]
+fn a_gateway_that_is_named_has_no_fleet_of_its_own() {
+    let plan = plan(&[], "gateway: {gatewayRef: {namespace: shop, name: edge}}\n");
+    assert!(plan.fleets.is_none() && !plan.pipeline.gateway.own_fleets);
 }
 
 #[test]

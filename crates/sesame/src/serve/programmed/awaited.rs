@@ -1,7 +1,7 @@
 //! The objects that proxies have not acknowledged yet, and the resources that they wait for.
 //!
-//! In: the resources of each object, the published versions, and the versions that proxies have acknowledged. Out: versions to
-//! ask about, and objects of which proxies have acknowledged every resource. Each object waits in the list of *one* resource
+//! In: the resources of each object, each of a fleet, the published versions, and the versions that proxies of the fleet have
+//! acknowledged. Out: versions to ask about, and objects of which proxies have acknowledged every resource. Each object waits in the list of *one* resource
 //! that is not acknowledged; when it is, the object moves on to the next such resource, or is done. So an acknowledgement
 //! costs the objects that wait for it and no others, and a resource that all objects share may change any number of times
 //! while they wait for other resources.
@@ -9,8 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::ObjectRef;
 use model::status::ProxyCounts;
+use model::{FleetId, ObjectRef};
 use pipeline::ObjectResource;
 use status::Programmed;
 use xds::{Kind, Name, Version};
@@ -21,13 +21,13 @@ mod tests;
 /// A version to ask the replicas about, or no longer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Have proxies acknowledged it?
-    Ask(Version),
+    /// Have proxies of the fleet acknowledged it?
+    Ask(FleetId, Version),
     /// The answer no longer matters.
-    Forget(Version),
+    Forget(FleetId, Version),
 }
 
-type Key = (Kind, Name);
+type Key = (FleetId, Kind, Name);
 
 /// An object that waits.
 struct Object {
@@ -72,7 +72,7 @@ impl Awaited {
         object: ObjectRef,
         batch: u64,
         resources: Option<Arc<Vec<ObjectResource>>>,
-        published: impl Fn(Kind, &str) -> Option<u64>,
+        published: impl Fn(&FleetId, Kind, &str) -> Option<u64>,
     ) {
         let before = self.objects.remove(&object);
         // An object without resources has nothing to wait for, and nothing to report.
@@ -89,8 +89,13 @@ impl Awaited {
         }
     }
 
+    /// The fleets that serve the objects.
+    pub fn fleets(&self) -> BTreeSet<FleetId> {
+        self.objects.values().flat_map(|object| object.resources.iter()).map(|part| part.fleet.clone()).collect()
+    }
+
     /// Begins to follow acknowledgements.
-    pub fn begin(&mut self, published: impl Fn(Kind, &str) -> Option<u64>) {
+    pub fn begin(&mut self, published: impl Fn(&FleetId, Kind, &str) -> Option<u64>) {
         self.is_asking = true;
         let all: Vec<_> = self.objects.iter().map(|(object, of)| (object.clone(), of.resources.clone())).collect();
         for (object, resources) in all {
@@ -107,18 +112,18 @@ impl Awaited {
         self.objects.values_mut().for_each(|object| object.waits_for = None);
     }
 
-    /// A resource was published in another version, or removed.
-    pub fn publish(&mut self, kind: Kind, name: &Name, version: Option<u64>) {
-        let key = (kind, name.clone());
+    /// A resource of a fleet was published in another version, or removed.
+    pub fn publish(&mut self, fleet: &FleetId, kind: Kind, name: &Name, version: Option<u64>) {
+        let key = (fleet.clone(), kind, name.clone());
         if self.resources.get(&key).is_some_and(|resource| resource.is_shared) {
             self.expect(&key, version);
         }
     }
 
-    /// Proxies have acknowledged a version, or no longer have.
-    pub fn answer(&mut self, version: &Version, programmed: Option<ProxyCounts>) {
+    /// Proxies of a fleet have acknowledged a version, or no longer have.
+    pub fn answer(&mut self, fleet: &FleetId, version: &Version, programmed: Option<ProxyCounts>) {
         self.looks += 1;
-        let key = (version.kind, version.name.clone());
+        let key = (fleet.clone(), version.kind, version.name.clone());
         let Some(resource) = self.resources.get_mut(&key) else { return };
         if resource.version != Some(version.version) {
             return;
@@ -141,14 +146,14 @@ impl Awaited {
     }
 
     /// Follows the resources of an object.
-    fn follow(&mut self, resources: &[ObjectResource], published: &impl Fn(Kind, &str) -> Option<u64>) {
+    fn follow(&mut self, resources: &[ObjectResource], published: &impl Fn(&FleetId, Kind, &str) -> Option<u64>) {
         for part in resources {
             self.looks += 1;
-            let key = (part.kind, part.name.clone());
+            let key = key(part);
             let resource = self.resources.entry(key.clone()).or_default();
             resource.users += 1;
             resource.is_shared = part.hash.is_none();
-            let version = part.hash.or_else(|| published(part.kind, &part.name));
+            let version = part.hash.or_else(|| published(&part.fleet, part.kind, &part.name));
             self.expect(&key, version);
         }
     }
@@ -162,9 +167,9 @@ impl Awaited {
             return;
         }
         resource.programmed = None;
-        let of = |version: u64| Version { kind: key.0, name: key.1.clone(), version };
-        self.questions.extend(before.map(|version| Question::Forget(of(version))));
-        self.questions.extend(version.map(|version| Question::Ask(of(version))));
+        let of = |version: u64| Version { kind: key.1, name: key.2.clone(), version };
+        self.questions.extend(before.map(|version| Question::Forget(key.0.clone(), of(version))));
+        self.questions.extend(version.map(|version| Question::Ask(key.0.clone(), of(version))));
     }
 
     /// Puts an object into the list of the first of its resources that is not acknowledged; if all are, it is done.
@@ -173,7 +178,7 @@ impl Awaited {
         let mut fewest: Option<ProxyCounts> = None;
         for part in of.resources.iter() {
             self.looks += 1;
-            let key = (part.kind, part.name.clone());
+            let key = key(part);
             let Some(resource) = self.resources.get_mut(&key) else { continue };
             let Some(proxies) = resource.programmed else {
                 resource.waiting.insert(object.clone());
@@ -203,14 +208,18 @@ impl Awaited {
         }
         for part in of.resources.iter() {
             self.looks += 1;
-            let key = (part.kind, part.name.clone());
+            let key = key(part);
             let Some(resource) = self.resources.get_mut(&key) else { continue };
             resource.users -= 1;
             if resource.users == 0
                 && let Some(Resource { version: Some(version), .. }) = self.resources.remove(&key)
             {
-                self.questions.push(Question::Forget(Version { kind: key.0, name: key.1, version }));
+                self.questions.push(Question::Forget(key.0, Version { kind: key.1, name: key.2, version }));
             }
         }
     }
+}
+
+fn key(part: &ObjectResource) -> Key {
+    (part.fleet.clone(), part.kind, part.name.clone())
 }

@@ -2,7 +2,7 @@
 
 use super::world::{FINE, World, backend, codes, listener, parents};
 use kinds::kind;
-use model::{Code, Translation, Transport};
+use model::{Code, Translation, Transport, cluster::Protocol};
 use serde_json::{Value, json};
 
 fn rules(references: Value) -> Value {
@@ -118,4 +118,26 @@ fn the_only_rule_decides_about_the_route() {
     let translation = world().route(kind::TCP_ROUTE, two);
     assert_eq!(parents(&translation)[0][2], "PartiallyInvalid=True UnsupportedValue");
     assert_eq!(translation.streams[0].target.clusters[0].0.backend.port, 80);
+}
+
+#[test]
+fn streams_are_not_encrypted_again_unless_a_policy_says_so() {
+    let mut world = world();
+    let ports = json!([{ "name": "https", "port": 443, "appProtocol": "https" }]);
+    world.put(kind::SERVICE, json!({ "metadata": { "name": "secure" }, "spec": { "ports": ports } }));
+    let mut spec = rules(json!([backend("secure", 443)]));
+    spec["hostnames"] = json!(["a.example.com"]);
+    let protocols = |world: &mut World| -> Vec<(bool, Option<Protocol>)> {
+        let translation = world.route(kind::TLS_ROUTE, spec.clone());
+        let proxies = translation.tls.iter().map(|piece| piece.mode.tcp().unwrap());
+        let protocol = |cluster: &model::ClusterId| cluster.overrides.as_ref().and_then(|overrides| overrides.protocol);
+        proxies.map(|proxy| (proxy.termination.is_some(), protocol(&proxy.clusters[0].0))).collect()
+    };
+    let plain = Some(Protocol::Http1);
+    assert_eq!(protocols(&mut world), [(true, plain), (false, plain)]);
+    let target = json!([{ "group": "", "kind": "Service", "name": "secure" }]);
+    let validation = json!({ "hostname": "a.b", "wellKnownCACertificates": "System" });
+    let policy = json!({ "targetRefs": target, "validation": validation });
+    world.put(kind::BACKEND_TLS_POLICY, json!({ "metadata": { "name": "p" }, "spec": policy }));
+    assert_eq!(protocols(&mut world), [(true, Some(Protocol::Tls)), (false, plain)]);
 }

@@ -10,11 +10,11 @@ fn object(name: &str) -> ObjectRef {
 }
 
 fn own(name: &str, hash: u64) -> ObjectResource {
-    ObjectResource { fleet: model::FleetId::Shared, kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
+    ObjectResource { fleet: FleetId::Shared, kind: Kind::ScopedRoute, name: name.into(), hash: Some(hash) }
 }
 
 fn shared(name: &str) -> ObjectResource {
-    ObjectResource { fleet: model::FleetId::Shared, kind: Kind::Listener, name: name.into(), hash: None }
+    ObjectResource { fleet: FleetId::Shared, kind: Kind::Listener, name: name.into(), hash: None }
 }
 
 fn scope(name: &str, version: u64) -> Version {
@@ -26,7 +26,7 @@ fn listener(version: u64) -> Version {
 }
 
 /// The version of every shared resource that was published first.
-fn published(_: Kind, _: &str) -> Option<u64> {
+fn published(_: &FleetId, _: Kind, _: &str) -> Option<u64> {
     Some(1)
 }
 
@@ -51,23 +51,42 @@ fn an_object_counts_the_proxies_of_the_resource_that_fewest_have() {
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
     let two = ProxyCounts { acknowledged: 2, connected: 3 };
-    awaited.answer(&listener(1), Some(two));
-    awaited.answer(&scope("a", 7), ALL);
+    awaited.answer(&FleetId::Shared, &listener(1), Some(two));
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     assert_eq!(awaited.programmed(), [(object("a"), Programmed { batch: 1, proxies: Some(two) })]);
+}
+
+#[test]
+fn an_object_is_done_when_the_proxies_of_every_fleet_have_it() {
+    let mut awaited = asking();
+    let gateway = FleetId::named("shop", "edge");
+    let of = |fleet: &FleetId| ObjectResource { fleet: fleet.clone(), ..own("a", 7) };
+    put(&mut awaited, "a", 1, vec![of(&FleetId::Shared), of(&gateway)]);
+    assert_eq!(awaited.fleets(), [FleetId::Shared, gateway.clone()].into());
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
+    assert_eq!(done(&mut awaited), []);
+    awaited.answer(&gateway, &scope("a", 7), ALL);
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
 }
 
 #[test]
 fn an_object_is_done_when_proxies_have_all_of_its_resources() {
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
-    assert_eq!(awaited.questions(), [Question::Ask(scope("a", 7)), Question::Ask(listener(1))]);
-    awaited.answer(&listener(1), ALL);
+    assert_eq!(
+        awaited.questions(),
+        [Question::Ask(FleetId::Shared, scope("a", 7)), Question::Ask(FleetId::Shared, listener(1))]
+    );
+    awaited.answer(&FleetId::Shared, &listener(1), ALL);
     assert!(done(&mut awaited).is_empty());
-    awaited.answer(&scope("a", 6), ALL);
+    awaited.answer(&FleetId::Shared, &scope("a", 6), ALL);
     assert!(done(&mut awaited).is_empty(), "that is another version");
-    awaited.answer(&scope("a", 7), ALL);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
-    assert_eq!(awaited.questions(), [Question::Forget(scope("a", 7)), Question::Forget(listener(1))]);
+    assert_eq!(
+        awaited.questions(),
+        [Question::Forget(FleetId::Shared, scope("a", 7)), Question::Forget(FleetId::Shared, listener(1))]
+    );
     assert!(awaited.resources.is_empty() && awaited.objects.is_empty());
 }
 
@@ -75,13 +94,16 @@ fn an_object_is_done_when_proxies_have_all_of_its_resources() {
 fn a_shared_resource_is_waited_for_as_it_is_published_by_now() {
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
-    awaited.answer(&scope("a", 7), ALL);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     awaited.questions();
-    awaited.publish(Kind::Listener, &"https".into(), Some(2));
-    assert_eq!(awaited.questions(), [Question::Forget(listener(1)), Question::Ask(listener(2))]);
-    awaited.answer(&listener(1), ALL);
+    awaited.publish(&FleetId::Shared, Kind::Listener, &"https".into(), Some(2));
+    assert_eq!(
+        awaited.questions(),
+        [Question::Forget(FleetId::Shared, listener(1)), Question::Ask(FleetId::Shared, listener(2))]
+    );
+    awaited.answer(&FleetId::Shared, &listener(1), ALL);
     assert!(done(&mut awaited).is_empty(), "proxies have what was, not what is");
-    awaited.answer(&listener(2), ALL);
+    awaited.answer(&FleetId::Shared, &listener(2), ALL);
     assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
 }
 
@@ -91,12 +113,15 @@ fn what_a_later_batch_made_is_what_is_waited_for() {
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
     put(&mut awaited, "a", 2, vec![own("a", 8), shared("https")]);
     let questions = awaited.questions();
-    assert!(questions.contains(&Question::Forget(scope("a", 7))), "{questions:?}");
-    assert_eq!(questions.iter().filter(|question| **question == Question::Ask(listener(1))).count(), 1);
-    awaited.answer(&listener(1), ALL);
-    awaited.answer(&scope("a", 7), ALL);
+    assert!(questions.contains(&Question::Forget(FleetId::Shared, scope("a", 7))), "{questions:?}");
+    assert_eq!(
+        questions.iter().filter(|question| **question == Question::Ask(FleetId::Shared, listener(1))).count(),
+        1
+    );
+    awaited.answer(&FleetId::Shared, &listener(1), ALL);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
     assert!(done(&mut awaited).is_empty());
-    awaited.answer(&scope("a", 8), ALL);
+    awaited.answer(&FleetId::Shared, &scope("a", 8), ALL);
     assert_eq!(done(&mut awaited), [("a".to_owned(), 2)]);
     awaited.put(object("a"), 3, None, published);
     assert!(awaited.resources.is_empty() && awaited.objects.is_empty());
@@ -107,12 +132,12 @@ fn what_a_proxy_that_joins_does_not_have_is_waited_for_only_by_those_who_still_w
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![shared("https")]);
     put(&mut awaited, "b", 1, vec![own("b", 7), shared("https")]);
-    awaited.answer(&listener(1), ALL);
+    awaited.answer(&FleetId::Shared, &listener(1), ALL);
     assert_eq!(done(&mut awaited), [("a".to_owned(), 1)]);
-    awaited.answer(&listener(1), None);
-    awaited.answer(&scope("b", 7), ALL);
+    awaited.answer(&FleetId::Shared, &listener(1), None);
+    awaited.answer(&FleetId::Shared, &scope("b", 7), ALL);
     assert!(done(&mut awaited).is_empty());
-    awaited.answer(&listener(1), ALL);
+    awaited.answer(&FleetId::Shared, &listener(1), ALL);
     assert_eq!(done(&mut awaited), [("b".to_owned(), 1)]);
 }
 
@@ -122,12 +147,12 @@ fn who_begins_to_write_asks_about_everything_that_is_open() {
     put(&mut awaited, "a", 1, vec![own("a", 7)]);
     assert!(awaited.questions().is_empty(), "somebody else writes");
     awaited.begin(published);
-    assert_eq!(awaited.questions(), [Question::Ask(scope("a", 7))]);
+    assert_eq!(awaited.questions(), [Question::Ask(FleetId::Shared, scope("a", 7))]);
     awaited.end();
     put(&mut awaited, "a", 2, vec![own("a", 8)]);
     awaited.begin(published);
-    assert_eq!(awaited.questions(), [Question::Ask(scope("a", 8))]);
-    awaited.answer(&scope("a", 8), ALL);
+    assert_eq!(awaited.questions(), [Question::Ask(FleetId::Shared, scope("a", 8))]);
+    awaited.answer(&FleetId::Shared, &scope("a", 8), ALL);
     assert_eq!(done(&mut awaited), [("a".to_owned(), 2)]);
 }
 
@@ -142,10 +167,10 @@ fn an_edit_beside_ten_thousand_that_wait_looks_at_its_own_resources() {
     let (mut most, begun) = (0, std::time::Instant::now());
     for edit in 2..1_002 {
         let before = awaited.looks;
-        awaited.publish(Kind::Listener, &"https".into(), Some(edit));
+        awaited.publish(&FleetId::Shared, Kind::Listener, &"https".into(), Some(edit));
         let object_resources = Arc::new(vec![own("7", edit), shared("https")]);
-        awaited.put(object("7"), edit, Some(object_resources), |_, _| Some(edit));
-        awaited.answer(&listener(edit), ALL);
+        awaited.put(object("7"), edit, Some(object_resources), |_, _, _| Some(edit));
+        awaited.answer(&FleetId::Shared, &listener(edit), ALL);
         assert!(awaited.questions().len() <= 5);
         most = most.max(awaited.looks - before);
     }
