@@ -273,3 +273,64 @@ fn an_object_of_many_hosts_and_paths_costs_what_it_has_and_not_its_square() {
     let hosts = bed.pipeline.engine().rows::<pipeline::hosts::VirtualHosts>();
     assert_eq!(hosts.map(|(_, host)| host.host.routes.len()).sum::<usize>(), 2 * 300 * 28);
 }
+
+fn route(number: usize, path: &str) -> kinds::Object {
+    object(&json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": { "name": format!("web-{number}") },
+        "spec": {
+            "parentRefs": [{ "name": "web" }], "hostnames": [format!("web-{number}.example.com")],
+            "rules": [{ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": "web-0", "port": 80 }] }],
+        },
+    }))
+}
+
+fn certificate() -> kinds::Object {
+    let leaf = testbed::certs::Ca::new("counts").leaf("*.example.com").make();
+    object(&json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": "cert" },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() },
+    }))
+}
+
+/// A Gateway and many routes: neither a renewed certificate nor a grant wakes them, and a route wakes nothing of the Gateway but
+/// the count in its status.
+#[test]
+fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
+    const ROUTES: usize = 2_000;
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
+        "spec": { "controllerName": dialect_gateway::CONTROLLER },
+    });
+    let tls = json!({ "certificateRefs": [{ "name": "cert" }] });
+    let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
+        "spec": { "gatewayClassName": "sesame", "listeners": [
+            { "name": "http", "protocol": "HTTP", "port": 80 },
+            { "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "*.example.com", "tls": tls },
+        ] },
+    });
+    let grant = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "ReferenceGrant", "metadata": { "name": "any" },
+        "spec": {
+            "from": [{ "group": dialect_gateway::GROUP, "kind": "Gateway", "namespace": "other" }],
+            "to": [{ "group": "", "kind": "Secret" }],
+        },
+    });
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let objects = [object(&class), object(&gateway), service(0), certificate()];
+        let mut bed = Bed::of(packing, objects.into_iter().chain((0..ROUTES).map(|number| route(number, "/"))));
+        let (output, computed) = bed.put(certificate());
+        let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
+        assert_eq!((of(&computed, "translations"), of(&computed, "listeners of gateways")), (1, 0), "{computed:?}");
+        assert_eq!(output.xds.upserts.len(), 1, "the certificate alone is sent: {computed:?}");
+        let (output, computed) = bed.put(object(&grant));
+        assert_eq!((of(&computed, "translations"), output.xds.upserts.len()), (0, 0), "{computed:?}");
+        let (_, computed) = bed.put(route(7, "/other"));
+        assert_eq!((of(&computed, "translations"), of(&computed, "listeners of gateways")), (1, 0), "{computed:?}");
+        assert_eq!(of(&computed, "status facts"), 1, "the Gateway counts what it counted: {computed:?}");
+        let (output, computed) = bed.put(route(ROUTES, "/"));
+        assert_eq!((of(&computed, "translations"), of(&computed, "status facts")), (1, 2), "{computed:?}");
+        assert!(output.facts.iter().any(|(object, _)| object.kind == kinds::kind::GATEWAY), "one more is attached");
+        assert!(computed.values().sum::<u64>() <= 40, "{computed:?}");
+    }
+}

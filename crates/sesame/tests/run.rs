@@ -115,6 +115,38 @@ async fn a_folder_is_served_and_followed() {
 }
 
 #[tokio::test]
+async fn a_gateway_in_a_folder_is_served_and_its_status_is_shown() {
+    let backend = Backend::start("web").await.unwrap();
+    let gateway = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: web}\nspec:\n  \
+                   gatewayClassName: sesame\n  listeners:\n  - {name: http, protocol: HTTP, port: 80}\n  \
+                   - {name: https, protocol: HTTPS, port: 443, hostname: a.example.com, tls: {certificateRefs: [{name: none}]}}\n  \
+                   - {name: more, protocol: HTTP, port: 9090, hostname: more.example.com}\n";
+    let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web}\nspec:\n  \
+                 parentRefs: [{name: web}]\n  hostnames: [a.example.com]\n  rules: [{backendRefs: [{name: web, port: 80}]}]\n";
+    let files = [
+        ("web.yaml", service("web", &backend)),
+        ("gateway.yaml", gateway.to_owned()),
+        ("route.yaml", route.to_owned()),
+        ("ingress.yaml", ingress("b", "b.example.com", "web")),
+    ];
+    let served = Served::start(&files).await;
+    served.answers("a.example.com", "/", 200).await;
+    assert_eq!(served.status("b.example.com", "/").await, 200, "an Ingress beside it is served as before");
+    let tls = Client::new(served.https).https().accept_any().host("a.example.com").get("/").await.unwrap();
+    assert_eq!((tls.status.as_u16(), tls.backend()), (200, Some("web")), "by a certificate that was signed for it");
+    let more = Client::new((served.http.ip(), 9090).into()).host("more.example.com").get("/").await.unwrap();
+    assert_eq!(more.status.as_u16(), 404);
+    served.process.expect_line("port 80 is served on port 8080", LIMIT).await.unwrap();
+    served.process.expect_line("listeners http", LIMIT).await.unwrap();
+    let text = served.process.log().text();
+    let line =
+        |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("status of Gateway default/web").contains("Accepted=True ResolvedRefs=True"), "{text}");
+    assert!(line("listeners http").contains("attachedRoutes=1"), "{text}");
+    assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+#[tokio::test]
 async fn a_file_broken_and_mended_loses_no_request() {
     let backend = Backend::start("web").await.unwrap();
     let good = ingress("a", "a.example.com", "web");

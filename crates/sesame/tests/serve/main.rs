@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod gateway;
 mod life;
 mod outage;
 mod programmed;

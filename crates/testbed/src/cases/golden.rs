@@ -116,7 +116,7 @@ fn verdicts(output: &Output) -> String {
 fn statuses(output: &Output) -> String {
     let mut lines = BTreeMap::new();
     for (object, facts) in output.facts.iter().filter_map(|(object, facts)| Some((object, facts.as_ref()?))) {
-        let mut of = vec![scope(&facts.object)];
+        let mut of: Vec<String> = Some(scope(&facts.object)).filter(|line| !line.is_empty()).into_iter().collect();
         for (field, entries) in &facts.lists {
             let name = |entry: &Entry| entry.identity.iter().map(|(_, of)| simple(of)).collect::<Vec<_>>().join(" ");
             of.extend(entries.iter().map(|entry| format!("{field} {}: {}", name(entry), scope(&entry.scope))));
@@ -125,7 +125,8 @@ fn statuses(output: &Output) -> String {
     }
     let mut out = String::from(if lines.is_empty() { "" } else { "status:\n" });
     for (object, lines) in lines {
-        out.push_str(&format!("  {object}:\n"));
+        let rest = if lines.is_empty() { " nothing" } else { "" };
+        out.push_str(&format!("  {object}:{rest}\n"));
         out.extend(lines.iter().map(|line| format!("  - {}\n", text::word(line))));
     }
     out

@@ -12,9 +12,10 @@ use model::{
     listener::ListenerClaim,
     route::Depth,
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
-    tls::TlsMode,
+    tls::{TcpProxy, TlsMode},
     translation::{Covers, TlsPiece},
 };
+use std::sync::Arc;
 
 /// What listeners ask for.
 #[derive(Debug, Default)]
@@ -125,11 +126,17 @@ impl Pieces {
         if protocol.is_http() {
             self.hosts.push((listener.id.clone(), listener.host.clone()));
         }
-        if let (Protocol::Https, Some(Some(termination))) = (protocol, termination) {
+        let mode = match termination {
+            Some(Some(termination)) => Some(TlsMode::Http(termination.clone())),
+            // Connections for its hosts are closed: they are none of a wider listener's.
+            Some(None) if listener.is_claimed => Some(TlsMode::Tcp(closed())),
+            _ => None,
+        };
+        if let (Protocol::Https, Some(mode)) = (protocol, mode) {
             self.tls.push(TlsPiece {
                 listener: listener.id.clone(),
                 host: listener.host.clone(),
-                mode: TlsMode::Http(termination.clone()),
+                mode,
                 fallback: None,
                 covers: Covers { depth: Depth::AnyLabels, every_route: true },
                 precedence,
@@ -147,6 +154,11 @@ impl Pieces {
         let (facts, verdicts) = (Some(facts.into()), verdicts.into_sorted());
         Translation { hosts, listeners: claims, tls, facts, pending, verdicts, ..Translation::empty(subject) }.sorted()
     }
+}
+
+/// Connections that lead nowhere.
+fn closed() -> Arc<TcpProxy> {
+    Arc::new(TcpProxy { termination: None, clients: None, clusters: Vec::new(), unavailable: 0 })
 }
 
 fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {

@@ -100,7 +100,7 @@ fn https(refs: Value) -> (String, Vec<String>) {
     let codes = translation.verdicts.iter().map(|verdict| verdict.code.to_string()).collect();
     (
         of_listener(&said, 0).split(' ').nth(1).unwrap().to_owned()
-            + if translation.tls.is_empty() { "" } else { " served" },
+            + if translation.tls.iter().any(|piece| piece.mode.http().is_some()) { " served" } else { "" },
         codes,
     )
 }
