@@ -205,6 +205,17 @@ async fn a_check_says_what_is_wrong_and_where() {
 }
 
 #[tokio::test]
+async fn the_example_of_gateway_api_is_right() {
+    let state = StateDir::new("example").unwrap();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway");
+    let command = sesame().name("example").arg("run").flag("folder", &folder).args(["--check", "--once"]);
+    let check = command.start_in(&state).unwrap();
+    assert!(check.exited().await.unwrap().success(), "{}", check.log().text());
+    let said = check.log().text();
+    assert!(said.contains("attachedListenerSets=1") && !said.contains("=False (Invalid"), "{said}");
+}
+
+#[tokio::test]
 async fn a_certificate_that_ends_while_it_is_served_is_told_then() {
     let state = StateDir::new("ends").unwrap();
     let folder = state.path().join("objects");
