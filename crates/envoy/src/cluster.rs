@@ -89,7 +89,7 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         health_checks: health_checks(cluster),
         ignore_health_on_host_removal: cluster.health.is_some(),
         lb_config: slow_start(cluster),
-        circuit_breakers: thresholds(&cluster.breakers.or(&settings.breakers)),
+        circuit_breakers: thresholds(&breakers(cluster, settings)),
         transport_socket: protocol::transport_socket(cluster, settings),
         typed_extension_protocol_options: protocol::options(cluster, settings),
         upstream_connection_options: Some(UpstreamConnectionOptions {
@@ -140,6 +140,12 @@ fn dns_endpoint(target: &DnsTarget) -> LbEndpoint {
         })),
         ..Default::default()
     }
+}
+
+/// The circuit breakers: those of the Service, then those of the operator, then what the routes need.
+fn breakers(cluster: &model::Cluster, settings: &ClusterSettings) -> CircuitBreakers {
+    let of_routes = CircuitBreakers { max_retries: cluster.max_retries, ..CircuitBreakers::default() };
+    cluster.breakers.or(&settings.breakers).or(&of_routes)
 }
 
 /// How much a backend may be given at once, where any was set; what is left unset keeps Envoy's default.

@@ -145,6 +145,8 @@ pub struct Cluster {
     pub slow_start: Option<SlowStart>,
     /// How the certificate of the backend is validated; not at all if not set.
     pub validation: Option<Validation>,
+    /// How many retries may be in flight, where no circuit breaker says so.
+    pub max_retries: Option<u32>,
 }
 
 impl Cluster {
@@ -152,8 +154,17 @@ impl Cluster {
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
         let Some(overrides) = &id.overrides else { return self };
-        let ClusterOverrides { protocol, server_name, idle, balance, health, slow_start, validation, health_port: _ } =
-            &**overrides;
+        let ClusterOverrides {
+            protocol,
+            server_name,
+            idle,
+            balance,
+            health,
+            slow_start,
+            validation,
+            max_retries,
+            health_port: _,
+        } = &**overrides;
         Self {
             id: id.clone(),
             protocol: protocol.unwrap_or(self.protocol),
@@ -163,6 +174,7 @@ impl Cluster {
             health: health.clone(),
             slow_start: slow_start.clone(),
             validation: validation.clone(),
+            max_retries: *max_retries,
             ..self
         }
     }

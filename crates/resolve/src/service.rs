@@ -168,9 +168,21 @@ impl Service {
             Target::Refused(_) => return None,
         };
         let id = self.endpoints_id(number, transport).into();
-        let (idle, balance, health, slow_start, validation) = Default::default();
+        let (idle, balance, health, slow_start, validation, max_retries) = Default::default();
         let (protocol, breakers) = (port.protocol, self.breakers);
-        Some(Cluster { id, discovery, protocol, server_name, breakers, idle, balance, health, slow_start, validation })
+        Some(Cluster {
+            id,
+            discovery,
+            protocol,
+            server_name,
+            breakers,
+            idle,
+            balance,
+            health,
+            slow_start,
+            validation,
+            max_retries,
+        })
     }
 
     fn endpoints_id(&self, port: u16, transport: Transport) -> EndpointsId {

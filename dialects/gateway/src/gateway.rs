@@ -74,10 +74,20 @@ pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Sett
         verdicts.push(Verdict::new(*code, subject.at(field.as_str()), why.as_str()));
     }
     unsupported(gateway, &subject, &mut verdicts);
+    for (index, value) in chosen_addresses(gateway) {
+        let why = format!("{value} cannot be chosen: the Gateway has the addresses of the proxies, which others share");
+        verdicts.push(Verdict::new(Code::GatewayAddress, subject.at(format!("spec.addresses[{index}]").as_str()), why));
+    }
     let own = listeners.of(&subject);
     let pieces = pieces::of(&gateway.meta, &subject, &gateway.spec.listeners, own, view, settings);
     let object = Scope { conditions: conditions_of(gateway, refusal.as_ref(), &pieces), ..Scope::default() };
     Some(pieces.into_translation(subject, object, verdicts))
+}
+
+/// The addresses that a Gateway asks for by their value.
+fn chosen_addresses(gateway: &Gateway) -> impl Iterator<Item = (usize, &str)> {
+    let addresses = gateway.spec.addresses.good();
+    addresses.filter_map(|(index, address)| Some((index, address.value.as_deref().filter(|value| !value.is_empty())?)))
 }
 
 /// Fields that are read and have no effect.
@@ -140,6 +150,9 @@ fn conditions_of(gateway: &Gateway, refusal: Option<&Refusal>, pieces: &Pieces) 
     let mut all = vec![is_accepted, resolved];
     if refusal.is_some() || usable == 0 {
         all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "No listener can be served."));
+    } else if let Some((_, value)) = chosen_addresses(gateway).next() {
+        let why = format!("{value} cannot be chosen; listeners are served at the addresses of the proxies.");
+        all.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotUsable", why));
     }
     all
 }

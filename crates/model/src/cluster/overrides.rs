@@ -44,6 +44,8 @@ pub struct ClusterOverrides {
     pub slow_start: Option<SlowStart>,
     /// How the certificate of the backend is validated.
     pub validation: Option<Validation>,
+    /// How many retries may be in flight, where no circuit breaker says so.
+    pub max_retries: Option<u32>,
 }
 
 impl ClusterOverrides {
@@ -54,7 +56,8 @@ impl ClusterOverrides {
 
     /// All of it as a text; what is not overridden is left out.
     pub fn canonical(&self) -> String {
-        let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port } = self;
+        let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port, max_retries } =
+            self;
         let mut out = String::new();
         let mut put = |name: &str, value: fmt::Arguments<'_>| {
             let _infallible = writeln!(out, "{name}={value}");
@@ -109,6 +112,9 @@ impl ClusterOverrides {
                 SubjectAltName::Dns(name) => put("subject", format_args!("{name}")),
                 SubjectAltName::Uri(uri) => put("uri", format_args!("{uri}")),
             });
+        }
+        if let Some(most) = max_retries {
+            put("max-retries", format_args!("{most}"));
         }
         out
     }
@@ -170,6 +176,7 @@ mod tests {
             },
             ClusterOverrides { health: Some(HealthCheck { probe: Probe::Tcp, ..health() }), ..plain.clone() },
             ClusterOverrides { health_port: Some(81), ..plain.clone() },
+            ClusterOverrides { max_retries: Some(81), ..plain.clone() },
             ClusterOverrides { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
             ClusterOverrides { slow_start: Some(slow("1.0", 10)), ..plain.clone() },
             ClusterOverrides { slow_start: Some(slow("1.5", 10)), ..plain.clone() },

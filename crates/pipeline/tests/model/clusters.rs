@@ -55,6 +55,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         health: None,
         slow_start: None,
         validation: None,
+        max_retries: None,
     };
     let overrides = dice.maybe(overrides).unwrap_or_default();
     plain.varied(&ClusterId { backend, overrides: overrides.shared() })
@@ -83,6 +84,7 @@ fn overrides(dice: &mut Dice) -> ClusterOverrides {
         ]),
         health: dice.maybe(health),
         health_port: dice.maybe(Dice::port),
+        max_retries: dice.maybe(Dice::number),
         slow_start: dice.maybe(|dice| SlowStart {
             window: dice.span(),
             aggression: aggression(dice),

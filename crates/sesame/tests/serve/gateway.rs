@@ -29,7 +29,7 @@ fn holds(scope: &Value, generation: i64, kinds: &[&str]) -> Result<(), String> {
             .iter()
             .any(|one| one["type"] == **kind && one["status"] == "True" && one["observedGeneration"] == generation)
     };
-    if kinds.iter().all(|kind| is_true(kind)) { Ok(()) } else { Err(scope.to_string()) }
+    if kinds.iter().all(is_true) { Ok(()) } else { Err(scope.to_string()) }
 }
 
 fn foreign(kind: &str) -> Value {

@@ -8,7 +8,8 @@ use kinds::{
     gateway::http_route::{Retry, Timeouts},
 };
 use model::{
-    Code, FieldPath, Timeout,
+    ClusterId, Code, FieldPath, Timeout,
+    cluster::ClusterOverrides,
     route::{RetryPolicy, action::RetryOn},
     timeout::parse_duration,
 };
@@ -16,6 +17,17 @@ use std::time::Duration;
 
 /// The most retries: what one request may cost backends.
 const MOST: i64 = 100;
+
+/// How many retries of a backend may be in flight. Envoy's own default is 3 for all requests together, so that a few requests at
+/// once would not be retried as the route says.
+const IN_FLIGHT: u32 = 1024;
+
+/// A cluster with room for retries.
+pub(crate) fn with_room(cluster: &ClusterId) -> ClusterId {
+    let overrides = cluster.overrides.as_deref().cloned().unwrap_or_default();
+    let overrides = ClusterOverrides { max_retries: Some(IN_FLIGHT), ..overrides };
+    ClusterId { overrides: overrides.shared(), ..cluster.clone() }
+}
 
 /// The timeout of the whole request, and when it is retried. Without a timeout there is none: Envoy's own default is not the
 /// API's.

@@ -162,6 +162,9 @@ pub(crate) fn done(
     forward.clusters = found.clusters;
     let all = if forward.clusters.is_empty() { found.unavailable.max(1) } else { found.unavailable };
     forward.unavailable = (all > 0).then_some(UnavailableShare { weight: all, answer: parts.answer });
+    if forward.retry.is_some() {
+        forward.clusters.iter_mut().for_each(|share| share.cluster = retry::with_room(&share.cluster));
+    }
     if found.host.is_some() {
         forward.host = found.host;
     }

@@ -205,6 +205,20 @@ fn a_gateway_that_is_refused_as_a_whole_serves_nothing() {
 }
 
 #[test]
+fn an_address_is_not_chosen_by_a_gateway() {
+    let mut world = World::default();
+    let http = json!([listener("http", "HTTP", 80, json!({}))]);
+    let said = |world: &mut World, address: Value| {
+        world.gateway("web", http.clone(), json!({ "addresses": [{}, address] }));
+        let codes: Vec<_> = world.translate(kind::GATEWAY, "web").unwrap().verdicts.iter().map(|it| it.code).collect();
+        (conditions(&facts(world, kind::GATEWAY, "web", true).object).rsplit(' ').next().unwrap().to_owned(), codes)
+    };
+    let unusable = ("Programmed=False/AddressNotUsable".to_owned(), vec![Code::GatewayAddress]);
+    assert_eq!(said(&mut world, json!({ "type": "IPAddress", "value": "192.0.2.9" })), unusable);
+    assert_eq!(said(&mut world, json!({ "value": "" })), ("Programmed=True/Programmed".to_owned(), vec![]));
+}
+
+#[test]
 fn what_has_no_effect_is_told() {
     let mut world = World::default();
     let more = json!({

@@ -167,6 +167,7 @@ pub(crate) fn backend(
         health_port: health_port(work, place, service, way)?,
         slow_start: slow_start(place, service, way.balance)?,
         validation: validation(work, place, service, spoken)?,
+        max_retries: None,
     };
     let cluster = ClusterId { overrides: overrides.shared(), ..id };
     Ok(Found {

@@ -323,6 +323,9 @@ fn without_a_timeout_there_is_none() {
     let words: Vec<_> = retry.on.iter().map(|on| on.word()).collect();
     assert_eq!(words, ["connect-failure", "refused-stream", "retriable-status-codes"]);
     assert_eq!((retry.count, retry.status_codes, retry.backoff), (3, vec![500, 503], Some(Duration::from_millis(50))));
+    let room = |more: Value| forward(&of(more)).clusters[0].cluster.overrides.as_ref().and_then(|it| it.max_retries);
+    assert_eq!(room(json!({ "retry": {} })), Some(1024), "Envoy's own limit is 3 at once");
+    assert_eq!((room(json!({})), room(json!({ "retry": { "attempts": 0 } }))), (None, None));
     assert_eq!(forward(&of(json!({ "retry": { "attempts": 0 } }))).retry, None);
     for wrong in [
         json!({ "timeouts": { "request": "soon" } }),
