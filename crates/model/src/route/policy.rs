@@ -42,7 +42,7 @@ pub struct Policy {
 
 impl StaticDefault for HeaderChanges {
     fn static_default() -> &'static Self {
-        static NONE: HeaderChanges = HeaderChanges { set: Vec::new(), remove: Vec::new() };
+        static NONE: HeaderChanges = HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() };
         &NONE
     }
 }
@@ -50,8 +50,8 @@ impl StaticDefault for HeaderChanges {
 impl StaticDefault for Policy {
     fn static_default() -> &'static Self {
         static NONE: Policy = Policy {
-            request_headers: HeaderChanges { set: Vec::new(), remove: Vec::new() },
-            response_headers: HeaderChanges { set: Vec::new(), remove: Vec::new() },
+            request_headers: HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() },
+            response_headers: HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() },
             clients: None,
             limit: None,
             host_rate_limit: None,

@@ -255,8 +255,8 @@ pub(crate) fn weighted(
         }
         backends.rewrite = rewrite;
         backends.clusters.push(WeightedCluster {
-            request_headers: request,
-            response_headers: response,
+            request_headers: request.into(),
+            response_headers: response.into(),
             host,
             ..WeightedCluster::new(cluster, weight)
         });

@@ -124,7 +124,7 @@ impl Draft {
             conditions: self.conditions.clone(),
             depth: Depth::AnyLabels,
             action,
-            policy: policy.clone(),
+            policy: policy.clone().into(),
             precedence: Precedence { widening, ..self.precedence.clone() },
             origin: subject.at(self.field.clone()),
             combined: None,

@@ -157,7 +157,8 @@ pub(crate) fn done(
         return Ok(Done::Redirect(Box::new((redirect, policy))));
     }
     let mut forward = Forward { host, mirrors, websocket: parts.protocols == Protocols::Http, ..Forward::default() };
-    (forward.timeout, forward.retry) = retry::read(parts.timeouts, parts.retry, field)?;
+    let (timeout, retry) = retry::read(parts.timeouts, parts.retry, field)?;
+    (forward.timeout, forward.retry) = (timeout, retry.map(Box::new));
     let found = backends::weighted(work, parts.backends, &field.field("backendRefs"), parts.protocols)?;
     forward.clusters = found.clusters;
     let all = if forward.clusters.is_empty() { found.unavailable.max(1) } else { found.unavailable };
