@@ -141,7 +141,7 @@ impl Derived for VirtualHosts {
             return Some(virtual_host::Assembled::clone(catch_all));
         }
         let wildcard = wildcard_certificate::for_host(key, active, reads);
-        if active.protocol == PortProtocol::Tls && wildcard.is_none() {
+        if active.protocol == PortProtocol::Tls && wildcard.is_none() && !active.is_own_host(host) {
             reads.get::<TlsHosts>(key)?;
         }
         let catch_all = match host {
