@@ -17,7 +17,7 @@ pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Sett
     let gateway = listeners::parent(set)?;
     let merged = view.listeners(&gateway)?;
     let mut verdicts = VerdictList::default();
-    if merged.not_allowed.contains(&subject) {
+    if !merged.allowed_sets.allow(&subject.namespace, view) {
         let why = format!("{gateway} allows no ListenerSets of namespace {}", subject.namespace);
         verdicts.push(Verdict::new(Code::ListenerSetNotAllowed, subject.at("spec.parentRef"), why.as_str()));
         let refused =

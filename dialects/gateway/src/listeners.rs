@@ -25,8 +25,8 @@ pub struct Listeners {
     pub gateway: ObjectRef,
     /// The listeners: those of the Gateway in their order, then those of its ListenerSets, the oldest first.
     pub listeners: Vec<Listener>,
-    /// The ListenerSets that name the Gateway and may not attach to it.
-    pub not_allowed: Vec<ObjectRef>,
+    /// Whose ListenerSets may attach to it. Those that may not leave no trace here: whoever reads this does not hear of them.
+    pub allowed_sets: Namespaces,
     /// Why nothing of the Gateway is served, in words.
     pub refused: Option<String>,
 }
@@ -179,11 +179,9 @@ pub fn merge(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings
     let age = |set: &ListenerSet| (set.meta.created, set.meta.namespace.clone(), set.meta.name.clone());
     sets.sort_by_key(|set| age(set));
     let allowed = namespaces::of_sets(gateway);
-    let mut not_allowed = Vec::new();
     for set in sets {
         let owner = ObjectRef::new(kind::LISTENER_SET, set.meta.namespace.clone(), set.meta.name.clone());
         if !allowed.allow(&owner.namespace, view) {
-            not_allowed.push(owner);
             continue;
         }
         for listener in reader.all(&owner, &set.spec.listeners, listeners.len()) {
@@ -198,7 +196,7 @@ pub fn merge(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings
         });
     }
     conflict::overlaps(&mut listeners);
-    Listeners { gateway: owner, listeners, not_allowed, refused }
+    Listeners { gateway: owner, listeners, allowed_sets: allowed, refused }
 }
 
 /// The Gateway that a ListenerSet names as its parent, if it names one.

@@ -40,15 +40,21 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    fn holds(&self, label: impl Fn(&str) -> Option<Box<str>>) -> bool {
+    /// Whether it holds for a label, which is absent, has a value, or cannot be read: then nothing holds.
+    fn holds(&self, label: impl Fn(&str) -> Result<Option<Box<str>>, Unreadable>) -> bool {
+        let (Self::In(key, _) | Self::NotIn(key, _) | Self::Exists(key) | Self::DoesNotExist(key)) = self;
+        let Ok(label) = label(key) else { return false };
         match self {
-            Self::In(key, values) => label(key).is_some_and(|value| values.contains(&value)),
-            Self::NotIn(key, values) => label(key).is_none_or(|value| !values.contains(&value)),
-            Self::Exists(key) => label(key).is_some(),
-            Self::DoesNotExist(key) => label(key).is_none(),
+            Self::In(_, values) => label.is_some_and(|value| values.contains(&value)),
+            Self::NotIn(_, values) => label.is_none_or(|value| !values.contains(&value)),
+            Self::Exists(_) => label.is_some(),
+            Self::DoesNotExist(_) => label.is_none(),
         }
     }
 }
+
+/// The label of a namespace is not known: the namespace is not there, may not be read, or its labels are no texts.
+struct Unreadable;
 
 impl Namespaces {
     /// Whether a namespace is among them.
@@ -60,8 +66,12 @@ impl Namespaces {
             Namespaces::Selected(requirements) => {
                 let object = view.namespace(namespace);
                 let labels = object.as_ref().map(|namespace| &namespace.meta.labels);
-                let own = |key: &str| labels.and_then(|labels: &TextMap| labels.get(key).ok().flatten()).cloned();
-                let label = |key: &str| if key == NAME { Some(namespace.into()) } else { own(key) };
+                let labels = labels.filter(|labels: &&TextMap| labels.broken().is_none());
+                let own = |key: &str| {
+                    let value = labels.ok_or(Unreadable)?.get(key).map_err(|_| Unreadable)?;
+                    Ok(value.cloned())
+                };
+                let label = |key: &str| if key == NAME { Ok(Some(namespace.into())) } else { own(key) };
                 requirements.iter().all(|requirement| requirement.holds(label))
             }
         }

@@ -4,7 +4,7 @@
 //! it. Of the listeners of that very object those count that `sectionName` and `port` leave, whose `allowedRoutes` let the route
 //! in, and that have a host in common with it. Each parentRef is judged by itself.
 
-use super::{Rejection, Work, hostname};
+use super::{Rejection, UNSUPPORTED_VALUE, Work, hostname, pieces};
 use crate::{GROUP, GatewayView, Listener, Listeners, listeners};
 use kinds::{Kind, List, gateway::reference::ParentReference, kind};
 use model::{Code, FieldPath, Host, ObjectRef};
@@ -72,6 +72,7 @@ pub(crate) fn parents<'r>(
     hostnames: &[Host],
 ) -> Vec<Parent<'r>> {
     let mut parents: Vec<Parent<'r>> = Vec::new();
+    let mut left = pieces::ROUTES;
     for fault in references.faults() {
         work.report(&Rejection::fault(Code::GatewayRouteParent, fault));
     }
@@ -87,7 +88,7 @@ pub(crate) fn parents<'r>(
         }
         let Some((owner, gateway)) = owner(work, reference) else { continue };
         let Some(listeners) = work.view.listeners(&gateway) else { continue };
-        let attached = attach(work, reference, &owner, &listeners, hostnames);
+        let attached = attach(work, reference, &owner, &listeners, hostnames, &mut left);
         if let Err(NotAttached { why, .. }) = &attached {
             let field = FieldPath::from("spec.parentRefs").index(index);
             work.report(&Rejection::new(Code::GatewayRouteParent, field, why.as_str()));
@@ -120,6 +121,7 @@ fn attach(
     owner: &ObjectRef,
     listeners: &Listeners,
     hostnames: &[Host],
+    left: &mut usize,
 ) -> Result<Vec<(usize, Vec<Common>)>, NotAttached> {
     let no = |reason, why: String| NotAttached { reason, why };
     let section = reference.section_name.as_deref().filter(|name| !name.is_empty());
@@ -145,11 +147,17 @@ fn attach(
         let why = format!("no listener of {owner} allows a {kind} of namespace {namespace}");
         return Err(no("NotAllowedByListeners", why));
     }
-    let common = allowed.into_iter().filter_map(|(at, listener)| {
+    let mut common = Vec::new();
+    for (at, listener) in allowed {
         let hosts = hosts(&listener.host, hostnames);
-        (!hosts.is_empty()).then_some((at, hosts))
-    });
-    let common: Vec<_> = common.collect();
+        *left = left.checked_sub(hosts.len()).ok_or_else(|| {
+            let why = format!("the listeners of all parents and the hostnames make more than {} hosts", pieces::ROUTES);
+            no(UNSUPPORTED_VALUE, why)
+        })?;
+        if !hosts.is_empty() {
+            common.push((at, hosts));
+        }
+    }
     if common.is_empty() {
         let why = format!("no hostname of the route matches one of a listener of {owner}");
         return Err(no("NoMatchingListenerHostname", why));

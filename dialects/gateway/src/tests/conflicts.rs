@@ -2,6 +2,7 @@
 
 use super::world::{World, listener};
 use kinds::kind;
+use model::Code;
 use serde_json::{Value, json};
 
 /// Each listener with the reason why it is not served, or nothing.
@@ -148,8 +149,57 @@ fn a_gateway_says_which_sets_may_attach() {
         let merged = world.merged("web");
         let sets = merged.listeners.iter().filter(|listener| listener.owner.kind == kind::LISTENER_SET);
         assert_eq!(sets.map(|listener| listener.owner.namespace.to_string()).collect::<Vec<_>>(), expected);
-        assert_eq!(merged.not_allowed.len(), 3 - expected.len());
+        for namespace in ["default", "shop", "other"] {
+            let set = world.translate(kind::LISTENER_SET, &format!("{namespace}/set")).unwrap();
+            let is_refused = set.verdicts.iter().any(|verdict| verdict.code == Code::ListenerSetNotAllowed);
+            assert_eq!(is_refused, !expected.contains(&namespace), "{namespace}");
+        }
     }
+}
+
+/// What is not known about a namespace holds for nobody: a label that must be absent is not absent because it cannot be read.
+#[test]
+fn a_namespace_that_is_not_known_meets_no_requirement_about_its_labels() {
+    let mut world = World::default();
+    world.namespace("shop", json!({ "team": "a" }));
+    world.namespace("broken", json!({ "untrusted": 1 }));
+    for namespace in ["shop", "broken", "unknown"] {
+        world.set(namespace, "set", 1, json!([listener("x", "HTTP", 81, json!({}))]));
+    }
+    for (expression, expected) in [
+        (json!({ "key": "untrusted", "operator": "DoesNotExist" }), vec!["shop"]),
+        (json!({ "key": "untrusted", "operator": "NotIn", "values": ["yes"] }), vec!["shop"]),
+        (
+            json!({ "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["shop"] }),
+            vec!["broken", "unknown"],
+        ),
+    ] {
+        let selector = json!({ "from": "Selector", "selector": { "matchExpressions": [expression] } });
+        let allowed = json!({ "allowedListeners": { "namespaces": selector } });
+        world.gateway("web", json!([listener("a", "HTTP", 80, json!({}))]), allowed);
+        let merged = world.merged("web");
+        let sets = merged.listeners.iter().filter(|listener| listener.owner.kind == kind::LISTENER_SET);
+        let mut sets: Vec<_> = sets.map(|listener| listener.owner.namespace.to_string()).collect();
+        sets.dedup();
+        assert_eq!(sets, expected, "{expression}");
+    }
+}
+
+/// A listener that lost its port takes it from nobody.
+#[test]
+fn a_set_that_lost_is_in_nobodys_way() {
+    let mut world = World::default();
+    let all = json!({ "allowedListeners": { "namespaces": { "from": "All" } } });
+    let web = |host: &str| listener("web", "HTTP", 80, json!({ "hostname": host }));
+    world.gateway("web", json!([web("a.example.com")]), all);
+    world.set("evil", "first", 1, json!([listener("tcp", "TCP", 80, json!({}))]));
+    world.set("shop", "later", 2, json!([web("b.example.com")]));
+    let merged = world.merged("web");
+    let refused = |namespace: &str| {
+        let listener = merged.listeners.iter().find(|listener| &*listener.owner.namespace == namespace).unwrap();
+        listener.refused.as_ref().map(|refused| refused.reason)
+    };
+    assert_eq!((refused("evil"), refused("shop")), (Some("ProtocolConflict"), None));
 }
 
 #[test]

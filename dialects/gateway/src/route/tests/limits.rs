@@ -56,3 +56,18 @@ fn routes_of_hosts_with_equal_names_are_made_once() {
     let first = &translation.routes[0].route;
     assert!(translation.routes.iter().all(|piece| std::sync::Arc::ptr_eq(&piece.route, first)));
 }
+
+#[test]
+fn the_hosts_of_all_parents_are_bounded_before_they_are_made() {
+    let mut world = World::new();
+    let listeners: Vec<Value> = (0..64).map(|at| listener(&format!("l{at}"), "HTTP", 1000 + at, json!({}))).collect();
+    world.gateway("many", json!(listeners));
+    let hostnames: Vec<String> = (0..1024).map(|at| format!("h{at}.example.com")).collect();
+    let rules = json!([{ "backendRefs": [backend("app", 80)] }]);
+    let references = json!([{ "name": "many", "sectionName": "l3" }, { "name": "many" }]);
+    let spec = json!({ "parentRefs": references, "hostnames": hostnames, "rules": rules });
+    let translation = world.route(kind::HTTP_ROUTE, spec);
+    let accepted: Vec<String> = parents(&translation).into_iter().map(|conditions| conditions[0].clone()).collect();
+    assert_eq!(accepted, ["Accepted=True Accepted", "Accepted=False UnsupportedValue"]);
+    assert_eq!(translation.routes.len(), 1024);
+}
