@@ -334,3 +334,38 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
         assert!(computed.values().sum::<u64>() <= 40, "{computed:?}");
     }
 }
+
+fn tls_policy(number: usize, created: usize, hostname: &str) -> kinds::Object {
+    let meta = json!({ "name": format!("p{number}"), "creationTimestamp": format!("20{created:02}-01-01T00:00:00Z") });
+    object(&json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "BackendTLSPolicy", "metadata": meta,
+        "spec": {
+            "targetRefs": [{ "group": "", "kind": "Service", "name": "web-0" }],
+            "validation": { "hostname": hostname, "wellKnownCACertificates": "System" },
+        },
+    }))
+}
+
+/// Many policies for one Service: one that is not in effect wakes neither the routes of the Service nor the other policies.
+#[test]
+fn a_tls_policy_that_is_not_in_effect_wakes_nobody() {
+    const POLICIES: usize = 500;
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
+        "spec": { "controllerName": dialect_gateway::CONTROLLER },
+    });
+    let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
+        "spec": { "gatewayClassName": "sesame", "listeners": [{ "name": "http", "protocol": "HTTP", "port": 80 }] },
+    });
+    let objects = [object(&class), object(&gateway), service(0), tls_policy(0, 10, "first.example.com")];
+    let objects = objects.into_iter().chain((1..POLICIES).map(|number| tls_policy(number, 20, "other.example.com")));
+    let mut bed = Bed::of(Packing::Scoped, objects.chain((0..100).map(|number| route(number, "/"))));
+    let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
+    let (output, computed) = bed.put(tls_policy(7, 20, "changed.example.com"));
+    assert_eq!((of(&computed, "translations"), of(&computed, "TLS policies in effect")), (1, 1), "{computed:?}");
+    assert_eq!(output.xds.upserts.len(), 0, "{computed:?}");
+    // The one in effect wakes its routes; the others are told nothing new.
+    let (_, computed) = bed.put(tls_policy(0, 10, "changed.example.com"));
+    assert_eq!(of(&computed, "translations"), 101, "{computed:?}");
+}

@@ -39,6 +39,9 @@ pub(crate) const UNSUPPORTED_VALUE: &str = "UnsupportedValue";
 /// The reason of filters that exclude each other.
 pub(crate) const INCOMPATIBLE_FILTERS: &str = "IncompatibleFilters";
 
+/// How many findings are kept for a condition: it lists a few and counts the others.
+const KEPT: usize = 100;
+
 /// A route on its way through the dialect.
 pub(crate) struct Work<'a, V> {
     pub kind: Kind,
@@ -74,7 +77,7 @@ impl<'a, V: GatewayView> Work<'a, V> {
     pub fn drop_part(&mut self, part: &str, no: &Rejection) {
         self.report(no);
         let dropped = format!("Dropped {part}: {}: {}", no.field, no.why);
-        if !self.dropped.contains(&dropped) {
+        if self.dropped.len() < KEPT && !self.dropped.contains(&dropped) {
             self.dropped.push(dropped);
         }
     }
@@ -83,7 +86,7 @@ impl<'a, V: GatewayView> Work<'a, V> {
     pub fn unresolved(&mut self, reason: &'static str, no: &Rejection) {
         self.report(no);
         let unresolved = (reason, format!("{}: {}", no.field, no.why));
-        if !self.unresolved.contains(&unresolved) {
+        if self.unresolved.len() < KEPT && !self.unresolved.contains(&unresolved) {
             self.unresolved.push(unresolved);
         }
     }

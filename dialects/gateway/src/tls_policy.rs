@@ -21,7 +21,7 @@ use model::{
     },
 };
 use resolve::Rejection;
-use std::{cmp::Reverse, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The most entries of the list of ancestors.
 const ANCESTORS: usize = 16;
@@ -54,11 +54,10 @@ pub struct UpstreamTls {
 
 /// The TLS of a port of a Service, if a policy asks for it.
 pub fn of_port(view: &mut impl GatewayView, service: &ObjectRef, port: &str) -> Result<Option<UpstreamTls>, Rejection> {
-    let policies = view.tls_policies(service);
-    let Some(policy) = winner(&policies, service, |section| section.is_none_or(|name| name == port)) else {
-        return Ok(None);
-    };
-    read(policy, view).map(Some).map_err(|invalid| {
+    let own = if port.is_empty() { None } else { view.policy_in_effect(service, Some(port)) };
+    let policy = own.or_else(|| view.policy_in_effect(service, None));
+    let Some(policy) = policy.and_then(|policy| view.tls_policy(&policy)) else { return Ok(None) };
+    read(&policy, view).map(Some).map_err(|invalid| {
         let code = if invalid.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
         Rejection::new(
             code,
@@ -77,18 +76,28 @@ pub fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectRef, Op
     })
 }
 
-/// The policy that counts for the sections of a Service that are asked about: one for a port comes first, then the older one.
-fn winner<'p>(
-    policies: &'p [Arc<BackendTlsPolicy>],
+/// The policy that is in effect for each section of a Service: the oldest of those that name it.
+pub fn in_effect<'p>(
     service: &ObjectRef,
-    is_meant: impl Fn(Option<&str>) -> bool,
-) -> Option<&'p Arc<BackendTlsPolicy>> {
-    let ranked = policies.iter().filter_map(|policy| {
-        let sections = targets(policy).filter(|(target, section)| target == service && is_meant(*section));
-        let is_of_port = sections.map(|(_, section)| section.is_some()).max()?;
-        Some(((Reverse(is_of_port), policy.meta.created, &policy.meta.namespace, &policy.meta.name), policy))
-    });
-    ranked.min_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, policy)| policy)
+    policies: impl IntoIterator<Item = &'p Arc<BackendTlsPolicy>>,
+) -> BTreeMap<Option<Box<str>>, ObjectRef> {
+    let mut found: BTreeMap<Option<Box<str>>, &BackendTlsPolicy> = BTreeMap::new();
+    let age =
+        |policy: &BackendTlsPolicy| (policy.meta.created, policy.meta.namespace.clone(), policy.meta.name.clone());
+    for policy in policies {
+        for (_, section) in targets(policy).filter(|(target, _)| target == service) {
+            let in_effect = found.entry(section.map(Into::into)).or_insert(policy);
+            if age(policy) < age(in_effect) {
+                *in_effect = policy;
+            }
+        }
+    }
+    found.into_iter().map(|(section, policy)| (section, subject(policy))).collect()
+}
+
+/// The policy, by name.
+fn subject(policy: &BackendTlsPolicy) -> ObjectRef {
+    ObjectRef::new(kind::BACKEND_TLS_POLICY, policy.meta.namespace.clone(), policy.meta.name.clone())
 }
 
 /// Why a policy is not valid.
@@ -191,7 +200,7 @@ fn bundle(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<Obje
 /// What is said about a policy. It asks for nothing by itself: routes look it up. Which Gateways it is about is added when the
 /// status is decided ([`complete`]).
 pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, settings: &Settings) -> Translation {
-    let subject = ObjectRef::new(kind::BACKEND_TLS_POLICY, policy.meta.namespace.clone(), policy.meta.name.clone());
+    let subject = subject(policy);
     let mut verdicts = VerdictList::default();
     for fault in policy.spec.target_refs.faults() {
         verdicts.push(Verdict::new(Code::GatewayTlsPolicy, subject.at(&*fault.path), fault.why.clone()));
@@ -233,11 +242,10 @@ fn conditions_of(invalid: Option<Invalid>, conflict: Option<String>) -> Vec<Cond
 fn conflict(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Option<String> {
     let mut lost = None;
     for (service, section) in targets(policy) {
-        let policies = view.tls_policies(&service);
-        match winner(&policies, &service, |other| other == section) {
-            Some(other) if other.meta.name != policy.meta.name => {
+        match view.policy_in_effect(&service, section) {
+            Some(other) if other.name != policy.meta.name => {
                 let section = section.map_or_else(String::new, |name| format!(", port {name}"));
-                let why = format!("{service}{section} has the older BackendTLSPolicy {}", other.meta.name);
+                let why = format!("{service}{section} has the older BackendTLSPolicy {}", other.name);
                 lost.get_or_insert(why);
             }
             _ => return None,

@@ -29,6 +29,10 @@ pub trait GatewayView: View {
     /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
     fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
 
-    /// The BackendTLSPolicies that name a Service, in any order.
-    fn tls_policies(&mut self, service: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>>;
+    /// The BackendTLSPolicy that is in effect for exactly this section of a Service, a port by name or all of it
+    /// ([`tls_policy::in_effect`](crate::tls_policy::in_effect)).
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef>;
+
+    /// A BackendTLSPolicy.
+    fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>>;
 }

@@ -20,7 +20,10 @@ use kinds::{
     TcpRoute, TlsRoute, UdpRoute, kind,
 };
 use model::{ObjectRef, Translation, status::StatusFacts, translation::Section};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Gateway API.
 pub struct GatewayDialect;
@@ -47,6 +50,7 @@ impl Dialect for GatewayDialect {
     fn declare(&self, pipeline: &mut engine::Pipeline) {
         pipeline.index::<SetsByGateway>().index::<GrantsBySource>().index::<PoliciesByService>();
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>();
+        pipeline.derived(PoliciesInEffect).per::<PoliciesByService>();
     }
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
@@ -139,6 +143,24 @@ impl Index for PoliciesByService {
     }
 }
 
+/// The BackendTLSPolicies that are in effect for each Service, by section. A row of its own, so that one of many that lose wakes
+/// neither routes nor the others.
+pub struct PoliciesInEffect;
+
+impl Table for PoliciesInEffect {
+    type Key = ObjectRef;
+    type Value = BTreeMap<Option<Box<str>>, ObjectRef>;
+    const NAME: &'static str = "TLS policies in effect";
+}
+
+impl Derived for PoliciesInEffect {
+    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<BTreeMap<Option<Box<str>>, ObjectRef>> {
+        let keys: Vec<_> = reads.probe::<PoliciesByService>(service).collect();
+        let policies: Vec<_> = keys.into_iter().filter_map(|key| reads.get::<Objects<BackendTlsPolicy>>(key)).collect();
+        Some(tls_policy::in_effect(service, policies))
+    }
+}
+
 /// The listeners of each Gateway that is ours, with those of its ListenerSets.
 pub struct GatewayListeners;
 
@@ -224,8 +246,11 @@ impl GatewayView for TableView<'_, '_> {
         keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 
-    fn tls_policies(&mut self, service: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>> {
-        let keys: Vec<_> = self.reads().probe::<PoliciesByService>(service).collect();
-        keys.into_iter().filter_map(|key| self.get(key)).collect()
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef> {
+        self.reads().get::<PoliciesInEffect>(service)?.get(&section.map(Into::into)).cloned()
+    }
+
+    fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
+        self.get(policy)
     }
 }

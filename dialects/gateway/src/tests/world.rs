@@ -180,7 +180,11 @@ impl GatewayView for World {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
-    fn tls_policies(&mut self, _: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>> {
-        Vec::new()
+    fn policy_in_effect(&mut self, _: &ObjectRef, _: Option<&str>) -> Option<ObjectRef> {
+        None
+    }
+
+    fn tls_policy(&mut self, _: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
+        None
     }
 }

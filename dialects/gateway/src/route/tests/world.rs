@@ -168,9 +168,12 @@ impl GatewayView for World {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
-    fn tls_policies(&mut self, service: &ObjectRef) -> Vec<Arc<BackendTlsPolicy>> {
-        let names = |policy: &&Arc<BackendTlsPolicy>| tls_policy::targets(policy).any(|(target, _)| target == *service);
-        self.all::<BackendTlsPolicy>().filter(names).cloned().collect()
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef> {
+        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>()).remove(&section.map(Into::into))
+    }
+
+    fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
+        self.find(policy)
     }
 }
 
