@@ -53,7 +53,11 @@ fn an_initial_condition_takes_back_nothing_that_holds_for_the_generation() {
     let initial = facts(Scope { initial: vec![unknown], ..Scope::default() });
     assert_eq!(over(&initial, &before("True"), 1), before("True"));
     assert_eq!(over(&initial, &before("True"), 2)["conditions"][0]["status"], "Unknown");
-    assert_eq!(over(&initial, &before("False"), 1)["conditions"][0]["reason"], "Pending", "the reason of before is over");
+    assert_eq!(
+        over(&initial, &before("False"), 1)["conditions"][0]["reason"],
+        "Pending",
+        "the reason of before is over"
+    );
     assert_eq!(status(&initial, 1)["conditions"][0]["reason"], "Pending");
 }
 

@@ -31,7 +31,7 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
     let mut work = Work::new(kind::TLS_ROUTE, &object.meta, view, settings);
     let hostnames = attachment::hostnames(&mut work, &object.spec.hostnames);
     let mut parents = attachment::parents(&mut work, &object.spec.parent_refs, &hostnames);
-    let mut target = |work: &mut Work<'_, _>, parents: &mut [Parent<'_>], protocol: Protocol| {
+    let target = |work: &mut Work<'_, _>, parents: &mut [Parent<'_>], protocol: Protocol| {
         let is_used = |(listener, _): (&Listener, _)| listener.protocol == Some(protocol);
         let is_used = parents.iter().flat_map(Parent::attached).any(is_used);
         let protocols = match protocol {
