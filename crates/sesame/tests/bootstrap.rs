@@ -117,7 +117,10 @@ async fn a_token_stands_in_for_a_certificate() {
     let token = format!("--envoy-token-file={}", folder.path().join("token").display());
     fs::write(folder.path().join("token"), "hush").unwrap();
     let ca = Ca::new("ca");
-    let bootstrap = printed(&[&token, &resources, "--fleet=shop/edge"], &[("ENVOY_CA", ca.pem())]);
+    let bootstrap = printed(
+        &[&token, &resources, "--fleet=shop/edge", "--node-id=a", "--node-cluster=b"],
+        &[("ENVOY_CA", ca.pem())],
+    );
     let context = &xds_cluster(&bootstrap)["transport_socket"]["typed_config"]["common_tls_context"];
     assert_eq!(context["validation_context"]["trusted_ca"]["inline_string"], ca.pem());
     assert!(context.get("tls_certificates").is_none());

@@ -86,11 +86,10 @@ impl Fleet {
                 .replace("/admin/", &format!("{}/", folder.display()))
         };
         let init = pod.init_containers.unwrap().remove(0);
-        let command = init
-            .env
-            .unwrap()
-            .into_iter()
-            .fold(sesame(), |command, variable| command.env(&variable.name, variable.value.unwrap()));
+        // What the Deployment gives Envoy on its command line.
+        let command = sesame().env("SESAME_NODE_ID", "edge-0").env("SESAME_NODE_CLUSTER", "shop");
+        let variables = init.env.unwrap().into_iter();
+        let command = variables.fold(command, |command, variable| command.env(&variable.name, variable.value.unwrap()));
         let words = init.command.unwrap();
         assert_eq!(words[0], "sesame");
         let command = words[1..].iter().fold(command, |command, word| command.arg(here(word)));
@@ -131,7 +130,7 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
     let waiting = |status: &Value| condition(status, "Programmed") == ("False", "AddressNotAssigned");
     fleet.expect_status("the word that there is no address", &replica, waiting).await;
     fleet.balance(&service, "192.0.2.99").await;
-    let pending = |status: &Value| condition(status, "Programmed") == ("False", "Pending");
+    let pending = |status: &Value| condition(status, "Programmed").1 == "Pending";
     let status = fleet.expect_status("the word that there is no proxy", &replica, pending).await;
     assert_eq!(condition(&status, "Accepted"), ("True", "Accepted"));
     assert_eq!(status["addresses"], json!([{ "type": "IPAddress", "value": "192.0.2.99" }]));

@@ -4,7 +4,7 @@ use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use testbed::{Backend, eventually};
+use testbed::{Backend, Net, eventually};
 
 use crate::bed::{ADDRESS, Bed, PATIENCE, service};
 
@@ -43,7 +43,8 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
     let backend = Backend::start("a").await.unwrap();
     let namespace = bed.api.namespace("gateway").await.unwrap();
     bed.api.apply(&service(&namespace, "web", &backend)).await.unwrap();
-    let replica = bed.replica("sesame-0").await.ready().await;
+    let address = Net::here().unwrap().address();
+    let replica = bed.replica_at("sesame-0", address, &[("disable-fleets", "")]).await.ready().await;
     let envoy = bed.envoy(replica.xds()).await;
     envoy.ready().await.unwrap();
     // The kinds come while it runs.
