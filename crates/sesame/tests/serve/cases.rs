@@ -29,6 +29,7 @@ static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 async fn run(dialect: &str) {
     let _turn = TURN.lock().await;
     let bed = Bed::start_at(Ipv4Addr::LOCALHOST).await;
+    bed.api.install([parts::folder("gateway-api-crds").unwrap().join("experimental")]).await.unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(dialect);
     let start = async |settings: &Serve| {
         let config = bed.file("config.yaml", &settings.file);
@@ -52,4 +53,9 @@ async fn ingress_in_a_cluster() {
 #[tokio::test(flavor = "multi_thread")]
 async fn httpproxy_in_a_cluster() {
     run("httpproxy").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateway_in_a_cluster() {
+    run("gateway").await;
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use kinds::{HttpProxy, Kind, Typed, kind};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, Status};
 use kube::{Client, ResourceExt};
 use model::{Code, Severity};
@@ -94,6 +94,8 @@ impl<S: Serving> Bench<'_, S> {
                 tokio::time::sleep(TICK).await;
             }
             match self.make(kind, &value).await {
+                // A namespace stays: nobody empties one that is deleted.
+                Ok(_) if kind == kind::NAMESPACE => {}
                 Ok(object) => made.push((kind, object)),
                 Err(why) => {
                     refused =
@@ -134,6 +136,13 @@ impl<S: Serving> Bench<'_, S> {
                 wrong.push(format!("  {late}"));
             }
         }
+        for (object, lines) in statuses(&case.golden) {
+            let Some((kind, there)) = made.iter().find(|(kind, made)| name(*kind, made) == object) else { continue };
+            let look = async || self.status_told(*kind, there, &lines).await;
+            if let Err(late) = eventually(format!("the status of {object}"), PATIENCE, look).await {
+                wrong.push(format!("  {late}"));
+            }
+        }
         wrong
     }
 
@@ -171,6 +180,24 @@ impl<S: Serving> Bench<'_, S> {
         }
     }
 
+    /// Whether the status of an object has every condition and count of the golden part.
+    async fn status_told(&self, kind: Kind, object: &DynamicObject, lines: &[String]) -> Result<(), String> {
+        let now = self.api(kind, object.namespace().as_deref()).get(&object.name_any()).await;
+        let status = now.map_err(|error| error.to_string())?.data["status"].take();
+        for line in lines {
+            let (entry, words) = line.split_once(": ").unwrap_or(("", line));
+            let scopes: Vec<&Value> = match entry.split_once(' ') {
+                Some(("listeners", name)) => of(&status["listeners"], |listener| listener["name"] == name),
+                Some((list, _)) => of(&status[list], |_| true),
+                None => vec![&status],
+            };
+            if !scopes.iter().any(|scope| words.split(' ').all(|word| has(scope, word))) {
+                return Err(format!("{line} is not said: {status:#}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Puts an object into the API server, and its namespace.
     async fn make(&self, kind: Kind, value: &Value) -> Result<DynamicObject, String> {
         let mut object: DynamicObject = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
@@ -186,6 +213,11 @@ impl<S: Serving> Bench<'_, S> {
             }
         }
         let api = self.api(kind, object.namespace().as_deref());
+        if kind == kind::NAMESPACE {
+            let apply = PatchParams::apply("cases").force();
+            let applied = api.patch(&object.name_any(), &apply, &Patch::Apply(value)).await;
+            return applied.map_err(|error| error.to_string());
+        }
         api.create(&PostParams::default(), &object).await.map_err(|error| match error {
             kube::Error::Api(status) => words(&status),
             other => other.to_string(),
@@ -227,7 +259,34 @@ fn said(golden: &str) -> Vec<(String, BTreeSet<Code>)> {
     verdicts.into_iter().map(|(object, list)| (object, codes(list))).collect()
 }
 
+/// What the golden part says about the status of objects: a line for each, and for each entry of a list in it.
+fn statuses(golden: &str) -> Vec<(String, Vec<String>)> {
+    let golden: Value = serde_saphyr::from_str(golden).unwrap_or_default();
+    let statuses = golden["status"].as_object().cloned().unwrap_or_default();
+    let lines = |list: Value| list.as_array().into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect();
+    statuses.into_iter().map(|(object, list)| (object, lines(list))).collect()
+}
+
+fn of(list: &Value, is_it: impl Fn(&Value) -> bool) -> Vec<&Value> {
+    list.as_array().into_iter().flatten().filter(|entry| is_it(entry)).collect()
+}
+
+/// Whether a status, or an entry of a list in it, has a condition `Type=Status/Reason` or a count `field=number`.
+fn has(scope: &Value, word: &str) -> bool {
+    let Some((name, value)) = word.split_once('=') else { return false };
+    match value.split_once('/') {
+        Some((status, reason)) => {
+            let is_it = |one: &Value| one["type"] == name && one["status"] == status && one["reason"] == reason;
+            of(&scope["conditions"], is_it).len() == 1
+        }
+        None => scope[name].to_string() == value,
+    }
+}
+
 /// The name of an object as verdicts have it.
 fn name(kind: Kind, made: &DynamicObject) -> String {
-    format!("{kind} {}/{}", made.namespace().unwrap_or_default(), made.name_any())
+    match made.namespace() {
+        Some(namespace) => format!("{kind} {namespace}/{}", made.name_any()),
+        None => format!("{kind} {}", made.name_any()),
+    }
 }

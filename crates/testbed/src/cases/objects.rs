@@ -66,7 +66,9 @@ pub(super) async fn values(
         if value["kind"] == "List" {
             return Err("it has a list, which is no object".to_owned());
         }
-        if value["kind"] != "IngressClass" && value["kind"] != "Namespace" && value["metadata"]["namespace"].is_null() {
+        let of = |field: &str| value[field].as_str().unwrap_or_default();
+        let kind = kinds::kind::of(of("apiVersion"), of("kind"));
+        if kind.is_none_or(kinds::Kind::is_namespaced) && value["metadata"]["namespace"].is_null() {
             value["metadata"]["namespace"] = "default".into();
         }
         if value["kind"] == "Ingress" {
