@@ -279,7 +279,7 @@ fn has(scope: &Value, word: &str) -> bool {
             let is_it = |one: &Value| one["type"] == name && one["status"] == status && one["reason"] == reason;
             of(&scope["conditions"], is_it).len() == 1
         }
-        None => *value == *scope[name].to_string(),
+        None => value.parse::<i64>().is_ok_and(|number| scope[name] == number),
     }
 }
 
