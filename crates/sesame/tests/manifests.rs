@@ -188,7 +188,7 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
         ("create", "", "secrets"),
         ("update", "", "secrets"),
         ("delete", "", "secrets"),
-        ("list", "", "configmaps"),
+        ("create", "", "configmaps"),
         ("list", "", "pods"),
         ("create", "", "pods"),
         ("update", "networking.k8s.io", "ingresses"),

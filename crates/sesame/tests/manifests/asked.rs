@@ -69,6 +69,11 @@ kind: ListenerSet
 metadata: {name: web, namespace: default}
 spec: {parentRef: {name: web}, listeners: [{name: more, protocol: HTTP, port: 81}]}
 ---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, namespace: default}
+spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: none, port: 80}]}]}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: limits, namespace: default, annotations: {projectsesame.io/max-connections: many}}
@@ -173,11 +178,29 @@ async fn too_late(client: &kube::Client) {
         let brief: DynamicObject = serde_json::from_value(brief).unwrap();
         brief_one(&proxies, brief, &edit).await;
     }
+    let route =
+        json!({ "parentRefs": [{ "name": "web" }], "rules": [{ "backendRefs": [{ "name": "none", "port": 80 }] }] });
+    let mut tls_route = route.clone();
+    tls_route["hostnames"] = json!(["brief.example.com"]);
+    // For its ConfigMap, too.
+    let policy = json!({
+        "targetRefs": [{ "group": "", "kind": "Service", "name": "none" }],
+        "validation": {
+            "hostname": "brief.example.com",
+            "caCertificateRefs": [{ "group": "", "kind": "ConfigMap", "name": "none" }],
+        },
+    });
     let listeners = json!([{ "name": "brief", "protocol": "HTTP", "port": 82 }]);
     for (kind, plural, spec) in [
         ("GatewayClass", "gatewayclasses", json!({ "controllerName": "projectsesame.io/gateway-controller" })),
         ("Gateway", "gateways", json!({ "gatewayClassName": "sesame", "listeners": listeners })),
         ("ListenerSet", "listenersets", json!({ "parentRef": { "name": "web" }, "listeners": listeners })),
+        ("HTTPRoute", "httproutes", route.clone()),
+        ("GRPCRoute", "grpcroutes", route.clone()),
+        ("TLSRoute", "tlsroutes", tls_route),
+        ("TCPRoute", "tcproutes", route.clone()),
+        ("UDPRoute", "udproutes", route),
+        ("BackendTLSPolicy", "backendtlspolicies", policy),
     ] {
         let resource = resource(GATEWAY_API, kind, plural);
         let api = match kind {

@@ -279,7 +279,7 @@ fn has(scope: &Value, word: &str) -> bool {
             let is_it = |one: &Value| one["type"] == name && one["status"] == status && one["reason"] == reason;
             of(&scope["conditions"], is_it).len() == 1
         }
-        None => value.parse::<u64>().is_ok_and(|count| scope[name] == count),
+        None => value.parse::<i64>().is_ok_and(|number| scope[name] == number),
     }
 }
 
