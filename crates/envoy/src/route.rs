@@ -151,6 +151,8 @@ fn headers_to_add(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
     let option = |(name, value): &(MutableHeader, HeaderFormat), action: HeaderAppendAction| HeaderValueOption {
         header: Some(HeaderValue { key: name.to_string(), value: value.as_str().to_owned(), ..Default::default() }),
         append_action: action.into(),
+        // Else Envoy would leave what the client sent.
+        keep_empty_value: value.as_str().is_empty(),
         ..Default::default()
     };
     let set = changes.set.iter().map(|header| option(header, HeaderAppendAction::OverwriteIfExistsOrAdd));

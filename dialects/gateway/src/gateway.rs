@@ -73,7 +73,7 @@ pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Sett
     if let Some(Refusal { code, field, why, .. }) = &refusal {
         verdicts.push(Verdict::new(*code, subject.at(field.as_str()), why.as_str()));
     }
-    unsupported(gateway, &subject, &mut verdicts);
+    unsupported(gateway, &subject, settings, &mut verdicts);
     for (index, value) in chosen_addresses(gateway) {
         let why = format!("{value} cannot be chosen: the Gateway has the addresses of the proxies, which others share");
         verdicts.push(Verdict::new(Code::GatewayAddress, subject.at(format!("spec.addresses[{index}]").as_str()), why));
@@ -91,11 +91,12 @@ fn chosen_addresses(gateway: &Gateway) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Fields that are read and have no effect.
-fn unsupported(gateway: &Gateway, subject: &ObjectRef, verdicts: &mut VerdictList) {
+fn unsupported(gateway: &Gateway, subject: &ObjectRef, settings: &Settings, verdicts: &mut VerdictList) {
     let mut tell = |field: &str, why: &str| {
         verdicts.push(Verdict::new(Code::GatewayUnsupported, subject.at(field), why));
     };
-    if let Some(Some(infrastructure)) = gateway.spec.infrastructure.ok()
+    if !settings.own_fleets
+        && let Some(Some(infrastructure)) = gateway.spec.infrastructure.ok()
         && !(infrastructure.labels.is_empty() && infrastructure.annotations.is_empty())
     {
         tell(

@@ -235,6 +235,9 @@ fn what_has_no_effect_is_told() {
     let said = facts(&mut world, kind::GATEWAY, "web", true);
     let expected = "Accepted=True/Accepted ResolvedRefs=False/InvalidClientCertificateRef Programmed=True/Programmed";
     assert_eq!(conditions(&said.object), expected);
+    world.settings.own_fleets = true;
+    let own = world.translate(kind::GATEWAY, "web").unwrap();
+    assert!(own.verdicts.iter().all(|verdict| verdict.origin.field.to_string() != "spec.infrastructure"));
 }
 
 #[test]
