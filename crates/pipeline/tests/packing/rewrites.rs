@@ -104,7 +104,7 @@ async fn headers_are_added_to_those_that_are_there() {
         "web",
         |route| {
             let changes = &mut route.policy.request_headers;
-            changes.set = vec![header("x-set", "ours")];
+            changes.set = vec![header("x-emptied", ""), header("x-set", "ours")];
             changes.add = vec![header("x-add", "ours"), header("x-new", "ours")];
             changes.remove = vec![MutableHeader::parse("x-remove").unwrap()];
             route.policy.response_headers.add = vec![header("x-echo-name", "ours")];
@@ -113,12 +113,14 @@ async fn headers_are_added_to_those_that_are_there() {
     claims.put(&mut world.pipeline);
     world.publish().await;
     let request = client(9082).header("x-set", "theirs").header("x-add", "theirs").header("x-remove", "theirs");
+    let request = request.header("x-emptied", "theirs");
     let answer = request.get("/").await.unwrap();
     let seen = answer.echo();
     let values = |name: &str| -> Vec<&str> {
         seen.headers.iter().filter(|(own, _)| own == name).map(|(_, value)| value.as_str()).collect()
     };
     assert_eq!(values("x-set"), ["ours"]);
+    assert_eq!(values("x-emptied"), [""], "nothing of the client's is left");
     assert_eq!(values("x-add").join(","), "theirs,ours");
     assert_eq!(values("x-new"), ["ours"]);
     assert!(values("x-remove").is_empty());

@@ -43,6 +43,8 @@ struct Target {
     is_busy: bool,
     /// Something changed while it was busy.
     is_stale: bool,
+    /// The uids of objects that vanished while it was busy: an answer may be from before that.
+    vanished: BTreeSet<String>,
     /// How often in a row it failed.
     failures: u32,
     /// How often objects were repaired since they should last be otherwise: somebody may change them back each time.
@@ -157,7 +159,7 @@ impl Targets {
         let is_here = |key: &Key| watch.1.as_ref().is_none_or(|namespace| *namespace == key.0);
         let gone: Vec<Key> = self.targets.keys().filter(|key| is_here(key) && !found.contains(*key)).cloned().collect();
         for key in gone {
-            if self.target(&key).objects.remove(&kind).is_some() {
+            if self.target(&key).forget(kind) {
                 self.queue(&key);
             }
         }
@@ -182,7 +184,8 @@ impl Targets {
     pub fn vanished(&mut self, kind: ObjectKind, object: &Value) {
         let key = key_of(object);
         if let Some(target) = self.targets.get_mut(&key) {
-            target.objects.remove(&kind);
+            target.vanished.extend(uid(object));
+            target.forget(kind);
             self.queue(&key);
         }
     }
@@ -217,6 +220,7 @@ impl Targets {
             match target.work(&key, is_synced) {
                 Some(work) => {
                     target.is_busy = true;
+                    target.vanished.clear();
                     target.repairs += u32::from(target.is_repair());
                     return Some((key, work));
                 }
@@ -232,7 +236,9 @@ impl Targets {
         target.is_busy = false;
         let rewritten = done.objects.iter().find(|(kind, object)| target.must_apply(*kind, object));
         let problem = done.problem.or_else(|| rewritten.map(|(kind, _)| Problem::rewritten(*kind, &key.0, &key.1)));
-        target.objects.extend(done.objects);
+        for (kind, object) in done.objects {
+            target.answered(kind, object);
+        }
         target.failures = if problem.is_some() { target.failures.saturating_add(1) } else { 0 };
         target.problem = problem;
         let pause = match target.failures.max(target.repairs) {
@@ -357,8 +363,7 @@ impl Target {
     fn work(&self, (namespace, name): &Key, is_synced: bool) -> Option<Work> {
         let Some(wanted) = &self.wanted else {
             let objects = self.objects.iter().filter(|(_, object)| is_synced && !is_going(object));
-            let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            let objects: Vec<_> = objects.map(|(kind, object)| (*kind, uid(object))).collect();
+            let objects: Vec<_> = objects.map(|(kind, object)| (*kind, uid(object).unwrap_or_default())).collect();
             return (!objects.is_empty()).then(|| Work::Delete(namespace.clone(), name.clone(), objects));
         };
         let uid = &wanted.spec.owner.uid;
@@ -371,6 +376,22 @@ impl Target {
         });
         let kinds: Vec<_> = kinds.collect();
         (!kinds.is_empty()).then(|| Work::Apply(wanted.clone(), kinds))
+    }
+
+    /// An object is not there any more. Says whether it was.
+    fn forget(&mut self, kind: ObjectKind) -> bool {
+        let object = self.objects.remove(&kind);
+        self.vanished.extend(object.as_ref().and_then(uid));
+        object.is_some()
+    }
+
+    /// Takes an object as a request was answered, unless watches have shown something later: they are read at the same time.
+    fn answered(&mut self, kind: ObjectKind, object: Value) {
+        let is_gone = uid(&object).is_some_and(|uid| self.vanished.contains(&uid));
+        let is_older = |known: &Value| uid(known) == uid(&object) && version(known) > version(&object);
+        if !is_gone && !self.objects.get(&kind).is_some_and(is_older) {
+            self.objects.insert(kind, object);
+        }
     }
 
     /// Whether an object that should be there is not as it should be.
@@ -393,6 +414,14 @@ impl Target {
 /// Whether an object is being deleted.
 fn is_going(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn uid(object: &Value) -> Option<String> {
+    object["metadata"]["uid"].as_str().map(str::to_owned)
+}
+
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 fn key(spec: &FleetSpec) -> Key {

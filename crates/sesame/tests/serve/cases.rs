@@ -37,6 +37,8 @@ async fn run(dialect: &str) {
         flags.push(("config-path", config.to_str().unwrap()));
         // One after the other: each is the leader, since nobody else is there.
         flags.push(("disable-leader-election", ""));
+        // There is one Envoy, for all objects.
+        flags.push(("disable-fleets", ""));
         let replica = bed.replica_at("sesame-0", Net::here().unwrap().address(), &flags).await.ready().await;
         let envoy = bed.envoy(replica.xds()).await;
         envoy.ready().await.unwrap();

@@ -189,3 +189,26 @@ fn a_fleet_is_ready_with_a_proxy_and_an_address() {
     assert!(status.is_ready(), "{status:?}");
     assert_eq!(status.addresses, [model::status::Address::ip("192.0.2.1")]);
 }
+
+#[test]
+fn an_answer_from_before_an_object_vanished_or_changed_is_not_believed() {
+    let (mut targets, now) = (started(), Instant::now());
+    want(&mut targets, &spec("edge", "1", 80));
+    let (key, Work::Apply(fleet, _)) = targets.next(now).expect("work") else { panic!("nothing to apply") };
+    let object = |kind: ObjectKind, version: &str, replicas: u64| {
+        let mut object = fleet.get(kind).expect("it is applied").body.clone();
+        object["metadata"]["uid"] = format!("{kind}").into();
+        object["metadata"]["resourceVersion"] = version.into();
+        object["status"] = json!({ "readyReplicas": replicas });
+        object
+    };
+    // Watches show what happened after the requests were answered, before the answers are taken.
+    targets.observe(ObjectKind::Deployment, object(ObjectKind::Deployment, "11", 1));
+    targets.observe(ObjectKind::Service, object(ObjectKind::Service, "9", 0));
+    targets.vanished(ObjectKind::Service, &object(ObjectKind::Service, "9", 0));
+    let answers = ObjectKind::ALL.map(|kind| (kind, object(kind, "9", 0)));
+    targets.done(&key, Done { objects: answers.into(), problem: None }, now);
+    let status = targets.statuses().pop().and_then(|(_, status)| status).expect("a status");
+    assert_eq!(status.ready, 1);
+    assert_eq!(work(&mut targets, now + BACKOFF.1), [(key.1, vec![ObjectKind::Service])]);
+}
