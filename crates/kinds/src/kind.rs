@@ -98,7 +98,7 @@ macro_rules! table {
                 REFERENCE_GRANT =
                     "gateway.networking.k8s.io" ["v1", "v1beta1"] "ReferenceGrant" "referencegrants" Namespaced;
             }
-            BackendTlsPolicy in gateway [status optional] {
+            BackendTlsPolicy in gateway [status] {
                 /// TLS towards the backends of a Service.
                 BACKEND_TLS_POLICY =
                     "gateway.networking.k8s.io" ["v1", "v1alpha3"] "BackendTLSPolicy" "backendtlspolicies" Namespaced;
