@@ -1,7 +1,7 @@
 # What there is to do here; bare `make` lists it. Each target brings the parts it needs first (see parts/pins.toml).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-micro lint fmt parts cluster cluster-down rust
+.PHONY: help demo test conformance bench bench-micro lint fmt parts cluster cluster-down rust
 
 help:
 	@echo "make <target>:"
@@ -12,6 +12,14 @@ demo: rust ## a folder of YAML served by a local Envoy: requests, what made each
 
 test: rust ## all tests, against the real parts; ends with one line of counts
 	@cargo xtask test
+
+# TEST=HTTPRouteWeight (one test)  PACKING=plain (the other packing)  SESAME_KUBECONFIG=… (a cluster that is up and has the images)
+# CONFORMANCE='--out FOLDER -- -disable-parallel-tests' (anything else that the program or the suite takes)
+conformance: rust ## the Gateway API conformance suite, all five gateway profiles, on a Kubernetes node (root)
+	@cargo xtask parts cluster conformance
+	@cargo build -q -p sesame -p conformance
+	@$(if $(SESAME_KUBECONFIG),,tools/sandbox --) $${CARGO_TARGET_DIR:-target}/debug/conformance \
+		--sesame $${CARGO_TARGET_DIR:-target}/debug/sesame $(if $(TEST),--test $(TEST)) $(if $(PACKING),--packing $(PACKING)) $(CONFORMANCE)
 
 # SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  FORCE=1 (busy machine)
 # HOSTILE=1 (one tenant's attacks instead)  ATTACKS=large-root,hung-get (only these)

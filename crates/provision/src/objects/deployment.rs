@@ -145,7 +145,8 @@ fn envoy(settings: &Settings, ca: Option<&str>, pages: Pages) -> Value {
         },
         // Answers when the proxy is drained.
         "lifecycle": { "preStop": { "httpGet": { "path": "/shutdown", "port": pages.shutdown } } },
-        "resources": requests("100m", "128Mi"),
+        // What an idle proxy takes: clusters have many Gateways with little traffic, and limits there are none.
+        "resources": requests("25m", "128Mi"),
         "securityContext": security(),
         "volumeMounts": mounts,
     })
@@ -174,7 +175,7 @@ fn shutdown_manager(settings: &Settings, pages: Pages) -> Value {
                 },
             },
         },
-        "resources": requests("10m", "32Mi"),
+        "resources": requests("5m", "32Mi"),
         "securityContext": security(),
         "volumeMounts": [{ "name": "admin", "mountPath": "/admin" }],
     })

@@ -1,0 +1,111 @@
+//! Runs the suite's program against an installation, and judges what came of it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use crate::{Installation, Outcome, Report, Results};
+
+/// All profiles of gateways.
+const PROFILES: [&str; 5] = ["GATEWAY-HTTP", "GATEWAY-GRPC", "GATEWAY-TLS", "GATEWAY-TCP", "GATEWAY-UDP"];
+
+/// What the report says of us.
+const ABOUT: [(&str, &str); 5] = [
+    ("-organization", "projectsesame"),
+    ("-project", "sesame"),
+    ("-url", "https://github.com/projectsesame/sesame"),
+    ("-version", concat!("v", env!("CARGO_PKG_VERSION"))),
+    ("-contact", "https://github.com/projectsesame/sesame/issues"),
+];
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// Only the test of this name.
+    pub test: Option<String>,
+    /// Where the suite writes its report.
+    pub report: PathBuf,
+    /// One more argument of the suite each.
+    pub arguments: Vec<String>,
+}
+
+/// What a run of the suite came to.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// How each test ended.
+    pub results: Results,
+    /// What the suite wrote; nothing if it ran a single test or died.
+    pub report: Option<Report>,
+    /// Whether the suite's own exit code is good.
+    success: bool,
+}
+
+impl Suite {
+    /// Runs it to its end. Each line of its output goes to `line`, with the test that it ends, if it ends one.
+    pub async fn run(
+        &self,
+        installation: &Installation,
+        mut line: impl FnMut(&str, Option<(String, Outcome, f64)>),
+    ) -> Result<Run> {
+        let program = parts::program("gateway-api-conformance")?;
+        let mut child = Command::new(&program)
+            .args(self.words())
+            .env("KUBECONFIG", installation.kubeconfig())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| program.display().to_string())?;
+        let output = child.stdout.take().context("the suite has no output")?;
+        let mut lines = BufReader::new(output).lines();
+        let mut results = Results::default();
+        while let Some(text) = lines.next_line().await? {
+            let ended = results.take_line(&text);
+            line(&text, ended);
+        }
+        let success = child.wait().await?.success();
+        let report = if self.test.is_none() { Report::read(&self.report).ok() } else { None };
+        Ok(Run { results, report, success })
+    }
+
+    fn words(&self) -> Vec<String> {
+        let mut words: Vec<String> =
+            ["-test.run=^TestConformance$", "-test.v", "-test.timeout=60m", "-gateway-class=sesame"]
+                .map(str::to_owned)
+                .into();
+        words.push(format!("-conformance-profiles={}", PROFILES.join(",")));
+        match &self.test {
+            Some(test) => words.push(format!("-run-test={test}")),
+            None => words.push(format!("-report-output={}", self.report.display())),
+        }
+        words.extend(ABOUT.iter().map(|(flag, value)| format!("{flag}={value}")));
+        words.extend(self.arguments.iter().cloned());
+        words
+    }
+}
+
+impl Run {
+    /// What speaks against conformance: empty if exit code, lines and report agree that all of it holds.
+    pub fn objections(&self, suite: &Suite) -> Vec<String> {
+        let mut found: Vec<String> = self.results.of(Outcome::Failed).map(|test| format!("{test} failed")).collect();
+        if found.is_empty() && !self.success {
+            found.push("the suite ended with an error".to_owned());
+        }
+        if self.results.of(Outcome::Passed).next().is_none() {
+            found.push("no test passed".to_owned());
+        }
+        match (&self.report, &suite.test) {
+            (_, Some(_)) => {}
+            (Some(report), None) => found.extend(report.objections(&PROFILES)),
+            (None, None) => found.push(format!("there is no report in {}", show(&suite.report))),
+        }
+        found
+    }
+}
+
+fn show(file: &Path) -> String {
+    file.display().to_string()
+}
