@@ -1,6 +1,7 @@
 //! `make conformance`: progress and verdict on the terminal, the report in a file.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -38,17 +39,15 @@ async fn main() -> Result<ExitCode> {
     let installation = Installation::start(&args.sesame, args.packing, |step| eprintln!("conformance: {step}")).await?;
     eprintln!("conformance: ready after {:.1} s; the suite begins", begun.elapsed().as_secs_f64());
     let suite = Suite { test: args.test, report: out.join("report.yaml"), arguments: args.suite };
-    let mut log = String::new();
+    let mut log = File::create(out.join("suite.log"))?;
     let run = suite.run(&installation, |line, ended| {
-        log.push_str(line);
-        log.push('\n');
+        _ = writeln!(log, "{line}");
         match ended {
             Some((_, Outcome::Skipped, _)) | None => {}
             Some((test, outcome, seconds)) => println!("{} {test} ({seconds:.1} s)", word(outcome)),
         }
     });
     let run = run.await?;
-    fs::write(out.join("suite.log"), log)?;
     for (number, text) in installation.controller_logs().await?.into_iter().enumerate() {
         fs::write(out.join(format!("controller-{number}.log")), text)?;
     }

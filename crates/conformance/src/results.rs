@@ -1,9 +1,12 @@
 //! How each test of the suite ended, by the lines that Go's test runner prints.
 //!
-//! `    --- PASS: TestConformance/NAME (1.25s)` ends the test NAME; deeper names are steps of it, and say where a failed one
+//! `--- PASS: TestConformance/NAME (1.25s)` ends the test NAME; deeper names are steps of it, and say where a failed one
 //! failed.
 
 use std::collections::BTreeMap;
+
+/// What stands before a line of the runner itself where a test's last line had no end.
+const MARK: char = '\u{16}';
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,8 @@ impl Results {
 }
 
 fn parse(line: &str) -> Option<(Outcome, &str, f64)> {
-    let (verdict, rest) = line.trim_start().strip_prefix("--- ")?.split_once(": TestConformance/")?;
+    let (verdict, rest) =
+        line.trim_start_matches([MARK, ' ']).strip_prefix("--- ")?.split_once(": TestConformance/")?;
     let (name, time) = rest.split_once(" (")?;
     let outcome = match verdict {
         "PASS" => Outcome::Passed,
@@ -67,7 +71,7 @@ mod tests {
         let mut results = Results::default();
         let lines = [
             "=== RUN   TestConformance/HTTPRouteWeight",
-            "    --- PASS: TestConformance/HTTPRouteWeight (1.25s)",
+            "\u{16}--- PASS: TestConformance/HTTPRouteWeight (1.25s)",
             "        --- FAIL: TestConformance/TLSRoute/a_step (0.10s)",
             "    --- FAIL: TestConformance/TLSRoute (30.01s)",
             "    --- SKIP: TestConformance/Mesh (0.00s)",

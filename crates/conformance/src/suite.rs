@@ -71,9 +71,10 @@ impl Suite {
         Ok(Run { results, report, success })
     }
 
+    /// The suite's arguments. Without `test2json` Go holds back how tests ended until the last of them has.
     fn words(&self) -> Vec<String> {
         let mut words: Vec<String> =
-            ["-test.run=^TestConformance$", "-test.v", "-test.timeout=60m", "-gateway-class=sesame"]
+            ["-test.run=^TestConformance$", "-test.v=test2json", "-test.timeout=60m", "-gateway-class=sesame"]
                 .map(str::to_owned)
                 .into();
         words.push(format!("-conformance-profiles={}", PROFILES.join(",")));

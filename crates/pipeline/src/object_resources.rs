@@ -6,10 +6,11 @@
 
 use crate::{
     hosts::{Placements, TlsHosts},
+    listeners::ListenerResources,
     packing::{self, ScopeResources},
     ports::{ActiveListeners, Streams},
     resources::{HostSecretResources, Resource, Resources, SecretResources, StreamResources, TcpResources},
-    settings::{Packing, Settings},
+    settings::{Fleets, Packing, Settings},
     translations::{HostKey, TranslationsBySubject},
 };
 use engine::{Derived, Reads, Table};
@@ -51,9 +52,7 @@ impl Derived for ObjectResources {
                 of_tls(&(piece.listener.clone(), piece.host.clone()), reads, &mut object_resources);
             }
             for claim in translation.listeners {
-                let active = reads.get::<ActiveListeners>(&claim.listener);
-                let port = active.map(|active| &active.port);
-                object_resources.extend(port.map(|port| shared(port.fleet(), Kind::Listener, name::port(port))));
+                object_resources.extend(of_listener(&claim.listener, reads));
             }
             for piece in translation.streams {
                 of_stream(&piece.listener, reads, &mut object_resources);
@@ -87,6 +86,18 @@ fn of_tls(key: &HostKey, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<
     let secret = reads.get::<HostSecretResources>(key);
     object_resources.extend(secret.map(|secret| own::<HostSecretResources>(fleet, secret)));
     object_resources.extend(reads.get::<TcpResources>(key).map(|proxy| own::<TcpResources>(fleet, proxy)));
+}
+
+/// Proxies get no listener for a port that leads nowhere yet, such as one for TLS without routes. Its fleet serves it as written once
+/// proxies have what every one of them gets first: the listener by which they say that they are ready.
+fn of_listener(listener: &ListenerId, reads: &mut Reads<'_>) -> Option<ObjectResource> {
+    let port = &reads.get::<ActiveListeners>(listener)?.port;
+    let fleet = port.fleet();
+    if reads.get::<ListenerResources>(port).is_some() {
+        return Some(shared(fleet, Kind::Listener, name::port(port)));
+    }
+    let (page, _) = reads.get::<Fleets>(fleet)?.own_pages(fleet).next()?;
+    Some(shared(fleet, Kind::Listener, name::port(&page)))
 }
 
 fn of_stream(listener: &ListenerId, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<ObjectResource>) {

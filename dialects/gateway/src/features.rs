@@ -26,6 +26,7 @@ pub const SUPPORTED: &[&str] = &[
     "HTTPRouteBackendTimeout",
     "HTTPRouteBackendURLRewrite",
     "HTTPRouteCORS",
+    "HTTPRouteDestinationPortMatching",
     "HTTPRouteHostRewrite",
     "HTTPRouteMethodMatching",
     "HTTPRouteNamedRouteRule",

@@ -37,6 +37,7 @@ pub(crate) fn policy(policy: &Checked<Option<Box<CorsPolicy>>>) -> Result<Option
         credentials: policy.allow_credentials,
         max_age,
         private_network: policy.allow_private_network,
+        forwards_other_preflights: true,
     }))
 }
 

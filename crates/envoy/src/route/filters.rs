@@ -132,6 +132,8 @@ fn cors_policy(cors: &Cors) -> CorsPolicy {
         max_age: cors.max_age.map_or_else(String::new, |span| span.as_secs().to_string()),
         allow_credentials: Some(cors.credentials.into()),
         allow_private_network_access: Some(cors.private_network.into()),
+        // Envoy forwards them if nothing is said.
+        forward_not_matching_preflights: (!cors.forwards_other_preflights).then(|| false.into()),
         ..Default::default()
     }
 }

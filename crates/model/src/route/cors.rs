@@ -30,6 +30,8 @@ pub struct Cors {
     pub max_age: Option<Duration>,
     /// Whether private network access is allowed.
     pub private_network: bool,
+    /// Whether a preflight request of another origin goes on to the backend; otherwise the proxy answers it, with no CORS header.
+    pub forwards_other_preflights: bool,
 }
 
 /// An HTTP token, with its case preserved.

@@ -292,5 +292,6 @@ fn cors(dice: &mut Dice) -> Cors {
         credentials: dice.one_in(2),
         max_age: dice.maybe(Dice::span),
         private_network: dice.one_in(2),
+        forwards_other_preflights: dice.one_in(2),
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn policy(written: &filter::Cors, field: &FieldPath) -> Result<Cors, 
         credentials,
         max_age: Some(Duration::from_secs(max_age.into())),
         private_network: false,
+        forwards_other_preflights: false,
     })
 }
 
