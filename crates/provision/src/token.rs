@@ -4,10 +4,11 @@
 //! says whose a token is (TokenReview, for the [audience](AUDIENCE) of the xDS server alone); the ServiceAccount's namespace and
 //! name then name one fleet, because the [name](crate::name) is made of the Gateway's namespace, name and uid.
 //!
-//! The API server is asked once in a while for each token, by a few requests at a time. A token whose own words already name no
-//! fleet is refused without asking, so that a stranger costs nothing.
+//! The API server reviews each token once in a while, a few at a time, and fewer of one namespace: whoever forges tokens in the
+//! name of a namespace delays nobody else. A token whose own claims already name no fleet is refused without a review.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest;
@@ -25,38 +26,82 @@ use xds::{Authenticating, Authenticator, Fleet, TokenError, TokenProof};
 use crate::name;
 use crate::objects::AUDIENCE;
 
+#[cfg(test)]
+mod tests;
+
 /// The longest token that is looked at.
 const LONGEST: usize = 16 << 10;
-/// How long what the API server said about a token is believed.
-const BELIEVED: Duration = Duration::from_secs(60);
-/// How many tokens are remembered.
-const REMEMBERED: usize = 4096;
-/// How many tokens the API server is asked about at once, and how long one may take.
-const CONCURRENT: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a review of the API server is valid.
+const VALIDITY: Duration = Duration::from_secs(60);
+/// How many verified tokens are cached.
+const CACHED: usize = 4096;
+/// How many tokens are reviewed at once, and how many of them may name the same namespace.
+const REVIEWS: usize = 16;
+const REVIEWS_PER_NAMESPACE: usize = 4;
+/// How long a review may take, with the time that it waits for others.
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A ServiceAccount, by its namespace and name.
 type Account = (String, String);
 
-/// What is known about tokens.
+/// Verifies tokens.
 pub struct Tokens {
     client: kube::Client,
-    fleets: RwLock<HashMap<Account, FleetName>>,
-    /// Tokens that the API server has vouched for, by their hash, and until when that is believed.
-    vouched: Mutex<HashMap<[u8; 32], (Account, Instant)>>,
-    asking: Semaphore,
+    fleets: RwLock<Fleets>,
+    /// Tokens that the API server has verified, by their hash, and until when that is valid.
+    verified: Mutex<HashMap<[u8; 32], (Account, Instant)>>,
+    reviews: Reviews,
+}
+
+/// The fleets that exist, both ways.
+#[derive(Default)]
+struct Fleets {
+    by_account: HashMap<Account, FleetName>,
+    accounts: HashMap<FleetName, Account>,
+}
+
+/// Bounds the reviews that are in flight, of all namespaces and of each.
+struct Reviews {
+    all: Semaphore,
+    by_namespace: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+impl Reviews {
+    fn new() -> Self {
+        Self { all: Semaphore::new(REVIEWS), by_namespace: Mutex::default() }
+    }
+
+    /// Runs a review when it may: one of a namespace that has as many as it may waits for those, and keeps no other namespace's
+    /// from running.
+    async fn run<T>(&self, namespace: &str, review: impl Future<Output = T>) -> T {
+        let of_namespace = self.of(namespace);
+        let _of_namespace = of_namespace.acquire().await;
+        let _of_all = self.all.acquire().await;
+        review.await
+    }
+
+    fn of(&self, namespace: &str) -> Arc<Semaphore> {
+        let mut namespaces = self.by_namespace.lock();
+        if let Some(known) = namespaces.get(namespace).and_then(Weak::upgrade) {
+            return known;
+        }
+        namespaces.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let new = Arc::new(Semaphore::new(REVIEWS_PER_NAMESPACE));
+        namespaces.insert(namespace.to_owned(), Arc::downgrade(&new));
+        new
+    }
 }
 
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokens").field("fleets", &self.fleets.read().len()).finish_non_exhaustive()
+        f.debug_struct("Tokens").field("fleets", &self.fleets.read().accounts.len()).finish_non_exhaustive()
     }
 }
 
 impl Tokens {
     /// Knows no fleet yet.
     pub fn new(client: kube::Client) -> Self {
-        Self { client, fleets: RwLock::default(), vouched: Mutex::default(), asking: Semaphore::new(CONCURRENT) }
+        Self { client, fleets: RwLock::default(), verified: Mutex::default(), reviews: Reviews::new() }
     }
 
     /// The Gateway with this uid has a fleet; nothing when it has none any more. Says whether it was another Gateway's before:
@@ -64,14 +109,18 @@ impl Tokens {
     pub fn set(&self, fleet: &FleetName, uid: Option<&str>) -> bool {
         let account = uid.map(|uid| (fleet.namespace.to_string(), name::of(fleet, uid)));
         let mut fleets = self.fleets.write();
-        let before: Vec<Account> =
-            fleets.iter().filter(|(_, known)| *known == fleet).map(|(account, _)| account.clone()).collect();
-        if account.as_ref().is_some_and(|account| before.contains(account)) {
+        let before = match &account {
+            Some(account) => fleets.accounts.insert(fleet.clone(), account.clone()),
+            None => fleets.accounts.remove(fleet),
+        };
+        if before == account {
             return false;
         }
-        before.iter().for_each(|account| _ = fleets.remove(account));
-        fleets.extend(account.map(|account| (account, fleet.clone())));
-        !before.is_empty()
+        if let Some(before) = &before {
+            fleets.by_account.remove(before);
+        }
+        fleets.by_account.extend(account.map(|account| (account, fleet.clone())));
+        before.is_some()
     }
 
     async fn check(&self, token: &str) -> Result<TokenProof, TokenError> {
@@ -84,14 +133,14 @@ impl Tokens {
             return Err(refused("it has expired"));
         }
         let hash = hash(token);
-        let known = self.vouched.lock().get(&hash).cloned();
+        let known = self.verified.lock().get(&hash).cloned();
         if known.is_none_or(|(account, until)| account != claims.account || until <= Instant::now()) {
-            let account = self.ask(token).await?;
+            let account = self.review(token, &claims.account).await?;
             // What it says of itself is what the API server has verified.
             if account != claims.account {
                 return Err(refused("it belongs to another ServiceAccount than it says"));
             }
-            self.remember(hash, account);
+            self.cache(hash, account);
         }
         // The fleet may have gone meanwhile.
         self.fleet(&claims.account)?;
@@ -101,20 +150,20 @@ impl Tokens {
     fn fleet(&self, account: &Account) -> Result<FleetName, TokenError> {
         let (namespace, name) = account;
         let none = || refused(&format!("the ServiceAccount {namespace}/{name} belongs to no Gateway that is served"));
-        self.fleets.read().get(account).cloned().ok_or_else(none)
+        self.fleets.read().by_account.get(account).cloned().ok_or_else(none)
     }
 
-    async fn ask(&self, token: &str) -> Result<Account, TokenError> {
+    /// The ServiceAccount of a token that claims to be of that one.
+    async fn review(&self, token: &str, (namespace, _): &Account) -> Result<Account, TokenError> {
         let review = TokenReview {
             spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: Some(vec![AUDIENCE.to_owned()]) },
             ..TokenReview::default()
         };
-        let asking = async {
-            let _permit = self.asking.acquire().await;
-            Api::<TokenReview>::all(self.client.clone()).create(&PostParams::default(), &review).await
-        };
-        let late = || TokenError::Unavailable(format!("the API server did not answer within {PATIENCE:?}"));
-        let review = timeout(PATIENCE, asking).await.map_err(|_| late())?;
+        let api = Api::<TokenReview>::all(self.client.clone());
+        let params = PostParams::default();
+        let reviewed = self.reviews.run(namespace, api.create(&params, &review));
+        let late = || TokenError::Unavailable(format!("the API server did not review it within {TIMEOUT:?}"));
+        let review = timeout(TIMEOUT, reviewed).await.map_err(|_| late())?;
         let review = review.map_err(|error| TokenError::Unavailable(words(&error)))?;
         let status = review.status.unwrap_or_default();
         if status.authenticated != Some(true) {
@@ -128,16 +177,16 @@ impl Tokens {
         account(&user).ok_or_else(|| refused(&format!("{user} is not a ServiceAccount")))
     }
 
-    fn remember(&self, hash: [u8; 32], account: Account) {
+    fn cache(&self, hash: [u8; 32], account: Account) {
         let now = Instant::now();
-        let mut vouched = self.vouched.lock();
-        if vouched.len() >= REMEMBERED {
-            vouched.retain(|_, (_, until)| *until > now);
+        let mut verified = self.verified.lock();
+        if verified.len() >= CACHED {
+            verified.retain(|_, (_, until)| *until > now);
         }
-        if vouched.len() >= REMEMBERED {
-            vouched.clear();
+        if verified.len() >= CACHED {
+            verified.clear();
         }
-        vouched.insert(hash, (account, now + BELIEVED));
+        verified.insert(hash, (account, now + VALIDITY));
     }
 }
 

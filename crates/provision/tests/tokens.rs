@@ -55,10 +55,10 @@ async fn a_token_proves_the_gateway_that_its_account_was_made_for() {
     let why = refusal(tokens.authenticate(&stolen).await);
     assert!(why.contains("audience"), "{why}");
     // Of an account that belongs to nobody.
-    let stranger = token(api, &namespace, "default", objects::AUDIENCE).await;
+    let unrelated = token(api, &namespace, "default", objects::AUDIENCE).await;
     let why = format!("the ServiceAccount {namespace}/default belongs to no Gateway that is served");
-    assert_eq!(refusal(tokens.authenticate(&stranger).await), why);
-    // Made up, with the words of a good one.
+    assert_eq!(refusal(tokens.authenticate(&unrelated).await), why);
+    // Forged, with the claims of a good one.
     let mut parts: Vec<&str> = of_edge.split('.').collect();
     let forged = of_other.split('.').next_back().unwrap();
     parts[2] = forged;

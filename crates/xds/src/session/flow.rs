@@ -263,6 +263,9 @@ impl Flow {
         let settled = |state: &ResourceState| state.kept || state.refused.is_some() && state.unacked.is_empty();
         let in_step = self.states.get(name).is_none_or(settled);
         let state = self.state_mut(name, old, now);
+        // What it has after a rejection is not known, and was not sent again while there was nothing to send.
+        let unsure = state.unsure.is_some() && state.refused.is_none();
+        state.owed |= unsure || state.leaving && state.unacked.is_empty();
         state.kept = false;
         if in_step {
             state.since = now;

@@ -101,6 +101,25 @@ fn going_back_to_what_the_client_has_needs_nothing() {
     assert_eq!(bench.session.pending(Kind::Listener), 0);
 }
 
+/// Envoy may have taken the good resources of a response that it rejected. That is not forgotten while they are withheld.
+#[test]
+fn what_a_client_may_have_of_a_rejected_response_is_replaced_once_it_is_no_longer_withheld() {
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![resource(Kind::Cluster, "old", "1")], &[]);
+    bench.subscribe(Kind::Cluster, &[]);
+    bench.settle();
+    let clusters = [("bad", "1"), ("old", "2"), ("new", "1")];
+    bench.publish(clusters.map(|(name, body)| resource(Kind::Cluster, name, body)).to_vec(), &[]);
+    let rejected = bench.response();
+    bench.answer(&rejected, Some("bad: no"));
+    bench.publish(["old", "new"].map(|name| Resource::withheld(Kind::Cluster, name)).to_vec(), &[]);
+    assert!(bench.settle().is_empty());
+    assert_eq!(bench.session.pending(Kind::Cluster), 0);
+    bench.publish(vec![resource(Kind::Cluster, "old", "1")], &[(Kind::Cluster, "new")]);
+    assert_eq!(bench.settle(), ["cds old -new"], "it may have the second version of one, and the first of the other");
+    assert_eq!(bench.session.pending(Kind::Cluster), 0);
+}
+
 /// A scope with routes of its own.
 fn scope(name: &str, body: &str) -> Resource {
     let routes = RouteConfiguration { name: body.to_owned(), ..RouteConfiguration::default() };
