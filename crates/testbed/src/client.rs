@@ -41,7 +41,7 @@ use tls::Tls;
 pub use answer::{Answer, Timings};
 pub use connection::Connection;
 pub use failure::Failure;
-pub use grpc::{GrpcAnswer, GrpcCall};
+pub use grpc::{GrpcAnswer, GrpcCall, GrpcStream};
 pub(crate) use request::Exchange;
 pub use request::Request;
 pub use tls::TlsVersion;
@@ -221,6 +221,12 @@ impl Client {
     /// Calls a gRPC method, such as `/sesame.echo.v1.Echo/Say`, with one message; await it.
     pub fn grpc<R: prost::Message + Default>(&self, method: &str, message: &impl prost::Message) -> GrpcCall<R> {
         GrpcCall::new(self.clone().http2().request(Method::POST, method), message)
+    }
+
+    /// Calls a gRPC method that takes and gives any number of messages, such as `/sesame.echo.v1.Echo/Say`, and leaves it open.
+    pub async fn grpc_stream(&self, method: &str) -> Result<GrpcStream, Failure> {
+        let connection = self.clone().http2().connect().await?;
+        failure::within("the gRPC stream", self.timeout, GrpcStream::open(connection, method)).await
     }
 
     /// Opens a WebSocket. For one with headers, see [`Request::websocket`].

@@ -1,4 +1,4 @@
-//! A pipeline, the Envoy that it feeds, clients, and the objects that both dialects need.
+//! A pipeline, the Envoy that it feeds, clients, and the objects that all dialects need.
 
 use kinds::Object;
 use pipeline::{Pipeline, Settings, settings::Bind};
@@ -30,8 +30,9 @@ impl Bed {
         let turn = TURN.lock().await;
         let address = Net::here().unwrap().address();
         let bind = |port| Bind { address: address.into(), port };
-        let settings =
+        let mut settings =
             Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
+        settings.gateway.address = address.into();
         let client = |port| Client::new(SocketAddr::new(address.into(), port));
         Self {
             pipeline: Pipeline::new(&settings),
@@ -82,11 +83,16 @@ pub fn service(namespace: &str, name: &str) -> Object {
 }
 
 pub fn slice(namespace: &str, service: &str, addresses: &[Ipv4Addr]) -> Object {
+    slice_of(namespace, service, addresses, 80)
+}
+
+/// A slice whose endpoints listen on this port.
+pub fn slice_of(namespace: &str, service: &str, addresses: &[Ipv4Addr], port: u16) -> Object {
     let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
     let labels = json!({ "kubernetes.io/service-name": service });
     object(&json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": { "name": service, "namespace": namespace, "labels": labels },
-        "addressType": "IPv4", "ports": [{ "port": 80 }], "endpoints": endpoints }))
+        "addressType": "IPv4", "ports": [{ "port": port }], "endpoints": endpoints }))
 }
 
 pub fn secret(namespace: &str, name: &str, leaf: &Leaf) -> Object {

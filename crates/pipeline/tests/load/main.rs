@@ -7,5 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bed;
+mod gateway;
 mod httpproxy;
 mod ingress;

@@ -1,13 +1,16 @@
-//! gRPC calls: one message out, any number back.
+//! gRPC calls: one message out, any number back; or a stream that stays open, one message back for each.
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::pin::Pin;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use echo::grpc::{frame, unframe};
+use futures::channel::mpsc;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 
-use super::{Answer, Failure, Request};
+use super::{Answer, Connection, Failure, Request, failure};
 
 /// The longest message that is taken: longer than any server should send.
 const LONGEST: usize = 1 << 30;
@@ -68,5 +71,39 @@ impl<R: prost::Message + Default + 'static> IntoFuture for GrpcCall<R> {
             }
             Ok(GrpcAnswer { status, message, replies, answer })
         })
+    }
+}
+
+/// A call that stays open in both directions.
+#[derive(Debug)]
+pub struct GrpcStream {
+    messages: mpsc::UnboundedSender<Bytes>,
+    body: Incoming,
+    arrived: BytesMut,
+    connection: Connection,
+}
+
+impl GrpcStream {
+    pub(super) async fn open(connection: Connection, method: &str) -> Result<GrpcStream, Failure> {
+        let (messages, sent) = mpsc::unbounded();
+        let response = connection.stream(method, sent).await?;
+        Ok(GrpcStream { messages, body: response.into_body(), arrived: BytesMut::new(), connection })
+    }
+
+    /// Sends a message and waits for the one that comes back.
+    pub async fn ask<R: prost::Message + Default>(&mut self, message: &impl prost::Message) -> Result<R, Failure> {
+        let ended = || Failure::Message("the stream has ended".into());
+        self.messages.unbounded_send(frame(message)).map_err(|_| ended())?;
+        let (body, arrived) = (&mut self.body, &mut self.arrived);
+        let reply = async {
+            loop {
+                if let Some(bytes) = unframe(arrived, LONGEST).map_err(|e| Failure::Message(e.to_string()))? {
+                    return R::decode(bytes).map_err(|e| Failure::Message(e.to_string()));
+                }
+                let frame = body.frame().await.ok_or_else(ended)?.map_err(Failure::Exchange)?;
+                arrived.extend(frame.into_data().ok());
+            }
+        };
+        failure::within("a gRPC message", self.connection.client().timeout, reply).await
     }
 }

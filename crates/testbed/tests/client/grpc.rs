@@ -32,6 +32,18 @@ async fn any_method_is_answered_with_as_many_messages_as_asked_for() {
 }
 
 #[tokio::test]
+async fn a_stream_stays_open_until_its_backend_ends() {
+    let backend = Backend::start("a").await.unwrap();
+    let mut stream = backend.client().grpc_stream(SAY).await.unwrap();
+    for _ in 0..3 {
+        let reply: Reply = stream.ask(&hello(1)).await.unwrap();
+        assert_eq!((&*reply.message, &*reply.name), ("hello", "a"));
+    }
+    backend.kill().await.unwrap();
+    assert!(stream.ask::<Reply>(&hello(1)).await.is_err());
+}
+
+#[tokio::test]
 async fn failures_on_request() {
     let backend = Backend::start("a").await.unwrap();
     let client = backend.client();
