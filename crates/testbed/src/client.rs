@@ -44,7 +44,7 @@ pub use failure::Failure;
 pub use grpc::{GrpcAnswer, GrpcCall, GrpcStream};
 pub(crate) use request::Exchange;
 pub use request::Request;
-pub use tls::TlsVersion;
+pub use tls::{Signatures, TlsVersion};
 pub use websocket::WebSocket;
 pub use wire::Wire;
 
@@ -126,6 +126,11 @@ impl Client {
     /// Takes any certificate.
     pub fn accept_any(self) -> Client {
         self.with_tls(|tls| tls.roots = None)
+    }
+
+    /// Verifies signatures of this type of key only, of any certificate.
+    pub fn signatures(self, signatures: Signatures) -> Client {
+        self.with_tls(|tls| (tls.roots, tls.signatures) = (None, Some(signatures)))
     }
 
     /// Presents this certificate when asked for one.

@@ -115,6 +115,8 @@ pub(super) struct How {
     pub tls: Option<String>,
     /// The protocols that are offered in the handshake.
     pub offers: Option<Vec<String>>,
+    /// The only type of key whose signatures the client verifies: `rsa` or `ecdsa`.
+    pub verifies: Option<String>,
     /// Headers of the request.
     pub headers: BTreeMap<String, String>,
     /// Whether it becomes a WebSocket.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Backends;
 use super::file::{Expected, How, Row};
 use crate::certs::Ca;
-use crate::client::{Answer, Failure, TlsVersion};
+use crate::client::{Answer, Failure, Signatures, TlsVersion};
 use crate::{Client, Envoy};
 
 /// How long the access log may take.
@@ -90,6 +90,12 @@ fn client(row: &Row, ports: Ports, ca: &Ca) -> Result<Client, String> {
             Some("1.2") => client.tls_versions(TlsVersion::V1_2, TlsVersion::V1_2),
             Some("1.3") => client.tls_versions(TlsVersion::V1_3, TlsVersion::V1_3),
             Some(other) => return Err(format!("there is no TLS {other}")),
+        };
+        client = match row.how.verifies.as_deref() {
+            None => client,
+            Some("rsa") => client.signatures(Signatures::Rsa),
+            Some("ecdsa") => client.signatures(Signatures::Ecdsa),
+            Some(other) => return Err(format!("there are no signatures of {other} keys")),
         };
     }
     match http.as_deref() {

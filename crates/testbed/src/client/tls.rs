@@ -32,6 +32,8 @@ pub(super) struct Tls {
     pub identity: Option<Leaf>,
     pub versions: (TlsVersion, TlsVersion),
     pub alpn: Option<Vec<Vec<u8>>>,
+    /// The only signatures that it can verify; all if not said.
+    pub signatures: Option<Signatures>,
 }
 
 impl Default for Tls {
@@ -43,6 +45,7 @@ impl Default for Tls {
             identity: None,
             versions: (TlsVersion::V1_2, TlsVersion::V1_3),
             alpn: None,
+            signatures: None,
         }
     }
 }
@@ -65,7 +68,10 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&versions)?;
         let builder = match &self.roots {
             Some(roots) => builder.with_root_certificates(roots.clone()),
-            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
+            None => {
+                let any = AnyServer { provider, signatures: self.signatures };
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(any))
+            }
         };
         let mut config = match &self.identity {
             Some(leaf) => builder.with_client_auth_cert(leaf.chain().to_vec(), leaf.key())?,
@@ -82,9 +88,31 @@ impl Tls {
     }
 }
 
+/// The signatures of a type of key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signatures {
+    /// Those of RSA keys.
+    Rsa,
+    /// Those of ECDSA keys.
+    Ecdsa,
+}
+
+impl Signatures {
+    fn includes(self, scheme: SignatureScheme) -> bool {
+        let name = format!("{scheme:?}");
+        match self {
+            Signatures::Rsa => name.starts_with("RSA"),
+            Signatures::Ecdsa => name.starts_with("ECDSA"),
+        }
+    }
+}
+
 /// Takes whatever certificate a server presents.
 #[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
+struct AnyServer {
+    provider: Arc<CryptoProvider>,
+    signatures: Option<Signatures>,
+}
 
 impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(
@@ -104,7 +132,7 @@ impl ServerCertVerifier for AnyServer {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -113,10 +141,12 @@ impl ServerCertVerifier for AnyServer {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        let all = self.provider.signature_verification_algorithms.supported_schemes();
+        let is_wanted = |scheme: &SignatureScheme| self.signatures.is_none_or(|wanted| wanted.includes(*scheme));
+        all.into_iter().filter(is_wanted).collect()
     }
 }
