@@ -54,9 +54,10 @@ fn findings(crates: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether a kind belongs to a dialect, and not to what all of them refer to: Services, endpoints, Secrets, namespaces.
+/// Whether a kind belongs to a dialect, and not to what all of them refer to: Services, endpoints, Secrets, namespaces,
+/// CRDs.
 fn is_dialects(kind: &Kind) -> bool {
-    !["", "discovery.k8s.io"].contains(&kind.group())
+    !["", "discovery.k8s.io", "apiextensions.k8s.io"].contains(&kind.group())
 }
 
 /// What a kind is called: in manifests (`HTTPProxy`, `httpproxies`), as a type (`HttpProxy`), as a constant (`HTTP_PROXY`), and

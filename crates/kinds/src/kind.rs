@@ -13,13 +13,19 @@ pub use object_ref::Kind;
 
 /// The rows, handed to a macro: `Type in module [marks] { CONSTANT = "group" ["versions"] "Kind" "plural" Scope; }`. The marks:
 /// `status`, if the type has a field `status` of the type [`Status`](crate::Status), which we may write; `typed_status`, if that
-/// field is read into a type of its own, and written by others; [`fetched`](ApiResource::fetched); [`optional`](ApiResource::optional).
+/// field is read into a type of its own, and written by others; [`fetched`](ApiResource::fetched);
+/// [`metadata_only`](ApiResource::metadata_only); [`optional`](ApiResource::optional).
 macro_rules! table {
     ($callback:ident) => {
         $callback! {
             Namespace in namespace [optional] {
                 /// A namespace: read for its labels.
                 NAMESPACE = "" ["v1"] "Namespace" "namespaces" Cluster;
+            }
+            CustomResourceDefinition in custom_resource_definition [metadata_only optional] {
+                /// A kind that is not built in: read for the release of its API.
+                CUSTOM_RESOURCE_DEFINITION =
+                    "apiextensions.k8s.io" ["v1"] "CustomResourceDefinition" "customresourcedefinitions" Cluster;
             }
             IngressClass in ingress_class [optional] {
                 /// Which controller owns the Ingresses of a class.

@@ -225,6 +225,7 @@ codes! {
     6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
     6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
     6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
+    6013 GatewayApiVersion Warning "the CRDs of Gateway API are of another release than Sesame is made for" "install the release that the message names; until then objects are served as far as they can be read";
     6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
     6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
     6022 GatewayRouteRule Error "a rule of the route is not valid or not supported" "correct the named field; requests of the rule are answered with 500 until then";

@@ -16,6 +16,7 @@ pub struct ApiResource {
     plural: &'static str,
     scope: Scope,
     is_fetched: bool,
+    is_metadata_only: bool,
     is_optional: bool,
     /// A hash of the name: keys of tables are hashed all the time.
     hash: u32,
@@ -45,7 +46,8 @@ impl ApiResource {
     ) -> Self {
         assert!(!versions.is_empty(), "a kind has a version");
         let hash = fnv1a(name.as_bytes());
-        Self { group, versions, name, label: name, plural, scope, is_fetched: false, is_optional: false, hash }
+        let (is_fetched, is_metadata_only, is_optional) = (false, false, false);
+        Self { group, versions, name, label: name, plural, scope, is_fetched, is_metadata_only, is_optional, hash }
     }
 
     /// The same, shown to people by another name than its own: `Name.group`, where two groups have a kind of one name.
@@ -58,6 +60,12 @@ impl ApiResource {
     #[must_use]
     pub const fn fetched(self) -> Self {
         Self { is_fetched: true, ..self }
+    }
+
+    /// The same, of which only the metadata is read.
+    #[must_use]
+    pub const fn metadata_only(self) -> Self {
+        Self { is_metadata_only: true, ..self }
     }
 
     /// The same, taken for empty where Sesame has not the right to read it. What holds hosts, or decides about them, is not
@@ -125,6 +133,11 @@ impl Kind {
     /// Whether its objects are fetched by name when something refers to them.
     pub const fn is_fetched(self) -> bool {
         self.0.is_fetched
+    }
+
+    /// Whether only the metadata of its objects is read.
+    pub const fn is_metadata_only(self) -> bool {
+        self.0.is_metadata_only
     }
 
     /// Whether it is taken for empty where Sesame has not the right to read it.

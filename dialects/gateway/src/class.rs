@@ -1,11 +1,23 @@
 //! GatewayClasses: which are ours, and what is said about them.
+//!
+//! A class says whether the CRDs of Gateway API are of the release that Sesame is made for. Those of another release are served as
+//! far as they can be read.
 
 use crate::{GatewayView, Settings, features, only_status, status::conditions};
-use kinds::{Gateway, GatewayClass, kind};
+use conditions::SUPPORTED_VERSION;
+use kinds::{CustomResourceDefinition, Gateway, GatewayClass, kind};
 use model::{
     Code, ObjectRef, Translation, Verdict, VerdictList,
-    status::{Scope, StatusFacts, StatusValue, Truth},
+    status::{Condition, Scope, StatusFacts, StatusValue, Truth},
 };
+use std::sync::Arc;
+
+/// The release of Gateway API that Sesame is made for, whatever its patch.
+const RELEASE: &str = "v1.7";
+/// The annotation of a CRD with its release.
+const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
+/// How many CRDs of another release a message names.
+const NAMED: usize = 3;
 
 /// Whether a class is ours.
 pub fn is_ours(class: &GatewayClass, settings: &Settings) -> bool {
@@ -37,7 +49,7 @@ pub fn refused(class: &GatewayClass) -> Option<String> {
 }
 
 /// What is said about a class; nothing if it is not ours.
-pub fn translate(class: &GatewayClass, settings: &Settings) -> Option<Translation> {
+pub fn translate(class: &GatewayClass, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
     if !is_ours(class, settings) {
         return None;
     }
@@ -51,11 +63,51 @@ pub fn translate(class: &GatewayClass, settings: &Settings) -> Option<Translatio
             conditions::new(conditions::ACCEPTED, Truth::False, "InvalidParameters", why)
         }
     };
+    let version = supported_version(view);
+    if let Some(other) = version.as_ref().filter(|version| version.status == Truth::False) {
+        verdicts.push(Verdict::new(Code::GatewayApiVersion, subject.at(""), other.message.as_str()));
+    }
     let features = features::SUPPORTED.iter().map(|name| StatusValue::Record(vec![("name", StatusValue::text(*name))]));
     let object = Scope {
         values: vec![("supportedFeatures", StatusValue::List(features.collect()))],
-        conditions: vec![accepted],
+        conditions: std::iter::once(accepted).chain(version).collect(),
         ..Scope::default()
     };
     Some(only_status(subject, StatusFacts { object, lists: Vec::new() }, verdicts))
+}
+
+/// Whether the CRDs are of the release that Sesame is made for; nothing where there are none to be read.
+fn supported_version(view: &mut impl GatewayView) -> Option<Condition> {
+    let mut all = view.definitions(crate::GROUP);
+    all.sort_by(|one, other| one.meta.name.cmp(&other.meta.name));
+    let others: Vec<_> = all.iter().filter(|definition| !is_supported(version_of(definition))).collect();
+    let named = |definition: &&Arc<CustomResourceDefinition>| {
+        let version = version_of(definition).unwrap_or("no release that is named");
+        format!("{} is of {version}", definition.meta.name)
+    };
+    let condition = |status, reason, message: String| conditions::new(SUPPORTED_VERSION, status, reason, message);
+    match (all.len(), others.len()) {
+        (0, _) => None,
+        (_, 0) => {
+            let message = format!("The CRDs of Gateway API are of release {RELEASE}.");
+            Some(condition(Truth::True, "SupportedVersion", message))
+        }
+        (all, count) => {
+            let listed = others.iter().take(NAMED).copied().map(|it| named(&it)).collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "{count} of {all} CRDs of Gateway API are not of release {RELEASE}, which Sesame is made for: {listed}. \
+                 Objects are served as far as they can be read."
+            );
+            Some(condition(Truth::False, "UnsupportedVersion", message))
+        }
+    }
+}
+
+/// The release that a CRD says it is of.
+fn version_of(definition: &CustomResourceDefinition) -> Option<&str> {
+    definition.meta.annotations.get(BUNDLE_VERSION).ok().flatten().map(|version| &**version)
+}
+
+fn is_supported(version: Option<&str>) -> bool {
+    version.and_then(|version| version.strip_prefix(RELEASE)).is_some_and(|patch| patch.starts_with('.'))
 }

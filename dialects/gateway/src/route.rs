@@ -74,9 +74,9 @@ impl<'a, V: GatewayView> Work<'a, V> {
     }
 
     /// Leaves out a part of the route.
-    pub fn drop_part(&mut self, part: &str, no: &Rejection) {
+    pub fn drop_part(&mut self, part: Part, no: &Rejection) {
         self.report(no);
-        let dropped = format!("Dropped {part}: {}: {}", no.field, no.why);
+        let dropped = format!("{}: {}: {}", part.dropped(), no.field, no.why);
         if self.dropped.len() < KEPT && !self.dropped.contains(&dropped) {
             self.dropped.push(dropped);
         }
@@ -109,6 +109,31 @@ impl<'a, V: GatewayView> Work<'a, V> {
             pending,
             verdicts,
             ..Translation::empty(self.subject)
+        }
+    }
+}
+
+/// A part of a route that may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A rule.
+    Rule,
+    /// One of the matches of a rule.
+    Match,
+    /// One of the backends of a rule.
+    BackendRef,
+    /// A hostname, which no rule is served for.
+    Hostname,
+}
+
+impl Part {
+    /// That it is left out. The API asks for messages that begin so.
+    fn dropped(self) -> &'static str {
+        match self {
+            Part::Rule => "Dropped Rule",
+            Part::Match => "Dropped Rule match",
+            Part::BackendRef => "Dropped Rule backendRef",
+            Part::Hostname => "Dropped Rules for a hostname",
         }
     }
 }

@@ -30,7 +30,12 @@ const OF_LISTENERS: ListLayout = ListLayout {
 
 /// The status of GatewayClasses.
 pub const CLASS: StatusKind = StatusKind {
-    layout: StatusLayout { fields: &["supportedFeatures"], conditions: &[ACCEPTED], lists: &[], marks: &[] },
+    layout: StatusLayout {
+        fields: &["supportedFeatures"],
+        conditions: &[ACCEPTED, conditions::SUPPORTED_VERSION],
+        lists: &[],
+        marks: &[],
+    },
     facts: stated,
     reports_programmed: false,
 };
@@ -66,7 +71,7 @@ pub fn stated(input: &StatusInput<'_>) -> StatusFacts {
 }
 
 fn gateway(input: &StatusInput<'_>) -> StatusFacts {
-    let mut facts = listener_set(input);
+    let mut facts = programmed(input, Truth::False);
     // Those of its own fleet are there already.
     if !facts.object.values.iter().any(|(field, _)| *field == ADDRESSES) {
         facts.object.values.push((ADDRESSES, listed(input.addresses)));
@@ -104,23 +109,32 @@ fn addresses(address: &Address) -> impl Iterator<Item = StatusValue> {
 }
 
 fn listener_set(input: &StatusInput<'_>) -> StatusFacts {
+    programmed(input, Truth::Unknown)
+}
+
+/// What the translation has decided, and whether proxies have it. As long as they have not, `pending` is what the object says: the
+/// API has no reason for a ListenerSet that is not programmed yet. A listener is then not programmed.
+fn programmed(input: &StatusInput<'_>, pending: Truth) -> StatusFacts {
     let mut facts = stated(input);
-    program(&mut facts.object, input.programmed);
+    program(&mut facts.object, input.programmed, pending);
     for entry in facts.lists.iter_mut().flat_map(|(_, entries)| entries) {
-        program(&mut entry.scope, input.programmed);
+        program(&mut entry.scope, input.programmed, Truth::False);
     }
     facts
 }
 
 /// Says whether proxies have it, unless it is already said why they never will.
-fn program(scope: &mut Scope, proxies: Option<ProxyCounts>) {
+fn program(scope: &mut Scope, proxies: Option<ProxyCounts>, pending: Truth) {
     if scope.conditions.iter().any(|condition| condition.kind == PROGRAMMED) {
         return;
     }
     match proxies {
         Some(proxies) => scope.conditions.push(conditions::programmed(proxies)),
         // A proxy that joins takes nothing back, nor does a restart of ours.
-        None => scope.initial.push(conditions::pending(PROGRAMMED, "Waiting for proxies to acknowledge it.")),
+        None => {
+            let why = "Waiting for proxies to acknowledge it.";
+            scope.initial.push(conditions::new(PROGRAMMED, pending, "Pending", why));
+        }
     }
 }
 

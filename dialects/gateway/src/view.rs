@@ -1,7 +1,9 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
 use crate::Listeners;
-use kinds::{BackendTlsPolicy, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant};
+use kinds::{
+    BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant,
+};
 use model::ObjectRef;
 use resolve::View;
 use std::sync::Arc;
@@ -10,6 +12,9 @@ use std::sync::Arc;
 pub trait GatewayView: View {
     /// A class by its name.
     fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>>;
+
+    /// The CRDs of an API group, in any order; none where they cannot be read, as in a folder.
+    fn definitions(&mut self, group: &str) -> Vec<Arc<CustomResourceDefinition>>;
 
     /// A Gateway, whoever's it is.
     fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>>;

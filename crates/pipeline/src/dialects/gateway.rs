@@ -20,8 +20,8 @@ use dialect_gateway::{
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
-    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet, Namespace, ReferenceGrant,
-    TcpRoute, TlsRoute, UdpRoute, kind,
+    BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
+    Namespace, ReferenceGrant, TcpRoute, TlsRoute, UdpRoute, kind,
 };
 use model::{ObjectRef, Translation, status::StatusFacts, translation::Section};
 use std::{
@@ -48,11 +48,15 @@ impl Dialect for GatewayDialect {
     }
 
     fn looks_up(&self) -> &'static [Kind] {
-        &[kind::NAMESPACE, kind::REFERENCE_GRANT, kind::CONFIG_MAP]
+        &[kind::NAMESPACE, kind::REFERENCE_GRANT, kind::CONFIG_MAP, kind::CUSTOM_RESOURCE_DEFINITION]
     }
 
     fn declare(&self, pipeline: &mut engine::Pipeline) {
-        pipeline.index::<SetsByGateway>().index::<GrantsBySource>().index::<PoliciesByService>();
+        pipeline
+            .index::<DefinitionsByGroup>()
+            .index::<SetsByGateway>()
+            .index::<GrantsBySource>()
+            .index::<PoliciesByService>();
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>();
         pipeline.input::<FleetStates>();
         pipeline.derived(GatewayFleets).each::<GatewayListeners>().output();
@@ -62,7 +66,9 @@ impl Dialect for GatewayDialect {
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
         let settings = view.reads().get::<ForGateways>(&())?;
         match object.kind {
-            kind if kind == kind::GATEWAY_CLASS => class::translate(&*view.get::<GatewayClass>(object)?, settings),
+            kind if kind == kind::GATEWAY_CLASS => {
+                class::translate(&*view.get::<GatewayClass>(object)?, view, settings)
+            }
             kind if kind == kind::GATEWAY => gateway::translate(&*view.get::<Gateway>(object)?, view, settings),
             kind if kind == kind::LISTENER_SET => {
                 listener_set::translate(&*view.get::<ListenerSet>(object)?, view, settings)
@@ -194,6 +200,19 @@ impl Derived for GatewayListeners {
     }
 }
 
+/// CRDs by their API group.
+pub struct DefinitionsByGroup;
+
+impl Index for DefinitionsByGroup {
+    type Of = Objects<CustomResourceDefinition>;
+    type Key = Arc<str>;
+    const NAME: &'static str = "by group";
+
+    fn keys(key: &ObjectRef, _: &CustomResourceDefinition) -> impl IntoIterator<Item = Arc<str>> {
+        [CustomResourceDefinition::group(&key.name).into()]
+    }
+}
+
 /// ListenerSets by the Gateway that they name as their parent.
 pub struct SetsByGateway;
 
@@ -233,6 +252,11 @@ impl Index for GrantsBySource {
 impl GatewayView for TableView<'_, '_> {
     fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
         self.get(&ObjectRef::new(kind::GATEWAY_CLASS, "", name))
+    }
+
+    fn definitions(&mut self, group: &str) -> Vec<Arc<CustomResourceDefinition>> {
+        let keys: Vec<_> = self.reads().probe::<DefinitionsByGroup>(&group.into()).collect();
+        keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 
     fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>> {

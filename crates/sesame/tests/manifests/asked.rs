@@ -286,6 +286,17 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
         }
     };
     eventually("every object to be told", PATIENCE, told).await.unwrap();
+    let classes = resource(GATEWAY_API, "GatewayClass", "gatewayclasses");
+    let classes = Api::<DynamicObject>::all_with(client.clone(), &classes);
+    let is_supported = async || {
+        let status = classes.get("sesame").await.unwrap().data["status"].clone();
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        match conditions.into_iter().any(|it| it["type"] == "SupportedVersion" && it["status"] == "True") {
+            true => Ok(()),
+            false => Err(status.to_string()),
+        }
+    };
+    eventually("the release of the CRDs to be read", PATIENCE, is_supported).await.unwrap();
 
     an_event_that_returns(&client, &serve).await;
     for group in ["projectcontour.io", "projectsesame.io"] {

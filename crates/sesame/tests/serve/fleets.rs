@@ -130,7 +130,7 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
     let waiting = |status: &Value| condition(status, "Programmed") == ("False", "AddressNotAssigned");
     fleet.expect_status("the word that there is no address", &replica, waiting).await;
     fleet.balance(&service, "192.0.2.99").await;
-    let pending = |status: &Value| condition(status, "Programmed").1 == "Pending";
+    let pending = |status: &Value| condition(status, "Programmed") == ("False", "Pending");
     let status = fleet.expect_status("the word that there is no proxy", &replica, pending).await;
     assert_eq!(condition(&status, "Accepted"), ("True", "Accepted"));
     assert_eq!(status["addresses"], json!([{ "type": "IPAddress", "value": "192.0.2.99" }]));

@@ -21,6 +21,8 @@ const FOREIGN_SECRETS: [&str; 6] = [
 pub enum Content {
     /// All of it.
     Whole,
+    /// Its metadata.
+    Metadata,
     /// Its names; the rest when something refers to it.
     Names,
 }
@@ -51,7 +53,11 @@ impl Target {
     }
 
     fn new(kind: Kind, namespace: Option<Arc<str>>) -> Target {
-        let content = if kind.is_fetched() { Content::Names } else { Content::Whole };
+        let content = match (kind.is_fetched(), kind.is_metadata_only()) {
+            (true, _) => Content::Names,
+            (false, true) => Content::Metadata,
+            (false, false) => Content::Whole,
+        };
         Target { kind, namespace, content, version: kind.version() }
     }
 
@@ -114,7 +120,7 @@ impl Target {
     pub fn list_form(&self) -> &'static str {
         match self.content {
             Content::Whole => "application/json",
-            Content::Names => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Content::Metadata | Content::Names => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
         }
     }
 
@@ -122,7 +128,7 @@ impl Target {
     pub fn watch_form(&self) -> &'static str {
         match self.content {
             Content::Whole => "application/json",
-            Content::Names => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Content::Metadata | Content::Names => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
         }
     }
 }

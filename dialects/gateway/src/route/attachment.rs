@@ -4,7 +4,7 @@
 //! it. Of the listeners of that very object those count that `sectionName` and `port` leave, whose `allowedRoutes` let the route
 //! in, and that have a host in common with it. Each parentRef is judged by itself.
 
-use super::{Rejection, UNSUPPORTED_VALUE, Work, hostname, pieces};
+use super::{Part, Rejection, UNSUPPORTED_VALUE, Work, hostname, pieces};
 use crate::{GROUP, GatewayView, Listener, Listeners, listeners};
 use kinds::{Kind, List, gateway::reference::ParentReference, kind};
 use model::{Code, FieldPath, Host, ObjectRef};
@@ -189,7 +189,7 @@ pub(crate) fn hostnames(work: &mut Work<'_, impl GatewayView>, written: &List<Bo
         let field = FieldPath::from("spec.hostnames").index(index);
         if index >= HOSTNAMES {
             let why = format!("a route has at most {HOSTNAMES} hostnames; this one and those after it have no effect");
-            work.drop_part("hostnames", &Rejection::new(Code::GatewayRouteLimit, field, why));
+            work.drop_part(Part::Hostname, &Rejection::new(Code::GatewayRouteLimit, field, why));
             break;
         }
         let no = |why: String| Rejection::new(Code::GatewayRouteHostname, field, why);
@@ -203,7 +203,7 @@ pub(crate) fn hostnames(work: &mut Work<'_, impl GatewayView>, written: &List<Bo
         };
         match read {
             Ok(host) => hosts.push(host),
-            Err(no) => work.drop_part("hostname", &no),
+            Err(no) => work.drop_part(Part::Hostname, &no),
         }
     }
     hosts.sort();

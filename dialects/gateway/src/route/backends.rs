@@ -4,7 +4,7 @@
 //! cannot be used keeps its share, and the proxy answers for it.
 
 use super::{
-    Rejection, Work,
+    Part, Rejection, Work,
     filters::{self, BackendFilters, PathChange},
 };
 use crate::{GatewayView, grants, tls_policy};
@@ -224,7 +224,7 @@ pub(crate) fn weighted(
             Err(fault) => {
                 let no = Rejection::fault(Code::GatewayRouteBackend, fault);
                 backends.unavailable += sum.add(None, &field)?;
-                work.drop_part("backendRef", &no);
+                work.drop_part(Part::BackendRef, &no);
                 continue;
             }
         };
@@ -242,7 +242,7 @@ pub(crate) fn weighted(
         let filters = match filters {
             Ok(filters) => Some(filters),
             Err(no) => {
-                work.drop_part("backendRef", &no);
+                work.drop_part(Part::BackendRef, &no);
                 None
             }
         };
@@ -292,7 +292,7 @@ pub(crate) fn stream(
             }
             Err(fault) => {
                 unavailable += sum.add(None, &field)?;
-                work.drop_part("backendRef", &Rejection::fault(Code::GatewayRouteBackend, fault));
+                work.drop_part(Part::BackendRef, &Rejection::fault(Code::GatewayRouteBackend, fault));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! would take it beyond is not served at all and told so; those before it are.
 
 use super::{
-    Rejection, UNSUPPORTED_VALUE, Work,
+    Part, Rejection, UNSUPPORTED_VALUE, Work,
     attachment::{Common, Parent},
     rule::{Done, Forwarded, Rule},
     status::ParentStatus,
@@ -87,7 +87,7 @@ fn drafts(work: &mut Work<'_, impl GatewayView>, rules: Vec<Rule>, answer: Unava
             Ok(done) => done,
             Err(_) if are_all_wrong => continue,
             Err(no) => {
-                work.drop_part("Rule", &no);
+                work.drop_part(Part::Rule, &no);
                 let unavailable = Some(UnavailableShare { weight: 1, answer });
                 let forward = Forward { unavailable, ..Forward::default() };
                 Done::Forward(Box::new(Forwarded { forward, policy: Policy::default(), rewrite: None }))

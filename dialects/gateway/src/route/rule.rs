@@ -1,7 +1,7 @@
 //! One rule of an HTTPRoute or GRPCRoute: which requests, and what is done with them.
 
 use super::{
-    Rejection, Work,
+    Part, Rejection, Work,
     backends::{self, Protocols},
     filters::{self, Filters},
     matches::{self, Requests},
@@ -94,7 +94,7 @@ pub(crate) fn all<T, V: GatewayView>(
     for (index, rule) in written.iter().enumerate() {
         match rule.get() {
             Ok(rule) => rules.extend(read(work, rule, FieldPath::from("spec.rules").index(index))),
-            Err(fault) => work.drop_part("Rule", &Rejection::fault(Code::GatewayRouteRule, fault)),
+            Err(fault) => work.drop_part(Part::Rule, &Rejection::fault(Code::GatewayRouteRule, fault)),
         }
     }
     rules
@@ -119,7 +119,7 @@ pub(crate) fn matches<T>(
         };
         match found {
             Ok(found) => requests.push(found),
-            Err(no) => work.drop_part("Match", &no),
+            Err(no) => work.drop_part(Part::Match, &no),
         }
     }
     (!requests.is_empty()).then_some(requests)

@@ -5,7 +5,7 @@
 //! closed.
 
 use super::{
-    Rejection, Work,
+    Part, Rejection, Work,
     attachment::{self, Common, Parent},
     backends::{self, Protocols},
     pieces,
@@ -157,7 +157,7 @@ fn target(
     if rules.len() > 1 {
         let why = "only the first rule has an effect";
         let field = FieldPath::from("spec.rules").index(1);
-        work.drop_part("Rule", &Rejection::new(Code::GatewayRouteRule, field, why));
+        work.drop_part(Part::Rule, &Rejection::new(Code::GatewayRouteRule, field, why));
     }
     match found {
         Ok(found) => Some(found),

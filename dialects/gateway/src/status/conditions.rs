@@ -8,6 +8,8 @@ pub const ACCEPTED: &str = "Accepted";
 pub const PROGRAMMED: &str = "Programmed";
 /// Whether everything that it refers to is there and may be used.
 pub const RESOLVED_REFS: &str = "ResolvedRefs";
+/// Whether the CRDs are of a release that is supported.
+pub const SUPPORTED_VERSION: &str = "SupportedVersion";
 /// Whether another listener is in the way of a listener.
 pub const CONFLICTED: &str = "Conflicted";
 /// Whether TLS listeners of one port have names in common; never False.
@@ -26,11 +28,6 @@ pub fn accepted(message: impl Into<String>) -> Condition {
 /// That all references are resolved.
 pub fn resolved() -> Condition {
     new(RESOLVED_REFS, Truth::True, "ResolvedRefs", "All references are resolved.")
-}
-
-/// That nobody knows yet.
-pub fn pending(kind: &'static str, message: &str) -> Condition {
-    new(kind, Truth::Unknown, "Pending", message)
 }
 
 /// That proxies have acknowledged it.

@@ -64,7 +64,9 @@ fn a_good_gateway() {
     assert_eq!(kinds.len(), 2);
     // Before proxies have it, whatever was said about this generation stays.
     let said = facts(&mut world, kind::GATEWAY, "web", false);
-    assert!(conditions(&said.object).ends_with("?Programmed=Unknown/Pending"), "{}", conditions(&said.object));
+    let object = "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs ?Programmed=False/Pending";
+    let pending = GOOD.replace("Programmed=True/Programmed", "?Programmed=False/Pending");
+    assert_eq!((conditions(&said.object), of_listener(&said, 0)), (object.to_owned(), pending));
 }
 
 #[test]
@@ -202,6 +204,31 @@ fn a_gateway_that_is_refused_as_a_whole_serves_nothing() {
     assert_eq!(conditions(&said.object), "Accepted=False/InvalidParameters");
     let said = facts(&mut world, kind::GATEWAY_CLASS, "sesame", false);
     assert_eq!(conditions(&said.object), "Accepted=True/Accepted");
+}
+
+#[test]
+fn a_class_says_whether_the_crds_are_of_its_release() {
+    let said = |versions: &[(&str, Option<&str>)]| {
+        let mut world = World::default();
+        for (name, version) in versions {
+            let annotations = version.map(|version| json!({ "gateway.networking.k8s.io/bundle-version": version }));
+            let meta = json!({ "name": name, "annotations": annotations });
+            world.put(kind::CUSTOM_RESOURCE_DEFINITION, json!({ "metadata": meta }));
+        }
+        let codes: Vec<_> = world.translate(kind::GATEWAY_CLASS, "sesame").unwrap().verdicts;
+        let codes: Vec<_> = codes.iter().map(|verdict| verdict.code).collect();
+        let facts = facts(&mut world, kind::GATEWAY_CLASS, "sesame", false);
+        (conditions(&facts.object).split(' ').nth(1).map(str::to_owned), codes)
+    };
+    let (gateways, routes, foreign) =
+        ("gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io", "things.example.com");
+    let good = (Some("SupportedVersion=True/SupportedVersion".to_owned()), vec![]);
+    let bad = (Some("SupportedVersion=False/UnsupportedVersion".to_owned()), vec![Code::GatewayApiVersion]);
+    assert_eq!(said(&[]), (None, vec![]), "in a folder there are none");
+    assert_eq!(said(&[(gateways, Some("v1.7.0")), (routes, Some("v1.7.3")), (foreign, None)]), good);
+    for other in [Some("v1.6.1"), Some("v1.70.0"), Some("v1.7"), Some("dev"), Some(""), None] {
+        assert_eq!(said(&[(gateways, Some("v1.7.0")), (routes, other)]), bad, "{other:?}");
+    }
 }
 
 #[test]

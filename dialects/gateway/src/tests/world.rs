@@ -2,8 +2,8 @@
 
 use crate::{GatewayView, Listeners, Settings, class, gateway, listener_set, listeners};
 use kinds::{
-    BackendTlsPolicy, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object, ReferenceGrant, Typed, decode_json,
-    kind,
+    BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object,
+    ReferenceGrant, Typed, decode_json, kind,
 };
 use model::{Code, ObjectRef, Translation, tls::KeyPair};
 use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
@@ -105,7 +105,7 @@ impl World {
         let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
         let settings = self.settings.clone();
         if kind == kind::GATEWAY_CLASS {
-            class::translate(&*self.find::<GatewayClass>(kind, "", name)?, &settings)
+            class::translate(&*self.find::<GatewayClass>(kind, "", name)?, self, &settings)
         } else if kind == kind::GATEWAY {
             gateway::translate(&*self.find::<Gateway>(kind, namespace, name)?, self, &settings)
         } else {
@@ -151,6 +151,11 @@ impl View for World {
 impl GatewayView for World {
     fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
         self.find(kind::GATEWAY_CLASS, "", name)
+    }
+
+    fn definitions(&mut self, group: &str) -> Vec<Arc<CustomResourceDefinition>> {
+        let all = self.all::<CustomResourceDefinition>();
+        all.filter(|definition| CustomResourceDefinition::group(&definition.meta.name) == group).cloned().collect()
     }
 
     fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>> {

@@ -34,7 +34,7 @@ impl Follower {
         let Seen::Changed { was_faulty } = self.known.see(&head.metadata, version) else { return };
         let (names, problems) = match self.target.content {
             Content::Names => (self.known.names(&head.metadata), Vec::new()),
-            Content::Whole => match kinds::decode_json(self.target.kind, object.get().as_bytes()) {
+            Content::Whole | Content::Metadata => match kinds::decode_json(self.target.kind, object.get().as_bytes()) {
                 Ok(Decoded { object, faults, .. }) => {
                     let key = object.key();
                     let names = Names { namespace: key.namespace.clone(), name: key.name.clone() };
@@ -73,7 +73,9 @@ impl Follower {
             update.problems.insert(Subject::Object(key.clone()), Vec::new());
         }
         match self.target.content {
-            Content::Whole => update.changes.push(Change { key, object: None, origin: Origin::Cluster }),
+            Content::Whole | Content::Metadata => {
+                update.changes.push(Change { key, object: None, origin: Origin::Cluster })
+            }
             Content::Names => self.wants.refresh(&key),
         }
     }

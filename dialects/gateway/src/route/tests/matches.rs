@@ -84,10 +84,31 @@ fn a_match_that_is_wrong_is_dropped_alone() {
         assert_eq!(all(&translation), ["/right/…"], "{wrong}");
         assert_eq!(codes(&translation), [Code::GatewayRouteMatch], "{wrong}");
         let partial = message(&translation, "PartiallyInvalid");
-        assert!(partial.starts_with("Dropped Match: spec.rules[0].matches[0]"), "{partial}");
+        assert!(partial.starts_with("Dropped Rule match: spec.rules[0].matches[0]"), "{partial}");
         let alone = http(json!([wrong]));
         assert_eq!(parents(&alone)[0][0], "Accepted=False UnsupportedValue", "{wrong}");
         assert!(alone.routes.is_empty() && alone.attached.is_empty(), "{wrong}");
+    }
+}
+
+/// The API asks for messages that begin with `Dropped Rule` or `Fall Back`.
+#[test]
+fn what_is_left_out_is_told_in_the_words_of_the_api() {
+    let rule = |matches: Value, backends: Value| json!([{ "matches": matches, "backendRefs": backends }]);
+    let (right, app) = (json!([{ "path": { "value": "/right" } }]), backend("app", 80));
+    let hostnames = json!(["a.example.com", "-"]);
+    for spec in [
+        json!({ "rules": [{ "filters": [7] }, { "backendRefs": [app] }] }),
+        json!({ "rules": [7, { "backendRefs": [app] }] }),
+        json!({ "rules": rule(json!([7, right[0]]), json!([app])) }),
+        json!({ "rules": rule(right.clone(), json!([7, app])) }),
+        json!({ "rules": rule(right.clone(), json!([app])), "hostnames": hostnames }),
+    ] {
+        let translation = World::new().route(kind::HTTP_ROUTE, spec.clone());
+        assert_eq!(parents(&translation)[0][0], "Accepted=True Accepted", "{spec}");
+        assert_eq!(parents(&translation)[0][2], "PartiallyInvalid=True UnsupportedValue", "{spec}");
+        let partial = message(&translation, "PartiallyInvalid");
+        assert!(partial.starts_with("Dropped Rule"), "{partial}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{GatewayView, Listeners, Settings, class, listeners, route, tls_policy};
 use kinds::{
-    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet, Namespace, Object,
-    ReferenceGrant, TcpRoute, TlsRoute, Typed, UdpRoute, decode_json, kind,
+    BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
+    Namespace, Object, ReferenceGrant, TcpRoute, TlsRoute, Typed, UdpRoute, decode_json, kind,
 };
 use model::{
     Code, ObjectRef, Translation,
@@ -139,6 +139,10 @@ impl View for World {
 impl GatewayView for World {
     fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
         self.find(&ObjectRef::new(kind::GATEWAY_CLASS, "", name))
+    }
+
+    fn definitions(&mut self, _: &str) -> Vec<Arc<CustomResourceDefinition>> {
+        Vec::new()
     }
 
     fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>> {
