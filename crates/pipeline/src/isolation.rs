@@ -9,6 +9,7 @@
 use crate::{
     ports::{ActiveListener, ActiveListeners},
     translations::{HostKey, TlsByHost, TranslationsByHost},
+    partition,
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{Code, Host, ListenerId, ObjectRef, Origin, PortId, PortProtocol, Verdict};
@@ -71,6 +72,10 @@ impl Derived for HostOwners {
             reads.probe::<ListenersByHost>(&key).next().cloned()
         });
         Some(narrower.map_or(HostOwner::Own, HostOwner::Narrower))
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
     withheld::{Withheld, WithheldRows},
+    partition,
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
@@ -104,6 +105,10 @@ impl Derived for EncodedTcpChains {
                 .map(certificate)
                 .collect(),
         })
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 
@@ -228,6 +233,6 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EncodedChains(settings.packing)).each::<Chains>();
     pipeline.derived(EncodedTcpChains).each::<TcpHosts>();
     pipeline.index::<ChainsByListener>();
-    pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().output();
+    pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().sums_up().output();
     pipeline.index::<WithheldRows<ListenerResources>>();
 }

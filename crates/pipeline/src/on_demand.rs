@@ -14,6 +14,7 @@ use crate::{
     ports::{ActiveListeners, Ports},
     settings::Certificates,
     translations::HostKey,
+    partition,
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{CertificateRef, ChainId, Host, ListenerId, tls::Termination};
@@ -101,6 +102,10 @@ impl Derived for HostsBelowWildcards {
         let is_below = above.any(|above| reads.get::<TlsHosts>(&above).is_some());
         let termination = Arc::new(termination.clone());
         is_below.then(|| ChainId { listener: listener.clone(), termination, is_fallback: false })
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     slots::{SlotResources, slot_name},
     translations::{HostKey, NamedClustersInUse, SharedClustersInUse, TlsByHost},
     withheld::{self, FleetTarget, Withheld, WithheldRows, WithholdReason, Withholdable},
+    partition,
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
@@ -312,6 +313,10 @@ impl Derived for TcpResources {
         let authors = authors(key, reads);
         tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable), port, authors, reads)
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
+    }
 }
 
 fn tcp_proxy(
@@ -445,6 +450,10 @@ impl Derived for HostSecretResources {
         let origin = resource.origin.iter().map(|origin| ObjectRef::clone(origin));
         let authors = origin.chain(authors(key, reads)).collect();
         Some(resource.or_stand_in(Kind::Secret, authors, None, reads))
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     pending::{self, Claimed},
     settings::Settings,
     view::TableView,
+    partition,
 };
 use engine::{Derived, Index, Input, PartIndex, Reads, Table};
 use kinds::Kind;
@@ -122,6 +123,10 @@ impl Derived for Translations {
         let verdict = Verdict::new(Code::TranslationFailed, key.at(""), message);
         let translation = Translation { verdicts: vec![verdict], ..Translation::empty(key.clone()) };
         Some(TranslationRow::new(translation, Vec::new()))
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_translation(key))
     }
 }
 
@@ -323,7 +328,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
     pipeline.input::<Contributed>();
     let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
-    objects::follow(translations.each::<Contributed>(), &kinds);
+    objects::follow(translations.each::<Contributed>().fans_out(), &kinds);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>().parts::<TranslationsBySubject>();
     pipeline.index::<SharedClustersInUse>().index::<NamedClustersInUse>();
 }
