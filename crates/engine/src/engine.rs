@@ -4,7 +4,8 @@
 //! that has any, so a row is computed once per batch and never sees an earlier table half done; an input that changes in
 //! the middle of a batch joins it. No threads, no timers: one task owns the engine and decides when it runs.
 //!
-//! Large rows: see [`crate::offload`]. They are no part of a batch, which ends without them.
+//! Large rows: see [`crate::offload`]. They are no part of a batch, which ends without them; nor are those of the
+//! [`crate::backlog`].
 //!
 //! Slices: [`Engine::run`] stops when its budget is used up. Between slices the owner may set inputs, bring the lane up to
 //! date with [`Engine::drain_lane`] and publish its changes; removals are told at the end of the batch only, because a key
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::backlog::Backlog;
 use crate::changes::Changes;
 use crate::counters::{Batch, TableCounters};
 use crate::erased::{AnyTable, Later, Mode, Places, Step, around, store, store_mut};
@@ -38,6 +40,7 @@ pub struct Engine {
     queued: u64,
     jobs: u64,
     lent: Owner,
+    backlog: Backlog,
 }
 
 /// Which rows are computed by [jobs](Engine::next_job).
@@ -85,6 +88,7 @@ impl Engine {
             queued: 0,
             jobs: 0,
             lent: Owner(Arc::new(lent)),
+            backlog: Backlog::default(),
         }
     }
 
@@ -100,7 +104,7 @@ impl Engine {
 
     fn put<T: Input>(&mut self, key: &T::Key, value: Option<Arc<T::Value>>) -> bool {
         let at = self.place::<T>();
-        let (_, table, mut later) = around(&mut self.tables, at);
+        let (_, table, mut later) = around(&mut self.tables, at, &mut self.backlog);
         let changed = store_mut::<T>(table).set(key, value, &mut later);
         self.batch.changes += u64::from(changed);
         changed
@@ -117,10 +121,48 @@ impl Engine {
         self.work(Instant::now().checked_add(budget), mode)
     }
 
-    /// Works until nothing waits, and nothing is left to jobs.
+    /// Works until nothing waits, and nothing is left to jobs or in the backlog.
     pub fn settle(&mut self) {
         self.recall();
+        let limit = self.backlog.limit();
+        self.limit_fan_out(None);
         let _ = self.work(None, Mode::Inline);
+        self.limit_fan_out(limit);
+    }
+
+    /// How many partitions a change of one row reaches at once from now on, where its table [fans
+    /// out](crate::Declared::fans_out); the others wait until they are [admitted](Self::admit). Without a limit none waits.
+    pub fn limit_fan_out(&mut self, limit: Option<usize>) {
+        self.backlog.set_limit(limit);
+        if limit.is_none() {
+            self.admit(usize::MAX);
+            self.backlog.is_admitting = false;
+        }
+    }
+
+    /// How many partitions wait to be admitted.
+    pub fn backlog(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// So many partitions that wait are to be computed by the next [runs](Self::run), those that have waited for longest. Until
+    /// nothing else waits, rows that [sum up](crate::Declared::sums_up) wait instead.
+    pub fn admit(&mut self, partitions: usize) {
+        for (table, slot) in self.backlog.take(partitions) {
+            self.backlog.is_admitting = true;
+            self.tables[usize::from(table)].admit(slot);
+        }
+    }
+
+    /// How many partitions were admitted.
+    pub fn admitted(&self) -> u64 {
+        self.backlog.admitted()
+    }
+
+    /// Whether the partition of a row waits to be admitted: its value is about what it was computed from before.
+    pub fn is_deferred<T: Table>(&self, key: &T::Key) -> bool {
+        let partition = || self.store::<T>().partition_of(key);
+        self.backlog.len() > 0 && partition().is_some_and(|partition| self.backlog.is_waiting(partition))
     }
 
     /// Brings the tables of the lane up to date, in the middle of a batch or not, within `budget`. Removes nothing.
@@ -132,7 +174,7 @@ impl Engine {
         let started = Instant::now();
         let mut worked = false;
         'work: for at in 0..self.tables.len() {
-            let (earlier, table, mut later) = around(&mut self.tables, at);
+            let (earlier, table, mut later) = around(&mut self.tables, at, &mut self.backlog);
             if mode == Mode::Drain && !table.is_lane() {
                 continue;
             }
@@ -145,7 +187,7 @@ impl Engine {
                         self.queued += 1;
                         mode = Mode::Offload { number: self.queued, all: self.offloading == Offloading::All };
                     }
-                    Step::Removed => {}
+                    Step::Removed | Step::Deferred => {}
                 }
                 worked = true;
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -158,6 +200,7 @@ impl Engine {
             self.batch.busy += started.elapsed();
         }
         let settled = self.is_settled();
+        self.backlog.is_admitting &= !settled;
         if settled && self.batch != Batch::default() {
             self.last_batch = std::mem::take(&mut self.batch);
             tracing::debug!(batch = ?self.last_batch, "settled");
@@ -183,7 +226,7 @@ impl Engine {
     /// Takes what came of a job: its row is put in place, and its readers wait to be computed.
     pub fn finish(&mut self, finished: Finished) -> Replaced {
         let Finished { at, slot, result } = finished;
-        let (earlier, table, mut later) = around(&mut self.tables, usize::from(at));
+        let (earlier, table, mut later) = around(&mut self.tables, usize::from(at), &mut self.backlog);
         self.batch.computed += 1;
         self.jobs += 1;
         table.finish(slot, result, earlier, &mut later, &self.places)
@@ -316,7 +359,7 @@ impl Engine {
             table.claim_roots();
         }
         for (at, from) in self.tables.iter().enumerate().filter(|(_, table)| table.is_input()) {
-            let (_, table, mut later): (_, _, Later<'_>) = around(&mut fresh.tables, at);
+            let (_, table, mut later): (_, _, Later<'_>) = around(&mut fresh.tables, at, &mut fresh.backlog);
             table.load(&**from, &mut later);
         }
         fresh

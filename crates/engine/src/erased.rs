@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use crate::backlog::Backlog;
 use crate::counters::TableCounters;
 use crate::node::Node;
 use crate::offload::{Job, Lent, Replaced};
@@ -32,6 +33,10 @@ pub(crate) trait AnyTable: Any + Send + Sync {
 
     /// A row has to be computed anew.
     fn mark(&mut self, slot: u32);
+    /// The same, unless its partition waits in the backlog, or has to from now on.
+    fn reach(&mut self, slot: u32, backlog: &mut Backlog);
+    /// A row was in the backlog, and has to be computed or removed now.
+    fn admit(&mut self, slot: u32);
     fn add_reader(&mut self, node: Node, reader: Node);
     fn drop_reader(&mut self, node: Node, reader: Node);
     /// Computes, offloads or removes the next row that waits.
@@ -85,6 +90,8 @@ pub(crate) enum Step {
     Offloaded,
     /// One row was removed.
     Removed,
+    /// One row waits in the backlog from now on.
+    Deferred,
     /// There is nothing to do.
     Nothing,
 }
@@ -93,18 +100,20 @@ pub(crate) enum Step {
 pub(crate) struct Later<'a> {
     pub(crate) first: u16,
     pub(crate) tables: &'a mut Tables,
+    pub(crate) backlog: &'a mut Backlog,
 }
 
 impl Later<'_> {
     pub(crate) fn mark(&mut self, readers: impl Iterator<Item = Node>) {
         for reader in readers {
-            self.tables[usize::from(reader.table - self.first)].mark(reader.slot);
+            self.tables[usize::from(reader.table - self.first)].reach(reader.slot, self.backlog);
         }
     }
 
     pub(crate) fn claim<K>(&mut self, claimers: &[Claimer<K>], key: &K, on: bool) {
         for claimer in claimers {
-            (claimer.claim)(&mut *self.tables[usize::from(claimer.target - self.first)], key, on);
+            let table = &mut *self.tables[usize::from(claimer.target - self.first)];
+            (claimer.claim)(table, key, on, self.backlog);
         }
     }
 }
@@ -112,7 +121,7 @@ impl Later<'_> {
 /// The way from a key to the later table that has a row for it.
 pub(crate) struct Claimer<K> {
     pub(crate) target: u16,
-    pub(crate) claim: fn(&mut dyn AnyTable, &K, bool),
+    pub(crate) claim: fn(&mut dyn AnyTable, &K, bool, &mut Backlog),
 }
 
 impl<K> Clone for Claimer<K> {
@@ -125,16 +134,20 @@ impl<K> Copy for Claimer<K> {}
 
 impl<K: crate::Key> Claimer<K> {
     pub(crate) fn to<T: Table<Key = K>>(target: u16) -> Self {
-        Self { target, claim: |table, key, on| store_mut::<T>(table).claim(key, on) }
+        Self { target, claim: |table, key, on, backlog| store_mut::<T>(table).claim(key, on, backlog) }
     }
 }
 
 /// The tables before one, that table, and those after it.
-pub(crate) fn around(tables: &mut Tables, at: usize) -> (&mut Tables, &mut dyn AnyTable, Later<'_>) {
+pub(crate) fn around<'t>(
+    tables: &'t mut Tables,
+    at: usize,
+    backlog: &'t mut Backlog,
+) -> (&'t mut Tables, &'t mut dyn AnyTable, Later<'t>) {
     let (earlier, rest) = tables.split_at_mut(at);
     let (this, after) = rest.split_first_mut().expect("a table is at its place");
     let first = u16::try_from(at + 1).expect("a pipeline has fewer than 2^16 tables");
-    (earlier, &mut **this, Later { first, tables: after })
+    (earlier, &mut **this, Later { first, tables: after, backlog })
 }
 
 pub(crate) fn store<T: Table>(table: &dyn AnyTable) -> &Store<T> {

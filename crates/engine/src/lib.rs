@@ -142,11 +142,17 @@
 //! A row is never interrupted, but a large one can be computed on another thread, while everybody else moves on: see
 //! [`Derived::is_large`] and [`Job`].
 //!
+//! # When a change reaches many rows
+//!
+//! A batch can be long although each row is small. What one change reaches can be worked off in parts, so that others are not
+//! kept waiting for its end: see [`Engine::limit_fan_out`].
+//!
 //! Reading order: `table` (what users implement), `pipeline` (how it is declared), `reads`, `store` and `store/compute`
-//! (one table), `index`, `engine` (batches and slices), `offload` and `store/jobs` (large rows), `changes`, `oracle`, then
+//! (one table), `index`, `engine` (batches and slices), `offload` and `store/jobs` (large rows), `backlog` (many rows), `changes`, `oracle`, then
 //! `node`, `slots` and `arena` (the books).
 
 mod arena;
+mod backlog;
 mod changes;
 mod counters;
 mod engine;

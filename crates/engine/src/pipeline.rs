@@ -110,6 +110,12 @@ impl Pipeline {
 }
 
 impl<T: Table> Declared<'_, T> {
+    /// A change of one row may reach many: while the fan-out is [limited](Engine::limit_fan_out), that is worked off in parts.
+    pub fn fans_out(mut self) -> Self {
+        self.store().fans_out = true;
+        self
+    }
+
     /// What changes in this table is for the outside: [`Engine::changes`] tells it.
     pub fn output(mut self) -> Self {
         self.store().pending = Some(Pending::new());
@@ -152,6 +158,13 @@ impl<T: Derived> Declared<'_, T> {
     /// would give. Its keys may come from any table.
     pub fn lane(mut self) -> Self {
         self.store().lane = true;
+        self
+    }
+
+    /// A row may be about many partitions, and would be computed with each of them: while these are [admitted](Engine::admit) it
+    /// waits until all are.
+    pub fn sums_up(mut self) -> Self {
+        self.store().sums_up = true;
         self
     }
 

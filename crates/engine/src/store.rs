@@ -7,6 +7,7 @@
 //! a derived row stands in [`compute`]; setting an input, claims, and telling those behind are here.
 
 mod compute;
+mod deferred;
 mod jobs;
 
 use std::any::Any;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use crate::backlog::Backlog;
 use crate::changes::{Changes, Pending};
 use crate::counters::TableCounters;
 use crate::erased::{AnyTable, Claimer, Later, Mode, Places, Step, Tables};
@@ -36,6 +38,8 @@ pub(crate) struct Row<V> {
     claims: u32,
     dirty: bool,
     pub(crate) offload: Offload,
+    /// It waits in the backlog.
+    pub(crate) deferred: bool,
 }
 
 impl<V> Default for Row<V> {
@@ -47,6 +51,7 @@ impl<V> Default for Row<V> {
             claims: 0,
             dirty: false,
             offload: Offload::None,
+            deferred: false,
         }
     }
 }
@@ -55,6 +60,9 @@ pub(crate) struct Store<T: Table> {
     at: u16,
     rule: Option<Rule<T>>,
     pub(crate) lane: bool,
+    /// See [`crate::backlog`].
+    pub(crate) fans_out: bool,
+    pub(crate) sums_up: bool,
     pub(crate) roots: Vec<T::Key>,
     pub(crate) rows: Slots<T::Key, Row<T::Value>>,
     indexes: Vec<Box<dyn IndexOn<T>>>,
@@ -94,6 +102,8 @@ impl<T: Table> Store<T> {
             at,
             rule,
             lane: false,
+            fans_out: false,
+            sums_up: false,
             roots: Vec::new(),
             rows: Slots::new(),
             indexes: Vec::new(),
@@ -177,18 +187,18 @@ impl<T: Table> Store<T> {
     }
 
     /// A declaration gives the table a key, or no longer.
-    pub(crate) fn claim(&mut self, key: &T::Key, on: bool) {
+    pub(crate) fn claim(&mut self, key: &T::Key, on: bool, backlog: &mut Backlog) {
         let slot = self.rows.intern(key);
         let row = self.rows.get_mut(slot);
         if on {
             row.claims += 1;
             if row.claims == 1 {
                 self.leaving.remove(&slot);
-                self.mark(slot);
+                self.reach(slot, backlog);
             }
         } else {
             row.claims -= 1;
-            if row.claims == 0 {
+            if row.claims == 0 && !self.defer(slot, backlog) {
                 self.leaving.insert(slot);
             }
         }
@@ -203,6 +213,7 @@ impl<T: Table> Store<T> {
         other_hold: bool,
         later: &mut Later<'_>,
     ) -> Option<Arc<T::Value>> {
+        later.backlog.begin(self.fans_out);
         let old = std::mem::replace(&mut self.rows.get_mut(slot).value, new.clone());
         for index in &mut self.indexes {
             index.update(&self.rows, slot, old.as_deref(), new.as_deref(), later);
@@ -230,7 +241,7 @@ impl<T: Table> Store<T> {
     /// Takes the slot back when nothing speaks of it.
     fn free(&mut self, slot: u32) {
         let row = self.rows.get(slot);
-        let is_idle = !row.dirty && matches!(row.offload, Offload::None);
+        let is_idle = !row.dirty && !row.deferred && matches!(row.offload, Offload::None);
         let is_gone = row.value.is_none() && row.claims == 0 && row.readers.is_empty();
         // One that is about to be removed has what it read still recorded: in the lane it may lose its value and its readers
         // before that.
@@ -267,13 +278,29 @@ impl<T: Table> AnyTable for Store<T> {
     fn mark(&mut self, slot: u32) {
         let row = self.rows.get_mut(slot);
         match row.offload {
-            Offload::None | Offload::Cancelled if row.dirty => {}
+            Offload::None | Offload::Cancelled if row.dirty || row.deferred => {}
             Offload::None | Offload::Cancelled => {
                 row.dirty = true;
                 self.dirty.push_back(slot);
             }
             Offload::Running => row.offload = Offload::Outdated,
             Offload::Queued | Offload::Outdated => {}
+        }
+    }
+
+    fn reach(&mut self, slot: u32, backlog: &mut Backlog) {
+        if !self.defer(slot, backlog) {
+            self.mark(slot);
+        }
+    }
+
+    fn admit(&mut self, slot: u32) {
+        let row = self.rows.get_mut(slot);
+        row.deferred = false;
+        if row.claims > 0 {
+            self.mark(slot);
+        } else {
+            self.leaving.insert(slot);
         }
     }
 
@@ -331,7 +358,7 @@ impl<T: Table> AnyTable for Store<T> {
 
     fn claim_roots(&mut self) {
         for key in self.roots.clone() {
-            self.claim(&key, true);
+            self.claim(&key, true, &mut Backlog::default());
         }
     }
 
@@ -340,6 +367,8 @@ impl<T: Table> AnyTable for Store<T> {
             self.holds.iter().filter_map(|(&slot, hold)| Some((self.rows.key(slot).clone(), hold.good.clone()?)));
         Box::new(Self {
             lane: self.lane,
+            fans_out: self.fans_out,
+            sums_up: self.sums_up,
             roots: self.roots.clone(),
             rows: self.rows.fresh(),
             indexes: self.indexes.iter().map(|index| index.fresh()).collect(),

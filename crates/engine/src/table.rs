@@ -55,6 +55,13 @@ pub trait Derived: Table {
         false
     }
 
+    /// What the row belongs to, where many that a single change reaches are computed in parts: all rows of one partition, in
+    /// whichever tables, are computed together ([`Engine::limit_fan_out`](crate::Engine::limit_fan_out)). A row without one is
+    /// always computed at once. Must be pure. Not asked of tables in the lane.
+    fn partition(&self, _key: &Self::Key) -> Option<u64> {
+        None
+    }
+
     /// What the row is when `compute` panicked with `message` and there is no last good value to keep.
     fn on_panic(&self, _key: &Self::Key, _message: &str) -> Option<Self::Value> {
         None

@@ -80,8 +80,8 @@ pub fn is_delegated(id: &ObjectRef, to: &str, reads: &mut Reads<'_>) -> bool {
 /// Declares the tables that hosts ask.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
-    pipeline.derived(Certificates).each::<Secrets>();
-    pipeline.derived(CaBundles).each::<Secrets>().each::<ConfigMaps>().lane();
+    pipeline.derived(Certificates).each::<Secrets>().fans_out();
+    pipeline.derived(CaBundles).each::<Secrets>().each::<ConfigMaps>().lane().fans_out();
 }
 
 /// Declares the one that asks hosts.

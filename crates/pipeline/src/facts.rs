@@ -93,5 +93,5 @@ impl Derived for Facts {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<AttachedTo>();
     pipeline.parts::<TranslationsByBackend>();
-    pipeline.derived(Facts(Dialects::all())).per::<WithFacts>().output();
+    pipeline.derived(Facts(Dialects::all())).per::<WithFacts>().sums_up().output();
 }

@@ -7,6 +7,7 @@ use crate::{
     large,
     losers::Losers,
     on_demand::{self, BelowWildcardsByChain},
+    partition,
     ports::ActiveListeners,
     settings::{Certificates, Settings},
     shared_routes::SelectedRoutes,
@@ -167,6 +168,10 @@ impl Derived for VirtualHosts {
     fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
         has_many_routes(key, reads)
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
+    }
 }
 
 /// Whether a host has so many routes that it takes long to assemble them.
@@ -225,6 +230,10 @@ impl Derived for TlsHosts {
             *termination = termination.on_demand();
         }
         Some(assembled)
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 
@@ -417,6 +426,10 @@ impl Derived for TcpHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<TcpProxy> {
         reads.get::<TlsHosts>(key)?.mode.tcp().map(|proxy| TcpProxy::clone(proxy))
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
+    }
 }
 
 /// Hosts whose connections are passed on, by their listener.
@@ -484,6 +497,10 @@ impl Derived for Placements {
         let chain = ChainId { listener: listener.clone(), termination, is_fallback: false };
         joins.then(|| placed(Some(admission(&[chain])))).flatten()
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
+    }
 }
 
 fn admission(chains: &[ChainId]) -> Admission {
@@ -516,7 +533,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ChainPorts).each::<ListenersWithChains>();
     pipeline.derived(PortsWithChains).per::<PortsOfChains>();
     on_demand::declare(pipeline);
-    pipeline.derived(Chains).per::<HostsByChain>();
+    pipeline.derived(Chains).per::<HostsByChain>().sums_up();
     pipeline.derived(Placements).each::<VirtualHosts>();
     pipeline.parts::<Losers<VirtualHosts>>().parts::<Losers<TlsHosts>>();
 }

@@ -7,6 +7,7 @@
 //! others. Whoever attached something to a host that belongs to another listener is told.
 
 use crate::{
+    partition,
     ports::{ActiveListener, ActiveListeners},
     translations::{HostKey, TlsByHost, TranslationsByHost},
 };
@@ -71,6 +72,10 @@ impl Derived for HostOwners {
             reads.probe::<ListenersByHost>(&key).next().cloned()
         });
         Some(narrower.map_or(HostOwner::Own, HostOwner::Narrower))
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 

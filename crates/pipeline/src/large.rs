@@ -4,9 +4,12 @@
 //! anybody else should wait. Below this size each of these takes about as long as a handful of ordinary edits.
 
 use crate::{
+    facts::Facts,
     hosts::{Placements, VirtualHosts},
+    object_resources::ObjectResources,
     packing::{EncodedHosts, ScopeResources},
     translations::{Translations, TranslationsBySubject},
+    verdicts::Verdicts,
 };
 use engine::Engine;
 use model::{ObjectRef, VirtualHost};
@@ -19,24 +22,31 @@ pub fn is_large(host: &VirtualHost) -> bool {
     host.routes.len() + host.catch_all.len() > ROUTES
 }
 
-/// Whether any row that an object is made into is computed on another thread: then what the tables say of the object may be
+/// Whether any row that an object is made into is computed on another thread, or waits for its turn ([`crate::partition`]): then what the tables say of the object may be
 /// about what it was before.
 pub fn is_computing(engine: &Engine, key: &ObjectRef) -> bool {
-    if engine.offloaded() == 0 {
+    if engine.offloaded() == 0 && engine.backlog() == 0 {
         return false;
     }
     let translations = engine.probe::<TranslationsBySubject>(key);
     engine.is_offloaded::<Translations>(key)
+        || engine.is_deferred::<Translations>(key)
+        || engine.is_deferred::<Verdicts>(key)
+        || engine.is_deferred::<Facts>(key)
+        || engine.is_deferred::<ObjectResources>(key)
         || translations.into_iter().any(|name| is_translation_computing(engine, name))
 }
 
 fn is_translation_computing(engine: &Engine, name: &ObjectRef) -> bool {
     let hosts = engine.get::<Translations>(name).map(|translation| translation.hosts.as_slice()).unwrap_or_default();
     engine.is_offloaded::<Translations>(name)
-        || hosts.iter().any(|host| {
-            let scope = engine.get::<Placements>(host).map(|place| (place.port.clone(), host.1.clone()));
-            engine.is_offloaded::<VirtualHosts>(host)
-                || engine.is_offloaded::<EncodedHosts>(host)
-                || scope.is_some_and(|scope| engine.is_offloaded::<ScopeResources>(&scope))
-        })
+        || engine.is_deferred::<Translations>(name)
+        || hosts.iter().any(|host| engine.is_deferred::<VirtualHosts>(host))
+        || engine.offloaded() > 0
+            && hosts.iter().any(|host| {
+                let scope = engine.get::<Placements>(host).map(|place| (place.port.clone(), host.1.clone()));
+                engine.is_offloaded::<VirtualHosts>(host)
+                    || engine.is_offloaded::<EncodedHosts>(host)
+                    || scope.is_some_and(|scope| engine.is_offloaded::<ScopeResources>(&scope))
+            })
 }

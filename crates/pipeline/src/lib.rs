@@ -51,6 +51,7 @@ pub mod objects;
 pub mod on_demand;
 mod oversize;
 pub mod packing;
+pub mod partition;
 pub mod pending;
 pub mod ports;
 mod quarantine;

@@ -7,7 +7,7 @@
 
 use crate::{
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener, TlsHosts},
-    packing,
+    packing, partition,
     ports::{ActiveListeners, Listeners, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
@@ -104,6 +104,10 @@ impl Derived for EncodedTcpChains {
                 .map(certificate)
                 .collect(),
         })
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 
@@ -228,6 +232,6 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(EncodedChains(settings.packing)).each::<Chains>();
     pipeline.derived(EncodedTcpChains).each::<TcpHosts>();
     pipeline.index::<ChainsByListener>();
-    pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().output();
+    pipeline.derived(ListenerResources(settings.packing)).each::<Ports>().per::<OwnPages>().sums_up().output();
     pipeline.index::<WithheldRows<ListenerResources>>();
 }

@@ -121,5 +121,5 @@ fn shared(fleet: &FleetId, kind: Kind, name: String) -> ObjectResource {
 
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(ObjectResources(settings.packing)).per::<TranslationsBySubject>().output();
+    pipeline.derived(ObjectResources(settings.packing)).per::<TranslationsBySubject>().sums_up().output();
 }

@@ -62,7 +62,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
 
     impl TypeVisitor for Declare<'_> {
         fn visit<T: Typed>(&mut self) {
-            self.0.input::<Objects<T>>();
+            self.0.input::<Objects<T>>().fans_out();
         }
     }
 

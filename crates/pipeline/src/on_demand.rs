@@ -10,7 +10,7 @@
 use crate::{
     certificates::Certificates as CertificateTable,
     hosts::{Groups, TlsHosts},
-    isolation,
+    isolation, partition,
     ports::{ActiveListeners, Ports},
     settings::Certificates,
     translations::HostKey,
@@ -101,6 +101,10 @@ impl Derived for HostsBelowWildcards {
         let is_below = above.any(|above| reads.get::<TlsHosts>(&above).is_some());
         let termination = Arc::new(termination.clone());
         is_below.then(|| ChainId { listener: listener.clone(), termination, is_fallback: false })
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 

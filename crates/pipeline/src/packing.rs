@@ -9,7 +9,7 @@
 
 use crate::{
     hosts::{ChainPorts, Placement, Placements, PortsOfChains, VirtualHosts},
-    large,
+    large, partition,
     ports::{PlaintextPorts, PortRow, Ports},
     resources::Resource,
     settings::Settings,
@@ -157,6 +157,10 @@ impl Derived for EncodedHosts {
     fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
         reads.get::<VirtualHosts>(key).is_some_and(|host| large::is_large(&host.host))
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
+    }
 }
 
 /// Whose routes a host has, those for deeper names among them.
@@ -268,6 +272,12 @@ impl Derived for ScopeResources {
         let own = reads.probe::<HostsByScope>(key).next().filter(|_| key.1 != Host::Any);
         own.and_then(|own| reads.get::<VirtualHosts>(own)).is_some_and(|host| large::is_large(&host.host))
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        let (port, host) = key;
+        // All others share one.
+        (*host != Host::Any).then(|| partition::of_name(port.fleet(), host))
+    }
 }
 
 /// What a listener waits for before it takes requests.
@@ -300,7 +310,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         Packing::Plain => encoded.each::<Placements>(),
         Packing::Scoped => encoded.per::<WideHosts>(),
     };
-    pipeline.derived(RouteResources(packing)).per::<PlaintextPorts>().per::<PortsOfChains>().output();
+    pipeline.derived(RouteResources(packing)).per::<PlaintextPorts>().per::<PortsOfChains>().sums_up().output();
     pipeline
         .derived(ScopeResources(packing, settings.spoil.clone()))
         .per::<HostsByScope>()

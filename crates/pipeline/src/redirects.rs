@@ -6,6 +6,7 @@
 use crate::{
     hosts::{Placements, VirtualHosts},
     packing::{ExactHostsByPort, HostsByScope},
+    partition,
     resources::Resource,
     settings::Settings,
     translations::HostKey,
@@ -53,6 +54,10 @@ impl Derived for FollowingHosts {
         let by_server_name = place.admission.as_ref().is_some_and(|admission| admission.by_server_name);
         let own_scope = by_server_name && matches!(key.1, Host::Exact(_));
         (!own_scope).then(|| place.port.clone())
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 
@@ -123,6 +128,6 @@ fn follows(route: &Route) -> bool {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(FollowingHosts).per::<HostsWithRedirects>();
-    pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByPort>().output();
+    pipeline.derived(RedirectScopes(settings.packing)).per::<FollowingByPort>().sums_up().output();
     pipeline.index::<WithheldRows<RedirectScopes>>();
 }

@@ -13,6 +13,7 @@ use crate::{
     listeners::ListenerResources,
     membership::{FleetsOfSecret, Membership, OfCas, OfClusters, OfSecrets},
     packing::{self, RouteResources, ScopeResources},
+    partition,
     ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
     redirects::RedirectScopes,
     services,
@@ -312,6 +313,10 @@ impl Derived for TcpResources {
         let authors = authors(key, reads);
         tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable), port, authors, reads)
     }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
+    }
 }
 
 fn tcp_proxy(
@@ -445,6 +450,10 @@ impl Derived for HostSecretResources {
         let origin = resource.origin.iter().map(|origin| ObjectRef::clone(origin));
         let authors = origin.chain(authors(key, reads)).collect();
         Some(resource.or_stand_in(Kind::Secret, authors, None, reads))
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_host(key))
     }
 }
 

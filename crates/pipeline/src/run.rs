@@ -6,7 +6,7 @@ use crate::{
     facts::{self, Facts},
     holders, hosts, isolation, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
-    objects, packing, ports,
+    objects, packing, partition, ports,
     quarantine::{self, Quarantine},
     redirects,
     resources::{self, Early, FleetChanges},
@@ -317,9 +317,25 @@ impl Pipeline {
             || large::is_computing(&self.engine, key)
     }
 
-    /// Which rows [`Self::step`] leaves to [jobs](Self::next_job) from now on.
+    /// Which rows [`Self::step`] leaves to [jobs](Self::next_job) from now on. While any are, what one edit reaches is worked off
+    /// [in parts](Self::admit), too.
     pub fn set_offloading(&mut self, offloading: Offloading) {
         self.engine.set_offloading(offloading);
+        self.engine.limit_fan_out(match offloading {
+            Offloading::Off => None,
+            Offloading::Large => Some(partition::AT_ONCE),
+            Offloading::All => Some(1),
+        });
+    }
+
+    /// How many [partitions](partition) wait because an edit reached many: nothing waits for them.
+    pub fn backlog(&self) -> usize {
+        self.engine.backlog()
+    }
+
+    /// Works on so many of these with the next [steps](Self::step).
+    pub fn admit(&mut self, partitions: usize) {
+        self.engine.admit(partitions);
     }
 
     /// The computation of a large row, for another thread. It makes progress only while the tables are [lent](Self::lend).
@@ -352,6 +368,7 @@ impl Pipeline {
         self.engine.counters_of::<Verdicts>().resolved
             + self.engine.counters_of::<Facts>().resolved
             + self.engine.jobs()
+            + self.engine.admitted()
     }
 
     /// Works until nothing waits.

@@ -52,5 +52,5 @@ pub fn service(id: &ClusterId) -> ObjectRef {
 
 /// Declares what is known about Services.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(KnownServices).each::<Services>().lane();
+    pipeline.derived(KnownServices).each::<Services>().lane().fans_out();
 }

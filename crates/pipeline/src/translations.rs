@@ -2,7 +2,7 @@
 
 use crate::{
     dialects::Dialects,
-    large, objects,
+    large, objects, partition,
     pending::{self, Claimed},
     settings::Settings,
     view::TableView,
@@ -122,6 +122,10 @@ impl Derived for Translations {
         let verdict = Verdict::new(Code::TranslationFailed, key.at(""), message);
         let translation = Translation { verdicts: vec![verdict], ..Translation::empty(key.clone()) };
         Some(TranslationRow::new(translation, Vec::new()))
+    }
+
+    fn partition(&self, key: &Self::Key) -> Option<u64> {
+        Some(partition::of_translation(key))
     }
 }
 
@@ -323,7 +327,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
     pipeline.input::<Contributed>();
     let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
-    objects::follow(translations.each::<Contributed>(), &kinds);
+    objects::follow(translations.each::<Contributed>().fans_out(), &kinds);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>().parts::<TranslationsBySubject>();
     pipeline.index::<SharedClustersInUse>().index::<NamedClustersInUse>();
 }

@@ -157,5 +157,6 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
         .per::<TranslationsBySubject>()
         .per::<FaultyServices>()
         .per::<WithheldByObject>()
+        .sums_up()
         .output();
 }

@@ -5,11 +5,13 @@
 //! Nothing is published before every source has said everything it knows, and every Secret that is referred to then has been
 //! looked for: a proxy never sees half a world. From then on nothing is waited for: an object that refers to a Secret that has
 //! not been read yet keeps what it had ([`pipeline::pending`]). What proxies refuse comes back as a change like any other.
-//! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]).
+//! Large objects are computed on another thread, one at a time, and keep what they had meanwhile ([`pipeline::large`]). An edit that
+//! reaches many hosts is worked off in parts, and between two parts everybody else's edits are published ([`pipeline::partition`]).
 
 mod background;
 mod fleets;
 mod outcomes;
+mod parts;
 mod secrets;
 mod signing;
 
@@ -33,6 +35,7 @@ use xds::{PublishError, ResourceOutcome, Server};
 use background::Background;
 pub use fleets::GatewayFleets;
 use outcomes::FleetOutcomes;
+use parts::PartSize;
 pub use secrets::Secrets;
 use signing::Signer;
 
@@ -78,6 +81,8 @@ enum Input {
     Finished(Option<Finished>),
     /// How a fleet of a Gateway is doing.
     Fleet(FleetName, Option<FleetStatus>),
+    /// The next part of an edit that reached many hosts.
+    Part,
 }
 
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
@@ -141,6 +146,10 @@ pub struct Control {
     stuck: Outage,
     /// Computes large rows.
     background: Background,
+    /// How much of an edit that reached many hosts is worked off at a time.
+    part_size: PartSize,
+    /// A part is next, whatever else there is.
+    is_part_due: bool,
     /// Where Gateways have fleets of their own.
     gateway_fleets: Option<GatewayFleets>,
     /// Fleets that are gone, until the batch that takes everything from them is published.
@@ -172,6 +181,8 @@ impl Control {
             excess: BTreeMap::new(),
             stuck: Outage::default(),
             background: Background::default(),
+            part_size: PartSize::default(),
+            is_part_due: false,
             gateway_fleets: None,
             going: BTreeSet::new(),
             gone: Vec::new(),
@@ -211,6 +222,7 @@ impl Control {
             // Those who have nothing wait for everything, and a check compares what is finished.
             let offloads = self.is_complete && !self.checks;
             self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
+            let is_part = matches!(input, Input::Part);
             match input {
                 Input::Batch(batch) => self.take(batch, &mut brought),
                 Input::ResourceOutcome(fleet, outcome) => self.pipeline.on_outcome_in(&fleet, &outcome),
@@ -223,9 +235,13 @@ impl Control {
                 Input::Time => {}
                 Input::Finished(finished) => self.finish(finished),
                 Input::Fleet(name, status) => fleets::set_state(&mut self.pipeline, &name, status),
+                Input::Part => self.pipeline.admit(self.part_size.partitions()),
             }
-            let published = self.is_synced && self.work(&mut feed, &mut brought, &mut output).await;
+            let published = self.is_synced && self.work(&mut feed, is_part, &mut brought, &mut output).await;
             let took = begun.elapsed();
+            if is_part {
+                self.part_size.adapt(took);
+            }
             debug!(?took, published, "batch done");
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
@@ -260,6 +276,9 @@ impl Control {
 
     /// What comes next. While it is waited for, large rows are computed.
     async fn next(&mut self, feed: &mut Feed) -> Option<Input> {
+        if self.pipeline.backlog() > 0 {
+            return Some(self.next_or_part(feed).await);
+        }
         if !self.background.is_busy() {
             return self.wait(feed).await;
         }
@@ -267,6 +286,26 @@ impl Control {
         let input = self.wait(feed).await;
         self.pipeline.take_back();
         input
+    }
+
+    /// What comes next while parts of an edit wait: one of them after each input, and after each other while there is no input. So
+    /// nobody waits for more than one part, and what waits is worked off however much comes in.
+    async fn next_or_part(&mut self, feed: &mut Feed) -> Input {
+        if std::mem::take(&mut self.is_part_due) {
+            return Input::Part;
+        }
+        let input = if self.background.is_busy() {
+            // Large rows of others have their share, too.
+            self.pipeline.lend();
+            let input = tokio::time::timeout(parts::LENT, self.wait(feed)).await.ok();
+            self.pipeline.take_back();
+            input
+        } else {
+            tokio::task::yield_now().await;
+            self.wait(feed).now_or_never()
+        };
+        self.is_part_due = matches!(input, Some(Some(_)));
+        input.flatten().unwrap_or(Input::Part)
     }
 
     async fn wait(&mut self, feed: &mut Feed) -> Option<Input> {
@@ -320,9 +359,9 @@ impl Control {
     }
 
     /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. After
-    /// [some slices](LONGEST_GATHERING) only endpoints come in, so there is an end to it. It ends early while the first build
-    /// waits for answers.
-    async fn work(&mut self, feed: &mut Feed, brought: &mut Brought, output: &mut Output) -> bool {
+    /// [some slices](LONGEST_GATHERING), or while a part of an edit is worked off, only endpoints come in, so there is an end to it. It
+    /// ends early while the first build waits for answers.
+    async fn work(&mut self, feed: &mut Feed, is_part: bool, brought: &mut Brought, output: &mut Output) -> bool {
         let (mut published, mut slices) = (false, 0);
         loop {
             if self.pipeline.step(output) == Progress::More {
@@ -330,7 +369,7 @@ impl Control {
                     published |= self.publish(output);
                 }
                 slices += 1;
-                if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING) {
+                if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING && !is_part) {
                     self.take(batch, brought);
                 }
                 tokio::task::yield_now().await;

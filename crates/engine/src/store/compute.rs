@@ -25,6 +25,7 @@ pub(super) struct Rule<T: Table> {
     on_panic: fn(&T, &T::Key, &str) -> Option<T::Value>,
     while_pending: Keep<T, <T as Table>::Value>,
     is_large: fn(&T, &T::Key, &mut Reads<'_>) -> bool,
+    partition: fn(&T, &T::Key) -> Option<u64>,
 }
 
 /// What a computation gave, or what it panicked with.
@@ -38,6 +39,7 @@ impl<T: Derived> Rule<T> {
             on_panic: T::on_panic,
             while_pending: T::while_pending,
             is_large: T::is_large,
+            partition: T::partition,
         }
     }
 }
@@ -72,6 +74,10 @@ impl<T: Table> Rule<T> {
         }))
     }
 
+    pub(super) fn partition(&self, key: &T::Key) -> Option<u64> {
+        catch_unwind(AssertUnwindSafe(|| (self.partition)(&self.table, key))).unwrap_or_default()
+    }
+
     fn is_large(&self, key: &T::Key, reads: &mut Reads<'_>) -> bool {
         // Whoever cannot even tell is computed here, where a panic has its place.
         catch_unwind(AssertUnwindSafe(|| (self.is_large)(&self.table, key, reads))).unwrap_or_default()
@@ -88,8 +94,11 @@ impl<T: Table> Store<T> {
             None => self.leaving.first().copied(),
         };
         let Some(slot) = next else { return Step::Nothing };
-        let row = self.rows.get_mut(slot);
-        row.dirty = false;
+        self.rows.get_mut(slot).dirty = false;
+        if self.defer_with_partition(slot, later.backlog) {
+            return Step::Deferred;
+        }
+        let row = self.rows.get(slot);
         // Without a claim it goes. A draining may come long before its time to go, and it is in use till then.
         if row.claims == 0 && !draining {
             self.forget(slot, earlier, later);
@@ -169,6 +178,7 @@ impl<T: Table> Store<T> {
             return self.replace(slot, new, other_hold, later);
         }
         if other_hold {
+            later.backlog.begin(self.fans_out);
             self.tell(slot, true, later);
         } else {
             self.counters.unchanged += 1;
@@ -216,6 +226,7 @@ impl<T: Table> Store<T> {
         if self.rows.get(slot).value.is_some() {
             drop(self.replace(slot, None, was_held, later));
         } else if was_held {
+            later.backlog.begin(self.fans_out);
             self.tell(slot, true, later);
         }
         self.given.remove(self.rows.key(slot));

@@ -5,6 +5,7 @@
 #[macro_use]
 mod toy;
 
+mod backlog;
 mod offload;
 mod oracle;
 mod panics;

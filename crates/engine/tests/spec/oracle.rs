@@ -31,6 +31,10 @@ enum Op {
     Job,
     /// What came of the first or the last job is put in place.
     Finish(bool),
+    /// So many partitions are reached at once from now on.
+    Limit(Option<usize>),
+    /// So many of those that wait are admitted.
+    Admit(usize),
     Check,
 }
 
@@ -53,6 +57,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => prop_oneof![Just(Offloading::Off), Just(Offloading::Large), Just(Offloading::All)].prop_map(Op::Offload),
         6 => Just(Op::Job),
         6 => any::<bool>().prop_map(Op::Finish),
+        3 => option::weighted(0.8, 0..3usize).prop_map(Op::Limit),
+        6 => (1..3usize).prop_map(Op::Admit),
         1 => Just(Op::Check),
     ]
 }
@@ -72,6 +78,8 @@ fn lane_op() -> impl Strategy<Value = Op> {
         1 => prop_oneof![Just(Offloading::Off), Just(Offloading::Large), Just(Offloading::All)].prop_map(Op::Offload),
         4 => Just(Op::Job),
         4 => any::<bool>().prop_map(Op::Finish),
+        2 => option::weighted(0.8, 0..3usize).prop_map(Op::Limit),
+        4 => (1..3usize).prop_map(Op::Admit),
     ]
 }
 
@@ -185,6 +193,8 @@ impl World {
                 let finished = if first { self.finished.pop_front() } else { self.finished.pop_back() };
                 finished.into_iter().for_each(|finished| drop(engine.finish(finished)));
             }
+            Op::Limit(limit) => engine.limit_fan_out(limit),
+            Op::Admit(partitions) => engine.admit(partitions),
             Op::Check => {
                 // A job has a place in the books until it is done.
                 self.finished.drain(..).for_each(|finished| drop(engine.finish(finished)));
@@ -221,7 +231,7 @@ impl World {
             drop(self.engine.finish(finished));
         }
         self.engine.settle();
-        assert_eq!(self.engine.offloaded(), 0);
+        assert_eq!((self.engine.offloaded(), self.engine.backlog()), (0, 0));
         self.take_changes();
         assert!(self.engine.rows::<EndpointSets>().map(|(key, set)| (*key, set.to_vec())).eq(self.sets.clone()));
         assert!(self.engine.rows::<Assignments>().map(|(key, it)| (*key, **it)).eq(self.assignments.clone()));
@@ -270,16 +280,21 @@ proptest! {
         World::after(script).check_end();
     }
 
-    /// Without a settling that recalls them: jobs alone bring large rows to where a build from nothing has them.
+    /// Without a settling that recalls them: jobs and admissions alone bring rows to where a build from nothing has them.
     #[test]
-    fn jobs_end_as_a_build_from_nothing(script in vec(op(), 1..80), all in any::<bool>()) {
+    fn jobs_and_parts_end_as_a_build_from_nothing(script in vec(op(), 1..80), all in any::<bool>(), limit in 0..3usize) {
         let mut world = World::after(script);
         world.engine.set_offloading(if all { Offloading::All } else { Offloading::Large });
+        world.engine.limit_fan_out(Some(limit));
         for finished in std::mem::take(&mut world.finished) {
             drop(world.engine.finish(finished));
         }
         loop {
             let _ = world.engine.run(Duration::MAX);
+            if world.engine.backlog() > 0 {
+                world.engine.admit(1);
+                continue;
+            }
             let Some(job) = world.engine.next_job() else { break };
             world.engine.lend();
             let finished = job.run();

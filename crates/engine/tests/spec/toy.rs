@@ -12,7 +12,8 @@
 //! Beside these: a crowd for each host (how many units, whatever is in them), the callers of each service (which units, and
 //! their parts for it), a note for each object (is its unit held?), and a directory of all hosts.
 //! A service on port 13 makes its units panic, three units on one host that host. Every third unit and every other host is
-//! large, and so is the directory of more than three hosts.
+//! large, and so is the directory of more than three hosts. A unit is a partition, and so is a host with its crowd and its page; the
+//! directory sums up all hosts.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Once};
@@ -128,6 +129,10 @@ impl Derived for Units {
         key.is_multiple_of(3)
     }
 
+    fn partition(&self, key: &u32) -> Option<u64> {
+        Some(u64::from(*key) << 32)
+    }
+
     fn on_panic(&self, key: &u32, message: &str) -> Option<Unit> {
         // Half of them say what to serve instead.
         key.is_multiple_of(2).then(|| Unit {
@@ -181,6 +186,10 @@ impl Derived for Hosts {
     fn is_large(&self, key: &u32, reads: &mut Reads<'_>) -> bool {
         key.is_multiple_of(2) && reads.probe::<ByHost>(key).len() > 0
     }
+
+    fn partition(&self, key: &u32) -> Option<u64> {
+        Some(u64::from(*key))
+    }
 }
 
 table!(Clusters, "clusters", u32 => (Option<u16>, u8));
@@ -227,6 +236,10 @@ impl Derived for Crowds {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<usize> {
         Some(reads.probe::<ByHost>(key).len())
     }
+
+    fn partition(&self, key: &u32) -> Option<u64> {
+        Some(u64::from(*key))
+    }
 }
 
 table!(Notes, "notes", u32 => String);
@@ -242,6 +255,10 @@ impl Derived for Pages {
         let host = reads.get::<Hosts>(key)?;
         // A page does not show who lost: a change there is cut off here.
         Some(format!("{} {:?} {:?}", host.winner, host.backends, host.complaints))
+    }
+
+    fn partition(&self, key: &u32) -> Option<u64> {
+        Some(u64::from(*key))
     }
 }
 
@@ -259,12 +276,12 @@ impl Derived for Directory {
 pub fn engine() -> Engine {
     quiet();
     let mut pipeline = Pipeline::new();
-    pipeline.input::<Objects>();
-    pipeline.input::<Services>();
+    pipeline.input::<Objects>().fans_out();
+    pipeline.input::<Services>().fans_out();
     pipeline.input::<Settings>();
     pipeline.input::<Slices>();
     pipeline.index::<OfService>();
-    pipeline.derived(Units).per::<Roots>();
+    pipeline.derived(Units).per::<Roots>().fans_out();
     pipeline.derived(Hosts).per::<ByHost>();
     pipeline.derived(Clusters).per::<ByService>().output();
     pipeline.derived(EndpointSets).each::<Clusters>().lane().output();
@@ -277,7 +294,7 @@ pub fn engine() -> Engine {
     pipeline.derived(CallerCounts).each::<Services>();
     pipeline.derived(Notes).each::<Objects>();
     pipeline.derived(Pages).each::<Hosts>().output();
-    pipeline.derived(Directory).always(());
+    pipeline.derived(Directory).always(()).sums_up();
     pipeline.build()
 }
 

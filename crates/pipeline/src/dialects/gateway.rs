@@ -57,10 +57,10 @@ impl Dialect for GatewayDialect {
             .index::<SetsByGateway>()
             .index::<GrantsBySource>()
             .index::<PoliciesByService>();
-        pipeline.derived(GatewayListeners).each::<Objects<Gateway>>();
+        pipeline.derived(GatewayListeners).each::<Objects<Gateway>>().fans_out();
         pipeline.input::<FleetStates>();
         pipeline.derived(GatewayFleets).each::<GatewayListeners>().output();
-        pipeline.derived(PoliciesInEffect).per::<PoliciesByService>();
+        pipeline.derived(PoliciesInEffect).per::<PoliciesByService>().fans_out();
     }
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {

@@ -21,7 +21,7 @@ impl Dialect for IngressDialect {
     }
 
     fn declare(&self, pipeline: &mut engine::Pipeline) {
-        pipeline.derived(DefaultClass).always(());
+        pipeline.derived(DefaultClass).always(()).fans_out();
     }
 
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation> {
