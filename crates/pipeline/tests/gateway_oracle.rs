@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod script;
+
 use kinds::{Kind, Object, ObjectRef, kind};
-use model::status::StatusFacts;
-use pipeline::{Pipeline, Settings, settings::Packing};
+use pipeline::{Settings, settings::Packing};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::OnceLock;
 use testbed::certs::Ca;
 
 const SPACES: [&str; 2] = ["a", "b"];
@@ -145,18 +143,6 @@ fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<O
     (key, Some(decoded.object))
 }
 
-/// What comes of a build of these objects: every resource by kind and name, and every status.
-type Built = (BTreeMap<(String, String), Vec<u8>>, BTreeMap<ObjectRef, Option<Arc<StatusFacts>>>);
-
-fn built(objects: impl Iterator<Item = (ObjectRef, Object)>, settings: &Settings) -> Built {
-    let mut pipeline = Pipeline::new(settings);
-    objects.for_each(|(key, object)| pipeline.put(&key, Some(object)));
-    let output = pipeline.settle();
-    let upserts = output.xds.upserts.into_iter();
-    let resources = upserts.map(|one| ((format!("{:?}", one.kind), one.name.to_string()), one.body.to_vec()));
-    (resources.collect(), output.facts.into_iter().collect())
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -167,22 +153,6 @@ proptest! {
     ) {
         let packing = if scoped { Packing::Scoped } else { Packing::Plain };
         let settings = Settings { packing, ..Settings::default() };
-        let mut pipeline = Pipeline::new(&settings);
-        let mut objects = BTreeMap::new();
-        for batch in &batches {
-            for edit in batch {
-                let (key, object) = change(edit);
-                pipeline.put(&key, object.clone());
-                match object {
-                    Some(object) => drop(objects.insert(key, object)),
-                    None => drop(objects.remove(&key)),
-                }
-            }
-            pipeline.settle();
-            prop_assert_eq!(pipeline.self_check(), Ok(()));
-        }
-        let forwards = built(objects.clone().into_iter(), &settings);
-        let backwards = built(objects.into_iter().rev(), &settings);
-        prop_assert_eq!(forwards, backwards);
+        script::run(&batches, &settings, change)?;
     }
 }

@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod script;
+
 use kinds::{Object, ObjectRef, kind};
-use pipeline::{Pipeline, Settings};
+use pipeline::Settings;
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::sync::OnceLock;
 use testbed::certs::Ca;
 
 /// One change.
@@ -177,17 +179,6 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
     (key, Some(decoded.object))
 }
 
-/// Every resource of a build of these objects, by kind and name.
-fn built(
-    objects: impl Iterator<Item = (ObjectRef, Object)>,
-    settings: &Settings,
-) -> BTreeMap<(String, String), Vec<u8>> {
-    let mut pipeline = Pipeline::new(settings);
-    objects.for_each(|(key, object)| pipeline.put(&key, Some(object)));
-    let upserts = pipeline.settle().xds.upserts.into_iter();
-    upserts.map(|one| ((format!("{:?}", one.kind), one.name.to_string()), one.body.to_vec())).collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -201,22 +192,6 @@ proptest! {
             settings.http_proxy.root_namespaces = vec!["a".into()];
             settings.http_proxy.fallback_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "a", "t1"));
         }
-        let mut pipeline = Pipeline::new(&settings);
-        let mut objects = BTreeMap::new();
-        for batch in &batches {
-            for edit in batch {
-                let (key, object) = change(edit);
-                pipeline.put(&key, object.clone());
-                match object {
-                    Some(object) => drop(objects.insert(key, object)),
-                    None => drop(objects.remove(&key)),
-                }
-            }
-            pipeline.settle();
-            prop_assert_eq!(pipeline.self_check(), Ok(()));
-        }
-        let forwards = built(objects.clone().into_iter(), &settings);
-        let backwards = built(objects.into_iter().rev(), &settings);
-        prop_assert_eq!(forwards, backwards);
+        script::run(&batches, &settings, change)?;
     }
 }

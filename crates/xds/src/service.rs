@@ -44,7 +44,7 @@ impl Connection {
             return Ok(self);
         }
         let refuse = |status: Status| {
-            warn!(peer = %self.peer, "refused a client: {}", status.message());
+            self.inner.refused(self.peer, "token", status.message());
             status
         };
         let nothing = || refuse(Status::unauthenticated("neither a client certificate nor a bearer token"));

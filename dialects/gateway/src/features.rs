@@ -1,7 +1,7 @@
 //! What a GatewayClass of ours says that Gateways of it can do, in the names of the API's features.
 //!
 //! The conformance suite tests what is listed here, so nothing is listed that is not served. `docs/gateway-api.md` says what is
-//! not: addresses of one's own, parameters and labels of what is created for a Gateway, client certificates, filters of listeners.
+//! not: addresses of one's own, client certificates, filters of listeners.
 
 /// The features, sorted by name.
 pub const SUPPORTED: &[&str] = &[
@@ -14,6 +14,7 @@ pub const SUPPORTED: &[&str] = &[
     "GatewayAddressEmpty",
     "GatewayHTTPListenerIsolation",
     "GatewayHTTPSListenerDetectMisdirectedRequests",
+    "GatewayInfrastructure",
     "GatewayPort8080",
     "GatewayRouteHostnameIntersectionPrecedence",
     "HTTPRoute",
