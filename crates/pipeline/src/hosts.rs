@@ -7,12 +7,12 @@ use crate::{
     large,
     losers::Losers,
     on_demand::{self, BelowWildcardsByChain},
+    partition,
     ports::ActiveListeners,
     settings::{Certificates, Settings},
     shared_routes::SelectedRoutes,
     translations::{Contribution, HostKey, TlsByHost, TranslationRow, Translations, TranslationsByHost},
     wildcard_certificate,
-    partition,
 };
 use assemble::{
     catch_all,

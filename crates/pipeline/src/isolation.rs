@@ -7,9 +7,9 @@
 //! others. Whoever attached something to a host that belongs to another listener is told.
 
 use crate::{
+    partition,
     ports::{ActiveListener, ActiveListeners},
     translations::{HostKey, TlsByHost, TranslationsByHost},
-    partition,
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{Code, Host, ListenerId, ObjectRef, Origin, PortId, PortProtocol, Verdict};

@@ -42,10 +42,11 @@ fn is_translation_computing(engine: &Engine, name: &ObjectRef) -> bool {
     engine.is_offloaded::<Translations>(name)
         || engine.is_deferred::<Translations>(name)
         || hosts.iter().any(|host| engine.is_deferred::<VirtualHosts>(host))
-        || engine.offloaded() > 0 && hosts.iter().any(|host| {
-            let scope = engine.get::<Placements>(host).map(|place| (place.port.clone(), host.1.clone()));
-            engine.is_offloaded::<VirtualHosts>(host)
-                || engine.is_offloaded::<EncodedHosts>(host)
-                || scope.is_some_and(|scope| engine.is_offloaded::<ScopeResources>(&scope))
-        })
+        || engine.offloaded() > 0
+            && hosts.iter().any(|host| {
+                let scope = engine.get::<Placements>(host).map(|place| (place.port.clone(), host.1.clone()));
+                engine.is_offloaded::<VirtualHosts>(host)
+                    || engine.is_offloaded::<EncodedHosts>(host)
+                    || scope.is_some_and(|scope| engine.is_offloaded::<ScopeResources>(&scope))
+            })
 }

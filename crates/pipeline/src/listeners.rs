@@ -7,13 +7,12 @@
 
 use crate::{
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener, TlsHosts},
-    packing,
+    packing, partition,
     ports::{ActiveListeners, Listeners, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
     withheld::{Withheld, WithheldRows},
-    partition,
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};

@@ -10,11 +10,10 @@
 use crate::{
     certificates::Certificates as CertificateTable,
     hosts::{Groups, TlsHosts},
-    isolation,
+    isolation, partition,
     ports::{ActiveListeners, Ports},
     settings::Certificates,
     translations::HostKey,
-    partition,
 };
 use engine::{Derived, Index, Reads, Table};
 use model::{CertificateRef, ChainId, Host, ListenerId, tls::Termination};

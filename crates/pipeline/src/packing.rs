@@ -9,14 +9,13 @@
 
 use crate::{
     hosts::{ChainPorts, Placement, Placements, PortsOfChains, VirtualHosts},
-    large,
+    large, partition,
     ports::{PlaintextPorts, PortRow, Ports},
     resources::Resource,
     settings::Settings,
     spoil,
     translations::HostKey,
     withheld::{self, Withheld, WithheldRows, WithholdReason, Withholdable},
-    partition,
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};

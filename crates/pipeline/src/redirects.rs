@@ -6,11 +6,11 @@
 use crate::{
     hosts::{Placements, VirtualHosts},
     packing::{ExactHostsByPort, HostsByScope},
+    partition,
     resources::Resource,
     settings::Settings,
     translations::HostKey,
     withheld::{Withheld, WithheldRows},
-    partition,
 };
 use assemble::virtual_host::Assembled;
 use engine::{Derived, Index, Reads, Table};

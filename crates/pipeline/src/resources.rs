@@ -13,6 +13,7 @@ use crate::{
     listeners::ListenerResources,
     membership::{FleetsOfSecret, Membership, OfCas, OfClusters, OfSecrets},
     packing::{self, RouteResources, ScopeResources},
+    partition,
     ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
     redirects::RedirectScopes,
     services,
@@ -20,7 +21,6 @@ use crate::{
     slots::{SlotResources, slot_name},
     translations::{HostKey, NamedClustersInUse, SharedClustersInUse, TlsByHost},
     withheld::{self, FleetTarget, Withheld, WithheldRows, WithholdReason, Withholdable},
-    partition,
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};

@@ -2,11 +2,10 @@
 
 use crate::{
     dialects::Dialects,
-    large, objects,
+    large, objects, partition,
     pending::{self, Claimed},
     settings::Settings,
     view::TableView,
-    partition,
 };
 use engine::{Derived, Index, Input, PartIndex, Reads, Table};
 use kinds::Kind;
