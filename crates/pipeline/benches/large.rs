@@ -9,7 +9,7 @@
 
 use engine::{Offloading, Progress};
 use kinds::Object;
-use pipeline::{Output, Pipeline, Settings};
+use pipeline::{Output, Pipeline, Settings, partition::AT_ONCE};
 use serde_json::{Value, json};
 use std::{process::Command, time::Duration};
 use testbed::cases::object;
@@ -68,11 +68,22 @@ impl Loop {
         self.server.publish(Batch { fleet: Fleet::Shared, changes }).unwrap();
     }
 
+    /// Works off what an edit that reached many hosts has left.
+    fn parts(&mut self) {
+        while self.pipeline.backlog() > 0 {
+            self.stretch(|own| {
+                own.pipeline.admit(AT_ONCE);
+                own.batch();
+            });
+        }
+    }
+
     fn edit(&mut self, object: Object) {
         self.stretch(|own| {
             own.pipeline.put(&object.key(), Some(object));
             own.batch();
         });
+        self.parts();
         while let Some(job) = self.pipeline.next_job() {
             self.pipeline.lend();
             let thread = std::thread::spawn(move || {
@@ -89,6 +100,7 @@ impl Loop {
                 replaced
             });
             std::thread::spawn(move || drop(replaced)).join().unwrap();
+            self.parts();
         }
     }
 }

@@ -52,6 +52,8 @@ enum Edit {
     Job,
     /// The result is put in place.
     Finish,
+    /// So many hosts and objects that wait for their turn are worked on.
+    Admit(usize),
     Check,
     /// Proxies refuse one of the resources that they were told of.
     Refuse(u16),
@@ -233,6 +235,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         3 => Just(Edit::Settle),
         4 => Just(Edit::Job),
         4 => Just(Edit::Finish),
+        4 => (1..3usize).prop_map(Edit::Admit),
         1 => Just(Edit::Check),
         4 => any::<u16>().prop_map(Edit::Refuse),
         1 => any::<bool>().prop_map(Edit::Share),
@@ -462,6 +465,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
                 told(pipeline.settle(), &mut known, &mut withheld);
                 known.assert_whole();
             }
+            Edit::Admit(partitions) => pipeline.admit(partitions),
             Edit::Job => finished.extend(job(&mut pipeline)),
             Edit::Finish => {
                 if let Some(finished) = finished.pop_front() {
@@ -488,17 +492,21 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
             }
         }
     }
-    // Jobs alone bring everything up to date.
+    // Jobs and parts alone bring everything up to date.
     finished.into_iter().for_each(|finished| drop(pipeline.finish_job(finished)));
     loop {
         let mut output = Output::default();
         while pipeline.step(&mut output) == Progress::More {}
         pipeline.finish(&mut output);
         told(output, &mut known, &mut withheld);
+        if pipeline.backlog() > 0 {
+            pipeline.admit(1);
+            continue;
+        }
         let Some(finished) = job(&mut pipeline) else { break };
         drop(pipeline.finish_job(finished));
     }
-    assert_eq!(pipeline.engine().offloaded(), 0);
+    assert_eq!((pipeline.engine().offloaded(), pipeline.backlog()), (0, 0));
     known.assert_whole();
     // What waits for others to be tried is taken, at last.
     loop {

@@ -25,6 +25,8 @@ struct Heard {
     slices: u64,
     /// How many rows were computed on another thread.
     jobs: u64,
+    /// How many hosts of a wide edit wait for their turn.
+    backlog: usize,
     verdicts: BTreeMap<String, usize>,
     objects: BTreeSet<String>,
 }
@@ -62,7 +64,8 @@ impl Bed {
             let (published, is_complete, is_blocked) = (news.published, news.is_complete, news.blocked.is_some());
             let (slices, verdicts) = (news.pipeline.engine().last_batch().slices, verdicts.collect());
             let jobs = news.pipeline.engine().jobs();
-            let _ = tell.send(Heard { published, is_complete, is_blocked, slices, jobs, verdicts, objects });
+            let backlog = news.pipeline.backlog();
+            let _ = tell.send(Heard { published, is_complete, is_blocked, slices, jobs, backlog, verdicts, objects });
         }));
         Bed { objects, answers, requests, heard, task }
     }
@@ -296,6 +299,26 @@ async fn a_large_object_is_computed_on_another_thread_and_told_of_when_that_is_d
     assert_eq!((heard.published, heard.objects), (true, ["mine".to_owned()].into()));
     let heard = bed.until(|heard| !heard.objects.is_empty()).await;
     assert_eq!((heard.published, heard.objects, heard.jobs), (true, ["large".to_owned()].into(), 6));
+}
+
+#[tokio::test]
+async fn an_edit_that_reaches_many_hosts_is_worked_off_in_parts_and_others_are_published_between_them() {
+    let mut bed = Bed::completed(Bed::with(xds::Config::default(), false)).await;
+    let backend = json!({ "service": { "name": "b", "port": { "number": 80 } } });
+    let rule = |n: usize| {
+        let paths = json!([{ "path": "/", "pathType": "Prefix", "backend": backend }]);
+        json!({ "host": format!("h{n}.wide.example.com"), "http": { "paths": paths } })
+    };
+    let wide = object(&json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": { "namespace": "b", "name": "wide" }, "spec": { "rules": (0..160).map(rule).collect::<Vec<_>>() } }));
+    bed.put([wide.clone(), proxy("b", "same-batch", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("same-batch")).await;
+    assert!(heard.published && heard.backlog > 100, "{} hosts wait", heard.backlog);
+    bed.put([proxy("b", "later", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("later")).await;
+    assert!(heard.published && heard.backlog > 0);
+    // Nothing else comes in: the rest is worked off by itself.
+    bed.until(|heard| heard.backlog == 0).await;
 }
 
 #[tokio::test]
