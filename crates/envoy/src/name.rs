@@ -123,11 +123,6 @@ pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
     format!("tls_holder/{listener}/{range}")
 }
 
-/// Whether a cluster is a holder.
-pub fn is_holder(name: &str) -> bool {
-    name.starts_with("tls_holder/")
-}
-
 /// A slot of a port, as a filter and as the extension that fills it.
 pub fn slot(port: &PortId, slot: Slot) -> String {
     format!("slot/{port}/{slot}")
@@ -161,11 +156,6 @@ pub fn chain(id: &ChainId) -> String {
     let model::tls::Termination { certificate, lowest, highest, .. } = &**termination;
     let rest: Vec<String> = termination.additional.iter().map(secret).collect();
     format!("{name}/{certificate}+{}/tls{lowest}-{highest}", &hash(&rest.join("+"))[..HASH_LENGTH])
-}
-
-/// Whether a cluster is one of a UDP listener. No Service's is called so: no namespace has a `:`.
-pub fn is_udp_cluster(name: &str) -> bool {
-    name.starts_with("udp:")
 }
 
 /// How much of a hash stands for many names: 132 bits.

@@ -16,7 +16,7 @@
 use crate::{
     resources::{HostSecretResources, Resource, authors},
     translations::HostKey,
-    withheld::{Withheld, WithheldRows},
+    withheld::WithheldRows,
 };
 use engine::{Derived, Index, PartIndex, Reads, Table};
 use envoy::{cluster::holder, name};
@@ -24,7 +24,6 @@ use model::{ListenerId, ObjectRef};
 use std::{
     collections::{BTreeSet, HashMap},
     fmt,
-    sync::Arc,
 };
 use xds::{Kind, Ref, Role};
 
@@ -163,14 +162,12 @@ impl Derived for HolderResources {
         let refs = names.iter().map(|name| Ref::To(Kind::Secret, name.as_str().into())).collect();
         let name = holder_name(key);
         let cluster = holder::holder(&name, names);
-        let mut resource = Resource { refs, ..Resource::new(name, &cluster) }.in_fleet(listener.fleet());
-        resource = resource.unless_held(Kind::Cluster, reads);
-        if let Some(refused) = &resource.refused {
+        let resource = Resource { refs, ..Resource::new(name, &cluster) }.in_fleet(listener.fleet());
+        let resource = resource.unless_held(Kind::Cluster, reads);
+        Some(resource.telling(|| {
             let objects: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
-            let objects = objects.into_iter().collect();
-            resource.refused = Some(Arc::new(Withheld { objects, ..Withheld::clone(refused) }));
-        }
-        Some(resource)
+            objects.into_iter().collect()
+        }))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     resources::{Resource, tcp_name},
     settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
-    withheld::{Withheld, WithheldRows},
+    withheld::WithheldRows,
 };
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
@@ -155,13 +155,8 @@ impl Derived for ListenerResources {
                 PortProtocol::Tcp | PortProtocol::Udp => stream(port, reads),
             }
         };
-        let mut resource = resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads);
-        // Only what is withheld depends on who asked for it.
-        if let Some(refused) = &resource.refused {
-            let objects = claimants(id, reads);
-            resource.refused = Some(Arc::new(Withheld { objects, ..Withheld::clone(refused) }));
-        }
-        Some(resource)
+        let resource = resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads);
+        Some(resource.telling(|| claimants(id, reads)))
     }
 }
 

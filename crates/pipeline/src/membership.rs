@@ -152,6 +152,14 @@ pub trait Membership {
     /// Whether the shared fleet uses it.
     fn is_shared(key: &Self::Key, reads: &mut Reads<'_>) -> bool;
 
+    /// Whether a resource belongs to a fleet.
+    fn is_in(fleet: &FleetId, key: &Self::Key, reads: &mut Reads<'_>) -> bool {
+        match fleet {
+            FleetId::Shared => Self::is_shared(key, reads),
+            FleetId::Named(_) => reads.get::<Self::Rows>(&(fleet.clone(), key.clone())).is_some(),
+        }
+    }
+
     /// The fleets that a resource belongs to.
     fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
         let others = engine.probe::<Self::ByKey>(key).into_iter().map(|(fleet, _)| fleet.clone());

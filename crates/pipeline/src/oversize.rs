@@ -70,7 +70,7 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
             hosts(engine, fleet, &mut parts);
             let own =
                 engine.rows::<ScopeResources>().filter(|((port, host), _)| port.fleet() == fleet && *host != Host::Any);
-            parts.extend(own.filter_map(|(_, resource)| part(kind, resource)));
+            parts.extend(own.filter_map(|(_, resource)| part(fleet, kind, resource)));
             of_table::<RedirectScopes>(engine, fleet, &mut parts);
         }
         Kind::Listener => of_table::<ListenerResources>(engine, fleet, &mut parts),
@@ -81,12 +81,13 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
 
 fn of_table<T: Resources>(engine: &Engine, fleet: &FleetId, parts: &mut Vec<Part>) {
     let here = engine.rows::<T>().filter(|(key, _)| T::fleets(key, engine).contains(fleet));
-    parts.extend(here.filter_map(|(_, resource)| part(T::KIND, resource)));
+    parts.extend(here.filter_map(|(_, resource)| part(fleet, T::KIND, resource)));
 }
 
-fn part(kind: Kind, resource: &Resource) -> Option<Part> {
-    let target = FleetTarget::resource(resource.fleet.clone(), kind, resource.name.clone());
-    (resource.role == Role::Own).then_some(Part { target, hash: resource.hash, bytes: resource.body.len() })
+fn part(fleet: &FleetId, kind: Kind, resource: &Resource) -> Option<Part> {
+    let is_sent = resource.role == Role::Own && !resource.is_withheld_in(fleet);
+    let target = FleetTarget::resource(fleet.clone(), kind, resource.name.clone());
+    is_sent.then_some(Part { target, hash: resource.hash, bytes: resource.body.len() })
 }
 
 /// The hosts that share a resource.

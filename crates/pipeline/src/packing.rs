@@ -116,8 +116,8 @@ pub struct HostBytes {
 }
 
 impl Withholdable for HostBytes {
-    fn refused(&self) -> Option<&Withheld> {
-        self.refused.as_deref()
+    fn refused(&self) -> &[Withheld] {
+        self.refused.as_deref().map(std::slice::from_ref).unwrap_or_default()
     }
 }
 

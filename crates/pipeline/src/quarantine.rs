@@ -37,14 +37,14 @@ type ResourceId = (FleetId, Kind, Name);
 /// A host that waits: the version that does, and what proxies have of it.
 type Waiting = (u64, Option<Arc<HostBytes>>);
 
-/// What several replicas withhold.
-type ByTarget = BTreeMap<FleetTarget, Vec<Quarantined>>;
+/// What several replicas withhold in a fleet.
+type ByTarget = BTreeMap<Target, Vec<Quarantined>>;
 
 /// What is withheld, by this replica and by others, and which hosts wait for a try.
 #[derive(Default)]
 pub struct Quarantine {
     own: BTreeMap<FleetTarget, Quarantined>,
-    /// What others withhold, by the fleet whose proxies refused it.
+    /// What others withhold.
     others: BTreeMap<FleetId, ByTarget>,
     /// The hosts that wait for a try of each resource, and the same by host.
     tried: BTreeMap<ResourceId, BTreeSet<FleetTarget>>,
@@ -59,8 +59,6 @@ pub struct Quarantine {
 
 /// Something that is withheld for its size.
 struct Large {
-    /// The fleet whose resources are too large together.
-    fleet: FleetId,
     /// The type of the resources that are too large together.
     kind: Kind,
     part: Part,
@@ -75,7 +73,7 @@ impl Quarantine {
             self.release(engine, &resource);
             return;
         };
-        let target = FleetTarget::told(fleet, Target::resource(outcome.kind, outcome.name.clone()));
+        let target = FleetTarget::resource(fleet.clone(), outcome.kind, outcome.name.clone());
         // A stand-in that is rejected leaves nothing to try.
         if engine.get::<ActiveTargets>(&target).is_some() {
             return;
@@ -94,16 +92,18 @@ impl Quarantine {
     pub fn share(&mut self, engine: &mut Engine, fleet: &FleetId, withheld: Vec<Quarantined>) {
         let mut now = ByTarget::new();
         for hold in withheld {
-            now.entry(FleetTarget::told(fleet, hold.target.clone())).or_default().push(hold);
+            now.entry(hold.target.clone()).or_default().push(hold);
         }
         let before = self.others.remove(fleet).unwrap_or_default();
-        let mut changed: BTreeSet<FleetTarget> =
+        let mut changed: BTreeSet<Target> =
             before.iter().filter(|(target, holds)| now.get(*target) != Some(holds)).map(key).collect();
         changed.extend(now.iter().filter(|(target, _)| !before.contains_key(*target)).map(key));
         if !now.is_empty() {
             self.others.insert(fleet.clone(), now);
         }
-        changed.iter().for_each(|target| self.write(engine, target));
+        for target in changed {
+            self.write(engine, &FleetTarget { fleet: fleet.clone(), target });
+        }
     }
 
     /// Withholds the largest of a type, because all of them together have `excess` bytes more than `limit`; says whether
@@ -116,7 +116,7 @@ impl Quarantine {
             let text =
                 format!("it has {bytes} bytes, and all {kind} resources together exceed the limit of {limit} bytes");
             let target = part.target.clone();
-            let large = Large { fleet: fleet.clone(), kind, part, text: text.into() };
+            let large = Large { kind, part, text: text.into() };
             self.large.insert(target.clone(), large);
             self.unchecked.insert(target.clone());
             self.write(engine, &target);
@@ -129,7 +129,7 @@ impl Quarantine {
         let waiting = self
             .large
             .iter()
-            .map(|(target, Large { fleet, kind, part, .. })| (part.bytes, fleet.clone(), *kind, target.clone()));
+            .map(|(target, Large { kind, part, .. })| (part.bytes, target.fleet.clone(), *kind, target.clone()));
         let mut waiting: Vec<(usize, FleetId, Kind, FleetTarget)> = waiting.collect();
         waiting.sort_unstable();
         let mut rooms: BTreeMap<(FleetId, Kind), usize> = BTreeMap::new();
@@ -169,7 +169,7 @@ impl Quarantine {
         {
             let (own, large) = (self.own.remove(target).is_some(), self.large.remove(target).is_some());
             if own {
-                self.changed.insert(target.told_in().clone());
+                self.changed.insert(target.fleet.clone());
             }
             if own || large {
                 self.write(engine, target);
@@ -186,7 +186,7 @@ impl Quarantine {
     pub fn news(&mut self) -> Vec<(FleetId, Vec<Quarantined>)> {
         let changed = std::mem::take(&mut self.changed).into_iter();
         let withheld = |fleet: &FleetId| {
-            let here = self.own.iter().filter(|(target, _)| target.told_in() == fleet);
+            let here = self.own.iter().filter(|(target, _)| target.fleet == *fleet);
             here.map(|(_, withheld)| withheld.clone()).collect()
         };
         changed.map(|fleet| (fleet.clone(), withheld(&fleet))).collect()
@@ -225,7 +225,7 @@ impl Quarantine {
                 self.release(engine, &resource);
                 let hash = xds::content_version(body);
                 let (fleet, kind, name) = resource;
-                self.hold(engine, FleetTarget::resource(Some(fleet), kind, name), hash, text);
+                self.hold(engine, FleetTarget::resource(fleet, kind, name), hash, text);
             }
             [(key, host)] => {
                 self.release(engine, &resource);
@@ -252,7 +252,7 @@ impl Quarantine {
     fn hold(&mut self, engine: &mut Engine, target: FleetTarget, hash: u64, text: &Arc<str>) {
         let withheld = Quarantined { target: target.target.clone(), hash, text: text.clone() };
         self.own.insert(target.clone(), withheld);
-        self.changed.insert(target.told_in().clone());
+        self.changed.insert(target.fleet.clone());
         self.write(engine, &target);
         self.unchecked.insert(target);
     }
@@ -272,7 +272,8 @@ impl Quarantine {
 
     /// Writes everything that is known about a target into its row.
     fn write(&self, engine: &mut Engine, target: &FleetTarget) {
-        let others = self.others.values().filter_map(|withheld| withheld.get(target)).flatten();
+        let others = self.others.get(&target.fleet).and_then(|withheld| withheld.get(&target.target));
+        let others = others.into_iter().flatten();
         let held = self.own.get(target).into_iter().chain(others);
         let mut row: BTreeMap<u64, WithholdReason> = BTreeMap::new();
         for hold in held {
@@ -309,7 +310,7 @@ fn is_computing(engine: &Engine, target: &FleetTarget) -> bool {
     }
 }
 
-fn key<V>((target, _): (&FleetTarget, V)) -> FleetTarget {
+fn key<V>((target, _): (&Target, V)) -> Target {
     target.clone()
 }
 

@@ -10,7 +10,7 @@ use crate::{
     resources::Resource,
     settings::Settings,
     translations::HostKey,
-    withheld::{Withheld, WithheldRows},
+    withheld::WithheldRows,
 };
 use assemble::virtual_host::Assembled;
 use engine::{Derived, Index, Reads, Table};
@@ -98,13 +98,9 @@ impl Derived for RedirectScopes {
         groups.values_mut().for_each(|hosts| hosts.sort());
         let groups: Vec<redirects::Group<'_>> = groups.into_iter().collect();
         let resource = Resource::of(name::redirects_scope(port), redirects::scope(port, &groups));
-        let mut resource = resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads);
+        let resource = resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads);
         // Only what is withheld depends on what its hosts hold: else an edit of one would cost the list of all.
-        if let Some(refused) = &resource.refused {
-            let objects = followers(port, reads);
-            resource.refused = Some(Arc::new(Withheld { objects, ..Withheld::clone(refused) }));
-        }
-        Some(resource)
+        Some(resource.telling(|| followers(port, reads)))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     settings::{ForClusters, Packing, Settings},
     slots::{SlotResources, slot_name},
     translations::{HostKey, NamedClustersInUse, SharedClustersInUse, TlsByHost},
-    withheld::{self, FleetTarget, Withheld, WithheldRows, WithholdReason, Withholdable},
+    withheld::{self, FleetTarget, Target, Withheld, WithheldInFleets, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
@@ -48,12 +48,12 @@ pub struct Resource {
     pub lacks_endpoints: bool,
     /// Whose it is, where it is one object's.
     pub origin: Option<Arc<ObjectRef>>,
-    /// Whether it is what every proxy is to have.
+    /// Whether it is what every proxy is to have; of what many fleets have, what the others are to have.
     pub role: Role,
     /// The hash of what was made of the objects, sent or not.
     pub hash: u64,
-    /// What is said while that is withheld.
-    pub refused: Option<Arc<Withheld>>,
+    /// What is said while that is withheld, for each fleet in which it is.
+    pub refused: Option<Arc<Vec<Withheld>>>,
     /// The fleet that it belongs to, where it is one's alone.
     pub fleet: Option<FleetId>,
 }
@@ -82,7 +82,8 @@ impl Resource {
         self.or_stand_in(kind, objects, None, reads)
     }
 
-    /// The same, or what stands in for it if it is withheld.
+    /// The same, or what stands in for it if it is withheld. Of what many fleets have, only where it is withheld is noted:
+    /// see [`Self::sent_to`].
     pub(crate) fn or_stand_in(
         self,
         kind: Kind,
@@ -90,10 +91,20 @@ impl Resource {
         stand_in: Option<&dyn Fn() -> Bytes>,
         reads: &mut Reads<'_>,
     ) -> Self {
-        let target = FleetTarget::resource(self.fleet.clone(), kind, self.name.clone());
-        let Some(why) = withheld::why(&target, self.hash, reads).and_then(WithholdReason::told) else { return self };
         let what = format!("{} {}", kind.label(), self.name);
-        let refused = Some(Arc::new(Withheld::new(target, what, why, objects)));
+        let Some(fleet) = self.fleet.clone() else {
+            let fleets = reads.probe::<WithheldInFleets>(&Target::resource(kind, self.name.clone()));
+            let refused = fleets.filter_map(|target| {
+                let why = withheld::why(target, self.hash, reads)?.told()?;
+                let what = format!("{what} in fleet {}", target.fleet);
+                Some(Withheld::new(target.clone(), what, why, objects.clone()))
+            });
+            let refused: Vec<Withheld> = refused.collect();
+            return Self { refused: (!refused.is_empty()).then(|| Arc::new(refused)), ..self };
+        };
+        let target = FleetTarget::resource(fleet, kind, self.name.clone());
+        let Some(why) = withheld::why(&target, self.hash, reads).and_then(WithholdReason::told) else { return self };
+        let refused = Some(Arc::new(vec![Withheld::new(target, what, why, objects)]));
         let (role, body) = match stand_in {
             Some(make) => (Role::StandIn, make()),
             None => (Role::Withheld, Bytes::new()),
@@ -101,22 +112,39 @@ impl Resource {
         Self { body, role, refused, refs: Vec::new(), warms: false, ..self }
     }
 
-    fn into_xds(self, kind: Kind) -> xds::Resource {
-        let mut resource = xds::Resource::new(kind, self.name, self.body);
-        (resource.refs, resource.role) = (self.refs, self.role);
-        if self.warms {
-            resource = resource.warming();
+    /// The same, with the objects that are told if it is withheld: only then it depends on them.
+    pub(crate) fn telling(mut self, objects: impl FnOnce() -> Vec<ObjectRef>) -> Self {
+        if let Some(refused) = &self.refused {
+            let objects = objects();
+            let told = |refused: &Withheld| Withheld { objects: objects.clone(), ..refused.clone() };
+            self.refused = Some(Arc::new(refused.iter().map(told).collect()));
         }
-        match self.origin {
-            Some(origin) => resource.from_origin(origin),
-            None => resource,
+        self
+    }
+
+    /// Whether it is withheld in a fleet and sent in others.
+    pub(crate) fn is_withheld_in(&self, fleet: &FleetId) -> bool {
+        self.fleet.is_none() && self.refused().iter().any(|refused| refused.target.fleet == *fleet)
+    }
+
+    /// As it goes to the proxies of a fleet.
+    fn sent_to(&self, fleet: &FleetId, kind: Kind) -> xds::Resource {
+        let mut resource = if self.is_withheld_in(fleet) {
+            xds::Resource::withheld(kind, self.name.clone())
+        } else {
+            let resource = xds::Resource::new(kind, self.name.clone(), self.body.clone());
+            xds::Resource { refs: self.refs.clone(), role: self.role, warms: self.warms, ..resource }
+        };
+        if let Some(origin) = self.origin.clone() {
+            resource = resource.from_origin(origin);
         }
+        resource
     }
 }
 
 impl Withholdable for Resource {
-    fn refused(&self) -> Option<&Withheld> {
-        self.refused.as_deref()
+    fn refused(&self) -> &[Withheld] {
+        self.refused.as_deref().map(Vec::as_slice).unwrap_or_default()
     }
 }
 

@@ -8,7 +8,6 @@
 
 use crate::{packing::HostBytes, translations::HostKey};
 use engine::{Index, Input, Reads, Table};
-use envoy::name;
 use model::{Code, FleetId, ObjectRef};
 use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
@@ -17,43 +16,27 @@ pub use xds::{Quarantined, Target};
 /// How much of a proxy's text is told to people; some of it shows whole messages.
 const TOLD: usize = 600;
 
-/// What can be withheld by itself, and where: in one fleet, or everywhere if many may have it. Equal names of two fleets are
-/// two resources: what one fleet's proxies refuse is none of the other's.
+/// What can be withheld by itself, in a fleet. What one fleet's proxies refuse is not withheld from another's, whether the two
+/// have resources of the same name or the same resource: proxies of another version may accept it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FleetTarget {
-    /// The fleet; nothing for what many may have.
-    pub fleet: Option<FleetId>,
+    /// The fleet.
+    pub fleet: FleetId,
     /// What.
     pub target: Target,
 }
 
 impl FleetTarget {
     /// A whole resource.
-    pub fn resource(fleet: Option<FleetId>, kind: Kind, name: Arc<str>) -> Self {
+    pub fn resource(fleet: FleetId, kind: Kind, name: Arc<str>) -> Self {
         Self { fleet, target: Target::resource(kind, name) }
-    }
-
-    /// The one that replicas of a fleet were told of: nothing of one fleet alone has the name of what many may have.
-    pub fn told(fleet: &FleetId, target: Target) -> Self {
-        let of_many = match target.kind {
-            Kind::Cluster | Kind::Endpoints => !name::is_udp_cluster(&target.name) && !name::is_holder(&target.name),
-            // Names of hosts have no `/`; those of Secrets have one.
-            Kind::Secret => target.name.contains('/'),
-            _ => false,
-        };
-        Self { fleet: (!of_many).then(|| fleet.clone()), target }
-    }
-
-    /// The fleet whose replicas are told of it: what many may have is the shared fleet's to tell.
-    pub fn told_in(&self) -> &FleetId {
-        self.fleet.as_ref().unwrap_or(&FleetId::Shared)
     }
 }
 
 /// A host, as a target: of the resource that carries it, whichever that is.
 pub fn of_host((listener, host): &HostKey) -> FleetTarget {
     let target = Target { kind: Kind::Route, name: listener.name().clone(), host: Some(host.to_string().into()) };
-    FleetTarget { fleet: Some(listener.fleet().clone()), target }
+    FleetTarget { fleet: listener.fleet().clone(), target }
 }
 
 /// Why a version is not sent.
@@ -89,7 +72,20 @@ impl Table for WithheldVersions {
 
 impl Input for WithheldVersions {}
 
-/// WithholdReason this version is not sent; nothing if it is.
+/// These by what is withheld, in whichever fleet: what many fleets have is made once.
+pub struct WithheldInFleets;
+
+impl Index for WithheldInFleets {
+    type Of = WithheldVersions;
+    type Key = Target;
+    const NAME: &'static str = "by target";
+
+    fn keys(target: &FleetTarget, _: &Vec<(u64, WithholdReason)>) -> impl IntoIterator<Item = Target> {
+        [target.target.clone()]
+    }
+}
+
+/// Why this version is not sent; nothing if it is.
 pub fn why<'r>(target: &FleetTarget, hash: u64, reads: &mut Reads<'r>) -> Option<&'r WithholdReason> {
     let versions = reads.get::<WithheldVersions>(target)?;
     versions.iter().find(|(held, _)| *held == hash).map(|(_, why)| why)
@@ -100,7 +96,7 @@ pub fn why<'r>(target: &FleetTarget, hash: u64, reads: &mut Reads<'r>) -> Option
 pub struct Withheld {
     /// What is withheld.
     pub target: FleetTarget,
-    /// WithholdReason.
+    /// Why.
     pub code: Code,
     /// What is said.
     pub message: Arc<str>,
@@ -127,8 +123,8 @@ impl Withheld {
 
 /// A row that may be withheld.
 pub trait Withholdable {
-    /// What is said while it is.
-    fn refused(&self) -> Option<&Withheld>;
+    /// What is said while it is, for each fleet in which it is.
+    fn refused(&self) -> &[Withheld];
 }
 
 /// The rows of a table that are withheld, by what they are held by.
@@ -143,11 +139,12 @@ where
     const NAME: &'static str = "withheld";
 
     fn keys(_: &T::Key, value: &T::Value) -> impl IntoIterator<Item = FleetTarget> {
-        value.refused().map(|refused| refused.target.clone())
+        value.refused().iter().map(|refused| refused.target.clone()).collect::<Vec<_>>()
     }
 }
 
 /// Declares the input.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<WithheldVersions>();
+    pipeline.index::<WithheldInFleets>();
 }

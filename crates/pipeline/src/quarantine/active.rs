@@ -7,18 +7,21 @@
 use super::shared;
 use crate::{
     holders::HolderResources,
+    hosts::{NamedChainCertificates, SharedChainCertificates},
     listeners::ListenerResources,
+    membership::{ClustersByFleet, Membership, OfCas, OfClusters, OfSecrets},
     packing::{EncodedHosts, RouteResources, ScopeResources},
     redirects::RedirectScopes,
     resources::{
         CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
-        TcpResources, UdpClusterResources, UdpEndpointResources,
+        TcpResources, UdpClusterResources, UdpEndpointResources, authors,
     },
-    translations::{NamedClustersInUse, SecretsAskedFor, SharedClustersInUse, Translations},
+    translations::{SharedClustersInUse, Translations},
     withheld::{FleetTarget, Withheld, WithheldRows, WithheldVersions, Withholdable},
 };
 use engine::{Derived, Index, Reads, Table};
-use model::ObjectRef;
+use model::{FleetId, ObjectRef};
+use std::collections::BTreeSet;
 use xds::Kind;
 
 /// The targets that are withheld in the version that is made now, and what is said about each.
@@ -37,12 +40,12 @@ impl Derived for ActiveTargets {
             Kind::Cluster => of_cluster(target, reads)
                 .or_else(|| of::<HolderResources>(target, reads))
                 .or_else(|| of::<UdpClusterResources>(target, reads)),
-            Kind::Endpoints => {
-                of::<EndpointResources>(target, reads).or_else(|| of::<UdpEndpointResources>(target, reads))
-            }
+            Kind::Endpoints => of_member::<EndpointResources, OfClusters>(target, reads)
+                .map(|(_, withheld)| withheld.clone())
+                .or_else(|| of::<UdpEndpointResources>(target, reads)),
             Kind::Secret => of_secret(target, reads)
                 .or_else(|| of::<HostSecretResources>(target, reads))
-                .or_else(|| of::<CaResources>(target, reads)),
+                .or_else(|| of_member::<CaResources, OfCas>(target, reads).map(|(_, withheld)| withheld.clone())),
             Kind::Route => of::<RouteResources>(target, reads),
             Kind::ScopedRoute => of::<ScopeResources>(target, reads).or_else(|| of::<RedirectScopes>(target, reads)),
             Kind::Listener => of::<ListenerResources>(target, reads),
@@ -58,7 +61,7 @@ where
     T::Value: Withholdable,
 {
     let key = reads.probe::<WithheldRows<T>>(target).next()?;
-    Some((key, reads.get::<T>(key)?.refused()?))
+    Some((key, reads.get::<T>(key)?.refused().iter().find(|refused| refused.target == *target)?))
 }
 
 fn of<T: Table>(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld>
@@ -68,22 +71,46 @@ where
     row::<T>(target, reads).map(|(_, withheld)| withheld.clone())
 }
 
+/// The row of a table of what many fleets have. What a fleet no longer uses is not withheld there any more.
+fn of_member<'r, T, M>(target: &FleetTarget, reads: &mut Reads<'r>) -> Option<(&'r T::Key, &'r Withheld)>
+where
+    T: Table<Key = M::Key, Value: Withholdable>,
+    M: Membership,
+{
+    row::<T>(target, reads).filter(|(key, _)| M::is_in(&target.fleet, key, reads))
+}
+
 fn of_cluster(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
-    let (id, withheld) = row::<ClusterResources>(target, reads)?;
-    let users = reads.probe::<SharedClustersInUse>(id).chain(reads.probe::<NamedClustersInUse>(id));
+    let (id, withheld) = of_member::<ClusterResources, OfClusters>(target, reads)?;
+    let users: Vec<&ObjectRef> = match &target.fleet {
+        FleetId::Shared => reads.probe::<SharedClustersInUse>(id).collect(),
+        fleet @ FleetId::Named(_) => reads.probe::<ClustersByFleet>(&(fleet.clone(), id.clone())).collect(),
+    };
     Some(with_users(withheld, users, reads))
 }
 
 fn of_secret(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
-    let (certificate, withheld) = row::<SecretResources>(target, reads)?;
-    let Some(secret) = certificate.secret() else { return Some(withheld.clone()) };
-    let users = reads.probe::<SecretsAskedFor>(secret);
-    Some(with_users(withheld, users, reads))
+    let (certificate, withheld) = of_member::<SecretResources, OfSecrets>(target, reads)?;
+    let hosts: Vec<_> = match &target.fleet {
+        FleetId::Shared => reads.probe::<SharedChainCertificates>(certificate).collect(),
+        fleet @ FleetId::Named(_) => {
+            reads.probe::<NamedChainCertificates>(&(fleet.clone(), certificate.clone())).collect()
+        }
+    };
+    let users: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
+    Some(with_users(withheld, &users, reads))
 }
 
 /// The users of what is made from another object than theirs are told, too, because their requests fail.
-fn with_users<'r>(withheld: &Withheld, users: impl Iterator<Item = &'r ObjectRef>, reads: &mut Reads<'r>) -> Withheld {
-    let users = users.filter_map(|key| reads.get::<Translations>(key)).map(|translation| translation.subject.clone());
+fn with_users<'u>(
+    withheld: &Withheld,
+    users: impl IntoIterator<Item = &'u ObjectRef>,
+    reads: &mut Reads<'_>,
+) -> Withheld {
+    let users = users
+        .into_iter()
+        .filter_map(|key| reads.get::<Translations>(key))
+        .map(|translation| translation.subject.clone());
     Withheld { objects: withheld.objects.iter().cloned().chain(users).collect(), ..withheld.clone() }
 }
 

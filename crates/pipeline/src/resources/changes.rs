@@ -78,14 +78,19 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
 fn take<T: Resources>(engine: &mut Engine, into: &mut FleetChanges) {
     let changes = engine.changes::<T>();
     for (key, resource) in changes.set {
-        let resource = Resource::clone(&resource).into_xds(T::KIND);
         for fleet in T::fleets(&key, engine) {
-            into.entry(fleet).or_default().upserts.push(resource.clone());
+            upsert::<T>(&resource, fleet, into);
         }
     }
     for key in changes.gone {
         remove::<T>(&key, T::fleets_of_gone(&key, engine), engine, into);
     }
+}
+
+/// Gives one to a fleet.
+fn upsert<T: Resources>(resource: &Resource, fleet: FleetId, into: &mut FleetChanges) {
+    let resource = resource.sent_to(&fleet, T::KIND);
+    into.entry(fleet).or_default().upserts.push(resource);
 }
 
 /// Takes one that is gone from fleets.
@@ -96,13 +101,12 @@ fn remove<T: Resources>(
     into: &mut FleetChanges,
 ) {
     let name: Arc<str> = T::name(key).into();
-    let successor = T::successor(key, engine).map(|resource| Resource::clone(resource).into_xds(T::KIND));
+    let successor = T::successor(key, engine);
     for fleet in fleets {
-        let changes = into.entry(fleet).or_default();
-        match &successor {
+        match successor {
             // Both were there for a while, and either may have been told last.
-            Some(resource) => changes.upserts.push(resource.clone()),
-            None => changes.removes.push((T::KIND, name.clone())),
+            Some(resource) => upsert::<T>(resource, fleet, into),
+            None => into.entry(fleet).or_default().removes.push((T::KIND, name.clone())),
         }
     }
 }
@@ -111,10 +115,9 @@ fn remove<T: Resources>(
 fn take_early<T: Resources>(engine: &mut Engine, given: &mut Given<T>, into: &mut FleetChanges) {
     let changes = engine.changes::<T>();
     for (key, resource) in changes.set {
-        let resource = Resource::clone(&resource).into_xds(T::KIND);
         let fleets = T::fleets(&key, engine);
         for fleet in &fleets {
-            into.entry(fleet.clone()).or_default().upserts.push(resource.clone());
+            upsert::<T>(&resource, fleet.clone(), into);
         }
         given.entry(key).or_default().extend(fleets);
     }
@@ -128,10 +131,9 @@ fn take_early<T: Resources>(engine: &mut Engine, given: &mut Given<T>, into: &mu
 fn settle_early<T: Resources>(given: Given<T>, engine: &Engine, into: &mut FleetChanges) {
     for (key, mut given) in given {
         if let Some(resource) = engine.get::<T>(&key) {
-            let resource = Resource::clone(resource).into_xds(T::KIND);
             for fleet in T::fleets(&key, engine) {
                 given.remove(&fleet);
-                into.entry(fleet).or_default().upserts.push(resource.clone());
+                upsert::<T>(resource, fleet, into);
             }
         }
         remove::<T>(&key, given, engine, into);
@@ -145,8 +147,7 @@ fn moved_to<T: Resources>(moved: &Moved<T::Key>, engine: &Engine, into: &mut Fle
     }
     for (fleet, key) in &moved.joined {
         if let Some(resource) = engine.get::<T>(key) {
-            let resource = Resource::clone(resource).into_xds(T::KIND);
-            into.entry(fleet.clone()).or_default().upserts.push(resource);
+            upsert::<T>(resource, fleet.clone(), into);
         }
     }
 }

@@ -165,6 +165,80 @@ fn a_refusal_is_its_fleets_own() {
     assert_eq!(roles(&mut output, named(2)), xds::Role::Own);
 }
 
+/// A cluster, its endpoints, a CA or a certificate is made once for all fleets. One Gateway's proxies, which may be old or broken, do
+/// not take it from those of others.
+#[test]
+fn what_one_fleet_refuses_others_keep() {
+    let ca = Ca::new("fleets");
+    let mut pipeline = pipeline_with(Certificates::PerChain);
+    let certificate = secret(&ca, "cert", "a.example.com");
+    pipeline.put(&certificate.key(), Some(certificate));
+    for number in [1, 2] {
+        Claims::new(&format!("gateway-{number}"), named(number))
+            .listener("https", 443, Tls, "a.example.com")
+            .tls("https", "a.example.com", &["cert"])
+            .route("https", "a.example.com", "web")
+            .put(&mut pipeline);
+    }
+    let object =
+        ingress_with("shared", "a.example.com", "/", "web", &serde_json::json!({}), &[("a.example.com", "cert")]);
+    pipeline.put(&object.key(), Some(object.clone()));
+    let mut output = pipeline.settle();
+    let published = output.take_fleet(&named(1)).xds.upserts;
+    let shared = [
+        (xds::Kind::Cluster, "default/web/80"),
+        (xds::Kind::Endpoints, "default/web/80"),
+        (xds::Kind::Secret, "default/cert"),
+    ];
+    let roles = |output: &mut Output, fleet: &FleetId| {
+        let changes = output.take_fleet(fleet).xds.upserts.into_iter();
+        changes
+            .map(|resource| (format!("{} {}", resource.kind, resource.name), resource.role))
+            .collect::<BTreeMap<_, _>>()
+    };
+    for (kind, name) in shared {
+        let resource = published.iter().find(|found| found.kind == kind && &*found.name == name).unwrap();
+        let content = xds::content_version(&resource.body);
+        let outcome = xds::Outcome::Refused { text: "too old for this".into(), held: None };
+        let outcome = xds::ResourceOutcome { kind, name: name.into(), version: content, content, outcome };
+        pipeline.on_outcome_in(&named(1), &outcome);
+        let mut output = pipeline.settle();
+        let told = output.fleets[&named(1)].withheld.clone().unwrap();
+        assert!(told.iter().any(|held| held.target == xds::Target::resource(kind, name.into())), "{told:?}");
+        assert!(output.withheld.is_none(), "replicas are told of the fleet that refused it");
+        let text = format!("SES8001 {kind} {name} in fleet {}: too old for this", named(1));
+        if kind != xds::Kind::Endpoints {
+            assert!(verdicts(&output, "gateway-1").contains(&text), "{:?}", verdicts(&output, "gateway-1"));
+        }
+        for object in ["gateway-2", "shared"] {
+            let told = output.verdicts.iter().filter(|(of, _)| of.name.as_ref() == object);
+            assert_eq!(told.count(), 0, "{object} is served");
+        }
+        let name = format!("{kind} {name}");
+        assert_eq!(roles(&mut output, &named(1))[&name], xds::Role::Withheld);
+        for fleet in [named(2), FleetId::Shared] {
+            assert!(roles(&mut output, &fleet).values().all(|role| *role == xds::Role::Own), "{fleet}");
+        }
+        pipeline.self_check().unwrap();
+    }
+
+    // A fleet that comes to use it gets it, and one that no longer does withholds nothing.
+    Claims::new("gateway-3", named(3))
+        .listener("http", 80, Http, "*")
+        .route("http", "a.example.com", "web")
+        .put(&mut pipeline);
+    let mut output = pipeline.settle();
+    assert_eq!(roles(&mut output, &named(3))["cds default/web/80"], xds::Role::Own);
+    Claims::new("gateway-1", named(1))
+        .listener("http", 80, Http, "*")
+        .route("http", "a.example.com", "other")
+        .put(&mut pipeline);
+    let output = pipeline.settle();
+    assert_eq!(output.fleets[&named(1)].withheld.as_deref(), Some(&[][..]));
+    assert_eq!(verdicts(&output, "gateway-1"), Vec::<String>::new());
+    pipeline.self_check().unwrap();
+}
+
 /// A change of settings recomputes what reads it, and the state is that of a build with the new ones.
 #[test]
 fn settings_change_while_it_runs_and_reach_their_readers() {

@@ -35,8 +35,10 @@ pub(super) struct Envoy {
     withheld: Vec<u64>,
     /// Clusters of which the latest was refused.
     refused: BTreeSet<Name>,
-    /// Clusters that were withheld at some time since it was last given them.
-    pub spared: BTreeSet<Name>,
+    /// Clusters that were withheld at some time since it was last given them, and the last response that was sent until then.
+    pub spared: BTreeMap<Name, u64>,
+    /// Clusters that it still has because it refused the response that takes them away.
+    unremoved: BTreeSet<Name>,
     /// Makes the choices that Envoy would make for reasons of its own.
     pub whim: u64,
 }
@@ -54,7 +56,8 @@ impl Envoy {
             unhealthy: BTreeSet::new(),
             withheld: Vec::new(),
             refused: BTreeSet::new(),
-            spared: BTreeSet::new(),
+            spared: BTreeMap::new(),
+            unremoved: BTreeSet::new(),
             whim,
         };
         for kind in [Kind::Cluster, Kind::Listener] {
@@ -150,15 +153,15 @@ impl Envoy {
         let Response { kind, nonce, upserts, removed, .. } = response;
         let is_bad = |entry: &Arc<Entry>| entry.body.starts_with(b"bad");
         let bad: Vec<Name> = upserts.iter().filter(|entry| is_bad(entry)).map(|entry| entry.name.clone()).collect();
+        let removed: Vec<Name> = match (self.style, kind.is_full_state()) {
+            (Style::Sotw, true) => {
+                let held = self.held.keys().filter(|(of, _)| *of == kind).map(|(_, name)| name.clone());
+                held.filter(|name| !upserts.iter().any(|entry| entry.name == *name)).collect()
+            }
+            _ => removed,
+        };
         if bad.is_empty() {
-            let removed = match (self.style, kind.is_full_state()) {
-                (Style::Sotw, true) => {
-                    let held = self.held.keys().filter(|(of, _)| *of == kind).map(|(_, name)| name.clone());
-                    held.filter(|name| !upserts.iter().any(|entry| entry.name == *name)).collect()
-                }
-                _ => removed,
-            };
-            self.apply(kind, upserts, removed);
+            self.apply(kind, nonce, upserts, removed);
             if kind == Kind::Cluster && self.is_warming() {
                 self.withheld.push(nonce);
             } else {
@@ -167,8 +170,9 @@ impl Envoy {
         } else {
             if kind == Kind::Cluster {
                 self.refused.extend(bad.iter().cloned());
+                self.unremoved.extend(removed);
                 if self.style == Style::Delta && self.coin() {
-                    self.apply(kind, upserts.into_iter().filter(|entry| !is_bad(entry)).collect(), vec![]);
+                    self.apply(kind, nonce, upserts.into_iter().filter(|entry| !is_bad(entry)).collect(), vec![]);
                 }
             }
             let text = if self.coin() { format!("cannot take '{}': no", bad[0]) } else { String::new() };
@@ -193,9 +197,9 @@ impl Envoy {
         }
     }
 
-    fn apply(&mut self, kind: Kind, upserts: Vec<Arc<Entry>>, removed: Vec<Name>) {
+    fn apply(&mut self, kind: Kind, nonce: u64, upserts: Vec<Arc<Entry>>, removed: Vec<Name>) {
         for entry in upserts {
-            self.take(kind, entry);
+            self.take(kind, nonce, entry);
         }
         for name in removed {
             self.drop_one(kind, &name);
@@ -228,7 +232,7 @@ impl Envoy {
         .collect()
     }
 
-    fn take(&mut self, kind: Kind, entry: Arc<Entry>) {
+    fn take(&mut self, kind: Kind, nonce: u64, entry: Arc<Entry>) {
         let wanted = self.wanted.get(&kind).is_some_and(|wanted| wanted.wildcard || wanted.names.contains(&entry.name));
         if !wanted {
             return;
@@ -241,7 +245,8 @@ impl Envoy {
             Kind::Cluster if same => {}
             Kind::Cluster => {
                 self.refused.remove(&entry.name);
-                self.spared.remove(&entry.name);
+                self.unremoved.remove(&entry.name);
+                self.spared.retain(|name, until| *name != entry.name || *until >= nonce);
                 self.unfed.insert(entry.name.clone());
                 if entry.warms && self.coin() {
                     self.unhealthy.insert(entry.name.clone());
@@ -260,7 +265,7 @@ impl Envoy {
     fn check_clusters(&self, kind: Kind, entry: &Arc<Entry>) {
         for to in &entry.refs {
             if let Ref::To(Kind::Cluster, name) = to {
-                let excused = self.refused.contains(name) || self.spared.contains(name);
+                let excused = self.refused.contains(name) || self.spared.contains_key(name);
                 let has = self.held.contains_key(&(Kind::Cluster, name.clone())) || excused;
                 assert!(has, "{kind} {entry:?} came before its cluster {name}");
             }
@@ -270,9 +275,11 @@ impl Envoy {
     fn drop_one(&mut self, kind: Kind, name: &Name) {
         match kind {
             Kind::Cluster => {
+                // What came while it was withheld did not wait for it, and it had been taken away before.
+                let excused = self.unremoved.remove(name) && self.spared.contains_key(name);
                 for ((of, referrer), entry) in self.held.iter().filter(|((of, _), _)| REFERRERS.contains(of)) {
                     let uses = entry.refs.contains(&Ref::To(Kind::Cluster, name.clone()));
-                    assert!(!uses, "cluster {name} went while {of} {referrer} used it");
+                    assert!(!uses || excused, "cluster {name} went while {of} {referrer} used it");
                 }
                 self.unfed.remove(name);
                 self.unhealthy.remove(name);

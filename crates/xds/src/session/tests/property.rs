@@ -241,6 +241,7 @@ impl Game {
                 for _ in 0..*count {
                     if let Step::Send(response) = self.bench.session.poll(self.bench.now) {
                         self.envoy.inbox.push_back(response);
+                        self.note_withheld();
                     }
                 }
             }
@@ -277,11 +278,17 @@ impl Game {
     fn publish(&mut self) {
         let resources = self.world.resources();
         let now: BTreeSet<(Kind, Name)> = resources.keys().cloned().collect();
-        let withheld = resources.values().filter(|resource| resource.role == Role::Withheld);
-        self.envoy.spared.extend(withheld.map(|resource| resource.name.clone()));
         let gone: Vec<(Kind, &str)> = self.published.difference(&now).map(|(kind, name)| (*kind, &**name)).collect();
         self.bench.publish(resources.into_values().collect(), &gone);
         self.published = now;
+        self.note_withheld();
+    }
+
+    /// What is sent while a cluster is withheld does not wait for it.
+    fn note_withheld(&mut self) {
+        let Session { nonce, ref view, .. } = self.bench.session;
+        let withheld = view.table(Kind::Cluster).iter().filter(|entry| entry.role == Role::Withheld);
+        self.envoy.spared.extend(withheld.map(|entry| (entry.name.clone(), nonce)));
     }
 
     /// Everything happens that can happen without time passing; `true` if something did.
