@@ -24,12 +24,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(20);
 
 /// What is asked, and why.
-const REQUESTS: [(&str, &str, &str); 8] = [
+const REQUESTS: [(&str, &str, &str); 10] = [
     ("http", "shop.example.com", "/"),
     ("http", "SHOP.example.com", "/cart/7"),
     ("http", "api.example.com", "/v1/orders"),
     ("https", "api.example.com", "/v1/orders"),
     ("http", "acme.tenants.example.com", "/"),
+    ("http", "orders.example.com", "/7"),
+    ("http", "orders.example.com", "/old/7"),
     ("http", "mistake.example.com", "/good"),
     ("http", "mistake.example.com", "/bad"),
     ("http", "nobody.example.com", "/"),

@@ -57,6 +57,14 @@ pub enum DecodeError {
     /// `metadata.name` is missing or empty.
     #[error("metadata.name is missing")]
     NoName,
+    /// A name or namespace that no API server takes. Resources of Envoy are named after objects, and it may not ask for such names.
+    #[error("{field} is longer than {most} characters")]
+    LongName {
+        /// The field.
+        field: &'static str,
+        /// The most characters that it may have.
+        most: usize,
+    },
     /// A value that nothing is left without.
     #[error(transparent)]
     Shape(Fault),
@@ -68,6 +76,7 @@ impl DecodeError {
         match self {
             DecodeError::Json(_) => "",
             DecodeError::NoName => "metadata.name",
+            DecodeError::LongName { field, .. } => field,
             DecodeError::Shape(fault) => &fault.path,
         }
     }
@@ -104,6 +113,11 @@ impl Decoder<'_> {
         let meta = object.meta_mut();
         if meta.name.is_empty() {
             return Err(DecodeError::NoName);
+        }
+        for (field, text, most) in [("metadata.name", &meta.name, 253), ("metadata.namespace", &meta.namespace, 63)] {
+            if text.len() > most {
+                return Err(DecodeError::LongName { field, most });
+            }
         }
         if !self.kind.is_namespaced() {
             meta.namespace = "".into();

@@ -417,9 +417,13 @@ async fn whatever_stands_in_a_field_envoy_refuses_nothing() {
         for number in 0..BATCH {
             let made = [ingress(number), service(number), slice(number), secret(number)];
             let values = made.into_iter().map(|strategy| sample(&mut runner, &strategy));
-            // An object without a name is told by its source and comes no further.
-            let named =
-                values.filter(|value| value["metadata"]["name"] != "" && value["metadata"]["namespace"] != "good");
+            // An object whose name is missing or too long is told by its source and comes no further.
+            let fits = |value: &Value, field: &str, most: usize| {
+                value["metadata"][field].as_str().is_none_or(|text| text.len() <= most)
+            };
+            let named = values
+                .filter(|value| value["metadata"]["name"] != "" && value["metadata"]["namespace"] != "good")
+                .filter(|value| fits(value, "name", 253) && fits(value, "namespace", 63));
             objects.extend(named.map(|value| object(&value)));
         }
         bed.load(&objects).await;

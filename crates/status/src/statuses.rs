@@ -76,6 +76,11 @@ pub(crate) struct Statuses {
     synced: bool,
     entries: HashMap<ObjectRef, Entry>,
     due: Due<ObjectRef>,
+    /// Those that are written once in an interval. They take turns with the others: a count is to be right soon after the last of
+    /// what it counts, not after the status of all that was.
+    counting: Due<ObjectRef>,
+    /// Whose turn it is.
+    is_turn_of_counting: bool,
 }
 
 impl Statuses {
@@ -92,6 +97,8 @@ impl Statuses {
             synced: false,
             entries: HashMap::new(),
             due: Due::default(),
+            counting: Due::default(),
+            is_turn_of_counting: false,
         }
     }
 
@@ -131,7 +138,7 @@ impl Statuses {
     }
 
     fn forget(&mut self, key: &ObjectRef) {
-        self.due.remove(key);
+        self.queue(key).remove(key);
         match self.entries.get_mut(key) {
             Some(entry) if entry.in_flight || entry.is_reported() => entry.renew(),
             _ => _ = self.entries.remove(key),
@@ -185,17 +192,17 @@ impl Statuses {
 
     /// How many objects have a status that is out of date.
     pub fn behind(&self) -> usize {
-        self.due.len()
+        self.due.len() + self.counting.len()
     }
 
     /// When the next write is due.
     pub fn next_at(&self) -> Option<Instant> {
-        self.due.next()
+        [self.due.next(), self.counting.next()].into_iter().flatten().min()
     }
 
     /// The next request; [`Self::done`] must be called with its outcome.
     pub fn next(&mut self, now: Instant) -> Option<Write> {
-        while let Some(key) = self.due.pop(now) {
+        while let Some(key) = self.pop(now) {
             let Some((change, object)) = self.change(&key) else { continue };
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.in_flight = true;
@@ -205,9 +212,29 @@ impl Statuses {
         None
     }
 
+    fn pop(&mut self, now: Instant) -> Option<ObjectRef> {
+        self.is_turn_of_counting = !self.is_turn_of_counting;
+        let (first, second) = match self.is_turn_of_counting {
+            true => (&mut self.counting, &mut self.due),
+            false => (&mut self.due, &mut self.counting),
+        };
+        first.pop(now).or_else(|| second.pop(now))
+    }
+
+    /// The queue that an object waits in.
+    fn queue(&mut self, key: &ObjectRef) -> &mut Due<ObjectRef> {
+        if self.interval(key).is_zero() { &mut self.due } else { &mut self.counting }
+    }
+
+    /// The shortest time between two writes to an object.
+    fn interval(&self, key: &ObjectRef) -> Duration {
+        (self.kinds)(key.kind).map_or(Duration::ZERO, |kind| kind.interval)
+    }
+
     /// Takes the result of a request; says how long the status was out of date, if it no longer is.
     pub fn done(&mut self, write: Write, outcome: Outcome, now: Instant) -> Option<Duration> {
         let Write { key, object, change } = write;
+        let interval = self.interval(&key);
         let entry = self.entries.get_mut(&key)?;
         entry.in_flight = false;
         let is_same = entry.object.as_ref().is_some_and(|known| known.meta().uid == object.meta().uid);
@@ -227,7 +254,7 @@ impl Statuses {
                 let again = entry.last.as_ref().is_some_and(|(last, _)| *last == change);
                 entry.undone = if again { entry.undone + 1 } else { 0 };
                 entry.failures = 0;
-                entry.not_before = Some(now + pause(entry.undone, UNDONE.0, UNDONE.1));
+                entry.not_before = Some(now + interval.max(pause(entry.undone, UNDONE.0, UNDONE.1)));
                 entry.last = Some((change, written.clone()));
                 self.observe(&key, Some(written), now);
             }
@@ -264,12 +291,13 @@ impl Statuses {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !differs {
             entry.behind = None;
-            self.due.remove(key);
+            self.queue(key).remove(key);
             return;
         }
         entry.behind.get_or_insert(now);
         if !entry.in_flight {
-            self.due.put(key, entry.not_before.map_or(now, |not_before| not_before.max(now)));
+            let at = entry.not_before.map_or(now, |not_before| not_before.max(now));
+            self.queue(key).put(key, at);
         }
     }
 

@@ -15,7 +15,10 @@ use model::{
         StatusValue, Truth,
     },
 };
+use std::time::Duration;
 
+/// Counts of routes and ListenerSets are written at most this often.
+const COUNTED: Duration = Duration::from_secs(1);
 /// The field with the addresses.
 const ADDRESSES: &str = "addresses";
 /// The field with the listeners.
@@ -38,6 +41,7 @@ pub const CLASS: StatusKind = StatusKind {
     },
     facts: stated,
     reports_programmed: false,
+    interval: Duration::ZERO,
 };
 
 /// The status of Gateways.
@@ -50,6 +54,7 @@ pub const GATEWAY: StatusKind = StatusKind {
     },
     facts: gateway,
     reports_programmed: true,
+    interval: COUNTED,
 };
 
 /// The status of ListenerSets.
@@ -57,6 +62,7 @@ pub const LISTENER_SET: StatusKind = StatusKind {
     layout: StatusLayout { fields: &[], conditions: &[ACCEPTED, PROGRAMMED], lists: &[OF_LISTENERS], marks: &[] },
     facts: listener_set,
     reports_programmed: true,
+    interval: COUNTED,
 };
 
 /// What the translation has decided. One that failed has decided nothing: the verdict says why.

@@ -21,7 +21,7 @@ use model::{
     },
 };
 use resolve::Rejection;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// The most entries of the list of ancestors.
 const ANCESTORS: usize = 16;
@@ -41,6 +41,7 @@ pub const STATUS: StatusKind = StatusKind {
     },
     facts: |input| input.translated.cloned().unwrap_or_default(),
     reports_programmed: false,
+    interval: Duration::ZERO,
 };
 
 /// TLS towards a backend.

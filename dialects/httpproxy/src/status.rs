@@ -12,7 +12,7 @@ use model::status::{
     Truth, cut,
 };
 use model::{Code, Severity, Verdict};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// The condition that says whether the object is accepted.
 pub const VALID: &str = "Valid";
@@ -32,6 +32,7 @@ pub const STATUS: StatusKind = StatusKind {
     },
     facts,
     reports_programmed: true,
+    interval: Duration::ZERO,
 };
 
 /// What the status must say.

@@ -3,6 +3,7 @@
 //! In: the addresses. Out: facts. An Ingress has no conditions; what is wrong with it is told by events.
 
 use model::status::{Mark, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout, StatusValue};
+use std::time::Duration;
 
 /// The status of Ingresses.
 pub const STATUS: StatusKind = StatusKind {
@@ -14,6 +15,7 @@ pub const STATUS: StatusKind = StatusKind {
     },
     facts,
     reports_programmed: false,
+    interval: Duration::ZERO,
 };
 
 /// What the status must say.

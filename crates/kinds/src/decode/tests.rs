@@ -225,6 +225,14 @@ fn what_has_no_name_or_no_shape_is_refused() {
         refused(r#"{"metadata": {"name": 5}}"#),
         "metadata.name: expected text, found the number 5: put it in quotes"
     );
+    let long = |field: &str, length: usize| {
+        let mut metadata = serde_json::json!({ "name": "a" });
+        metadata[field] = "a".repeat(length).into();
+        serde_json::json!({ "metadata": metadata }).to_string()
+    };
+    assert_eq!(refused(&long("name", 254)), "metadata.name is longer than 253 characters");
+    assert_eq!(refused(&long("namespace", 64)), "metadata.namespace is longer than 63 characters");
+    assert!(decode_json(kind::INGRESS, long("name", 253).as_bytes()).is_ok());
     assert_eq!(refused(r#"{"metadata": {"name": "a"}, "spec": []}"#), "spec: expected a map, found a list");
     assert_eq!(refused("[]"), "expected a map, found a list");
     assert!(refused("{").starts_with("not JSON: "));

@@ -1,6 +1,7 @@
 //! Where the facts of a kind stand in its status, and how its lists are shared with other controllers.
 
 use super::{StatusFacts, StatusInput};
+use std::time::Duration;
 
 /// All that the writer must know about the status of a kind.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +12,8 @@ pub struct StatusKind {
     pub facts: fn(&StatusInput<'_>) -> StatusFacts,
     /// Whether the status says that proxies have acknowledged the object.
     pub reports_programmed: bool,
+    /// The shortest time between two writes to one object: for a status that counts other objects, which come by the thousand.
+    pub interval: Duration,
 }
 
 /// Where the facts of a kind stand in its status.

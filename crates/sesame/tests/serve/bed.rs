@@ -28,7 +28,16 @@ impl Bed {
 
     /// The same with Envoys that listen there.
     pub async fn start_at(at: Ipv4Addr) -> Bed {
-        let api = ApiServer::start().await.unwrap();
+        Bed::on(ApiServer::start().await.unwrap(), at).await
+    }
+
+    /// The same with an API server that records what it is asked.
+    pub async fn audited() -> Bed {
+        let api = ApiServer::config().audit().start().await.unwrap();
+        Bed::on(api, Net::here().unwrap().address()).await
+    }
+
+    async fn on(api: ApiServer, at: Ipv4Addr) -> Bed {
         let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds");
         api.install([crds]).await.unwrap();
         let state = StateDir::new("serve").unwrap();

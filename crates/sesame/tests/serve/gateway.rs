@@ -6,12 +6,23 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testbed::{Backend, Net, eventually};
 
-use crate::bed::{ADDRESS, Bed, PATIENCE, service};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crate::bed::{ADDRESS, Bed, PATIENCE, app, service};
+use crate::status::addresses;
 
 fn api(bed: &Bed, namespace: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
     let resource = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", kind);
     let resource = ApiResource::from_gvk_with_plural(&resource, plural);
     Api::namespaced_with(bed.api.client().unwrap(), namespace, &resource)
+}
+
+/// Installs the kinds of Gateway API and our class.
+async fn install(bed: &Bed) {
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/gateway-api");
+    let crds = parts::folder("gateway-api-crds").unwrap().join("standard");
+    bed.api.install([crds, deploy.into()]).await.unwrap();
 }
 
 fn gateway(namespace: &str, listeners: &str) -> String {
@@ -48,9 +59,7 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
     let envoy = bed.envoy(replica.xds()).await;
     envoy.ready().await.unwrap();
     // The kinds come while it runs.
-    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/gateway-api");
-    let crds = parts::folder("gateway-api-crds").unwrap().join("standard");
-    bed.api.install([crds, deploy.into()]).await.unwrap();
+    install(&bed).await;
     let http = "{name: http, protocol: HTTP, port: 80}";
     bed.api.apply(&gateway(&namespace, http)).await.unwrap();
     let route = format!(
@@ -99,4 +108,91 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
     routes.delete("web", &Default::default()).await.unwrap();
     eventually("nothing to be attached", PATIENCE, async || told(2, 0).await).await.unwrap();
     bed.answers("web.example.com", 404).await;
+}
+
+/// How often the status of each object of Gateway API was written: by resource and name.
+fn writes(bed: &Bed) -> BTreeMap<(String, String), usize> {
+    let mut counts = BTreeMap::new();
+    for entry in bed.api.audit().unwrap() {
+        let is_write = matches!(&*entry.verb, "patch" | "update") && entry.resource.ends_with("/status");
+        if is_write && entry.group == "gateway.networking.k8s.io" {
+            *counts.entry((entry.resource, entry.name)).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_routes_are_written_twice_at_most_their_gateway_once_a_second_and_a_restart_writes_nothing() {
+    const ROUTES: usize = 1000;
+    let bed = Bed::audited().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("routes").await.unwrap();
+    bed.api.apply(&service(&namespace, "web", &backend)).await.unwrap();
+    install(&bed).await;
+    let address = Net::here().unwrap().address();
+    let flags = [("disable-fleets", "")];
+    let first = bed.replica_at("sesame-0", address, &flags).await.ready().await;
+    let envoy = bed.envoy(first.xds()).await;
+    envoy.ready().await.unwrap();
+    bed.api.apply(&gateway(&namespace, "{name: http, protocol: HTTP, port: 80}")).await.unwrap();
+    let gateways = api(&bed, &namespace, "Gateway", "gateways");
+    let counted = async |routes: usize| {
+        let status = gateways.get("web").await.unwrap().data["status"].clone();
+        let is_counted = status["listeners"][0]["attachedRoutes"] == routes;
+        if is_counted { holds(&status, 1, &["Accepted", "Programmed"]) } else { Err(status.to_string()) }
+    };
+    eventually("the Gateway to be told", PATIENCE, async || counted(0).await).await.unwrap();
+    let of_gateway =
+        || writes(&bed).get(&("gateways/status".to_owned(), "web".to_owned())).copied().unwrap_or_default();
+    let (before, begun) = (of_gateway(), Instant::now());
+    let yaml: String = (0..ROUTES)
+        .map(|number| {
+            format!(
+                "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: r{number}, namespace: {namespace}}}\n\
+                 spec: {{parentRefs: [{{name: web}}], hostnames: [r{number}.example.com], rules: [{{backendRefs: [{{name: web, port: 80}}]}}]}}\n"
+            )
+        })
+        .collect();
+    bed.api.apply(&yaml).await.unwrap();
+    let created = Instant::now();
+    bed.answers(&format!("r{}.example.com", ROUTES - 1), 200).await;
+    let served = created.elapsed();
+    eventually("all to be counted", PATIENCE, async || counted(ROUTES).await).await.unwrap();
+    println!(
+        "created in {:?}; the last is served after {served:?}, counted after {:?}",
+        created - begun,
+        created.elapsed()
+    );
+    first.expect_metric("sesame_status_behind", "", |behind| behind == 0.0).await;
+    let (after, elapsed) = (of_gateway(), begun.elapsed());
+    println!("{} writes to the Gateway in {elapsed:?}", after - before);
+    // One may be due at the beginning of the first second.
+    assert!(
+        (after - before) as u64 <= elapsed.as_secs() + 1,
+        "{} writes to the Gateway in {elapsed:?}",
+        after - before
+    );
+    let settled = writes(&bed);
+    let of_routes: Vec<_> = settled.iter().filter(|((resource, _), _)| resource == "httproutes/status").collect();
+    println!("{} writes to the routes", of_routes.iter().map(|(_, count)| **count).sum::<usize>());
+    assert_eq!(of_routes.len(), ROUTES);
+    let often: Vec<_> = of_routes.iter().filter(|(_, count)| **count > 2).collect();
+    assert!(often.is_empty(), "written more than twice: {often:?}");
+
+    assert!(first.process.stop(PATIENCE).await.unwrap().success());
+    let second = bed.replica_at("sesame-0", address, &flags).await.ready().await;
+    second.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
+    second.in_step(1).await;
+    // One more object, of another API, shows that the new leader has been through all of them.
+    bed.api.apply(&app(&namespace, "last", &backend)).await.unwrap();
+    let ingresses = Api::namespaced(bed.api.client().unwrap(), &namespace);
+    eventually("the last to be told", PATIENCE, async || match addresses(&ingresses, "last").await.len() {
+        1 => Ok(()),
+        other => Err(other),
+    })
+    .await
+    .unwrap();
+    second.expect_metric("sesame_status_behind", "", |behind| behind == 0.0).await;
+    assert_eq!(writes(&bed), settled, "a restart writes nothing");
 }

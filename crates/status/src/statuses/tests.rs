@@ -15,6 +15,10 @@ struct World {
 
 impl World {
     fn new(addresses: Addresses) -> Self {
+        Self::with(addresses, kinds)
+    }
+
+    fn with(addresses: Addresses, kinds: fn(Kind) -> Option<&'static StatusKind>) -> Self {
         Self { statuses: Statuses::new(&Settings::new("sesame-0", addresses, kinds)), now: Instant::now() }
     }
 
@@ -112,6 +116,61 @@ fn nothing_is_written_before_everything_is_known() {
     world.observe(&envoy(&json!([{ "hostname": "lb.example" }])));
     let write = world.next().unwrap();
     assert_eq!(write.change, Change::Apply(json!({ "loadBalancer": { "ingress": [{ "hostname": "lb.example" }] } })));
+}
+
+/// Ingresses that are written once a second, and HTTPProxies that are written at any time.
+fn counted(kind: Kind) -> Option<&'static StatusKind> {
+    const COUNTED: StatusKind = StatusKind { interval: Duration::from_secs(1), ..dialect_ingress::status::STATUS };
+    if kind == kind::INGRESS { Some(&COUNTED) } else { kinds(kind) }
+}
+
+#[test]
+fn a_status_that_counts_others_does_not_wait_for_theirs_nor_they_for_it() {
+    let mut world = World::with(ADDRESS.parse().unwrap(), counted);
+    world.statuses.synced(world.now);
+    let others: Vec<ObjectRef> =
+        (0..100).map(|at| ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "shop", format!("p{at}"))).collect();
+    for (at, key) in others.iter().enumerate() {
+        let metadata =
+            json!({ "namespace": "shop", "name": key.name, "uid": format!("u{at}"), "resourceVersion": "1" });
+        let object = json!({ "metadata": metadata, "status": {} });
+        let object = kinds::decode_json(kind::CONTOUR_HTTP_PROXY, object.to_string().as_bytes()).unwrap().object;
+        world.statuses.observe(key, Some(object), world.now);
+        world.statuses.claim(key, Some(Default::default()), world.now);
+    }
+    world.wait(Duration::from_secs(1));
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let next: Vec<ObjectRef> = (0..4).filter_map(|_| world.next()).map(|write| write.key).collect();
+    assert!(next[..2].contains(&key()), "{next:?}");
+    assert_eq!(next.iter().filter(|next| **next != key()).count(), 3);
+    assert_eq!(world.statuses.behind(), 97);
+}
+
+#[test]
+fn a_status_that_counts_others_is_written_once_in_its_interval_and_then_says_the_latest() {
+    let mut world = World::with(Addresses::of_service("sesame", "envoy"), counted);
+    world.observe(&envoy(&json!([{ "ip": "192.0.2.0" }])));
+    world.statuses.synced(world.now);
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    let first = world.next().unwrap();
+    world.write(first, 2);
+    for last in 1..10 {
+        world.wait(Duration::from_millis(100));
+        world.observe(&envoy(&json!([{ "ip": format!("192.0.2.{last}") }])));
+        assert!(world.next().is_none(), "{last}00 ms after the write before");
+    }
+    world.wait(Duration::from_millis(100));
+    assert_eq!(world.statuses.next_at(), Some(world.now));
+    let write = world.next().unwrap();
+    let written = world.write(write, 3);
+    assert_eq!(written, ingress("a", 3, &json!([{ "ip": "192.0.2.9" }])));
+    assert!(world.next().is_none());
+    // After a while without a change the next one is written at once.
+    world.wait(Duration::from_secs(1));
+    world.observe(&envoy(&json!([])));
+    assert!(world.next().is_some());
 }
 
 #[test]

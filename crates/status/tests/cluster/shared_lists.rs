@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kinds::{Kind, Object, kind};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -34,6 +35,7 @@ const ROUTE: StatusKind = StatusKind {
     },
     facts: translated,
     reports_programmed: false,
+    interval: Duration::ZERO,
 };
 /// A gateway: conditions of its own, and listeners with counts and conditions.
 const GATEWAY: StatusKind = StatusKind {
@@ -49,6 +51,7 @@ const GATEWAY: StatusKind = StatusKind {
     },
     facts: translated,
     reports_programmed: false,
+    interval: Duration::ZERO,
 };
 
 /// The translation has decided everything.

@@ -80,6 +80,10 @@ impl Reader<'_> {
             let why = format!("the Gateway has {} listeners before it, with those of its ListenerSets", super::LIMIT);
             return Err(Refused { reason: "TooManyListeners", code: Code::GatewayLimit, ..Refused::value("", why) });
         }
+        if !resolve::name::is_subdomain(&listener.name) {
+            let why = "a name is a DNS subdomain: at most 253 lower-case letters, digits, `-` and `.`";
+            return Err(Refused::value("name", why));
+        }
         let protocol = protocol.clone()?;
         let port = u16::try_from(*value(&listener.port, "port")?).ok().filter(|port| *port > 0);
         let port = port.ok_or_else(|| Refused::value("port", "a port is a number from 1 to 65535"))?;

@@ -7,6 +7,7 @@ use super::{
 use crate::status::conditions::{self, ACCEPTED, RESOLVED_REFS};
 use kinds::gateway::reference::ParentReference;
 use model::status::{AtomicList, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout, StatusValue, Truth};
+use std::time::Duration;
 
 /// Whether parts of the route are left out; never False.
 pub const PARTIALLY_INVALID: &str = "PartiallyInvalid";
@@ -30,6 +31,7 @@ pub const ROUTE: StatusKind = StatusKind {
     },
     facts: |input| input.translated.cloned().unwrap_or_default(),
     reports_programmed: false,
+    interval: Duration::ZERO,
 };
 
 /// What became of a route at one parent.

@@ -1,0 +1,243 @@
+//! Gateway API: Gateways, ListenerSets, routes of every kind, grants and policies with arbitrary values in every field.
+//!
+//! All Gateways share one fleet, so that whatever one of them asks for stands beside the listeners of all others. The oldest is
+//! good: it must be served whatever the others write.
+
+mod listeners;
+mod policies;
+mod routes;
+mod sizes;
+
+use crate::dice::{Dice, seed};
+use kinds::Object;
+use pipeline::{
+    Pipeline, Settings,
+    settings::{Bind, Packing, PortShift},
+};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use testbed::{
+    Client, Net,
+    cases::{Backends, Proxy, object},
+    certs::{Ca, KeyType, Mutations},
+};
+
+/// How many Gateways a batch has.
+const GATEWAYS: usize = 40;
+/// How many ListenerSets.
+const SETS: usize = 20;
+/// How many routes of HTTP and of gRPC, each.
+const ROUTES: usize = 160;
+/// How many TLSRoutes, TCPRoutes and UDPRoutes, each.
+const STREAMS: usize = 30;
+/// How many Services, each with policies.
+const SERVICES: usize = 24;
+/// How many grants.
+const GRANTS: usize = 10;
+/// How many ports of TCP and of UDP, each, most streams attach to.
+const OPEN_PORTS: usize = 12;
+/// How many batches are loaded one after the other.
+const BATCHES: u64 = 6;
+
+const GROUP: &str = "gateway.networking.k8s.io";
+
+/// An object of the group in one of the namespaces that anything may stand in.
+fn named(dice: &mut Dice, kind: &str, name: &str, spec: &Value) -> Value {
+    let (day, namespace) = (1 + dice.roll(28), if dice.once_in(8) { "other" } else { "poison" });
+    let created = format!("2026-01-{day:02}T00:00:00Z");
+    json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind, "spec": spec,
+        "metadata": { "name": name, "namespace": namespace, "creationTimestamp": created, "generation": 1 } })
+}
+
+fn batch(dice: &mut Dice) -> Vec<Object> {
+    let mut all = Vec::new();
+    let mut add = |dice: &mut Dice, kind: &str, count: usize, make: fn(&mut Dice, usize) -> Value| {
+        for number in 0..count {
+            let spec = make(dice, number);
+            all.push(object(&named(dice, kind, &format!("{}{number}", kind.to_lowercase()), &spec)));
+        }
+    };
+    add(dice, "Gateway", GATEWAYS, listeners::gateway);
+    add(dice, "ListenerSet", SETS, listeners::set);
+    add(dice, "HTTPRoute", ROUTES, routes::http);
+    add(dice, "GRPCRoute", ROUTES, routes::grpc);
+    add(dice, "TLSRoute", STREAMS, routes::tls);
+    add(dice, "TCPRoute", STREAMS, routes::stream);
+    add(dice, "UDPRoute", STREAMS, routes::stream);
+    add(dice, "BackendTLSPolicy", 2 * SERVICES, policies::backend_tls);
+    add(dice, "ReferenceGrant", GRANTS, policies::grant);
+    all
+}
+
+/// An Envoy, what it serves in any case, and how the pipeline is set.
+struct Bed {
+    settings: Settings,
+    proxy: Proxy,
+    backends: Backends,
+    ca: Ca,
+    kept: Vec<Object>,
+    address: Ipv4Addr,
+}
+
+async fn bed(name: &str) -> Bed {
+    let address = Net::here().unwrap().address();
+    let bind = |port| Bind { address: address.into(), port };
+    let mut settings = Settings {
+        http: bind(80),
+        https: bind(443),
+        stats: bind(8002),
+        admin_port: 0,
+        packing: Packing::Scoped,
+        ..Settings::default()
+    };
+    settings.gateway.address = address.into();
+    settings.gateway.ports = PortShift { by: 0, privileged_only: false };
+    let (mut backends, ca) = (Backends::new(), Ca::new("poison"));
+    let kept = good(&mut backends, &ca).await;
+    Bed { settings, proxy: Proxy::start(name).await.unwrap(), backends, ca, kept, address }
+}
+
+impl Bed {
+    fn client(&self, port: u16) -> Client {
+        Client::new(SocketAddr::new(self.address.into(), port))
+    }
+
+    /// What is good is served, whatever others write.
+    async fn assert_good(&self) {
+        for client in [self.client(80), self.client(443).https().trust(&self.ca), self.client(7000)] {
+            let answer = client.clone().host("good.example.org").get("/").await.unwrap();
+            assert_eq!((answer.status.as_u16(), answer.backend()), (200, Some("good/good")), "{client:?}");
+        }
+    }
+
+    /// A Service on the TLS port of a backend.
+    async fn tls_service(&mut self, namespace: &str, name: &str) -> [Object; 2] {
+        let address = self.backends.named(&format!("{namespace}/{name}")).await.unwrap();
+        let meta = json!({ "namespace": namespace, "name": name, "labels": { "kubernetes.io/service-name": name } });
+        [
+            object(
+                &json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": { "ports": [{ "port": 443 }] } }),
+            ),
+            object(&json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta,
+                "addressType": "IPv4", "ports": [{ "port": 443 }], "endpoints": [{ "addresses": [address] }] })),
+        ]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_gateway_api_envoy_refuses_nothing() {
+    let mut bed = bed("gateways").await;
+    for number in 0..BATCHES {
+        let mut dice = Dice::new(seed(), number);
+        let mut pipeline = Pipeline::new(&bed.settings);
+        let arbitrary = batch(&mut dice);
+        let count = arbitrary.len();
+        for object in bed.kept.iter().cloned().chain(arbitrary) {
+            pipeline.put(&object.key(), Some(object));
+        }
+        let output = pipeline.settle();
+        assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
+        let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
+        let hosts = output.xds.upserts.iter().filter(|resource| resource.kind == xds::Kind::ScopedRoute).count();
+        println!("batch {number}: {fine} of {count} are fine as they are; {hosts} hosts");
+        assert!(hosts > ROUTES, "{hosts} hosts: the test shows little");
+        bed.proxy.replace(output.xds.upserts).await.unwrap();
+        bed.assert_good().await;
+    }
+}
+
+/// A Gateway that must be served whatever others write, and what they all refer to.
+async fn good(backends: &mut Backends, ca: &Ca) -> Vec<Object> {
+    let address = backends.named("good/good").await.unwrap();
+    let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name });
+    let core = |kind: &str, namespace: &str, name: &str, spec: Value| json!({ "apiVersion": "v1", "kind": kind, "metadata": meta(namespace, name), "spec": spec });
+    let own = |kind: &str, namespace: &str, name: &str, spec: Value| {
+        let version = if kind == "ReferenceGrant" { "v1beta1" } else { "v1" };
+        json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": kind, "metadata": meta(namespace, name), "spec": spec })
+    };
+    let slice = json!({ "namespace": "good", "name": "good", "labels": { "kubernetes.io/service-name": "good" } });
+    let listeners = json!([
+        { "name": "http", "protocol": "HTTP", "port": 80, "hostname": "good.example.org" },
+        { "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "good.example.org",
+          "tls": { "certificateRefs": [{ "name": "cert" }] } },
+        { "name": "tcp", "protocol": "TCP", "port": 7000 },
+    ]);
+    // What most routes attach to, so that Envoy sees their rules.
+    let certificate = json!({ "certificateRefs": [{ "name": "cert" }, { "name": "rsa" }] });
+    let mut open = vec![
+        json!({ "name": "http", "protocol": "HTTP", "port": 80, "hostname": "*.routes.example.com" }),
+        json!({ "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "*.routes.example.com", "tls": certificate }),
+        json!({ "name": "passed", "protocol": "TLS", "port": 9444, "tls": { "mode": "Passthrough" } }),
+        json!({ "name": "decrypted", "protocol": "TLS", "port": 9445, "tls": certificate }),
+    ];
+    for number in 0..OPEN_PORTS {
+        open.push(json!({ "name": format!("tcp{number}"), "protocol": "TCP", "port": 7100 + number }));
+        open.push(json!({ "name": format!("udp{number}"), "protocol": "UDP", "port": 5400 + number }));
+    }
+    open.iter_mut().for_each(|listener| listener["allowedRoutes"] = json!({ "namespaces": { "from": "All" } }));
+    let parents = json!([{ "name": "good" }]);
+    let rules = json!([{ "backendRefs": [{ "name": "good", "port": 80 }] }]);
+    let class = json!({ "controllerName": dialect_gateway::CONTROLLER });
+    let from: Vec<Value> = ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"]
+        .iter()
+        .map(|kind| json!({ "group": GROUP, "kind": kind, "namespace": "poison" }))
+        .collect();
+    let to = json!([{ "group": "", "kind": "Secret" }, { "group": "", "kind": "Service" }]);
+    let mut objects = vec![
+        core("Service", "good", "good", json!({ "ports": [{ "port": 80 }] })),
+        json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": slice, "addressType": "IPv4",
+            "ports": [{ "port": 80 }], "endpoints": [{ "addresses": [address] }] }),
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "poison", "labels": { "team": "a" } } }),
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "other", "labels": { "team": "b" } } }),
+        own("GatewayClass", "", "sesame", class),
+        own("Gateway", "good", "good", json!({ "gatewayClassName": "sesame", "listeners": listeners })),
+        own("Gateway", "poison", "open", json!({ "gatewayClassName": "sesame", "listeners": open })),
+        own("HTTPRoute", "good", "good", json!({ "parentRefs": parents, "rules": rules })),
+        own("TCPRoute", "good", "good", json!({ "parentRefs": parents, "rules": rules })),
+        own("ReferenceGrant", "good", "good", json!({ "from": from, "to": to })),
+    ];
+    for number in 0..SERVICES {
+        let protocols =
+            [None, Some("http"), Some("https"), Some("kubernetes.io/h2c"), Some("kubernetes.io/ws"), Some("x")];
+        let ports = json!([
+            { "name": "web", "port": 80, "appProtocol": protocols[number % protocols.len()] },
+            { "name": "dns", "port": 53, "protocol": "UDP" },
+        ]);
+        let mut spec = json!({ "ports": ports });
+        if number % 8 == 7 {
+            spec["clusterIP"] = "None".into();
+        }
+        objects.push(core("Service", "poison", &format!("service{number}"), spec));
+    }
+    objects.extend(certificates(ca).into_iter().flat_map(|(name, chain, key)| {
+        ["good", "poison"].map(|namespace| {
+            json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": meta(namespace, name),
+                "stringData": { "tls.crt": chain, "tls.key": key, "ca.crt": chain } })
+        })
+    }));
+    for (name, text) in [("ca", ca.pem().to_owned()), ("garbage", "nonsense".to_owned()), ("empty", String::new())] {
+        for kind in ["ConfigMap", "Secret"] {
+            let field = if kind == "Secret" { "stringData" } else { "data" };
+            let name = if kind == "Secret" { format!("{name}-ca") } else { name.to_owned() };
+            objects.push(json!({ "apiVersion": "v1", "kind": kind, "metadata": meta("poison", &name), field: { "ca.crt": text } }));
+        }
+    }
+    objects.iter().map(object).collect()
+}
+
+/// Certificates with their keys, by the name of the Secret.
+fn certificates(ca: &Ca) -> Vec<(&'static str, String, String)> {
+    let of = |key: KeyType| ca.leaf("good.example.org").dns("*.example.com").key(key).make();
+    let (leaf, rsa, weak) = (of(KeyType::P256), of(KeyType::Rsa2048), of(KeyType::Ed25519));
+    let mut mutations = Mutations::new(seed());
+    vec![
+        ("cert", leaf.chain_pem().to_owned(), leaf.key_pem().to_owned()),
+        ("rsa", rsa.chain_pem().to_owned(), rsa.key_pem().to_owned()),
+        ("weak", weak.chain_pem().to_owned(), weak.key_pem().to_owned()),
+        ("wrong-key", leaf.chain_pem().to_owned(), leaf.wrong_key_pem()),
+        ("truncated", leaf.truncated_pem(), leaf.key_pem().to_owned()),
+        ("garbage", leaf.garbage_pem(), leaf.key_pem().to_owned()),
+        ("empty", String::new(), String::new()),
+        ("mutated", mutations.pem(leaf.chain_pem()), leaf.key_pem().to_owned()),
+    ]
+}

@@ -1,0 +1,11 @@
+//! Nothing that stands in an object makes Envoy refuse anything: what Envoy would not take is told on the field that holds it, and
+//! everybody else is served.
+//!
+//! Arbitrary values go into every field; what comes out is loaded into a real Envoy. Scopes are the packing, because a refusal then
+//! names the host that is to blame. The values are the same in every run unless `POISON_SEED` says otherwise.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod dice;
+mod gateway;
+mod httpproxy;
