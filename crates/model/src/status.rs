@@ -11,7 +11,7 @@
 
 mod layout;
 
-pub use layout::{AtomicList, ListLayout, Mark, StatusKind, StatusLayout};
+pub use layout::{Acknowledgement, AtomicList, ListLayout, Mark, StatusKind, StatusLayout};
 
 use crate::Verdict;
 use std::borrow::Cow;

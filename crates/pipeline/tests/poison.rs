@@ -24,6 +24,7 @@ use testbed::{
     Client, Net,
     cases::{Backends, Proxy, object},
     certs::{Ca, KeyType},
+    texts::HOSTILE,
 };
 
 /// How many objects of each sort a batch has.
@@ -32,50 +33,6 @@ const BATCH: usize = 400;
 const BATCHES: u64 = 4;
 /// How many Ingresses beside them must be served.
 const GOOD: usize = 20;
-
-/// What has hurt others, and what looks as if it might.
-const NASTY: [&str; 40] = [
-    "",
-    " ",
-    "\n",
-    "\r\n",
-    "\t",
-    "\0",
-    "\u{7f}",
-    "é",
-    "\u{202e}",
-    "\u{feff}",
-    "💥",
-    "%",
-    "%%",
-    "%REQ(x)%",
-    "%START_TIME%",
-    "a\nb",
-    "*",
-    "**",
-    "*.",
-    ".*",
-    "..",
-    "/",
-    "//",
-    "/../",
-    "?",
-    "#",
-    "[",
-    "(",
-    "\\",
-    "{",
-    "}",
-    "'",
-    "\"",
-    "null",
-    "true",
-    "-1",
-    "0",
-    "4294967296",
-    "18446744073709551616",
-    "1e308",
-];
 
 const DURATIONS: [&str; 18] = [
     "0",
@@ -115,7 +72,7 @@ static PAIRS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 fn text() -> BoxedStrategy<String> {
     let long = (select(vec!["a", "/a", "é", "a.", "%41"]), 1..20_000usize).prop_map(|(part, times)| part.repeat(times));
     prop_oneof![
-        4 => select(NASTY.to_vec()).prop_map(str::to_owned),
+        4 => select(HOSTILE).prop_map(str::to_owned),
         4 => "[ -~]{0,12}",
         2 => any::<String>(),
         1 => long,

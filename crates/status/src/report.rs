@@ -43,6 +43,11 @@ pub struct Programmed {
 }
 
 impl Programmed {
+    /// Whether proxies are to acknowledge it, and have not.
+    pub(crate) fn is_pending(self) -> bool {
+        self.batch > 0 && self.proxies.is_none()
+    }
+
     /// The later one. Within a batch, that it is acknowledged is later than that it is not.
     pub(crate) fn or(self, other: Programmed) -> Programmed {
         let order = |one: &Programmed| (one.batch, one.proxies.is_some());

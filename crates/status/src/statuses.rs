@@ -14,7 +14,7 @@ use crate::{
     report::{Programmed, Translated, Verdicts},
 };
 use kinds::{Kind, Object, ObjectRef, Service};
-use model::status::{Address, StatusInput, StatusKind};
+use model::status::{Acknowledgement, Address, StatusInput, StatusKind};
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -24,6 +24,9 @@ use std::{
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 /// How long to wait before something is written again that somebody else has undone.
 const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+
+/// How long the status of an object that proxies have not acknowledged is [held back](Acknowledgement::Awaited).
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -294,9 +297,12 @@ impl Statuses {
             self.queue(key).remove(key);
             return;
         }
-        entry.behind.get_or_insert(now);
+        let behind = *entry.behind.get_or_insert(now);
         if !entry.in_flight {
-            let at = entry.not_before.map_or(now, |not_before| not_before.max(now));
+            let is_awaited =
+                (self.kinds)(key.kind).is_some_and(|kind| kind.acknowledgement == Acknowledgement::Awaited);
+            let due = if is_awaited && entry.programmed.is_pending() { behind + LONGEST_WAIT } else { now };
+            let at = entry.not_before.map_or(due, |not_before| not_before.max(due));
             self.queue(key).put(key, at);
         }
     }

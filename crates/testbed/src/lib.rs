@@ -20,6 +20,7 @@ pub mod net;
 pub mod probe;
 pub mod process;
 pub mod state;
+pub mod texts;
 pub mod wire;
 pub mod xds_client;
 

@@ -11,8 +11,8 @@ use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use model::{
     Severity,
     status::{
-        Address, Entry, ListLayout, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout,
-        StatusValue, Truth,
+        Acknowledgement, Address, Entry, ListLayout, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind,
+        StatusLayout, StatusValue, Truth,
     },
 };
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub const CLASS: StatusKind = StatusKind {
         marks: &[],
     },
     facts: stated,
-    reports_programmed: false,
+    acknowledgement: Acknowledgement::Ignored,
     interval: Duration::ZERO,
 };
 
@@ -53,7 +53,7 @@ pub const GATEWAY: StatusKind = StatusKind {
         marks: &[],
     },
     facts: gateway,
-    reports_programmed: true,
+    acknowledgement: Acknowledgement::Reported,
     interval: COUNTED,
 };
 
@@ -61,7 +61,7 @@ pub const GATEWAY: StatusKind = StatusKind {
 pub const LISTENER_SET: StatusKind = StatusKind {
     layout: StatusLayout { fields: &[], conditions: &[ACCEPTED, PROGRAMMED], lists: &[OF_LISTENERS], marks: &[] },
     facts: listener_set,
-    reports_programmed: true,
+    acknowledgement: Acknowledgement::Reported,
     interval: COUNTED,
 };
 

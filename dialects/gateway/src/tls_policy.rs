@@ -17,7 +17,8 @@ use model::{
     Code, Fqdn, ObjectRef, Translation, Verdict, VerdictList,
     cluster::{SubjectAltName, TrustedCa, Validation},
     status::{
-        AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout, StatusValue, Truth,
+        Acknowledgement, AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout,
+        StatusValue, Truth,
     },
 };
 use resolve::Rejection;
@@ -40,7 +41,7 @@ pub const STATUS: StatusKind = StatusKind {
         ..StatusLayout::EMPTY
     },
     facts: |input| input.translated.cloned().unwrap_or_default(),
-    reports_programmed: false,
+    acknowledgement: Acknowledgement::Awaited,
     interval: Duration::ZERO,
 };
 

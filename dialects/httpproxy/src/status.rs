@@ -8,8 +8,8 @@
 pub mod reason;
 
 use model::status::{
-    Condition, Finding, Mark, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout, StatusValue,
-    Truth, cut,
+    Acknowledgement, Condition, Finding, Mark, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout,
+    StatusValue, Truth, cut,
 };
 use model::{Code, Severity, Verdict};
 use std::{collections::BTreeMap, time::Duration};
@@ -31,7 +31,7 @@ pub const STATUS: StatusKind = StatusKind {
         marks: &[Mark::TextPrefix("description", "SES"), Mark::LoadBalancer("loadBalancer")],
     },
     facts,
-    reports_programmed: true,
+    acknowledgement: Acknowledgement::Reported,
     interval: Duration::ZERO,
 };
 

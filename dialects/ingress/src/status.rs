@@ -2,7 +2,7 @@
 //!
 //! In: the addresses. Out: facts. An Ingress has no conditions; what is wrong with it is told by events.
 
-use model::status::{Mark, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout, StatusValue};
+use model::status::{Acknowledgement, Mark, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout, StatusValue};
 use std::time::Duration;
 
 /// The status of Ingresses.
@@ -14,7 +14,7 @@ pub const STATUS: StatusKind = StatusKind {
         marks: &[Mark::LoadBalancer("loadBalancer")],
     },
     facts,
-    reports_programmed: false,
+    acknowledgement: Acknowledgement::Ignored,
     interval: Duration::ZERO,
 };
 

@@ -10,10 +10,21 @@ pub struct StatusKind {
     pub layout: StatusLayout,
     /// What the status of an object of the kind must say.
     pub facts: fn(&StatusInput<'_>) -> StatusFacts,
-    /// Whether the status says that proxies have acknowledged the object.
-    pub reports_programmed: bool,
+    /// What an acknowledgement of the object by proxies means for the status.
+    pub acknowledgement: Acknowledgement,
     /// The shortest time between two writes to one object: for a status that counts other objects, which come by the thousand.
     pub interval: Duration,
+}
+
+/// What an acknowledgement by proxies means for the status of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// Nothing.
+    Ignored,
+    /// The status says it.
+    Reported,
+    /// The status is written after it, or some seconds later without it: who reads that a route is accepted can use it.
+    Awaited,
 }
 
 /// Where the facts of a kind stand in its status.

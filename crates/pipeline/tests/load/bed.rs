@@ -100,3 +100,12 @@ pub fn secret(namespace: &str, name: &str, leaf: &Leaf) -> Object {
         "metadata": { "name": name, "namespace": namespace },
         "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }))
 }
+
+/// Ends loads of which no request failed, and no connection was closed on the way.
+pub async fn undisturbed(loads: impl IntoIterator<Item = Load>) {
+    for load in loads {
+        let report = load.stop().await;
+        report.assert_nothing_lost();
+        assert_eq!(report.retried, 0, "a connection was closed: {report}");
+    }
+}

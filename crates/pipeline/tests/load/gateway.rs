@@ -5,7 +5,7 @@ use kinds::Object;
 use serde_json::{Value, json};
 use testbed::{Backend, cases::object, certs::Ca};
 
-use crate::bed::{Bed, secret, service, slice_of};
+use crate::bed::{Bed, secret, service, slice_of, undisturbed};
 
 const GROUP: &str = "gateway.networking.k8s.io";
 
@@ -99,11 +99,7 @@ async fn grants_for_others_are_made_and_revoked() {
         }
         bed.remove(grants.clone()).await;
     }
-    for load in loads {
-        let report = load.stop().await;
-        report.assert_nothing_lost();
-        assert_eq!(report.retried, 0, "no connection was closed: {report}");
-    }
+    undisturbed(loads).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,11 +141,7 @@ async fn a_listener_set_moves_between_gateways() {
             load.answered(8).await;
         }
     }
-    for load in loads {
-        let report = load.stop().await;
-        report.assert_nothing_lost();
-        assert_eq!(report.retried, 0, "no connection was closed: {report}");
-    }
+    undisturbed(loads).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -200,9 +192,7 @@ async fn certificates_and_the_ca_of_backends_rotate() {
         load.answered(15).await;
         inside = next;
     }
-    let report = load.stop().await;
-    report.assert_nothing_lost();
-    assert_eq!(report.retried, 0, "no connection was closed: {report}");
+    undisturbed([load]).await;
     // A CA that does not vouch for a backend lets nothing through to it.
     let stranger = start(&inside).await;
     bed.apply([bundle(ca.pem()), slice_of("infra", "web", &[stranger.ip()], 443)]).await;
@@ -230,9 +220,7 @@ async fn rules_are_reordered() {
         bed.apply([routes(&orders[round % 3])]).await;
         load.answered(8).await;
     }
-    let report = load.stop().await;
-    report.assert_nothing_lost();
-    assert_eq!(report.retried, 0, "no connection was closed: {report}");
+    undisturbed([load]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -292,9 +280,5 @@ async fn listeners_come_and_go_beside_open_streams() {
             }
         }
     }
-    for load in loads {
-        let report = load.stop().await;
-        report.assert_nothing_lost();
-        assert_eq!(report.retried, 0, "no connection was closed: {report}");
-    }
+    undisturbed(loads).await;
 }

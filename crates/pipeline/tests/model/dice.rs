@@ -7,46 +7,7 @@ use proptest::{
     prelude::Rng,
     test_runner::{RngAlgorithm, TestRng},
 };
-
-/// What has hurt others, and what looks as if it might.
-const NASTY: [&str; 36] = [
-    "",
-    " ",
-    "\n",
-    "\r\n",
-    "\t",
-    "\0",
-    "\u{7f}",
-    "é",
-    "\u{202e}",
-    "\u{feff}",
-    "💥",
-    "%",
-    "%%",
-    "%REQ(x)%",
-    "%START_TIME%",
-    "%HOSTNAME%",
-    "*",
-    "**",
-    ".*",
-    "..",
-    "/",
-    "//",
-    "/../",
-    "?",
-    "#",
-    "[",
-    "(",
-    "\\",
-    "{",
-    "}",
-    "'",
-    "\"",
-    "|",
-    ":",
-    "~",
-    "host",
-];
+use testbed::texts::HOSTILE;
 
 /// Pieces of patterns.
 const PATTERN: [&str; 28] = [
@@ -159,7 +120,7 @@ impl Dice {
                 let longest = if self.one_in(4) { 20_000 } else { 300 };
                 part.repeat(1 + self.below(longest))
             }
-            1 | 2 => self.list(0, 3, |dice| dice.pick(&NASTY)).concat(),
+            1 | 2 => self.list(0, 3, |dice| dice.pick(HOSTILE)).concat(),
             3 => {
                 let characters = self.list(0, 8, |dice| char::from_u32(dice.0.next_u32() % 0x11_0000));
                 characters.into_iter().flatten().collect()

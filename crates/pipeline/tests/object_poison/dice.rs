@@ -1,54 +1,8 @@
 //! Values for fields: good ones mostly, and such as have hurt others.
 
 use serde_json::{Value, json};
+use testbed::texts::HOSTILE;
 
-/// What has hurt others, and what looks as if it might.
-const NASTY: [&str; 44] = [
-    "",
-    " ",
-    "\n",
-    "\r\n",
-    "\t",
-    "\0",
-    "\u{7f}",
-    "é",
-    "\u{202e}",
-    "💥",
-    "%",
-    "%%",
-    "%REQ(x)%",
-    "%REQ(",
-    "%START_TIME%",
-    "a\nb",
-    "a\r\nb: c",
-    "*",
-    "*.",
-    ".*",
-    "..",
-    "/",
-    "//",
-    "/../",
-    "/a?b",
-    "/a#b",
-    "?",
-    "[",
-    "(",
-    "\\",
-    "{",
-    "a;b",
-    "\"",
-    "null",
-    "-1",
-    "0",
-    "4294967296",
-    "1e308",
-    "a b",
-    "/%00",
-    "/a b",
-    ":path",
-    "host",
-    "Host",
-];
 const NUMBERS: [i64; 16] =
     [i64::MIN, -1, 0, 1, 2, 10, 100, 200, 429, 503, 599, 600, 4096, 65_535, 4_294_967_296, i64::MAX];
 const DURATIONS: [&str; 14] =
@@ -88,7 +42,7 @@ impl Dice {
     pub fn text(&mut self, good: &[&str]) -> Value {
         match self.roll(36) {
             0..34 => self.of(good).into(),
-            34 => self.of(&NASTY).into(),
+            34 => self.of(HOSTILE).into(),
             _ => {
                 let (part, times) = (self.of(&["a", "/a", "é", "a.", "%41", "(a|b)*"]), 1 + self.roll(9000));
                 part.repeat(times).into()

@@ -17,6 +17,7 @@ mod awaited;
 
 use std::sync::Arc;
 
+use model::status::{Acknowledgement, ProxyCounts};
 use model::{FleetId, ObjectRef};
 use pipeline::ObjectResource;
 use replicas::Replicas;
@@ -64,21 +65,26 @@ impl Programmed {
         gone: &[FleetId],
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
-        let ours: ObjectResources =
-            object_resources.iter().filter(|(object, _)| reports_programmed(object)).cloned().collect();
-        let pending = status::Programmed { batch: self.batch, proxies: None };
-        let told = ours.iter().map(|(object, _)| (object.clone(), pending)).collect();
+        let mut ours = ObjectResources::new();
+        let mut told = Vec::new();
+        for (object, resources) in object_resources {
+            let acknowledgement = pipeline::status_of(object.kind).map(|kind| kind.acknowledgement);
+            let is_served = resources.as_ref().is_some_and(|resources| !resources.is_empty());
+            let proxies = match acknowledgement {
+                None | Some(Acknowledgement::Ignored) => continue,
+                // Nothing is waited for where no proxy serves anything of it.
+                Some(Acknowledgement::Awaited) if !is_served => Some(ProxyCounts::default()),
+                Some(Acknowledgement::Awaited | Acknowledgement::Reported) => None,
+            };
+            told.push((object.clone(), status::Programmed { batch: self.batch, proxies }));
+            ours.push((object.clone(), resources.clone()));
+        }
         if !ours.is_empty() || !gone.is_empty() {
             // The task ends with the server.
             let _ = self.batches.send(Batch { number: self.batch, object_resources: ours, gone: gone.to_vec() });
         }
         told
     }
-}
-
-/// Whether the status of an object says that proxies have acknowledged it.
-fn reports_programmed(object: &ObjectRef) -> bool {
-    pipeline::status_of(object.kind).is_some_and(|kind| kind.reports_programmed)
 }
 
 impl Task {

@@ -282,6 +282,34 @@ fn a_quarrel_with_another_controller_is_slow() {
     assert!((10..25).contains(&writes), "{writes} writes in an hour");
 }
 
+#[test]
+fn a_status_that_awaits_proxies_is_written_when_they_have_it_or_two_seconds_later() {
+    static AWAITED: StatusKind =
+        StatusKind { acknowledgement: Acknowledgement::Awaited, ..dialect_ingress::status::STATUS };
+    let mut world = World::with(ADDRESS.parse().unwrap(), |_| Some(&AWAITED));
+    world.statuses.synced(world.now);
+    let program = |world: &mut World, batch: u64, proxies: Option<ProxyCounts>| {
+        world.statuses.program(&key(), Programmed { batch, proxies }, world.now);
+    };
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    program(&mut world, 1, None);
+    assert!(world.next().is_none(), "proxies do not have it");
+    program(&mut world, 1, Some(ProxyCounts { acknowledged: 1, connected: 1 }));
+    let write = world.next().unwrap();
+    world.write(write, 2);
+
+    // Somebody else's status, and the next batch, which no proxy answers.
+    world.wait(Duration::from_secs(60));
+    program(&mut world, 2, None);
+    world.observe(&silent("a", 3));
+    world.wait(Duration::from_millis(1999));
+    program(&mut world, 3, None);
+    assert!(world.next().is_none());
+    world.wait(Duration::from_millis(1));
+    assert!(world.next().is_some(), "it is two seconds late, however many batches there were since");
+}
+
 fn proxy(uid: &str, generation: i64, version: u64) -> Object {
     let kind = kind::CONTOUR_HTTP_PROXY;
     let metadata = json!({ "namespace": "shop", "name": "web", "uid": uid, "generation": generation,

@@ -10,8 +10,8 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use kube::core::{Request, params::GetParams};
 use model::ObjectRef;
 use model::status::{
-    AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout, StatusValue,
-    Truth,
+    Acknowledgement, AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusInput, StatusKind,
+    StatusLayout, StatusValue, Truth,
 };
 use serde_json::{Value, json};
 use status::{Leadership, Report, Settings};
@@ -34,7 +34,7 @@ const ROUTE: StatusKind = StatusKind {
         ..StatusLayout::EMPTY
     },
     facts: translated,
-    reports_programmed: false,
+    acknowledgement: Acknowledgement::Ignored,
     interval: Duration::ZERO,
 };
 /// A gateway: conditions of its own, and listeners with counts and conditions.
@@ -50,7 +50,7 @@ const GATEWAY: StatusKind = StatusKind {
         ..StatusLayout::EMPTY
     },
     facts: translated,
-    reports_programmed: false,
+    acknowledgement: Acknowledgement::Ignored,
     interval: Duration::ZERO,
 };
 

@@ -6,7 +6,9 @@ use super::{
 };
 use crate::status::conditions::{self, ACCEPTED, RESOLVED_REFS};
 use kinds::gateway::reference::ParentReference;
-use model::status::{AtomicList, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout, StatusValue, Truth};
+use model::status::{
+    Acknowledgement, AtomicList, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout, StatusValue, Truth,
+};
 use std::time::Duration;
 
 /// Whether parts of the route are left out; never False.
@@ -30,7 +32,7 @@ pub const ROUTE: StatusKind = StatusKind {
         ..StatusLayout::EMPTY
     },
     facts: |input| input.translated.cloned().unwrap_or_default(),
-    reports_programmed: false,
+    acknowledgement: Acknowledgement::Awaited,
     interval: Duration::ZERO,
 };
 
