@@ -5,8 +5,10 @@
 //! the chain of the host. So a connection serves the hosts that share its certificate and settings, and a browser that reuses
 //! it for another host is told to make another. A host that nobody has is not found (404), on whichever connection.
 //!
-//! A chain that shows certificates on demand has hosts with different ones. Its virtual hosts look at the server name of the
-//! connection instead, which Envoy writes into another header: it must be the host's own. Such hosts are never wildcards.
+//! A chain that shows certificates on demand has hosts with different ones. Its virtual hosts look at the chain and the server name
+//! of the connection instead, which Envoy writes into another header: they must be the host's own. The server name alone would
+//! not do: a host whose lowest TLS version is raised takes another chain, and connections of the old one must not go on. Such
+//! hosts are never wildcards.
 //!
 //! With scopes, the first route of a virtual host is the one that answers 421. In a table it is the last, and each other route
 //! asks for the chain or the server name: a redirect that Envoy follows by itself is looked up there too ([`redirects`]), and may find no route of a
@@ -35,7 +37,7 @@ use crate::{name, virtual_host};
 
 /// The header that holds the name of the filter chain.
 pub const CHAIN: &str = "x-sesame-chain";
-/// The header that holds the server name.
+/// The header that holds the name of the filter chain and the server name, where certificates are shown on demand.
 pub const SERVER_NAME: &str = "x-sesame-server-name";
 
 /// What writes the headers about the connection of a request, over whatever the client sent, or takes them away.
@@ -43,8 +45,17 @@ pub(crate) fn of_requests(chain: Option<&ChainId>) -> [HeaderMutation; 2] {
     let on_demand = chain.is_some_and(|chain| chain.termination.is_on_demand());
     [
         if chain.is_some() { written(CHAIN, "%FILTER_CHAIN_NAME%".to_owned()) } else { removed(CHAIN) },
-        if on_demand { written(SERVER_NAME, "%REQUESTED_SERVER_NAME%".to_owned()) } else { removed(SERVER_NAME) },
+        if on_demand {
+            written(SERVER_NAME, server_name("%FILTER_CHAIN_NAME%", "%REQUESTED_SERVER_NAME%"))
+        } else {
+            removed(SERVER_NAME)
+        },
     ]
+}
+
+/// What [`SERVER_NAME`] holds. No chain's name has a `|`, so a client that names a host cannot name a chain.
+fn server_name(chain: &str, host: &str) -> String {
+    format!("{chain}|{host}")
 }
 
 /// Writes a header of ours over whatever the client sent, also where there is nothing to write: without `keep_empty_value`
@@ -112,14 +123,13 @@ pub(super) fn on_chains(chains: &[Arc<str>], route: &Route) -> Vec<Route> {
     chains.iter().map(on_chain).collect()
 }
 
-/// What tells requests whose connection is none of the admitted: all of it holds. The server name of an exact host leads to its
-/// chain.
+/// What tells requests whose connection is none of the admitted: all of it holds.
 fn elsewhere(of: &Host, admission: &Admission) -> Vec<HeaderMatcher> {
     let not_on = |chain: &Arc<str>| matcher(CHAIN, MatchPattern::Exact(chain.to_string()), true);
     let Admission { chains, by_server_name } = admission;
     match (of, chains.split_first()) {
-        (Host::Exact(name), Some((_, others))) if *by_server_name => {
-            let other_name = matcher(SERVER_NAME, MatchPattern::Exact(name.to_string()), true);
+        (Host::Exact(name), Some((own, others))) if *by_server_name => {
+            let other_name = matcher(SERVER_NAME, MatchPattern::Exact(server_name(own, name.as_str())), true);
             std::iter::once(other_name).chain(others.iter().map(not_on)).collect()
         }
         _ => chains.iter().map(not_on).collect(),
@@ -130,8 +140,8 @@ fn elsewhere(of: &Host, admission: &Admission) -> Vec<HeaderMatcher> {
 fn admitted(of: &Host, admission: &Admission) -> Vec<HeaderMatcher> {
     let Admission { chains, by_server_name } = admission;
     match (of, chains.split_first()) {
-        (Host::Exact(name), Some((_, others))) if *by_server_name => {
-            let own_name = matcher(SERVER_NAME, MatchPattern::Exact(name.to_string()), false);
+        (Host::Exact(name), Some((own, others))) if *by_server_name => {
+            let own_name = matcher(SERVER_NAME, MatchPattern::Exact(server_name(own, name.as_str())), false);
             std::iter::once(own_name).chain(on_one_of(others)).collect()
         }
         _ => on_one_of(chains).into_iter().collect(),

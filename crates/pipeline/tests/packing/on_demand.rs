@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use testbed::{Backend, Client, certs::Ca, envoy::Config};
+use testbed::{Backend, Client, certs::Ca, client::TlsVersion, envoy::Config};
 
 fn on_demand(packing: Packing) -> Settings {
     Settings { certificates: Certificates::OnDemand, ..settings(packing) }
@@ -162,8 +162,49 @@ async fn each_host_shows_its_own_in_scopes() {
     each_host_shows_its_own(Packing::Scoped).await;
 }
 
+/// A host that takes another chain has no more requests on connections of the old one, which has other hosts and stays.
+async fn a_raised_version(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("on demand"));
+    let mut world = World::with(&on_demand(packing), Config::new().name("raised"), []).await;
+    world.put([service("web", backend.ip())]);
+    world.put(host(&ca, "a", "a.example.com"));
+    world.put(host(&ca, "b", "b.example.com"));
+    world.publish().await;
+    let tls12 = |host: &str| https(host, host).trust(&ca).tls_versions(TlsVersion::V1_2, TlsVersion::V1_2);
+    let mut connections = Vec::new();
+    for client in
+        [tls12("a.example.com"), tls12("a.example.com").http2(), https("a.example.com", "a.example.com").trust(&ca)]
+    {
+        connections.push(client.connect().await.unwrap());
+    }
+    let other = tls12("b.example.com").connect().await.unwrap();
+    for connection in connections.iter().chain([&other]) {
+        assert_eq!(connection.get("/").await.unwrap().status, 200);
+    }
+    let strict = json!({"projectcontour.io/tls-minimum-protocol-version": "1.3"});
+    world.put([ingress_with("a", "a.example.com", "/", "web", &strict, &[("a.example.com", "a")])]);
+    world.publish().await;
+    for connection in &connections {
+        assert_eq!(connection.get("/").await.unwrap().status, 421, "{packing:?}: it is to connect again");
+    }
+    assert_eq!(other.get("/").await.unwrap().status, 200, "{packing:?}: the chain of others is as it was");
+    refused_at_once(&tls12("a.example.com"), "too old a version").await;
+    assert_eq!(https("a.example.com", "a.example.com").trust(&ca).get("/").await.unwrap().status, 200);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_fill_nothing_and_hosts_outlive_the_controller() {
+async fn a_raised_version_reaches_open_connections_in_tables() {
+    a_raised_version(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raised_version_reaches_open_connections_in_scopes() {
+    a_raised_version(Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unknown_names_fill_nothing_and_hosts_outlive_the_controller() {
     let _turn = TURN.lock().await;
     let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("on demand"));
     let mut world = World::with(&on_demand(Packing::Scoped), Config::new().name("on-demand"), []).await;
