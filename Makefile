@@ -21,15 +21,15 @@ conformance: rust ## the Gateway API conformance suite, all five gateway profile
 	@$(if $(SESAME_KUBECONFIG),,tools/sandbox --) $${CARGO_TARGET_DIR:-target}/debug/conformance \
 		--sesame $${CARGO_TARGET_DIR:-target}/debug/sesame $(if $(TEST),--test $(TEST)) $(if $(PACKING),--packing $(PACKING)) $(CONFORMANCE)
 
-# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  FORCE=1 (busy machine)
+# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  ROUTES=1000,10000 (HTTPRoutes, beside Ingresses)  FORCE=1 (busy machine)
 # HOSTILE=1 (one tenant's attacks instead)  ATTACKS=large-root,hung-get (only these)
 # MARKDOWN=1 (tables for docs/benchmarks.md)  BENCH='--samples 10 --serve=…' (anything else that `bench --help` lists)
 QUICK = $${CARGO_TARGET_DIR:-target}/quick-release
 bench: rust ## changes from the API server to a served request, at all sizes (docs/benchmarks.md); PEERS=1: Contour's, too
-	@cargo xtask parts envoy etcd kube-apiserver contour-crds $(if $(PEERS),peers)
+	@cargo xtask parts envoy etcd kube-apiserver contour-crds gateway-api-crds $(if $(PEERS),peers)
 	@cargo build -q --profile quick-release -p sesame -p bench
 	@tools/sandbox -- $(QUICK)/bench --sesame $(QUICK)/sesame $(if $(SIZES),--sizes $(SIZES)) $(if $(PEERS),--peers) \
-		$(if $(CERTS),--certificates $(CERTS)) $(if $(PROXIES),--proxies $(PROXIES)) $(if $(FORCE),--force) $(if $(MARKDOWN),--markdown) \
+		$(if $(CERTS),--certificates $(CERTS)) $(if $(PROXIES),--proxies $(PROXIES)) $(if $(ROUTES),--routes $(ROUTES)) $(if $(FORCE),--force) $(if $(MARKDOWN),--markdown) \
 		$(if $(HOSTILE),--hostile) $(if $(ATTACKS),--attacks $(ATTACKS)) $(BENCH)
 	$(if $(MICRO),@$(MAKE) --no-print-directory bench-micro)
 

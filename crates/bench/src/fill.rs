@@ -46,6 +46,7 @@ fn place(world: World) -> Result<PathBuf> {
         Wording::Ingresses => "plain",
         Wording::Certificates => "certificates",
         Wording::Proxies => "proxies",
+        Wording::Routes => "routes",
     };
     let (etcd, kubernetes) = (version("etcd"), version("kube-apiserver"));
     let name = format!("etcd-{etcd}-kubernetes-{kubernetes}-{kind}-{size}-shape-{SHAPE}");
@@ -56,9 +57,12 @@ async fn make(world: World, kept: &Path) -> Result<()> {
     let api = ApiServer::start().await?;
     // Contour does not start without its CRDs; all implementations get them.
     api.install([parts::folder("contour-crds")?]).await?;
+    if world.wording == Wording::Routes {
+        api.install([parts::folder("gateway-api-crds")?.join("standard")]).await?;
+    }
     let writer = Writer::new(api.client()?);
-    for namespace in world.namespaces() {
-        writer.create(&namespace).await?;
+    for object in world.namespaces().chain(world.shared()) {
+        writer.create(&object).await?;
     }
     let ca = Ca::new("bench");
     let progress = Progress::new(format!("writing the objects of {world}"), world.size);

@@ -30,6 +30,8 @@ pub trait Implementation {
     fn version(&self) -> String;
     /// Whether it gives all kinds on one delta stream, so that the client that counts can follow it.
     fn is_delta(&self) -> bool;
+    /// Whether it is measured with Gateways.
+    fn has_gateways(&self) -> bool;
     /// How the controller is started.
     fn serve(&self, instance: &Instance) -> Result<Command>;
     /// How the bootstrap of an Envoy is written to a file.
@@ -51,6 +53,8 @@ pub struct Instance {
     pub http: SocketAddr,
     /// Its Envoy's listener for HTTPS.
     pub https: SocketAddr,
+    /// Whether that Envoy serves Gateways, too; otherwise each would get proxies of its own.
+    pub serves_gateways: bool,
 }
 
 /// The files of an xDS server that speaks TLS.
@@ -70,7 +74,7 @@ impl Instance {
         let net = Net::here()?;
         let envoy = net.address();
         let (xds, http, https) = (net.socket(8001), (envoy, 80).into(), (envoy, 443).into());
-        Ok(Instance { replica: None, tls: None, kubeconfig, xds, http, https })
+        Ok(Instance { replica: None, tls: None, kubeconfig, xds, http, https, serves_gateways: false })
     }
 }
 

@@ -69,7 +69,9 @@ async fn steps(
     run: &mut Run,
 ) -> Result<()> {
     let say = |what: &str| eprintln!("bench: {}, {world}: {what}", implementation.name());
-    let (instance, writer) = (Instance::new(api.kubeconfig()?)?, Writer::new(api.client()?));
+    let serves_gateways = world.wording == Wording::Routes;
+    let instance = Instance { serves_gateways, ..Instance::new(api.kubeconfig()?)? };
+    let writer = Writer::new(api.client()?);
 
     say("cold start");
     cold::followed(implementation, &instance, world, options, run).await?;

@@ -1,7 +1,7 @@
 //! The cluster that is measured: how many hosts, and the objects of each.
 //!
-//! In: a number of hosts. Out: for each an Ingress or an HTTPProxy, a Service and an EndpointSlice, perhaps a Secret, as JSON,
-//! with the places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
+//! In: a number of hosts. Out: for each an Ingress, an HTTPProxy or an HTTPRoute, a Service and an EndpointSlice, perhaps a Secret,
+//! as JSON, with the places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
 //! endpoints Envoy had. The path of a host is changed to edit it: the old one then answers 404, the new one 200.
 
 use std::net::Ipv4Addr;
@@ -55,6 +55,8 @@ pub enum Wording {
     /// HTTPProxies: a third have routes of their own, a third include them, and a third have a certificate, and are asked by
     /// HTTPS.
     Proxies,
+    /// HTTPRoutes, all of one Gateway.
+    Routes,
 }
 
 /// What a host of HTTPProxies is made of.
@@ -111,10 +113,18 @@ impl World {
         })
     }
 
+    /// The objects that all hosts share.
+    pub fn shared(self) -> Vec<Object> {
+        match self.wording {
+            Wording::Ingresses | Wording::Certificates | Wording::Proxies => Vec::new(),
+            Wording::Routes => gateway().into(),
+        }
+    }
+
     /// Whether a host is asked by HTTPS.
     pub fn is_secured(self, n: usize) -> bool {
         match self.wording {
-            Wording::Ingresses => false,
+            Wording::Ingresses | Wording::Routes => false,
             Wording::Certificates => true,
             Wording::Proxies => Third::of(n) == Third::Certificate,
         }
@@ -128,6 +138,7 @@ impl World {
                 let included = (0..self.size).filter(|&n| Third::of(n) == Third::Include).count();
                 ("/apis/projectcontour.io/v1/httpproxies", self.size + included)
             }
+            Wording::Routes => ("/apis/gateway.networking.k8s.io/v1/httproutes", self.size),
         }
     }
 
@@ -158,6 +169,11 @@ impl World {
                 objects.push(Object { folder: folder("/apis/networking.k8s.io/v1", "ingresses", n), body: ingress });
             }
             Wording::Proxies => objects.extend(proxies(n)),
+            Wording::Routes => {
+                let parent = json!({ "namespace": namespace(0), "name": GATEWAY });
+                let spec = json!({ "parentRefs": [parent], "hostnames": [host(n)], "rules": [rule(n, FIRST_PATH)] });
+                objects.push(Object { folder: route_folder(n), body: gateway_api("HTTPRoute", &name(n), &spec) });
+            }
         }
         objects
     }
@@ -171,6 +187,9 @@ impl World {
             Wording::Proxies => {
                 let name = if Third::of(n) == Third::Include { child(n) } else { name(n) };
                 (format!("{}/{name}", proxy_folder(n)), json!({ "spec": { "routes": routes(n, path) } }))
+            }
+            Wording::Routes => {
+                (format!("{}/{}", route_folder(n), name(n)), json!({ "spec": { "rules": [rule(n, path)] } }))
             }
         }
     }
@@ -224,6 +243,35 @@ fn routes(n: usize, path: &str) -> Value {
     json!([{ "conditions": [{ "prefix": path }], "services": [{ "name": name(n), "port": 80 }] }])
 }
 
+/// The name of the Gateway, and of its class.
+const GATEWAY: &str = "sesame";
+
+/// The Gateway of all HTTPRoutes, and its class.
+fn gateway() -> [Object; 2] {
+    let class = json!({ "controllerName": "projectsesame.io/gateway-controller" });
+    let all = json!({ "namespaces": { "from": "All" } });
+    let listener = json!({ "name": "http", "protocol": "HTTP", "port": 80, "allowedRoutes": all });
+    let spec = json!({ "gatewayClassName": GATEWAY, "listeners": [listener] });
+    let group = "/apis/gateway.networking.k8s.io/v1";
+    [
+        Object { folder: format!("{group}/gatewayclasses"), body: gateway_api("GatewayClass", GATEWAY, &class) },
+        Object { folder: folder(group, "gateways", 0), body: gateway_api("Gateway", GATEWAY, &spec) },
+    ]
+}
+
+fn gateway_api(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": { "name": name }, "spec": spec })
+}
+
+fn route_folder(n: usize) -> String {
+    folder("/apis/gateway.networking.k8s.io/v1", "httproutes", n)
+}
+
+fn rule(n: usize, path: &str) -> Value {
+    let path = json!({ "type": "PathPrefix", "value": path });
+    json!({ "matches": [{ "path": path }], "backendRefs": [{ "name": name(n), "port": 80 }] })
+}
+
 fn endpoints(backend: Backend) -> Value {
     json!({ "endpoints": [{ "addresses": [backend.ip], "conditions": { "ready": true } }] })
 }
@@ -234,6 +282,7 @@ impl std::fmt::Display for World {
             Wording::Ingresses => write!(f, "{} hosts", self.size),
             Wording::Certificates => write!(f, "{} hosts with a certificate each", self.size),
             Wording::Proxies => write!(f, "{} hosts of HTTPProxies", self.size),
+            Wording::Routes => write!(f, "{} hosts of HTTPRoutes on one Gateway", self.size),
         }
     }
 }

@@ -35,6 +35,10 @@ impl Implementation for Contour {
         false
     }
 
+    fn has_gateways(&self) -> bool {
+        false
+    }
+
     fn serve(&self, instance: &Instance) -> Result<Command> {
         let command = super::serve_flags(Command::new(parts::program("contour")?).arg("serve"), instance);
         Ok(match self.as_shipped {

@@ -32,8 +32,14 @@ impl Implementation for Sesame {
         true
     }
 
+    fn has_gateways(&self) -> bool {
+        true
+    }
+
     fn serve(&self, instance: &Instance) -> Result<Command> {
-        Ok(super::serve_flags(Command::new(&self.program).arg("serve"), instance).args(&self.arguments))
+        let command = super::serve_flags(Command::new(&self.program).arg("serve"), instance);
+        let command = if instance.serves_gateways { command.arg("--disable-fleets") } else { command };
+        Ok(command.args(&self.arguments))
     }
 
     fn bootstrap(&self, instance: &Instance, admin: &Path, file: &Path) -> Result<Command> {

@@ -1,8 +1,8 @@
 //! A report as tables: for each world one of all rows, implementations side by side, and one of what they used.
 
-use super::{Report, Run, hostile};
-use crate::row::ROWS;
-use crate::world::World;
+use super::{Report, Run, Step, hostile};
+use crate::row::{ROWS, Unit};
+use crate::world::{Wording, World};
 
 /// All tables of a report, with what a reader must know of them.
 pub fn tables(report: &Report, markdown: bool) -> String {
@@ -21,6 +21,16 @@ pub fn tables(report: &Report, markdown: bool) -> String {
             for note in run.notes.iter().cloned().chain(failed) {
                 text.push_str(&format!("- {}: {note}\n", run.implementation));
             }
+        }
+    }
+    for routes in report.runs.iter().filter(|run| run.wording == Wording::Routes) {
+        let is_beside = |run: &&Run| {
+            run.wording == Wording::Ingresses
+                && (run.size, &run.implementation) == (routes.size, &routes.implementation)
+        };
+        if let Some(ingresses) = report.runs.iter().find(is_beside) {
+            text.push_str(&title(&format!("{} hosts: HTTPRoutes beside Ingresses", routes.size), markdown));
+            text.push_str(&render(&compared(ingresses, routes), markdown));
         }
     }
     text.push_str(&hostile::tables(&report.hostile, report.fleet.as_ref(), markdown));
@@ -53,6 +63,29 @@ fn figures(runs: &[&Run]) -> Vec<Vec<String>> {
         }
         lines.push(line);
     }
+    lines
+}
+
+/// What the same change costs, and the memory of the controller, written as Ingresses and as HTTPRoutes.
+fn compared(ingresses: &Run, routes: &Run) -> Vec<Vec<String>> {
+    let mut lines = vec![["", "Ingresses", "HTTPRoutes", "ratio"].map(str::to_owned).to_vec()];
+    let mut add = |label: &str, unit: Unit, of: &dyn Fn(&Run) -> Option<f64>| {
+        let (one, other) = (of(ingresses), of(routes));
+        let show = |value: Option<f64>| value.map_or("–".to_owned(), |value| unit.show(value));
+        let ratio = one.zip(other).filter(|(one, _)| *one > 0.0);
+        let ratio = ratio.map_or("–".to_owned(), |(one, other)| format!("{:.2}×", other / one));
+        lines.push(vec![label.to_owned(), show(one), show(other), ratio]);
+    };
+    let keys =
+        ["new-host", "route-edit", "endpoints"].map(|step| [format!("{step}.served.p50"), format!("{step}.cpu")]);
+    for key in keys.as_flattened() {
+        for row in ROWS.iter().filter(|row| row.key == key) {
+            add(row.label, row.unit, &|run| run.rows.get(row.key).copied());
+        }
+    }
+    let memory = |run: &Run, step| run.usage.iter().find(|used| used.step == step).map(|used| used.controller.rss);
+    add("controller memory after the cold start, MiB", Unit::Count, &|run| memory(run, Step::Cold));
+    add("controller memory after all changes, MiB", Unit::Count, &|run| memory(run, Step::Storm));
     lines
 }
 
