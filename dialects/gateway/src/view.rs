@@ -1,6 +1,6 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
-use crate::Listeners;
+use crate::{Listeners, tls_policy::TargetSection};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant,
 };
@@ -34,9 +34,9 @@ pub trait GatewayView: View {
     /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
     fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
 
-    /// The BackendTLSPolicy that is in effect for exactly this section of a Service, a port by name or all of it
+    /// The BackendTLSPolicy that is in effect for exactly this section of a Service
     /// ([`tls_policy::in_effect`](crate::tls_policy::in_effect)).
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef>;
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef>;
 
     /// A BackendTLSPolicy.
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>>;

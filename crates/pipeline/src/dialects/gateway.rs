@@ -16,7 +16,8 @@ use crate::{
     view::TableView,
 };
 use dialect_gateway::{
-    GatewayView, Listeners, class, gateway, grants, listener_set, listeners, route, status, tls_policy,
+    GatewayView, Listeners, class, gateway, grants, listener_set, listeners, route, status,
+    tls_policy::{self, TargetSection},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
@@ -170,12 +171,12 @@ pub struct PoliciesInEffect;
 
 impl Table for PoliciesInEffect {
     type Key = ObjectRef;
-    type Value = BTreeMap<Option<Box<str>>, ObjectRef>;
+    type Value = BTreeMap<TargetSection, ObjectRef>;
     const NAME: &'static str = "TLS policies in effect";
 }
 
 impl Derived for PoliciesInEffect {
-    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<BTreeMap<Option<Box<str>>, ObjectRef>> {
+    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<BTreeMap<TargetSection, ObjectRef>> {
         let keys: Vec<_> = reads.probe::<PoliciesByService>(service).collect();
         let policies: Vec<_> = keys.into_iter().filter_map(|key| reads.get::<Objects<BackendTlsPolicy>>(key)).collect();
         Some(tls_policy::in_effect(service, policies))
@@ -285,8 +286,8 @@ impl GatewayView for TableView<'_, '_> {
         keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef> {
-        self.reads().get::<PoliciesInEffect>(service)?.get(&section.map(Into::into)).cloned()
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {
+        self.reads().get::<PoliciesInEffect>(service)?.get(section).cloned()
     }
 
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {

@@ -1,6 +1,6 @@
 //! Objects, and the view of them that a translation gets.
 
-use crate::{GatewayView, Listeners, Settings, class, gateway, listener_set, listeners};
+use crate::{GatewayView, Listeners, Settings, class, gateway, listener_set, listeners, tls_policy::TargetSection};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object,
     ReferenceGrant, Typed, decode_json, kind,
@@ -185,7 +185,7 @@ impl GatewayView for World {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
-    fn policy_in_effect(&mut self, _: &ObjectRef, _: Option<&str>) -> Option<ObjectRef> {
+    fn policy_in_effect(&mut self, _: &ObjectRef, _: &TargetSection) -> Option<ObjectRef> {
         None
     }
 

@@ -1,6 +1,9 @@
 //! Objects, and the view of them that a route gets.
 
-use crate::{GatewayView, Listeners, Settings, class, listeners, route, tls_policy};
+use crate::{
+    GatewayView, Listeners, Settings, class, listeners, route,
+    tls_policy::{self, TargetSection},
+};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
     Namespace, Object, ReferenceGrant, TcpRoute, TlsRoute, Typed, UdpRoute, decode_json, kind,
@@ -172,8 +175,8 @@ impl GatewayView for World {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef> {
-        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>()).remove(&section.map(Into::into))
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {
+        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>()).remove(section)
     }
 
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
