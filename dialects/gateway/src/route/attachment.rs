@@ -24,8 +24,10 @@ pub(crate) struct Parent<'r> {
     pub index: usize,
     /// The listeners of the Gateway.
     listeners: Arc<Listeners>,
-    /// The places of those that the route attaches to, each with the hosts that they have in common; or why there is none.
-    attached: Result<Vec<(usize, Vec<Common>)>, NotAttached>,
+    /// The places of those that the route attaches to, each with the hosts that they have in common.
+    attached: Vec<(usize, Vec<Common>)>,
+    /// Why the route is not accepted.
+    refused: Option<NotAttached>,
 }
 
 /// A host that a route and a listener have in common.
@@ -37,7 +39,7 @@ pub(crate) struct Common {
     pub widening: u16,
 }
 
-/// Why a route attaches to nothing of a parent.
+/// Why a route is not accepted by a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAttached {
     /// The reason of the condition.
@@ -47,20 +49,27 @@ pub(crate) struct NotAttached {
 }
 
 impl Parent<'_> {
-    /// The listeners that the route attaches to, with the hosts that they have in common.
+    /// The listeners that the route attaches to, with the hosts that they have in common. Where it is not accepted for what it asks
+    /// for, its requests are answered there all the same, and no other route's.
     pub fn attached(&self) -> impl Iterator<Item = (&Listener, &[Common])> {
-        let attached = self.attached.iter().flatten();
+        let attached = self.attached.iter();
         attached.map(|(at, hosts)| (&self.listeners.listeners[*at], hosts.as_slice()))
     }
 
-    /// Why the route attaches to nothing.
+    /// Why the route is not accepted.
     pub fn refused(&self) -> Option<&NotAttached> {
-        self.attached.as_ref().err()
+        self.refused.as_ref()
     }
 
     /// Lets the route attach to nothing.
     pub fn refuse(&mut self, reason: &'static str, why: impl Into<String>) {
-        self.attached = Err(NotAttached { reason, why: why.into() });
+        self.attached.clear();
+        self.refuse_rules(reason, why);
+    }
+
+    /// Does not accept the route, whose requests are not left to others.
+    pub fn refuse_rules(&mut self, reason: &'static str, why: impl Into<String>) {
+        self.refused = Some(NotAttached { reason, why: why.into() });
     }
 }
 
@@ -93,7 +102,11 @@ pub(crate) fn parents<'r>(
             let field = FieldPath::from("spec.parentRefs").index(index);
             work.report(&Rejection::new(Code::GatewayRouteParent, field, why.as_str()));
         }
-        parents.push(Parent { reference, index, listeners, attached });
+        let (attached, refused) = match attached {
+            Ok(attached) => (attached, None),
+            Err(refused) => (Vec::new(), Some(refused)),
+        };
+        parents.push(Parent { reference, index, listeners, attached, refused });
     }
     parents
 }
