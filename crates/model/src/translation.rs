@@ -216,7 +216,7 @@ mod tests {
     use crate::FleetId;
     use crate::route::{Action, Depth, Dialect, DirectResponse, Path, PathMatch, TieBreak};
 
-    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Conditions };
+    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Conditions, falls_through: false };
 
     fn piece(listener: ListenerId, host: &str, index: u32) -> RoutePiece {
         let (namespace, name) = (Arc::from("a"), Arc::from("b"));

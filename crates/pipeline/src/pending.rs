@@ -149,7 +149,7 @@ mod tests {
     };
     use std::net::Ipv4Addr;
 
-    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Age };
+    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Age, falls_through: false };
 
     fn subject() -> ObjectRef {
         ObjectRef::new(kinds::kind::CONFIG_MAP, "default", "gateway")

@@ -35,7 +35,7 @@ use model::{
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Where another dialect has a route for the same requests, that of Gateway API is served.
-pub const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age };
+pub const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age, falls_through: true };
 
 /// The controller name that makes a GatewayClass ours, unless the operator chooses another.
 pub const CONTROLLER: &str = "projectsesame.io/gateway-controller";
