@@ -8,14 +8,14 @@ use crate::{
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
 use kinds::{List, Meta, gateway::listener};
 use model::{
-    Code, FieldPath, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
+    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
     listener::ListenerClaim,
     route::Depth,
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
     tls::{TcpProxy, TlsMode},
     translation::{Covers, PendingPart, TlsPiece},
 };
-use std::sync::Arc;
+use std::{net::Ipv4Addr, sync::Arc};
 
 /// What listeners ask for.
 #[derive(Debug, Default)]
@@ -118,7 +118,11 @@ impl Pieces {
         if listener.is_claimed {
             self.claims.push(ListenerClaim {
                 listener: listener.id.clone(),
-                address: settings.address,
+                // A pod's own address is nobody's business.
+                address: match listener.id.fleet() {
+                    FleetId::Shared => settings.address,
+                    FleetId::Named(_) => Ipv4Addr::UNSPECIFIED.into(),
+                },
                 port: listener.bound,
                 protocol: protocol.on_port(),
                 host: listener.host.clone(),
