@@ -1,6 +1,6 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
-use crate::{Listeners, tls_policy::TargetSection};
+use crate::{Listener, Listeners, gateway::tls::ListenerTls, tls_policy::TargetSection};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant,
 };
@@ -27,6 +27,13 @@ pub trait GatewayView: View {
 
     /// The listeners of a Gateway and its ListenerSets; nothing if the Gateway is not there or not ours.
     fn listeners(&mut self, gateway: &ObjectRef) -> Option<Arc<Listeners>>;
+
+    /// The listeners of one Gateway or ListenerSet, as far as they concern routes ([`Listeners::for_routes`]); nothing if it is not
+    /// there, not ours, or a set without listeners.
+    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>>;
+
+    /// Which certificates a listener shows whose connections are decrypted ([`gateway::tls::of`](crate::gateway::tls::of)).
+    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>>;
 
     /// A namespace, for its labels.
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>>;

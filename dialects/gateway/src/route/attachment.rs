@@ -5,7 +5,7 @@
 //! in, and that have a host in common with it. Each parentRef is judged by itself.
 
 use super::{Part, Rejection, UNSUPPORTED_VALUE, Work, hostname, pieces};
-use crate::{GROUP, GatewayView, Listener, Listeners, listeners};
+use crate::{GROUP, GatewayView, Listener, listeners};
 use kinds::{Kind, List, gateway::reference::ParentReference, kind};
 use model::{Code, FieldPath, Host, ObjectRef};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub(crate) struct Parent<'r> {
     pub reference: &'r ParentReference,
     /// Its place.
     pub index: usize,
-    /// The listeners of the Gateway.
-    listeners: Arc<Listeners>,
+    /// The listeners of the parent.
+    listeners: Arc<Vec<Listener>>,
     /// The places of those that the route attaches to, each with the hosts that they have in common.
     attached: Vec<(usize, Vec<Common>)>,
     /// Why the route is not accepted.
@@ -53,7 +53,7 @@ impl Parent<'_> {
     /// for, its requests are answered there all the same, and no other route's.
     pub fn attached(&self) -> impl Iterator<Item = (&Listener, &[Common])> {
         let attached = self.attached.iter();
-        attached.map(|(at, hosts)| (&self.listeners.listeners[*at], hosts.as_slice()))
+        attached.map(|(at, hosts)| (&self.listeners[*at], hosts.as_slice()))
     }
 
     /// Why the route is not accepted.
@@ -96,7 +96,12 @@ pub(crate) fn parents<'r>(
             continue;
         }
         let Some((owner, gateway)) = owner(work, reference) else { continue };
-        let Some(listeners) = work.view.listeners(&gateway) else { continue };
+        let listeners = match work.view.route_listeners(&owner) {
+            Some(listeners) => listeners,
+            // A ListenerSet without listeners, or one that is not allowed.
+            None if work.view.route_listeners(&gateway).is_some() => Arc::default(),
+            None => continue,
+        };
         let attached = attach(work, reference, &owner, &listeners, hostnames, &mut left);
         if let Err(NotAttached { why, .. }) = &attached {
             let field = FieldPath::from("spec.parentRefs").index(index);
@@ -132,17 +137,15 @@ fn attach(
     work: &mut Work<'_, impl GatewayView>,
     reference: &ParentReference,
     owner: &ObjectRef,
-    listeners: &Listeners,
+    listeners: &[Listener],
     hostnames: &[Host],
     left: &mut usize,
 ) -> Result<Vec<(usize, Vec<Common>)>, NotAttached> {
     let no = |reason, why: String| NotAttached { reason, why };
     let section = reference.section_name.as_deref().filter(|name| !name.is_empty());
     let named: Vec<(usize, &Listener)> = listeners
-        .listeners
         .iter()
         .enumerate()
-        .filter(|(_, listener)| listener.owner == *owner)
         .filter(|(_, listener)| section.is_none_or(|name| *name == *listener.name))
         .filter(|(_, listener)| reference.port.is_none_or(|port| port == i64::from(listener.port)))
         .collect();

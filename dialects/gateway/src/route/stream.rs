@@ -102,13 +102,14 @@ fn termination(work: &mut Work<'_, impl GatewayView>, listener: &Listener) -> Sh
     if listener.protocol != Some(Protocol::TlsTerminate) {
         return Shown::Certificates(None);
     }
-    let shown = gateway::tls::of(listener, work.view, work.settings);
-    if shown.is_pending {
+    let shown = work.view.listener_certificates(listener);
+    if shown.as_ref().is_some_and(|shown| shown.is_pending) {
         let field = FieldPath::from("spec.rules").index(0);
         work.pending_parts.push(PendingPart { listener: Some(listener.id.clone()), field });
         return Shown::Pending;
     }
-    shown.termination.map_or(Shown::None, |termination| Shown::Certificates(Some(termination)))
+    let termination = shown.and_then(|shown| shown.termination.clone());
+    termination.map_or(Shown::None, |termination| Shown::Certificates(Some(termination)))
 }
 
 /// What a TCPRoute asks for.

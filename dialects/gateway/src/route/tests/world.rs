@@ -1,7 +1,9 @@
 //! Objects, and the view of them that a route gets.
 
 use crate::{
-    GatewayView, Listeners, Settings, class, listeners, route,
+    GatewayView, Listener, Listeners, Settings, class,
+    gateway::tls::{self, ListenerTls},
+    listeners, route,
     tls_policy::{self, TargetSection},
 };
 use kinds::{
@@ -165,6 +167,20 @@ impl GatewayView for World {
         let gateway = GatewayView::gateway(self, gateway)?;
         let settings = self.settings.clone();
         class::owns(&gateway, self, &settings).then(|| listeners::merge(&gateway, self, &settings).into())
+    }
+
+    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>> {
+        let gateway = match owner.kind == kind::LISTENER_SET {
+            true => listeners::parent(&*GatewayView::listener_set(self, owner)?)?,
+            false => owner.clone(),
+        };
+        let listeners = GatewayView::listeners(self, &gateway)?.for_routes(owner);
+        Some(Arc::new(listeners))
+    }
+
+    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
+        let settings = self.settings.clone();
+        Some(Arc::new(tls::of(listener, self, &settings)))
     }
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
