@@ -6,7 +6,7 @@
 //!
 //! Three questions, in this order: how specific is a match ([`order`]), what does the dialect say between equals
 //! ([`model::route::Precedence`]), and does what is left [combine](combine) or lose. Then what crosses the border of a host: the
-//! routes of the [catch-all](catch_all) in wildcard hosts, the [certificate of a wildcard](wildcard_certificate) for hosts below
+//! routes of the [catch-all](catch_all) in wildcard hosts and of [wider hosts](wider_hosts) in narrower ones, the [certificate of a wildcard](wildcard_certificate) for hosts below
 //! it, and routes that are [shared](shared_routes) by many hosts.
 
 pub mod catch_all;
@@ -15,6 +15,7 @@ pub mod order;
 pub mod shared_routes;
 pub mod tls;
 pub mod virtual_host;
+pub mod wider_hosts;
 pub mod wildcard_certificate;
 
 #[cfg(test)]

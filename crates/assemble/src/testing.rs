@@ -9,11 +9,11 @@ use model::{
 use std::sync::Arc;
 
 /// A dialect that looks at conditions before age.
-pub const CONDITIONS: Dialect = Dialect { rank: 2, tie_break: TieBreak::Conditions };
+pub const CONDITIONS: Dialect = Dialect { rank: 2, tie_break: TieBreak::Conditions, falls_through: false };
 /// A dialect that looks at age before conditions.
-pub const AGE: Dialect = Dialect { rank: 1, tie_break: TieBreak::Age };
+pub const AGE: Dialect = Dialect { rank: 1, tie_break: TieBreak::Age, falls_through: false };
 /// A dialect that loses to the others.
-pub const WEAKER: Dialect = Dialect { rank: 3, tie_break: TieBreak::Conditions };
+pub const WEAKER: Dialect = Dialect { rank: 3, tie_break: TieBreak::Conditions, falls_through: false };
 
 /// `= /a` is an exact path, `~ /a` a pattern, `/ /a` a prefix by element, `p /a` a prefix.
 fn path(text: &str) -> PathMatch {

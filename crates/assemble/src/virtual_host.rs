@@ -3,9 +3,16 @@
 //! In: what objects contribute to this host. Out: a [`VirtualHost`], and a verdict for each contribution that lost. Routes
 //! that match different requests merge, whoever wrote them; those that match the same requests are [combined or lose](combine).
 
-use crate::{combine, order};
+use crate::{
+    combine, order,
+    wider_hosts::{self, WiderRoutes},
+};
 use model::{Code, Host, Route, Verdict, VirtualHost};
-use std::{cmp::Ordering, collections::HashSet, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 /// A virtual host, and who lost on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +29,15 @@ pub struct Contributions<'a> {
     routes: Vec<Arc<Route>>,
     shared: HashSet<*const Route>,
     catch_all: &'a [Arc<Route>],
+    wider: Vec<Arc<Route>>,
     lost: Vec<Verdict>,
 }
 
 impl<'a> Contributions<'a> {
     /// None yet.
     pub fn new(host: &'a Host) -> Self {
-        Self { host, routes: Vec::new(), shared: HashSet::new(), catch_all: &[], lost: Vec::new() }
+        let (routes, wider, lost) = Default::default();
+        Self { host, routes, shared: HashSet::new(), catch_all: &[], wider, lost }
     }
 
     /// Routes for the host.
@@ -56,9 +65,41 @@ impl<'a> Contributions<'a> {
         self
     }
 
+    /// Whether requests are left to the routes of wider hosts, by whatever has been gathered so far.
+    pub fn falls_through(&self) -> bool {
+        let is_complete = |routes| wider_hosts::match_all(self.host, routes);
+        self.routes.iter().any(|route| wider_hosts::falls_through(route))
+            && !is_complete(&self.routes)
+            && !is_complete(&self.wider)
+    }
+
+    /// Those of the routes of a wider host that may be used here; the narrowest host comes first. Where they are too many,
+    /// whoever leaves requests to them is told.
+    pub fn wider(
+        &mut self,
+        wider: &Host,
+        repeated: &WiderRoutes,
+        mut is_usable: impl FnMut(&Route) -> bool,
+    ) -> &mut Self {
+        self.wider.extend(repeated.routes.iter().filter(|route| is_usable(route)).cloned());
+        if let Some(count) = repeated.too_many {
+            let host = self.host;
+            let why = format!(
+                "host {host}: {count} routes of host {wider} are more than hosts below it can repeat, {}",
+                wider_hosts::MOST_REPEATED
+            );
+            let own = self.routes.iter().filter(|route| wider_hosts::falls_through(route));
+            let objects: BTreeSet<_> = own.map(|route| &route.origin.object).collect();
+            let told =
+                objects.into_iter().map(|object| Verdict::new(Code::WiderRoutesTooMany, object.at(""), why.clone()));
+            self.lost.extend(told);
+        }
+        self
+    }
+
     /// The virtual host.
     pub fn assemble(self) -> Assembled {
-        let Self { host, routes, catch_all, mut lost, .. } = self;
+        let Self { host, routes, catch_all, wider, mut lost, .. } = self;
         let mut kept = Vec::with_capacity(routes.len());
         for equal in groups(routes, order::by_match) {
             kept.push(combine::resolve(equal, |winner, loser, reason| {
@@ -67,6 +108,7 @@ impl<'a> Contributions<'a> {
         }
         kept.sort_by(|a, b| order::compare(a, b));
         lost.sort();
+        kept.extend(wider);
         // At most one object owns a host as a whole, so all routes that have the limit of the host have the same one.
         let limit = kept.iter().find_map(|route| route.policy.host_rate_limit.clone());
         let catch_all = if matches!(host, Host::Wildcard(_)) { catch_all.to_vec() } else { Vec::new() };
@@ -191,6 +233,36 @@ mod tests {
         let assembled = assemble(&host(), vec![route("implied", 1, "p /"), route("written", 2, "p /")]);
         assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "written");
         assert!(assembled.lost.is_empty());
+    }
+
+    fn falling(name: &str, path: &str) -> Arc<Route> {
+        changed(&route(name, 1, path), |route| route.precedence.dialect.falls_through = true)
+    }
+
+    #[test]
+    fn what_no_route_matches_falls_through_to_wider_hosts() {
+        let (exact, wildcard) = (host(), Host::parse("*.example.com").unwrap());
+        let wide = WiderRoutes::of(&[falling("wide", "/ /long"), falling("wide", "/ /b")]);
+        let any = WiderRoutes::of(&[falling("any", "/ /any")]);
+        let served = |own: Arc<Route>, wide: &WiderRoutes| {
+            let mut contributions = Contributions::new(&exact);
+            contributions.routes([own]);
+            for (host, wider) in [(&wildcard, wide), (&Host::Any, &any)] {
+                if contributions.falls_through() {
+                    contributions.wider(host, wider, |_| true);
+                }
+            }
+            let assembled = contributions.assemble();
+            let names = assembled.host.routes.iter().map(|route| route.origin.object.name.to_string());
+            (names.collect::<Vec<_>>().join(" "), assembled.lost.iter().map(|verdict| verdict.code).collect::<Vec<_>>())
+        };
+        assert_eq!(served(falling("own", "/ /a"), &wide).0, "own wide wide any");
+        assert_eq!(served(route("own", 1, "/ /a"), &wide).0, "own", "not in every dialect");
+        assert_eq!(served(falling("own", "p /"), &wide).0, "own", "nothing is left");
+        assert_eq!(served(falling("own", "/ /a"), &WiderRoutes::of(&[falling("all", "p /")])).0, "own all");
+        let many: Vec<_> = (0..=wider_hosts::MOST_REPEATED).map(|at| falling("many", &format!("= /{at}"))).collect();
+        let told = vec![Code::WiderRoutesTooMany];
+        assert_eq!(served(falling("own", "/ /a"), &WiderRoutes::of(&many)), ("own many".to_owned(), told));
     }
 
     #[test]

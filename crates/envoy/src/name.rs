@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
-use model::{CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId, Transport};
+use model::{CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId, Transport, cluster::CaBundle};
 use std::fmt;
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
@@ -129,12 +129,20 @@ pub fn slot(port: &PortId, slot: Slot) -> String {
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too, or another kind of object, whose
-/// kind is part of the name.
-pub fn ca(object: &ObjectRef) -> String {
-    let ObjectRef { kind, namespace, name } = object;
-    match kind.plural() {
-        "secrets" => format!("ca/{namespace}/{name}"),
-        plural => format!("ca/{plural}/{namespace}/{name}"),
+/// kind is part of the name. One of several objects is named by the hash of their names, which may be long.
+pub fn ca(bundle: &CaBundle) -> String {
+    let of_one = |object: &ObjectRef| {
+        let ObjectRef { kind, namespace, name } = object;
+        match kind.plural() {
+            "secrets" => format!("ca/{namespace}/{name}"),
+            plural => format!("ca/{plural}/{namespace}/{name}"),
+        }
+    };
+    let mut names: Vec<String> = bundle.objects().map(of_one).collect();
+    match names.len() {
+        1 => names.remove(0),
+        // No namespace has a `:`.
+        _ => format!("ca/sha256:{}", hash(&names.join(" "))),
     }
 }
 

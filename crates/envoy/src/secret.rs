@@ -5,7 +5,7 @@ use envoy_api::envoy::{
     config::core::v3::{DataSource, data_source::Specifier},
     extensions::transport_sockets::tls::v3::{CertificateValidationContext, Secret, TlsCertificate, secret},
 };
-use model::{ObjectRef, tls::KeyPair};
+use model::{cluster::CaBundle, tls::KeyPair};
 
 /// The certificate under this name.
 pub fn certificate(name: &str, pair: &KeyPair) -> Secret {
@@ -19,12 +19,12 @@ pub fn certificate(name: &str, pair: &KeyPair) -> Secret {
     }
 }
 
-/// The CA bundle under its name.
-pub fn authority(id: &ObjectRef, bundle: &str) -> Secret {
+/// The certificates of a CA bundle under its name.
+pub fn authority(bundle: &CaBundle, pem: &str) -> Secret {
     Secret {
-        name: name::ca(id),
+        name: name::ca(bundle),
         r#type: Some(secret::Type::ValidationContext(CertificateValidationContext {
-            trusted_ca: Some(inline(bundle)),
+            trusted_ca: Some(inline(pem)),
             ..Default::default()
         })),
     }

@@ -192,19 +192,54 @@ pub struct Validation {
 /// The CA that signed the certificate of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrustedCa {
-    /// The bundle in this Secret or ConfigMap.
-    Bundle(ObjectRef),
+    /// One of those in this bundle.
+    Bundle(CaBundle),
     /// One of the CAs that the proxy's system trusts.
     System,
 }
 
 impl TrustedCa {
-    /// The object that holds the bundle.
-    pub fn bundle(&self) -> Option<&ObjectRef> {
+    /// The bundle, if it is not the system's.
+    pub fn bundle(&self) -> Option<&CaBundle> {
         match self {
-            TrustedCa::Bundle(object) => Some(object),
+            TrustedCa::Bundle(bundle) => Some(bundle),
             TrustedCa::System => None,
         }
+    }
+}
+
+/// A CA bundle: all CA certificates of some Secrets or ConfigMaps.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CaBundle {
+    first: ObjectRef,
+    /// Sorted, after the first.
+    more: Arc<[ObjectRef]>,
+}
+
+impl CaBundle {
+    /// The bundle of these objects, in whatever order; nothing if there is none.
+    pub fn of(objects: impl IntoIterator<Item = ObjectRef>) -> Option<Self> {
+        let mut objects: Vec<_> = objects.into_iter().collect();
+        objects.sort();
+        objects.dedup();
+        let mut objects = objects.into_iter();
+        Some(Self { first: objects.next()?, more: objects.collect() })
+    }
+
+    /// The first of the objects.
+    pub fn first(&self) -> &ObjectRef {
+        &self.first
+    }
+
+    /// The objects, sorted, each once.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
+        std::iter::once(&self.first).chain(self.more.iter())
+    }
+}
+
+impl From<ObjectRef> for CaBundle {
+    fn from(first: ObjectRef) -> Self {
+        Self { first, more: Arc::default() }
     }
 }
 

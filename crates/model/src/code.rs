@@ -253,6 +253,7 @@ codes! {
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
     7011 StreamClients Error "a UDP listener cannot be limited to some clients" "remove the limit, or use a network policy; datagrams are dropped until then";
     7012 FallbackNotUsed Warning "another object has TLS for every name, so the fallback certificate is not used" "remove one of the two; clients that send the name of the host are served";
+    7013 WiderRoutesTooMany Error "wider hosts of the listener have more than 100 routes, so requests for the host that its own routes do not match answer 503" "reduce the routes of the wider host to 100, or add a route for every path to the narrower one";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";

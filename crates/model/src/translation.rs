@@ -1,7 +1,7 @@
 //! A translation: what one object of a dialect asks for, before it meets what others ask for.
 
 use crate::{
-    Host, ListenerId, ObjectRef, Origin, Route, Verdict,
+    FieldPath, Host, ListenerId, ObjectRef, Origin, Route, Verdict,
     listener::{ListenerClaim, StreamPiece},
     route::{Conditions, Cors, Depth, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
     shared_routes::{RouteSelector, SharedRoutes},
@@ -81,6 +81,22 @@ pub struct Section {
     pub name: Arc<str>,
 }
 
+/// A part of a translation that depends on something that has not been read yet: some of its pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingPart {
+    /// The listener that they are for; none if they are for whichever.
+    pub listener: Option<ListenerId>,
+    /// The field of the object that they come from.
+    pub field: FieldPath,
+}
+
+impl PendingPart {
+    /// Whether pieces for a listener may be a part of it.
+    pub fn is_on(&self, listener: &ListenerId) -> bool {
+        self.listener.as_ref().is_none_or(|own| own == listener)
+    }
+}
+
 /// What one object asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
@@ -116,6 +132,8 @@ pub struct Translation {
     pub is_child: bool,
     /// The objects, of these and itself, whose part of it depends on a Secret that has not been read yet; sorted.
     pub pending: Vec<ObjectRef>,
+    /// Where it is pending itself, but not as a whole: the parts that are. All else is what it is to be.
+    pub pending_parts: Vec<PendingPart>,
     /// What became of what it asked for, as far as the object alone can tell; sorted.
     pub verdicts: Vec<Verdict>,
 }
@@ -140,6 +158,7 @@ impl Translation {
             facts: None,
             is_child: false,
             pending: Vec::new(),
+            pending_parts: Vec::new(),
             verdicts: Vec::new(),
         }
     }
@@ -216,7 +235,7 @@ mod tests {
     use crate::FleetId;
     use crate::route::{Action, Depth, Dialect, DirectResponse, Path, PathMatch, TieBreak};
 
-    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Conditions };
+    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Conditions, falls_through: false };
 
     fn piece(listener: ListenerId, host: &str, index: u32) -> RoutePiece {
         let (namespace, name) = (Arc::from("a"), Arc::from("b"));

@@ -23,8 +23,9 @@ pub trait Dialect: Send + Sync {
         &[]
     }
 
-    /// Declares the tables and indexes that it looks things up in.
-    fn declare(&self, pipeline: &mut engine::Pipeline);
+    /// Declares the tables and indexes that it looks things up in, and whether Secrets are
+    /// [brought on reference](crate::Settings::fetched_secrets).
+    fn declare(&self, pipeline: &mut engine::Pipeline, fetched_secrets: bool);
 
     /// What an object of its kinds asks for; nothing if the object is not there or is not ours.
     fn translate(&self, object: &ObjectRef, view: &mut TableView<'_, '_>) -> Option<Translation>;

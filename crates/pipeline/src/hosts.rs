@@ -19,6 +19,7 @@ use assemble::{
     shared_routes::Selection,
     tls,
     virtual_host::{self, Contributions},
+    wider_hosts,
 };
 use engine::{Derived, Index, Reads, Table};
 use envoy::name;
@@ -115,6 +116,61 @@ fn is_plaintext(listener: &ListenerId, reads: &mut Reads<'_>) -> bool {
     reads.get::<ActiveListeners>(listener).is_some_and(|listener| listener.protocol == PortProtocol::Http)
 }
 
+/// Translations by their wide hosts whose routes are tried behind those of narrower hosts.
+pub struct WiderHosts;
+
+impl Index for WiderHosts {
+    type Of = Translations;
+    type Key = HostKey;
+    const NAME: &'static str = "by wider host";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+        let wide = translation.routes.iter().filter(|piece| !matches!(piece.host, Host::Exact(_)));
+        let wide = wide.filter(|piece| wider_hosts::falls_through(&piece.route));
+        wide.map(|piece| (piece.listener.clone(), piece.host.clone())).collect::<BTreeSet<_>>()
+    }
+}
+
+/// What narrower hosts of a listener repeat of the routes of a wide one.
+pub struct WiderRoutes;
+
+impl Table for WiderRoutes {
+    type Key = HostKey;
+    type Value = wider_hosts::WiderRoutes;
+    const NAME: &'static str = "routes of wider hosts";
+}
+
+impl Derived for WiderRoutes {
+    fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<wider_hosts::WiderRoutes> {
+        if !isolation::is_own(key, reads) {
+            return None;
+        }
+        let mut contributions = Contributions::new(&key.1);
+        for (_, contribution) in reads.parts::<TranslationsByHost>(key) {
+            let routes = contribution.routes.iter().map(|piece| &piece.route);
+            contributions.routes(routes.filter(|route| wider_hosts::falls_through(route)).cloned());
+        }
+        Some(wider_hosts::WiderRoutes::of(&contributions.assemble().host.routes))
+    }
+
+    fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
+        has_many_routes(key, reads)
+    }
+}
+
+/// Wide hosts whose routes narrower hosts repeat, by their listener.
+pub struct WiderRoutesByListener;
+
+impl Index for WiderRoutesByListener {
+    type Of = WiderRoutes;
+    type Key = ListenerId;
+    const NAME: &'static str = "by listener";
+
+    fn keys((listener, _): &HostKey, _: &wider_hosts::WiderRoutes) -> impl IntoIterator<Item = ListenerId> {
+        [listener.clone()]
+    }
+}
+
 /// The virtual hosts of all listeners that are in effect: a TLS host is there also without routes, and so is the host that a listener
 /// is for, so that its paths are its own and not those of a wildcard above it or of a wider listener. On a TLS listener a host for
 /// which there is no certificate is not there: most hosts of Ingresses are plaintext alone.
@@ -160,6 +216,20 @@ impl Derived for VirtualHosts {
                     contributions.refuse(wildcard.refused(host, object, origins));
                 }
                 _ => contribute(contribution, &mut contributions, reads),
+            }
+        }
+        if contributions.falls_through() && reads.get::<ListenersWithWiderRoutes>(listener).is_some() {
+            for wider in host.wildcards_above().into_iter().chain([Host::Any]) {
+                let Some(repeated) = reads.get::<WiderRoutes>(&(listener.clone(), wider.clone())) else { continue };
+                contributions.wider(&wider, repeated, |route| {
+                    let namespace = &route.origin.object.namespace;
+                    wildcard
+                        .as_ref()
+                        .is_none_or(|it| wildcard_certificate::is_usable_from(it, listener, namespace, reads))
+                });
+                if !contributions.falls_through() {
+                    break;
+                }
             }
         }
         Some(contributions.assemble())
@@ -512,6 +582,7 @@ fn admission(chains: &[ChainId]) -> Admission {
 
 rows_without_value! {
     ListenersWithWildcards of ListenerId, "listeners with wildcard hosts", "Listeners that have a wildcard host.";
+    ListenersWithWiderRoutes of ListenerId, "listeners with wider routes", "Listeners that have wide hosts whose routes narrower hosts repeat.";
     ListenersWithDeepTls of ListenerId, "listeners with deep TLS hosts", "Listeners that have wildcard TLS hosts at any depth, or one for every name.";
     Groups of ChainId, "groups of TLS hosts", "What hosts share chains by: chains without their hosts.";
     ListenersWithChains of ListenerId, "listeners with chains", "Listeners that have chains whose requests are looked at.";
@@ -525,6 +596,8 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(ListenersWithWildcards).per::<WildcardsByListener>();
     pipeline.derived(CatchAll).per::<WideHostsByListener>();
     pipeline.derived(CatchAllRoutes).per::<WideHostsByListener>();
+    pipeline.derived(WiderRoutes).per::<WiderHosts>().fans_out();
+    pipeline.derived(ListenersWithWiderRoutes).per::<WiderRoutesByListener>();
     pipeline.derived(VirtualHosts).per::<TranslationsByHost>().per::<TlsByHost>().per::<OwnHosts>();
     pipeline.derived(TcpHosts).each::<TlsHosts>();
     pipeline.derived(Groups).per::<HostsByChain>();

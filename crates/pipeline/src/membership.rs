@@ -15,7 +15,7 @@ use crate::{
     translations::{NamedClustersInUse, SharedClustersInUse, TranslationRow, Translations, clusters_by_fleet},
 };
 use engine::{Changes, Derived, Engine, Index, Reads, Table};
-use model::{CertificateRef, ClusterId, FleetId, ObjectRef};
+use model::{CertificateRef, ClusterId, FleetId, ObjectRef, cluster::CaBundle};
 
 /// Translations by the clusters that they use in fleets other than the shared one.
 pub struct ClustersByFleet;
@@ -36,12 +36,12 @@ pub struct FleetClusters;
 
 impl Table for FleetClusters {
     type Key = (FleetId, ClusterId);
-    type Value = Option<ObjectRef>;
+    type Value = Option<CaBundle>;
     const NAME: &'static str = "clusters of fleets";
 }
 
 impl Derived for FleetClusters {
-    fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<ObjectRef>> {
+    fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<CaBundle>> {
         let Some(ca) = services::ca(cluster) else { return Some(None) };
         Some(services::cluster(cluster, reads).map(|_| ca.clone()))
     }
@@ -52,19 +52,16 @@ pub struct CasByFleet;
 
 impl Index for CasByFleet {
     type Of = FleetClusters;
-    type Key = (FleetId, ObjectRef);
+    type Key = (FleetId, CaBundle);
     const NAME: &'static str = "by fleet and CA";
 
-    fn keys(
-        (fleet, _): &(FleetId, ClusterId),
-        ca: &Option<ObjectRef>,
-    ) -> impl IntoIterator<Item = (FleetId, ObjectRef)> {
+    fn keys((fleet, _): &(FleetId, ClusterId), ca: &Option<CaBundle>) -> impl IntoIterator<Item = (FleetId, CaBundle)> {
         ca.as_ref().map(|ca| (fleet.clone(), ca.clone()))
     }
 }
 
 rows_without_value! {
-    FleetCas of (FleetId, ObjectRef), "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
+    FleetCas of (FleetId, CaBundle), "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
     FleetSecrets of (FleetId, CertificateRef), "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
 }
 
@@ -89,7 +86,7 @@ macro_rules! by_key {
 
 by_key! {
     FleetsOfCluster of FleetClusters by ClusterId, "The fleets other than the shared one that use a cluster.";
-    FleetsOfCa of FleetCas by ObjectRef, "The fleets other than the shared one that use a CA.";
+    FleetsOfCa of FleetCas by CaBundle, "The fleets other than the shared one that use a CA.";
     FleetsOfSecret of FleetSecrets by CertificateRef, "The fleets other than the shared one that show a certificate.";
 }
 
@@ -112,13 +109,13 @@ impl Derived for SharedClusters {
 pub struct SharedCas;
 
 impl Table for SharedCas {
-    type Key = ObjectRef;
+    type Key = CaBundle;
     type Value = bool;
     const NAME: &'static str = "CAs of the shared fleet";
 }
 
 impl Derived for SharedCas {
-    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<bool> {
+    fn compute(&self, id: &CaBundle, reads: &mut Reads<'_>) -> Option<bool> {
         Some(OfCas::is_shared(id, reads))
     }
 }
@@ -212,7 +209,7 @@ macro_rules! memberships {
 
 memberships! {
     OfClusters: ClusterId, FleetClusters, FleetsOfCluster, SharedClusters, uses_cluster, "The fleets of clusters and their endpoints.";
-    OfCas: ObjectRef, FleetCas, FleetsOfCa, SharedCas, uses_ca, "The fleets of CAs.";
+    OfCas: CaBundle, FleetCas, FleetsOfCa, SharedCas, uses_ca, "The fleets of CAs.";
     OfSecrets: CertificateRef, FleetSecrets, FleetsOfSecret, SharedSecrets, uses_secret, "The fleets of certificates.";
 }
 
@@ -220,7 +217,7 @@ fn uses_cluster(id: &ClusterId, reads: &mut Reads<'_>) -> bool {
     reads.probe::<SharedClustersInUse>(id).len() > 0
 }
 
-fn uses_ca(id: &ObjectRef, reads: &mut Reads<'_>) -> bool {
+fn uses_ca(id: &CaBundle, reads: &mut Reads<'_>) -> bool {
     reads.probe::<ClustersByCa>(id).any(|cluster| uses_cluster(cluster, reads))
 }
 

@@ -8,6 +8,10 @@
 //! gives up at once: a host or a port that it named before may have another owner. A listener that is to be another is given up with
 //! everything on it.
 //!
+//! Where an object says which of its parts depend on what is not known (a rule, a listener), these alone are what they were, and the
+//! others are in effect as they are now: a permission that is taken away is not waited for. A part that was not there before
+//! answers 503, or closes its connections.
+//!
 //! An object that a root includes keeps its own routes only, so that it cannot hold up the others. It keeps them where all
 //! that others say about them is what it was: the hosts and their listeners, the policies of the host, and the places that
 //! the includes on the way to it give it. Otherwise the routes that it has now answer 503, and so do those of a new object:
@@ -15,9 +19,10 @@
 
 use crate::translations::TranslationRow;
 use model::{
-    Host, ListenerId, ObjectRef, Route, Translation,
+    Host, ListenerId, ObjectRef, Origin, Route, Translation,
     listener::ListenerClaim,
     route::{Action, DirectResponse},
+    translation::{PendingPart, RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -35,7 +40,7 @@ pub struct Claimed {
 impl Claimed {
     /// What a translation asks for.
     pub fn by(translation: &Translation) -> Self {
-        if !translation.is_pending(&translation.subject) {
+        if !translation.is_pending(&translation.subject) || !translation.pending_parts.is_empty() {
             return Self::default();
         }
         let tls = translation.tls.iter().map(|piece| &piece.host);
@@ -67,6 +72,15 @@ impl Claimed {
 
 /// The translation without what its pending objects bring: the routes of those that it includes answer 503.
 pub fn without(mut translation: Translation) -> Translation {
+    if !translation.pending_parts.is_empty() {
+        let Translation { pending_parts, routes, .. } = &mut translation;
+        let is_pending = |piece: &&mut RoutePiece| is_among(pending_parts, &piece.listener, &piece.route.origin);
+        for piece in routes.iter_mut().filter(is_pending) {
+            piece.route = unavailable(&piece.route);
+        }
+        translation.verdicts.clear();
+        return translation;
+    }
     if translation.is_pending(&translation.subject) {
         let Translation { subject, includes, is_child, pending, .. } = translation;
         return Translation { includes, is_child, pending, ..Translation::empty(subject) };
@@ -94,7 +108,9 @@ fn unavailable(route: &Route) -> Arc<Route> {
 /// The translation that was [computed](without), with what its pending objects brought before. It refers to what both refer to.
 pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
     let TranslationRow { mut translation, mut secrets, claimed, .. } = computed;
-    if translation.is_pending(&translation.subject) {
+    if !translation.pending_parts.is_empty() {
+        translation = with_parts_of(good, translation);
+    } else if translation.is_pending(&translation.subject) {
         let Translation { includes, pending, .. } = translation;
         translation = good.translation.clone();
         translation.listeners.retain(|claim| claimed.has_listener(claim));
@@ -118,6 +134,44 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
     }
     secrets = merged(&good.secrets, secrets);
     TranslationRow { claimed, ..TranslationRow::new(translation.sorted(), secrets) }
+}
+
+/// The translation with its pending parts as they were: those for the same listener and host, of routes those that match the same
+/// requests. What is said about the object is what was said.
+fn with_parts_of(good: &Translation, mut translation: Translation) -> Translation {
+    let Translation { pending_parts, hosts, routes, tls, streams, .. } = &mut translation;
+    let is_pending = |piece: &&mut RoutePiece| is_among(pending_parts, &piece.listener, &piece.route.origin);
+    for piece in routes.iter_mut().filter(is_pending) {
+        let now = Route::clone(&piece.route);
+        let before = good.routes_of(&piece.listener, &piece.host).iter().map(|before| &before.route);
+        let same = before.into_iter().find(|before| (&before.path, &before.conditions) == (&now.path, &now.conditions));
+        if let Some(before) = same {
+            let Route { precedence, origin, .. } = now;
+            piece.route = Arc::new(Route { precedence, origin, ..Route::clone(before) });
+        }
+    }
+    // A listener whose certificates are not known has no piece where closing its connections would close those of others.
+    let is_asked_for = |before: &TlsPiece, now: &[TlsPiece]| {
+        let key = (&before.listener, &before.host);
+        pending_parts.iter().any(|part| part.is_on(&before.listener))
+            && (hosts.iter().any(|(listener, host)| (listener, host) == key)
+                || now.iter().any(|now| (&now.listener, &now.host) == key))
+    };
+    let before: Vec<_> = good.tls.iter().filter(|before| is_asked_for(before, tls)).cloned().collect();
+    tls.retain(|now| !before.iter().any(|before| (&before.listener, &before.host) == (&now.listener, &now.host)));
+    tls.extend(before);
+    for piece in streams.iter_mut().filter(|piece| is_among(pending_parts, &piece.listener, &piece.origin)) {
+        if let Some(before) = good.streams_of(&piece.listener).first() {
+            piece.target = before.target.clone();
+        }
+    }
+    translation.facts.clone_from(&good.facts);
+    translation.verdicts.clone_from(&good.verdicts);
+    translation
+}
+
+fn is_among(parts: &[PendingPart], listener: &ListenerId, origin: &Origin) -> bool {
+    parts.iter().any(|part| part.is_on(listener) && part.field == origin.field)
 }
 
 /// Whether two translations of a root say the same for all routes. A certificate is none of their business; whether there is TLS is.
@@ -149,7 +203,7 @@ mod tests {
     };
     use std::net::Ipv4Addr;
 
-    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Age };
+    const DIALECT: Dialect = Dialect { rank: 0, tie_break: TieBreak::Age, falls_through: false };
 
     fn subject() -> ObjectRef {
         ObjectRef::new(kinds::kind::CONFIG_MAP, "default", "gateway")

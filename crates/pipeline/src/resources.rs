@@ -26,7 +26,8 @@ use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
 use envoy::{listener, name};
 use model::{
-    CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, cluster::Discovery,
+    CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol,
+    cluster::{CaBundle, Discovery},
     listener::StreamTarget,
 };
 use prost::Message;
@@ -263,10 +264,10 @@ pub struct ClustersByCa;
 
 impl Index for ClustersByCa {
     type Of = ClusterResources;
-    type Key = ObjectRef;
+    type Key = CaBundle;
     const NAME: &'static str = "by CA";
 
-    fn keys(id: &ClusterId, _: &Resource) -> impl IntoIterator<Item = ObjectRef> {
+    fn keys(id: &ClusterId, _: &Resource) -> impl IntoIterator<Item = CaBundle> {
         services::ca(id).cloned()
     }
 }
@@ -275,16 +276,29 @@ impl Index for ClustersByCa {
 pub struct CaResources;
 
 impl Table for CaResources {
-    type Key = ObjectRef;
+    type Key = CaBundle;
     type Value = Resource;
     const NAME: &'static str = "CA resources";
 }
 
 impl Derived for CaResources {
-    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Resource> {
-        let bundle = reads.get::<CaBundles>(id)?.as_ref().as_ref().ok()?;
-        let mut resource = Resource::new(name::ca(id), &envoy::secret::authority(id, bundle));
-        resource.origin = Some(Arc::new(id.clone()));
+    fn compute(&self, bundle: &CaBundle, reads: &mut Reads<'_>) -> Option<Resource> {
+        let mut pem = String::new();
+        for object in bundle.objects() {
+            // One that is gone meanwhile is not trusted any more; the others are.
+            let Some(Ok(certificates)) = reads.get::<CaBundles>(object).map(|it| it.as_ref().as_ref()) else {
+                continue;
+            };
+            if !pem.is_empty() && !pem.ends_with('\n') {
+                pem.push('\n');
+            }
+            pem.push_str(certificates);
+        }
+        if pem.is_empty() {
+            return None;
+        }
+        let mut resource = Resource::new(name::ca(bundle), &envoy::secret::authority(bundle, &pem));
+        resource.origin = Some(Arc::new(bundle.first().clone()));
         Some(resource.unless_held(Kind::Secret, reads))
     }
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use engine::{Derived, Reads, Table};
 use kinds::kind;
-use model::{Cluster, ClusterId, Endpoints, ObjectRef};
+use model::{Cluster, ClusterId, Endpoints, ObjectRef, cluster::CaBundle};
 use resolve::Service;
 
 /// What is known about each Service.
@@ -29,8 +29,8 @@ pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
     Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port, id.backend.transport)?.varied(id))
 }
 
-/// The CA that a cluster trusts: that is for a route to say.
-pub fn ca(id: &ClusterId) -> Option<&ObjectRef> {
+/// The CA bundle that a cluster trusts: that is for a route to say.
+pub fn ca(id: &ClusterId) -> Option<&CaBundle> {
     id.overrides.as_ref()?.validation.as_ref()?.ca.bundle()
 }
 

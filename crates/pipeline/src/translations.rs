@@ -323,7 +323,7 @@ impl PartIndex for TranslationsBySubject {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let dialects = Dialects::all();
-    dialects.iter().for_each(|dialect| dialect.declare(pipeline));
+    dialects.iter().for_each(|dialect| dialect.declare(pipeline, settings.fetched_secrets));
     let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
     pipeline.input::<Contributed>();
     let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });

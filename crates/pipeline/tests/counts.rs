@@ -338,6 +338,47 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
     }
 }
 
+/// A Gateway with many routes, a ListenerSet of it and TLSRoutes: a route depends on the listeners of its own parent, and none on
+/// the contents of a certificate.
+#[test]
+fn a_listener_set_wakes_its_own_routes_and_a_certificate_no_tls_route() {
+    const ROUTES: usize = 500;
+    let of_api = |kind: &str, name: &str, spec: serde_json::Value| {
+        let metadata = json!({ "name": name });
+        object(
+            &json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec }),
+        )
+    };
+    let class = of_api("GatewayClass", "sesame", json!({ "controllerName": dialect_gateway::CONTROLLER }));
+    let tls = json!({ "mode": "Terminate", "certificateRefs": [{ "name": "cert" }] });
+    let listeners = json!([
+        { "name": "http", "protocol": "HTTP", "port": 80 },
+        { "name": "tls", "protocol": "TLS", "port": 8443, "hostname": "*.example.com", "tls": tls },
+    ]);
+    let allowed = json!({ "namespaces": { "from": "Same" } });
+    let spec = json!({ "gatewayClassName": "sesame", "listeners": listeners, "allowedListeners": allowed });
+    let set = |port: u16| {
+        let listeners = json!([{ "name": "more", "protocol": "HTTP", "port": port }]);
+        of_api("ListenerSet", "more", json!({ "parentRef": { "name": "web" }, "listeners": listeners }))
+    };
+    let backend = json!([{ "backendRefs": [{ "name": "web-0", "port": 80 }] }]);
+    let of_set = json!({ "parentRefs": [{ "kind": "ListenerSet", "name": "more" }], "rules": backend });
+    let tls_route = |number: usize| {
+        let hostnames = json!([format!("tls-{number}.example.com")]);
+        let spec = json!({ "parentRefs": [{ "name": "web" }], "hostnames": hostnames, "rules": backend });
+        of_api("TLSRoute", &format!("tls-{number}"), spec)
+    };
+    let objects = [class, of_api("Gateway", "web", spec), set(81), service(0), certificate()];
+    let objects = objects.into_iter().chain([of_api("HTTPRoute", "of-set", of_set)]);
+    let objects = objects.chain((0..ROUTES).map(|number| route(number, "/"))).chain((0..ROUTES).map(tls_route));
+    let mut bed = Bed::of(Packing::Scoped, objects);
+    let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
+    let (_, computed) = bed.put(set(82));
+    assert_eq!(of(&computed, "translations"), 3, "the Gateway, the set and the route of the set: {computed:?}");
+    let (output, computed) = bed.put(certificate());
+    assert_eq!((of(&computed, "translations"), output.xds.upserts.len()), (1, 1), "the Gateway: {computed:?}");
+}
+
 fn tls_policy(number: usize, created: usize, hostname: &str) -> kinds::Object {
     let meta = json!({ "name": format!("p{number}"), "creationTimestamp": format!("20{created:02}-01-01T00:00:00Z") });
     object(&json!({

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "pending/gateway.rs"]
+mod gateway;
+
 use kinds::{Object, kind};
 use model::{ObjectRef, Severity};
 use pipeline::{FetchResult, Output, Pipeline, Settings};

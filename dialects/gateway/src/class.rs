@@ -26,8 +26,8 @@ pub fn is_ours(class: &GatewayClass, settings: &Settings) -> bool {
 
 /// Whether a Gateway is ours to serve.
 pub fn owns(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> bool {
-    if let Some((namespace, name)) = &settings.only {
-        return *gateway.meta.namespace == **namespace && *gateway.meta.name == **name;
+    if settings.bound.is_some() && (settings.is_bound(&gateway.meta) || !settings.own_fleets) {
+        return settings.is_bound(&gateway.meta);
     }
     let Some(Some(name)) = gateway.spec.gateway_class_name.ok() else { return false };
     match view.class(name) {

@@ -26,7 +26,8 @@ pub struct OwnFleet {
 /// Which fleet serves a Gateway.
 pub fn of(gateway: &Gateway, settings: &Settings) -> FleetId {
     let name = || FleetName::new(&gateway.meta.namespace, &gateway.meta.name);
-    if settings.own_fleets { FleetId::Named(name().into()) } else { FleetId::Shared }
+    let is_own = settings.own_fleets && !settings.is_bound(&gateway.meta);
+    if is_own { FleetId::Named(name().into()) } else { FleetId::Shared }
 }
 
 /// The fleet of a Gateway, if it has one of its own.

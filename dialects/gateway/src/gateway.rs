@@ -3,11 +3,11 @@
 pub mod pieces;
 pub mod tls;
 
-use crate::{GatewayView, Settings, class, status::conditions};
+use crate::{GatewayView, Settings, class, fleet, status::conditions};
 use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use kinds::{Gateway, gateway::spec::AddressType, kind};
 use model::{
-    Code, ObjectRef, Translation, Verdict, VerdictList,
+    Code, FleetId, ObjectRef, Translation, Verdict, VerdictList,
     status::{Condition, Scope, Truth},
 };
 use pieces::Pieces;
@@ -95,7 +95,7 @@ fn unsupported(gateway: &Gateway, subject: &ObjectRef, settings: &Settings, verd
     let mut tell = |field: &str, why: &str| {
         verdicts.push(Verdict::new(Code::GatewayUnsupported, subject.at(field), why));
     };
-    if !settings.own_fleets
+    if fleet::of(gateway, settings) == FleetId::Shared
         && let Some(Some(infrastructure)) = gateway.spec.infrastructure.ok()
         && !(infrastructure.labels.is_empty() && infrastructure.annotations.is_empty())
     {

@@ -35,7 +35,7 @@ use model::{
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Where another dialect has a route for the same requests, that of Gateway API is served.
-pub const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age };
+pub const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age, falls_through: true };
 
 /// The controller name that makes a GatewayClass ours, unless the operator chooses another.
 pub const CONTROLLER: &str = "projectsesame.io/gateway-controller";
@@ -50,11 +50,12 @@ pub struct Settings {
     pub controller: Box<str>,
     /// A class that is ours although no GatewayClass says so: for folders of files.
     pub implied_class: Option<Box<str>>,
-    /// The only Gateway that is served, whatever its class: its namespace and name.
-    pub only: Option<(Box<str>, Box<str>)>,
-    /// Whether each Gateway has a fleet of its own; otherwise the shared fleet serves it.
+    /// The namespace and name of a Gateway that the shared fleet serves, whatever its class.
+    pub bound: Option<(Box<str>, Box<str>)>,
+    /// Whether each other Gateway has a fleet of its own. Otherwise the shared fleet serves all of them, or the one that is bound to
+    /// it and no other.
     pub own_fleets: bool,
-    /// The address that listeners bind.
+    /// The address that listeners bind in the shared fleet.
     pub address: IpAddr,
     /// Which port a listener binds in the shared fleet. In a fleet of its own it is the port that clients connect to.
     pub ports: PortShift,
@@ -71,7 +72,7 @@ impl Default for Settings {
         Self {
             controller: CONTROLLER.into(),
             implied_class: None,
-            only: None,
+            bound: None,
             own_fleets: false,
             address: Ipv4Addr::UNSPECIFIED.into(),
             ports: PortShift { by: 8000, privileged_only: false },
@@ -121,6 +122,12 @@ impl PortShift {
 }
 
 impl Settings {
+    /// Whether a Gateway is bound to the shared fleet.
+    pub fn is_bound(&self, gateway: &Meta) -> bool {
+        let own = (&*gateway.namespace, &*gateway.name);
+        self.bound.as_ref().is_some_and(|(namespace, name)| own == (&**namespace, &**name))
+    }
+
     /// The port that proxies bind for a port of a listener: those of HTTP and HTTPS where the shared fleet has them.
     pub fn bound(&self, port: u16) -> u16 {
         let own = match port {

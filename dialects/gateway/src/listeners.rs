@@ -36,6 +36,18 @@ impl Listeners {
     pub fn of<'l>(&'l self, owner: &'l ObjectRef) -> impl Iterator<Item = &'l Listener> {
         self.listeners.iter().filter(move |listener| listener.owner == *owner)
     }
+
+    /// The listeners of one object without what routes do not ask for: why a listener is not served, what is wrong with its kinds,
+    /// and which others have names in common with it.
+    pub fn for_routes(&self, owner: &ObjectRef) -> Vec<Listener> {
+        let without = |listener: &Listener| Listener {
+            refused: listener.refused.as_ref().map(|_| Refused::value("", "")),
+            wrong_kinds: None,
+            overlaps: false,
+            ..listener.clone()
+        };
+        self.of(owner).map(without).collect()
+    }
 }
 
 /// One listener.

@@ -31,7 +31,10 @@ mod tests;
 
 use crate::{GatewayView, Settings};
 use kinds::{Fault, Kind, Meta};
-use model::{Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList, translation::Section};
+use model::{
+    Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
+    translation::{PendingPart, Section},
+};
 use std::collections::BTreeSet;
 
 /// The reason of a value that is not valid or not supported.
@@ -54,8 +57,10 @@ pub(crate) struct Work<'a, V> {
     pub unresolved: Vec<(&'static str, String)>,
     /// Parts that are left out though the route is served.
     pub dropped: Vec<String>,
-    /// Whether something that it refers to has not been read yet.
+    /// Whether something that the part in question refers to has not been read yet.
     pub is_pending: bool,
+    /// The parts that refer to something that has not been read yet.
+    pub pending_parts: Vec<PendingPart>,
     /// The Services that it refers to.
     pub services: BTreeSet<ObjectRef>,
 }
@@ -63,14 +68,24 @@ pub(crate) struct Work<'a, V> {
 impl<'a, V: GatewayView> Work<'a, V> {
     pub fn new(kind: Kind, meta: &'a Meta, view: &'a mut V, settings: &'a Settings) -> Self {
         let subject = ObjectRef::new(kind, meta.namespace.clone(), meta.name.clone());
-        let (verdicts, unresolved, dropped, services) = Default::default();
-        Self { kind, meta, subject, settings, view, verdicts, unresolved, dropped, is_pending: false, services }
+        let (verdicts, unresolved, dropped, is_pending, pending_parts, services) = Default::default();
+        Self { kind, meta, subject, settings, view, verdicts, unresolved, dropped, is_pending, pending_parts, services }
     }
 
     /// Tells something about a field.
     pub fn report(&mut self, no: &Rejection) {
         self.is_pending |= no.code == Code::SecretPending;
         self.verdicts.push(Verdict::new(no.code, self.subject.at(no.field.clone()), no.why.clone()));
+    }
+
+    /// Reads a rule, and notes whether it refers to something that has not been read yet.
+    pub fn rule<T>(&mut self, field: &FieldPath, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.is_pending = false;
+        let rule = read(self);
+        if std::mem::take(&mut self.is_pending) {
+            self.pending_parts.push(PendingPart { listener: None, field: field.clone() });
+        }
+        rule
     }
 
     /// Leaves out a part of the route.
@@ -94,7 +109,7 @@ impl<'a, V: GatewayView> Work<'a, V> {
     /// The translation without pieces.
     pub fn into_translation(self, parents: Vec<status::ParentStatus<'_>>, attached: Vec<Section>) -> Translation {
         let facts = status::facts(&self.settings.controller, parents, &self.unresolved, &self.dropped);
-        let pending = if self.is_pending { vec![self.subject.clone()] } else { Vec::new() };
+        let pending = if self.pending_parts.is_empty() { Vec::new() } else { vec![self.subject.clone()] };
         // What a route asks for in two ways is told once.
         let mut verdicts = self.verdicts.into_sorted();
         verdicts.dedup();
@@ -107,6 +122,7 @@ impl<'a, V: GatewayView> Work<'a, V> {
             attached,
             backend_objects,
             pending,
+            pending_parts: self.pending_parts,
             verdicts,
             ..Translation::empty(self.subject)
         }

@@ -8,8 +8,9 @@ mod world;
 
 use crate::{PortShift, Protocol};
 use kinds::kind;
-use model::{Host, ListenerId, PortProtocol};
+use model::{FleetId, Host, ListenerId, PortProtocol};
 use serde_json::json;
+use std::net::Ipv4Addr;
 use world::{World, listener};
 
 #[test]
@@ -38,10 +39,48 @@ fn a_gateway_is_ours_by_the_controller_of_its_class() {
     assert!(world.translate(kind::GATEWAY, "web").is_some());
     world.class("sesame", "example.com/controller", json!({}));
     assert!(world.translate(kind::GATEWAY, "web").is_none());
-    world.settings.only = Some(("default".into(), "web".into()));
+    world.settings.bound = Some(("default".into(), "web".into()));
     assert!(world.translate(kind::GATEWAY, "web").is_some());
-    world.settings.only = Some(("default".into(), "other".into()));
+    world.settings.bound = Some(("default".into(), "other".into()));
     assert!(world.translate(kind::GATEWAY, "web").is_none());
+}
+
+/// One is on the shared fleet, where ports are shifted and the listener for every host is the fleet's; others have their own.
+#[test]
+fn a_gateway_is_bound_to_the_shared_fleet_beside_others_with_fleets_of_their_own() {
+    let mut world = World::default();
+    world.class("theirs", "example.com/controller", json!({}));
+    world.settings.address = Ipv4Addr::LOCALHOST.into();
+    world.settings.bound = Some(("default".into(), "bound".into()));
+    world.secret("cert", &["a.example.com"]);
+    let tls = json!({ "hostname": "a.example.com", "tls": { "certificateRefs": [{ "name": "cert" }] } });
+    let listeners = json!([
+        listener("http", "HTTP", 80, json!({})),
+        listener("more", "HTTP", 9000, json!({})),
+        listener("contour", "projectcontour.io/https", 9443, tls),
+    ]);
+    world.gateway_of("theirs", "bound", listeners.clone(), json!({}));
+    world.gateway("own", listeners.clone(), json!({}));
+    world.gateway_of("theirs", "foreign", listeners, json!({}));
+    let claims = |world: &mut World, name: &str| {
+        let translation = world.translate(kind::GATEWAY, name)?;
+        let claims = translation.listeners.iter();
+        let claims = claims.map(|it| format!("{} {}:{}", it.listener.name(), it.address, it.port)).collect::<Vec<_>>();
+        let fleet = translation.hosts[0].0.fleet().clone();
+        Some((fleet, claims.join(", ")))
+    };
+    let on_shared = "gateway/default/bound/contour 127.0.0.1:17443, gateway/default/bound/more 127.0.0.1:17000";
+    let bound = (FleetId::Shared, on_shared.to_owned());
+    assert_eq!(claims(&mut world, "bound"), Some(bound.clone()));
+    assert_eq!(claims(&mut world, "own"), None, "without fleets of their own there is no other");
+    world.settings.own_fleets = true;
+    assert_eq!(claims(&mut world, "bound"), Some(bound));
+    let (fleet, own) = claims(&mut world, "own").unwrap();
+    assert!(matches!(fleet, FleetId::Named(_)), "{fleet:?}");
+    let ports = [("contour", 9443), ("http", 80), ("more", 9000)];
+    let ports = ports.map(|(name, port)| format!("gateway/default/own/{name} 0.0.0.0:{port}"));
+    assert_eq!(own, ports.join(", "));
+    assert_eq!(claims(&mut world, "foreign"), None);
 }
 
 #[test]

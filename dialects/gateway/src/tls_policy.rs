@@ -2,20 +2,23 @@
 //!
 //! In: the policies that name a Service. Out: for a port, the server name and how the backend's certificate is validated. A policy
 //! for the port comes before one for the whole Service, then the older one. A policy that is not valid is not passed over: its
-//! backends are not used at all.
+//! backends are not used at all. Of several references to CA certificates those that are resolved are trusted.
 
 use crate::{
     GatewayView, Settings,
     status::conditions::{self, ACCEPTED, RESOLVED_REFS},
 };
 use kinds::{
-    BackendTlsPolicy,
-    gateway::backend_tls_policy::{PolicyTarget, SubjectAltNameType},
+    BackendTlsPolicy, Checked, List,
+    gateway::{
+        backend_tls_policy::{PolicyTarget, SubjectAltNameType},
+        reference::LocalReference,
+    },
     kind,
 };
 use model::{
     Code, Fqdn, ObjectRef, Translation, Verdict, VerdictList,
-    cluster::{SubjectAltName, TrustedCa, Validation},
+    cluster::{CaBundle, SubjectAltName, TrustedCa, Validation},
     status::{
         Acknowledgement, AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout,
         StatusValue, Truth,
@@ -28,6 +31,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 const ANCESTORS: usize = 16;
 /// The longest URI that a certificate can be asked for.
 const LONGEST_URI: usize = 253;
+
+/// The most references to CA certificates: what the API server takes.
+const BUNDLES: usize = 8;
+/// The reason of a reference to CA certificates that is not resolved.
+const UNRESOLVED: &str = "InvalidCACertificateRef";
 
 /// The status of BackendTLSPolicies.
 pub const STATUS: StatusKind = StatusKind {
@@ -54,41 +62,96 @@ pub struct UpstreamTls {
     pub validation: Validation,
 }
 
+/// What of a Service a policy is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TargetSection {
+    /// A port, by its name.
+    Port(Box<str>),
+    /// All ports that no other policy is for.
+    Whole,
+    /// A port that cannot be read: any that no other policy is for by its name. The policy might protect it, so it is not used.
+    Unreadable,
+}
+
+impl TargetSection {
+    /// How a message goes on after the Service.
+    fn port(&self) -> String {
+        match self {
+            TargetSection::Port(name) => format!(", port {name}"),
+            TargetSection::Whole | TargetSection::Unreadable => String::new(),
+        }
+    }
+}
+
 /// The TLS of a port of a Service, if a policy asks for it.
 pub fn of_port(view: &mut impl GatewayView, service: &ObjectRef, port: &str) -> Result<Option<UpstreamTls>, Rejection> {
-    let own = if port.is_empty() { None } else { view.policy_in_effect(service, Some(port)) };
-    let policy = own.or_else(|| view.policy_in_effect(service, None));
-    let Some(policy) = policy.and_then(|policy| view.tls_policy(&policy)) else { return Ok(None) };
-    read(&policy, view).map(Some).map_err(|invalid| {
+    let no = |code, policy: &ObjectRef, why: &str| {
+        Rejection::new(code, format!("BackendTLSPolicy {}/{}: {why}", policy.namespace, policy.name))
+    };
+    let own = match port {
+        "" => None,
+        port => view.policy_in_effect(service, &TargetSection::Port(port.into())),
+    };
+    if own.is_none()
+        && let Some(policy) = view.policy_in_effect(service, &TargetSection::Unreadable)
+    {
+        return Err(no(Code::GatewayTlsPolicy, &policy, "a targetRef cannot be read, and may be for the port"));
+    }
+    let Some(id) = own.or_else(|| view.policy_in_effect(service, &TargetSection::Whole)) else { return Ok(None) };
+    let Some(policy) = view.tls_policy(&id) else { return Ok(None) };
+    read(&policy, view).map(|(tls, _)| Some(tls)).map_err(|invalid| {
         let code = if invalid.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
-        Rejection::new(
-            code,
-            format!("BackendTLSPolicy {}/{}: {}", policy.meta.namespace, policy.meta.name, invalid.why),
-        )
+        no(code, &id, &invalid.why)
     })
 }
 
-/// The Services that a policy names, with the port by name.
-pub fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectRef, Option<&str>)> {
-    let is_service =
-        |target: &PolicyTarget| (&*target.group, &*target.kind) == (kind::SERVICE.group(), kind::SERVICE.name());
-    policy.spec.target_refs.good().filter(move |(_, target)| is_service(target)).map(|(_, target)| {
+/// The Services that a policy names, with what of each it is for.
+pub fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectRef, TargetSection)> {
+    policy.spec.target_refs.good().filter(|(_, target)| is_service(target)).map(|(_, target)| {
         let service = ObjectRef::new(kind::SERVICE, policy.meta.namespace.clone(), &*target.name);
-        (service, target.section_name.as_deref().filter(|name| !name.is_empty()))
+        let is_read = target.group.ok().is_some() && target.kind.ok().is_some();
+        let section = match target.section_name.get() {
+            Ok(Some(name)) if is_read && !name.is_empty() => TargetSection::Port(name.clone()),
+            Ok(_) if is_read => TargetSection::Whole,
+            _ => TargetSection::Unreadable,
+        };
+        (service, section)
     })
+}
+
+/// Whether a target is a Service, as far as it can be read.
+fn is_service(target: &PolicyTarget) -> bool {
+    target.group.ok().is_none_or(|group| **group == *kind::SERVICE.group())
+        && target.kind.ok().is_none_or(|kind| **kind == *kind::SERVICE.name())
+}
+
+/// What is wrong with the targets: the field and the case of each.
+fn wrong_targets(policy: &BackendTlsPolicy) -> Vec<(String, String)> {
+    let mut wrong: Vec<_> =
+        policy.spec.target_refs.faults().map(|fault| (fault.path.to_string(), fault.why.to_string())).collect();
+    for (index, target) in policy.spec.target_refs.good() {
+        let faults = [target.group.fault(), target.kind.fault(), target.section_name.fault()];
+        let faults = faults.into_iter().flatten().map(|fault| (fault.path.to_string(), fault.why.to_string()));
+        wrong.extend(faults);
+        if !is_service(target) {
+            let why = format!("{} is not a Service", target.name);
+            wrong.push((format!("spec.targetRefs[{index}]"), why));
+        }
+    }
+    wrong
 }
 
 /// The policy that is in effect for each section of a Service: the oldest of those that name it.
 pub fn in_effect<'p>(
     service: &ObjectRef,
     policies: impl IntoIterator<Item = &'p Arc<BackendTlsPolicy>>,
-) -> BTreeMap<Option<Box<str>>, ObjectRef> {
-    let mut found: BTreeMap<Option<Box<str>>, &BackendTlsPolicy> = BTreeMap::new();
+) -> BTreeMap<TargetSection, ObjectRef> {
+    let mut found: BTreeMap<TargetSection, &BackendTlsPolicy> = BTreeMap::new();
     let age =
         |policy: &BackendTlsPolicy| (policy.meta.created, policy.meta.namespace.clone(), policy.meta.name.clone());
     for policy in policies {
         for (_, section) in targets(policy).filter(|(target, _)| target == service) {
-            let in_effect = found.entry(section.map(Into::into)).or_insert(policy);
+            let in_effect = found.entry(section).or_insert(policy);
             if age(policy) < age(in_effect) {
                 *in_effect = policy;
             }
@@ -125,8 +188,8 @@ impl Invalid {
     }
 }
 
-/// What a policy asks for, or why it is not valid.
-fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<UpstreamTls, Invalid> {
+/// What a policy asks for, with the first reference that is not resolved, or why it is not valid.
+fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<(UpstreamTls, Option<Invalid>), Invalid> {
     let field = "spec.validation";
     let written = policy.spec.validation.get().map_err(|fault| Invalid::value(field, fault.to_string()))?;
     if let Some((option, _)) = policy.spec.options.iter().next() {
@@ -156,47 +219,77 @@ fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<Upstre
     if names.is_empty() {
         names.push(SubjectAltName::Dns(hostname.as_str().into()));
     }
+    let mut unresolved = None;
     let ca = match (written.well_known_ca_certificates.as_deref(), written.ca_certificate_refs.is_empty()) {
         (Some("System"), true) => TrustedCa::System,
         (Some(other), true) => {
             let why = format!("must be System, not `{other}`");
             return Err(Invalid::value("spec.validation.wellKnownCACertificates", why));
         }
-        (None, false) => TrustedCa::Bundle(bundle(policy, view)?),
+        (None, false) => {
+            let (bundle, first) = bundle(&policy.meta.namespace, &written.ca_certificate_refs, view)?;
+            unresolved = first;
+            TrustedCa::Bundle(bundle)
+        }
         _ => {
             let why = "exactly one of caCertificateRefs and wellKnownCACertificates must be set";
             return Err(Invalid::value("spec.validation", why));
         }
     };
-    Ok(UpstreamTls { server_name: hostname.as_str().into(), validation: Validation { ca, names } })
+    let tls = UpstreamTls { server_name: hostname.as_str().into(), validation: Validation { ca, names } };
+    Ok((tls, unresolved))
 }
 
-/// The object with the CA bundle.
-fn bundle(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<ObjectRef, Invalid> {
-    const UNRESOLVED: &str = "InvalidCACertificateRef";
-    let validation = policy.spec.validation.get().map_err(|fault| Invalid::ca(UNRESOLVED, fault.to_string()))?;
-    let references = &validation.ca_certificate_refs;
-    let mut found = Vec::new();
-    for reference in references.iter() {
-        let reference = reference.get().map_err(|fault| Invalid::ca(UNRESOLVED, fault.to_string()))?;
-        let kind = [kind::CONFIG_MAP, kind::SECRET]
-            .into_iter()
-            .find(|kind| (kind.group(), kind.name()) == (&*reference.group, &*reference.kind));
-        let Some(kind) = kind else {
-            let why = format!("{} {} is neither a ConfigMap nor a Secret", reference.kind, reference.name);
-            return Err(Invalid::ca("InvalidKind", why));
-        };
-        found.push(ObjectRef::new(kind, policy.meta.namespace.clone(), &*reference.name));
+/// The bundle of all references that are resolved, with the first that is not; an error if none is, or if one has not been read yet.
+fn bundle(
+    namespace: &Arc<str>,
+    references: &List<LocalReference>,
+    view: &mut impl GatewayView,
+) -> Result<(CaBundle, Option<Invalid>), Invalid> {
+    if references.len() > BUNDLES {
+        let why = format!("there are {} references, and at most {BUNDLES} may be", references.len());
+        return Err(Invalid::value("spec.validation.caCertificateRefs", why));
     }
-    let [only] = &found[..] else {
-        return Err(Invalid::ca(
-            UNRESOLVED,
-            "only one reference is supported; put all certificates into one ConfigMap",
-        ));
+    let (mut found, mut unresolved) = (Vec::new(), None);
+    for (index, reference) in references.iter().enumerate() {
+        match resolved(namespace, reference, view) {
+            Ok(object) => found.push(object),
+            Err(invalid) if invalid.is_pending => return Err(invalid),
+            Err(invalid) => {
+                let why = format!("caCertificateRefs[{index}]: {}", invalid.why);
+                unresolved.get_or_insert(Invalid { why, ..invalid });
+            }
+        }
+    }
+    match (CaBundle::of(found), unresolved) {
+        (Some(bundle), unresolved) => Ok((bundle, unresolved)),
+        (None, Some(unresolved)) => Err(unresolved),
+        (None, None) => Err(Invalid::ca(UNRESOLVED, "caCertificateRefs is empty")),
+    }
+}
+
+/// The object of a reference, if it holds CA certificates.
+fn resolved(
+    namespace: &Arc<str>,
+    reference: &Checked<LocalReference>,
+    view: &mut impl GatewayView,
+) -> Result<ObjectRef, Invalid> {
+    let reference = reference.get().map_err(|fault| Invalid::ca(UNRESOLVED, fault.why.clone()))?;
+    let kind = [kind::CONFIG_MAP, kind::SECRET]
+        .into_iter()
+        .find(|kind| (kind.group(), kind.name()) == (&*reference.group, &*reference.kind));
+    let Some(kind) = kind else {
+        let why = format!("{} {} is neither a ConfigMap nor a Secret", reference.kind, reference.name);
+        return Err(Invalid::ca("InvalidKind", why));
     };
-    resolve::trusted(view, &policy.meta.namespace, only)
-        .map_err(|no| Invalid { is_pending: no.code == Code::SecretPending, ..Invalid::ca(UNRESOLVED, no.why) })?;
-    Ok(only.clone())
+    let object = ObjectRef::new(kind, namespace.clone(), &*reference.name);
+    match resolve::trusted(view, namespace, &object) {
+        Ok(()) => Ok(object),
+        Err(no) => {
+            let is_pending = no.code == Code::SecretPending;
+            Err(Invalid { is_pending, ..Invalid::ca(UNRESOLVED, no.why) })
+        }
+    }
 }
 
 /// What is said about a policy. It asks for nothing by itself: routes look it up. Which Gateways it is about is added when the
@@ -204,11 +297,15 @@ fn bundle(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<Obje
 pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, settings: &Settings) -> Translation {
     let subject = subject(policy);
     let mut verdicts = VerdictList::default();
-    for fault in policy.spec.target_refs.faults() {
-        verdicts.push(Verdict::new(Code::GatewayTlsPolicy, subject.at(&*fault.path), fault.why.clone()));
+    let wrong = wrong_targets(policy);
+    for (field, why) in &wrong {
+        verdicts.push(Verdict::new(Code::GatewayTlsPolicy, subject.at(field.as_str()), why.as_str()));
     }
-    let found = read(policy, view);
-    if let Err(invalid) = &found {
+    let (invalid, unresolved) = match read(policy, view) {
+        Ok((_, unresolved)) => (None, unresolved),
+        Err(invalid) => (Some(invalid), None),
+    };
+    for invalid in invalid.iter().chain(&unresolved) {
         let code = if invalid.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
         verdicts.push(Verdict::new(code, subject.at(invalid.field), invalid.why.as_str()));
     }
@@ -216,24 +313,34 @@ pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, setting
     if let Some(why) = &conflict {
         verdicts.push(Verdict::new(Code::GatewayTlsPolicyConflict, subject.at("spec.targetRefs"), why.as_str()));
     }
-    let is_pending = found.as_ref().is_err_and(|invalid| invalid.is_pending);
+    let is_pending = invalid.as_ref().is_some_and(|invalid| invalid.is_pending);
     let identity = vec![("controllerName", StatusValue::text(&*settings.controller))];
-    let scope = Scope { conditions: conditions_of(found.err(), conflict), ..Scope::default() };
+    let conditions = conditions_of(invalid, unresolved, wrong.into_iter().next(), conflict);
+    let scope = Scope { conditions, ..Scope::default() };
     let facts = StatusFacts { object: Scope::default(), lists: vec![("ancestors", vec![Entry { identity, scope }])] };
     let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
     Translation { facts: Some(facts.into()), pending, verdicts: verdicts.into_sorted(), ..Translation::empty(subject) }
 }
 
-fn conditions_of(invalid: Option<Invalid>, conflict: Option<String>) -> Vec<Condition> {
-    let accepted = match (&conflict, &invalid) {
-        (Some(why), _) => conditions::new(ACCEPTED, Truth::False, "Conflicted", why.as_str()),
-        (None, Some(invalid)) => {
+fn conditions_of(
+    invalid: Option<Invalid>,
+    unresolved: Option<Invalid>,
+    wrong_target: Option<(String, String)>,
+    conflict: Option<String>,
+) -> Vec<Condition> {
+    let accepted = match (&conflict, &invalid, wrong_target) {
+        (Some(why), ..) => conditions::new(ACCEPTED, Truth::False, "Conflicted", why.as_str()),
+        (None, Some(invalid), _) => {
             let why = format!("{}: {}", invalid.field, invalid.why);
             conditions::new(ACCEPTED, Truth::False, invalid.accepted, why)
         }
-        (None, None) => conditions::accepted("The policy is in effect."),
+        (None, None, Some((field, why))) => {
+            let why = format!("{field}: {why}; the policy is in effect for its other targets");
+            conditions::new(ACCEPTED, Truth::False, "Invalid", why)
+        }
+        (None, None, None) => conditions::accepted("The policy is in effect."),
     };
-    let resolved = match invalid {
+    let resolved = match invalid.or(unresolved) {
         Some(Invalid { resolved: Some(reason), why, .. }) => conditions::new(RESOLVED_REFS, Truth::False, reason, why),
         _ => conditions::resolved(),
     };
@@ -244,10 +351,9 @@ fn conditions_of(invalid: Option<Invalid>, conflict: Option<String>) -> Vec<Cond
 fn conflict(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Option<String> {
     let mut lost = None;
     for (service, section) in targets(policy) {
-        match view.policy_in_effect(&service, section) {
+        match view.policy_in_effect(&service, &section) {
             Some(other) if other.name != policy.meta.name => {
-                let section = section.map_or_else(String::new, |name| format!(", port {name}"));
-                let why = format!("{service}{section} has the older BackendTLSPolicy {}", other.name);
+                let why = format!("{service}{} has the older BackendTLSPolicy {}", section.port(), other.name);
                 lost.get_or_insert(why);
             }
             _ => return None,

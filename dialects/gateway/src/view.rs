@@ -1,6 +1,6 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
-use crate::Listeners;
+use crate::{Listener, Listeners, gateway::tls::ListenerTls, tls_policy::TargetSection};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant,
 };
@@ -28,15 +28,22 @@ pub trait GatewayView: View {
     /// The listeners of a Gateway and its ListenerSets; nothing if the Gateway is not there or not ours.
     fn listeners(&mut self, gateway: &ObjectRef) -> Option<Arc<Listeners>>;
 
+    /// The listeners of one Gateway or ListenerSet, as far as they concern routes ([`Listeners::for_routes`]); nothing if it is not
+    /// there, not ours, or a set without listeners.
+    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>>;
+
+    /// Which certificates a listener shows whose connections are decrypted ([`gateway::tls::of`](crate::gateway::tls::of)).
+    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>>;
+
     /// A namespace, for its labels.
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>>;
 
     /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
     fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
 
-    /// The BackendTLSPolicy that is in effect for exactly this section of a Service, a port by name or all of it
+    /// The BackendTLSPolicy that is in effect for exactly this section of a Service
     /// ([`tls_policy::in_effect`](crate::tls_policy::in_effect)).
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef>;
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef>;
 
     /// A BackendTLSPolicy.
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>>;

@@ -34,7 +34,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 /// An HTTPProxy wins over an Ingress with a route for the same requests. Routes that are equally specific are tried in the order of
 /// their conditions, as Contour does.
-pub const DIALECT: Dialect = Dialect { rank: 20, tie_break: TieBreak::Conditions };
+pub const DIALECT: Dialect = Dialect { rank: 20, tie_break: TieBreak::Conditions, falls_through: false };
 
 /// What the operator of Sesame sets for all HTTPProxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

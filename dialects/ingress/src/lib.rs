@@ -25,7 +25,7 @@ use resolve::{ForeignProtection, View, annotation::foreign};
 use std::sync::Arc;
 
 /// Every other dialect wins where it has a route for the same requests: an Ingress says least.
-pub const DIALECT: Dialect = Dialect { rank: 40, tie_break: TieBreak::Conditions };
+pub const DIALECT: Dialect = Dialect { rank: 40, tie_break: TieBreak::Conditions, falls_through: false };
 
 /// The controller name that makes an IngressClass ours.
 pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";

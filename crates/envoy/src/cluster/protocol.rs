@@ -108,11 +108,11 @@ fn validation(validation: &Validation, settings: &ClusterSettings) -> Validation
             }),
             ..names
         }),
-        TrustedCa::Bundle(object) => {
+        TrustedCa::Bundle(bundle) => {
             ValidationContextType::CombinedValidationContext(CombinedCertificateValidationContext {
                 default_validation_context: Some(names),
                 validation_context_sds_secret_config: Some(SdsSecretConfig {
-                    name: name::ca(object),
+                    name: name::ca(bundle),
                     sds_config: Some(name::on_this_stream()),
                 }),
                 ..Default::default()

@@ -39,13 +39,15 @@ pub struct BackendTlsPolicySpec {
 pub struct PolicyTarget {
     /// The group.
     #[serde(default)]
-    pub group: Box<str>,
+    pub group: Checked<Box<str>>,
     /// The kind.
-    pub kind: Box<str>,
+    #[serde(default)]
+    pub kind: Checked<Box<str>>,
     /// The name.
     pub name: Box<str>,
     /// The name of a port; all of them if absent.
-    pub section_name: Option<Box<str>>,
+    #[serde(default)]
+    pub section_name: Checked<Option<Box<str>>>,
 }
 
 /// How a backend proves its identity.

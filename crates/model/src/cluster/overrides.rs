@@ -102,10 +102,10 @@ impl ClusterOverrides {
         }
         if let Some(Validation { ca, names }) = validation {
             match ca {
-                TrustedCa::Bundle(object) if object.kind.plural() == "secrets" => {
-                    put("ca", format_args!("{}/{}", object.namespace, object.name));
-                }
-                TrustedCa::Bundle(object) => put("ca", format_args!("{object}")),
+                TrustedCa::Bundle(bundle) => bundle.objects().for_each(|object| match object.kind.plural() {
+                    "secrets" => put("ca", format_args!("{}/{}", object.namespace, object.name)),
+                    _ => put("ca", format_args!("{object}")),
+                }),
                 TrustedCa::System => put("ca", format_args!("system")),
             }
             names.iter().for_each(|name| match name {
@@ -130,7 +130,11 @@ impl fmt::Display for ClusterOverrides {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeaderValue, ObjectRef, cluster::Aggression, route::Path};
+    use crate::{
+        HeaderValue, ObjectRef,
+        cluster::{Aggression, CaBundle},
+        route::Path,
+    };
     use std::time::Duration;
 
     fn http(statuses: Vec<(u16, u16)>) -> Probe {
@@ -149,7 +153,7 @@ mod tests {
 
     fn trusted(ca: &str, names: &[&str]) -> Validation {
         let names = names.iter().map(|&name| SubjectAltName::Dns(name.into())).collect();
-        Validation { ca: TrustedCa::Bundle(ObjectRef::new(kinds::kind::SECRET, "ns", ca)), names }
+        Validation { ca: TrustedCa::Bundle(ObjectRef::new(kinds::kind::SECRET, "ns", ca).into()), names }
     }
 
     fn slow(aggression: &str, least_percent: u32) -> SlowStart {
@@ -185,10 +189,14 @@ mod tests {
             ClusterOverrides { validation: Some(trusted("b", &["x"])), ..plain.clone() },
             ClusterOverrides { validation: Some(trusted("a", &["x", "y"])), ..plain.clone() },
         ];
-        let of_config_map = TrustedCa::Bundle(ObjectRef::new(kinds::kind::CONFIG_MAP, "ns", "a"));
+        let config_map = ObjectRef::new(kinds::kind::CONFIG_MAP, "ns", "a");
+        let both = [ObjectRef::new(kinds::kind::SECRET, "ns", "a"), config_map.clone()];
+        let both = TrustedCa::Bundle(CaBundle::of(both).expect("two objects"));
+        let of_config_map = TrustedCa::Bundle(config_map.into());
         let uri = vec![SubjectAltName::Uri("x".into())];
         let validations = [
             Validation { ca: of_config_map, ..trusted("a", &["x"]) },
+            Validation { ca: both, ..trusted("a", &["x"]) },
             Validation { ca: TrustedCa::System, ..trusted("a", &["x"]) },
             Validation { names: uri, ..trusted("a", &["x"]) },
         ];

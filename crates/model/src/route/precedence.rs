@@ -16,6 +16,8 @@ pub struct Dialect {
     pub rank: u8,
     /// What decides between its routes that are equally specific, but match different requests.
     pub tie_break: TieBreak,
+    /// Whether requests that no route of their host matches are tried with the routes of wider hosts of the listener.
+    pub falls_through: bool,
 }
 
 /// What decides between routes of a dialect that are equally specific, but match different requests.

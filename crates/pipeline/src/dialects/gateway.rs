@@ -1,12 +1,16 @@
 //! Gateway API, wired: classes, the listeners of each Gateway, ListenerSets, grants, routes, policies.
 //!
-//! [`GatewayListeners`] is a table of its own, so that a certificate or a grant of a Gateway wakes no route, and a route wakes no
+//! Listeners have [tables of their own](listeners), so that a certificate or a grant of a Gateway wakes no route, and a route wakes no
 //! Gateway. How many routes are attached is asked when the status is decided, by an index ([`crate::facts::AttachedTo`]).
 
 mod fleets;
+mod listeners;
 
 pub use fleets::{FleetStates, GatewayFleets};
 
+use self::listeners::{
+    GatewayListeners, GatewaysByOwner, ListenerCertificates, RouteListeners, SetsByGateway, TerminatedByListener,
+};
 use super::Dialect;
 use crate::{
     facts::{AttachedTo, TranslationsByBackend},
@@ -16,7 +20,10 @@ use crate::{
     view::TableView,
 };
 use dialect_gateway::{
-    GatewayView, Listeners, class, gateway, grants, listener_set, listeners, route, status, tls_policy,
+    GatewayView, Listener, Listeners, class,
+    gateway::{self, tls::ListenerTls},
+    grants, listener_set, route, status,
+    tls_policy::{self, TargetSection},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
@@ -51,13 +58,15 @@ impl Dialect for GatewayDialect {
         &[kind::NAMESPACE, kind::REFERENCE_GRANT, kind::CONFIG_MAP, kind::CUSTOM_RESOURCE_DEFINITION]
     }
 
-    fn declare(&self, pipeline: &mut engine::Pipeline) {
+    fn declare(&self, pipeline: &mut engine::Pipeline, fetched_secrets: bool) {
         pipeline
             .index::<DefinitionsByGroup>()
             .index::<SetsByGateway>()
             .index::<GrantsBySource>()
             .index::<PoliciesByService>();
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>().fans_out();
+        pipeline.derived(RouteListeners).per::<GatewaysByOwner>().fans_out();
+        pipeline.derived(ListenerCertificates { fetched_secrets }).per::<TerminatedByListener>().fans_out();
         pipeline.input::<FleetStates>();
         pipeline.derived(GatewayFleets).each::<GatewayListeners>().output();
         pipeline.derived(PoliciesInEffect).per::<PoliciesByService>().fans_out();
@@ -108,7 +117,7 @@ impl Dialect for GatewayDialect {
         let gateway = if object.kind == kind::GATEWAY {
             object.clone()
         } else if object.kind == kind::LISTENER_SET {
-            listeners::parent(reads.get::<Objects<ListenerSet>>(object)?)?
+            dialect_gateway::listeners::parent(reads.get::<Objects<ListenerSet>>(object)?)?
         } else if object.kind == kind::BACKEND_TLS_POLICY {
             let policy = reads.get::<Objects<BackendTlsPolicy>>(object)?;
             let services: BTreeSet<_> = tls_policy::targets(policy).map(|(service, _)| service).collect();
@@ -145,7 +154,7 @@ fn gateways_of(services: &BTreeSet<ObjectRef>, reads: &mut Reads<'_>) -> BTreeSe
         }
     }
     let gateway = |owner: &ObjectRef| match owner.kind == kind::LISTENER_SET {
-        true => listeners::parent(reads.get::<Objects<ListenerSet>>(owner)?),
+        true => dialect_gateway::listeners::parent(reads.get::<Objects<ListenerSet>>(owner)?),
         false => Some(owner.clone()),
     };
     owners.into_iter().filter_map(gateway).collect()
@@ -170,33 +179,15 @@ pub struct PoliciesInEffect;
 
 impl Table for PoliciesInEffect {
     type Key = ObjectRef;
-    type Value = BTreeMap<Option<Box<str>>, ObjectRef>;
+    type Value = BTreeMap<TargetSection, ObjectRef>;
     const NAME: &'static str = "TLS policies in effect";
 }
 
 impl Derived for PoliciesInEffect {
-    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<BTreeMap<Option<Box<str>>, ObjectRef>> {
+    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<BTreeMap<TargetSection, ObjectRef>> {
         let keys: Vec<_> = reads.probe::<PoliciesByService>(service).collect();
         let policies: Vec<_> = keys.into_iter().filter_map(|key| reads.get::<Objects<BackendTlsPolicy>>(key)).collect();
         Some(tls_policy::in_effect(service, policies))
-    }
-}
-
-/// The listeners of each Gateway that is ours, with those of its ListenerSets.
-pub struct GatewayListeners;
-
-impl Table for GatewayListeners {
-    type Key = ObjectRef;
-    type Value = Listeners;
-    const NAME: &'static str = "listeners of gateways";
-}
-
-impl Derived for GatewayListeners {
-    fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<Listeners> {
-        let gateway = reads.get::<Objects<Gateway>>(key)?;
-        let settings = reads.get::<ForGateways>(&())?;
-        let mut view = TableView::new(reads, false);
-        class::owns(gateway, &mut view, settings).then(|| listeners::merge(gateway, &mut view, settings))
     }
 }
 
@@ -210,19 +201,6 @@ impl Index for DefinitionsByGroup {
 
     fn keys(key: &ObjectRef, _: &CustomResourceDefinition) -> impl IntoIterator<Item = Arc<str>> {
         [CustomResourceDefinition::group(&key.name).into()]
-    }
-}
-
-/// ListenerSets by the Gateway that they name as their parent.
-pub struct SetsByGateway;
-
-impl Index for SetsByGateway {
-    type Of = Objects<ListenerSet>;
-    type Key = ObjectRef;
-    const NAME: &'static str = "by parent gateway";
-
-    fn keys(_: &ObjectRef, set: &ListenerSet) -> impl IntoIterator<Item = ObjectRef> {
-        listeners::parent(set)
     }
 }
 
@@ -276,6 +254,14 @@ impl GatewayView for TableView<'_, '_> {
         self.reads().get::<GatewayListeners>(gateway).cloned()
     }
 
+    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>> {
+        self.reads().get::<RouteListeners>(owner).cloned()
+    }
+
+    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
+        self.reads().get::<ListenerCertificates>(&listener.section()).cloned()
+    }
+
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
         self.get(&ObjectRef::new(kind::NAMESPACE, "", name))
     }
@@ -285,8 +271,8 @@ impl GatewayView for TableView<'_, '_> {
         keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef> {
-        self.reads().get::<PoliciesInEffect>(service)?.get(&section.map(Into::into)).cloned()
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {
+        self.reads().get::<PoliciesInEffect>(service)?.get(section).cloned()
     }
 
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {

@@ -16,7 +16,7 @@ impl Dialect for HttpProxyDialect {
         HttpProxy::KINDS
     }
 
-    fn declare(&self, pipeline: &mut engine::Pipeline) {
+    fn declare(&self, pipeline: &mut engine::Pipeline, _: bool) {
         pipeline.index::<RootsByFqdn>();
     }
 

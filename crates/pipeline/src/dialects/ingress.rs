@@ -20,7 +20,7 @@ impl Dialect for IngressDialect {
         IngressClass::KINDS
     }
 
-    fn declare(&self, pipeline: &mut engine::Pipeline) {
+    fn declare(&self, pipeline: &mut engine::Pipeline, _: bool) {
         pipeline.derived(DefaultClass).always(()).fans_out();
     }
 

@@ -14,7 +14,7 @@ use model::{
 };
 use std::sync::Arc;
 
-const DIALECT: Dialect = Dialect { rank: 30, tie_break: TieBreak::Age };
+const DIALECT: Dialect = Dialect { rank: 30, tie_break: TieBreak::Age, falls_through: false };
 
 fn object(name: &str) -> ObjectRef {
     ObjectRef::new(kinds::kind::SERVICE, "ns", name)

@@ -10,8 +10,8 @@ use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
     Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, ObjectRef, Transport,
     cluster::{
-        Aggression, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck, LONGEST_SERVER_NAME,
-        LoadBalancing, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation,
+        Aggression, CaBundle, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck,
+        LONGEST_SERVER_NAME, LoadBalancing, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation,
     },
     tls::{TlsVersion, TlsVersions},
 };
@@ -104,7 +104,10 @@ fn ca(dice: &mut Dice) -> TrustedCa {
     let kind = dice.pick(&[kinds::kind::SECRET, kinds::kind::CONFIG_MAP]);
     match dice.one_in(4) {
         true => TrustedCa::System,
-        false => TrustedCa::Bundle(ObjectRef::new(kind, dice.object_name(), dice.object_name())),
+        false => {
+            let objects = dice.list(1, 3, |dice| ObjectRef::new(kind, dice.object_name(), dice.object_name()));
+            TrustedCa::Bundle(CaBundle::of(objects).expect("one object at least"))
+        }
     }
 }
 

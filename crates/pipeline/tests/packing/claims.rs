@@ -18,7 +18,7 @@ use std::{
 };
 
 /// A dialect whose routes come before those of the others.
-const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age };
+const DIALECT: Dialect = Dialect { rank: 10, tie_break: TieBreak::Age, falls_through: false };
 
 /// What one object asks for.
 #[derive(Clone)]

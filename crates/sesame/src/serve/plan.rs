@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use anyhow::Result;
 use kinds::{Kind, kind};
@@ -77,13 +77,8 @@ impl Plan {
         let (access, verbose) = (access(args, &config), config.debug);
         let security = security(args)?;
         let mut pipeline = pipeline(args, config);
-        // A Gateway that is named in the configuration is served by the shared fleet, and is the only one.
-        let fleets = (!args.disable_fleets && pipeline.gateway.only.is_none()).then(|| fleets(args, security.as_ref()));
+        let fleets = (!args.disable_fleets).then(|| fleets(args, security.as_ref()));
         pipeline.gateway.own_fleets = fleets.is_some();
-        if fleets.is_some() {
-            // A pod's own address is nobody's business.
-            pipeline.gateway.address = Ipv4Addr::UNSPECIFIED.into();
-        }
         pipeline.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
         Ok(Self {
             access,
@@ -215,7 +210,7 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
         settings.gateway.controller = controller.as_str().into();
     }
     if let (Some(namespace), Some(name)) = &config.gateway {
-        settings.gateway.only = Some((namespace.as_str().into(), name.as_str().into()));
+        settings.gateway.bound = Some((namespace.as_str().into(), name.as_str().into()));
     }
     let log = |log: &mut AccessLog, path: &str, format: AccessLogFormat| {
         log.path = path.into();

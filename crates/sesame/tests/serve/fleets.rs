@@ -10,7 +10,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testbed::{Client, Envoy, Net, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, sesame};
+use crate::bed::{ADDRESS, Bed, PATIENCE, Replica, sesame};
 
 const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: sesame}\n\
                      spec: {controllerName: projectsesame.io/gateway-controller}\n";
@@ -173,4 +173,30 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
         if fleets.contains(&format!("{namespace}/edge")) { Err(fleets) } else { Ok(()) }
     };
     eventually("the fleet to be removed", PATIENCE, cut).await.unwrap();
+}
+
+/// The Gateway that the configuration names is on the shared fleet, whatever its class, with its ports moved as Contour does; one of
+/// the class beside it has proxies of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_is_bound_to_the_shared_fleet_beside_one_with_proxies_of_its_own() {
+    let bed = Bed::start().await;
+    bed.api.install([parts::folder("gateway-api-crds").unwrap().join("standard")]).await.unwrap();
+    let namespace = bed.api.namespace("shop").await.unwrap();
+    let bound = gateway(&namespace, "bound", 9080).replace("gatewayClassName: sesame", "gatewayClassName: none");
+    bed.api.apply(&format!("{CLASS}---\n{bound}---\n{}", gateway(&namespace, "edge", 7080))).await.unwrap();
+    let config = bed.state().path().join("sesame.yaml");
+    std::fs::write(&config, format!("gateway: {{gatewayRef: {{namespace: {namespace}, name: bound}}}}\n")).unwrap();
+    let address = Net::here().unwrap().address();
+    let flags = [("fleet-xds-address", &*address.to_string()), ("config-path", config.to_str().unwrap())];
+    let replica = bed.replica_at("sesame-0", address, &flags).await.ready().await;
+    let _envoy = bed.envoy(replica.xds()).await;
+
+    let (shared, own) = (Fleet::new(&bed, &namespace, "bound"), Fleet::new(&bed, &namespace, "edge"));
+    let programmed = |status: &Value| condition(status, "Programmed") == ("True", "Programmed");
+    let status = shared.expect_status("the word that it is programmed", &replica, programmed).await;
+    assert_eq!(status["addresses"][0]["value"], ADDRESS, "the address of the shared fleet");
+    let answer = Client::new((bed.http().ip(), 17080).into()).host("any.example.com").get("/").await.unwrap();
+    assert_eq!(answer.status.as_u16(), 404, "port 9080 is 17080 there");
+    own.service(7080).await;
+    assert!(shared.services.list(&shared.of_gateway()).await.unwrap().items.is_empty(), "nothing is created for it");
 }

@@ -8,14 +8,14 @@ use crate::{
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
 use kinds::{List, Meta, gateway::listener};
 use model::{
-    Code, FieldPath, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
+    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
     listener::ListenerClaim,
     route::Depth,
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
     tls::{TcpProxy, TlsMode},
-    translation::{Covers, TlsPiece},
+    translation::{Covers, PendingPart, TlsPiece},
 };
-use std::sync::Arc;
+use std::{net::Ipv4Addr, sync::Arc};
 
 /// What listeners ask for.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Pieces {
     tls: Vec<TlsPiece>,
     entries: Vec<Entry>,
     verdicts: VerdictList,
-    is_pending: bool,
+    pending_parts: Vec<PendingPart>,
     /// How many listeners there are.
     pub all: usize,
     /// How many of them are accepted.
@@ -79,7 +79,10 @@ impl Pieces {
             _ => None,
         };
         if let Some(shown) = &shown {
-            self.is_pending |= shown.is_pending;
+            if shown.is_pending {
+                let (listener, field) = (Some(listener.id.clone()), listener.at("tls").field);
+                self.pending_parts.push(PendingPart { listener, field });
+            }
             self.verdicts.extend(shown.verdicts.iter().cloned());
         }
         if let Some(why) = &listener.wrong_kinds {
@@ -115,7 +118,11 @@ impl Pieces {
         if listener.is_claimed {
             self.claims.push(ListenerClaim {
                 listener: listener.id.clone(),
-                address: settings.address,
+                // A pod's own address is nobody's business.
+                address: match listener.id.fleet() {
+                    FleetId::Shared => settings.address,
+                    FleetId::Named(_) => Ipv4Addr::UNSPECIFIED.into(),
+                },
                 port: listener.bound,
                 protocol: protocol.on_port(),
                 host: listener.host.clone(),
@@ -149,17 +156,26 @@ impl Pieces {
 
     /// The translation of the object, with what its status says about itself.
     pub fn into_translation(self, subject: ObjectRef, object: Scope, mut verdicts: VerdictList) -> Translation {
-        let Pieces { hosts, claims, tls, entries, verdicts: own, is_pending, .. } = self;
+        let Pieces { hosts, claims, tls, entries, verdicts: own, pending_parts, .. } = self;
         verdicts.extend(own.into_sorted());
         let facts = StatusFacts { object, lists: vec![(status::LISTENERS, entries)] };
-        let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
-        let (facts, verdicts) = (Some(facts.into()), verdicts.into_sorted());
-        Translation { hosts, listeners: claims, tls, facts, pending, verdicts, ..Translation::empty(subject) }.sorted()
+        let pending = if pending_parts.is_empty() { Vec::new() } else { vec![subject.clone()] };
+        Translation {
+            hosts,
+            listeners: claims,
+            tls,
+            facts: Some(facts.into()),
+            pending,
+            pending_parts,
+            verdicts: verdicts.into_sorted(),
+            ..Translation::empty(subject)
+        }
+        .sorted()
     }
 }
 
 /// Connections that lead nowhere.
-fn closed() -> Arc<TcpProxy> {
+pub(crate) fn closed() -> Arc<TcpProxy> {
     Arc::new(TcpProxy { termination: None, clients: None, clusters: Vec::new(), unavailable: 0 })
 }
 

@@ -24,16 +24,25 @@ pub struct Shown {
     pub is_pending: bool,
 }
 
-/// The certificates of a listener that terminates TLS, looked up by its owner: for routes whose hosts have connections of
-/// their own.
-pub fn of(listener: &Listener, view: &mut impl GatewayView, settings: &Settings) -> Shown {
+/// What routes must know about the certificates of a listener, if their hosts have connections of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenerTls {
+    /// The certificates that can be used; nothing if there is none.
+    pub termination: Option<Termination>,
+    /// Whether a Secret has not been read yet.
+    pub is_pending: bool,
+}
+
+/// The certificates of a listener that terminates TLS, looked up by its owner.
+pub fn of(listener: &Listener, view: &mut impl GatewayView, settings: &Settings) -> ListenerTls {
     let spec = |listeners: &kinds::List<listener::Listener>| listeners.get(listener.index)?.ok().cloned();
     let spec = if listener.owner.kind == kind::GATEWAY {
         view.gateway(&listener.owner).and_then(|gateway| spec(&gateway.spec.listeners))
     } else {
         view.listener_set(&listener.owner).and_then(|set| spec(&set.spec.listeners))
     };
-    spec.map(|spec| resolve(listener, &spec, view, settings)).unwrap_or_default()
+    let shown = spec.map(|spec| resolve(listener, &spec, view, settings)).unwrap_or_default();
+    ListenerTls { termination: shown.termination, is_pending: shown.is_pending }
 }
 
 /// The certificates of a listener that terminates TLS.

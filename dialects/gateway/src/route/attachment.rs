@@ -5,7 +5,7 @@
 //! in, and that have a host in common with it. Each parentRef is judged by itself.
 
 use super::{Part, Rejection, UNSUPPORTED_VALUE, Work, hostname, pieces};
-use crate::{GROUP, GatewayView, Listener, Listeners, listeners};
+use crate::{GROUP, GatewayView, Listener, listeners};
 use kinds::{Kind, List, gateway::reference::ParentReference, kind};
 use model::{Code, FieldPath, Host, ObjectRef};
 use std::sync::Arc;
@@ -22,10 +22,12 @@ pub(crate) struct Parent<'r> {
     pub reference: &'r ParentReference,
     /// Its place.
     pub index: usize,
-    /// The listeners of the Gateway.
-    listeners: Arc<Listeners>,
-    /// The places of those that the route attaches to, each with the hosts that they have in common; or why there is none.
-    attached: Result<Vec<(usize, Vec<Common>)>, NotAttached>,
+    /// The listeners of the parent.
+    listeners: Arc<Vec<Listener>>,
+    /// The places of those that the route attaches to, each with the hosts that they have in common.
+    attached: Vec<(usize, Vec<Common>)>,
+    /// Why the route is not accepted.
+    refused: Option<NotAttached>,
 }
 
 /// A host that a route and a listener have in common.
@@ -37,7 +39,7 @@ pub(crate) struct Common {
     pub widening: u16,
 }
 
-/// Why a route attaches to nothing of a parent.
+/// Why a route is not accepted by a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAttached {
     /// The reason of the condition.
@@ -47,20 +49,27 @@ pub(crate) struct NotAttached {
 }
 
 impl Parent<'_> {
-    /// The listeners that the route attaches to, with the hosts that they have in common.
+    /// The listeners that the route attaches to, with the hosts that they have in common. Where it is not accepted for what it asks
+    /// for, its requests are answered there all the same, and no other route's.
     pub fn attached(&self) -> impl Iterator<Item = (&Listener, &[Common])> {
-        let attached = self.attached.iter().flatten();
-        attached.map(|(at, hosts)| (&self.listeners.listeners[*at], hosts.as_slice()))
+        let attached = self.attached.iter();
+        attached.map(|(at, hosts)| (&self.listeners[*at], hosts.as_slice()))
     }
 
-    /// Why the route attaches to nothing.
+    /// Why the route is not accepted.
     pub fn refused(&self) -> Option<&NotAttached> {
-        self.attached.as_ref().err()
+        self.refused.as_ref()
     }
 
     /// Lets the route attach to nothing.
     pub fn refuse(&mut self, reason: &'static str, why: impl Into<String>) {
-        self.attached = Err(NotAttached { reason, why: why.into() });
+        self.attached.clear();
+        self.refuse_rules(reason, why);
+    }
+
+    /// Does not accept the route, whose requests are not left to others.
+    pub fn refuse_rules(&mut self, reason: &'static str, why: impl Into<String>) {
+        self.refused = Some(NotAttached { reason, why: why.into() });
     }
 }
 
@@ -87,13 +96,22 @@ pub(crate) fn parents<'r>(
             continue;
         }
         let Some((owner, gateway)) = owner(work, reference) else { continue };
-        let Some(listeners) = work.view.listeners(&gateway) else { continue };
+        let listeners = match work.view.route_listeners(&owner) {
+            Some(listeners) => listeners,
+            // A ListenerSet without listeners, or one that is not allowed.
+            None if work.view.route_listeners(&gateway).is_some() => Arc::default(),
+            None => continue,
+        };
         let attached = attach(work, reference, &owner, &listeners, hostnames, &mut left);
         if let Err(NotAttached { why, .. }) = &attached {
             let field = FieldPath::from("spec.parentRefs").index(index);
             work.report(&Rejection::new(Code::GatewayRouteParent, field, why.as_str()));
         }
-        parents.push(Parent { reference, index, listeners, attached });
+        let (attached, refused) = match attached {
+            Ok(attached) => (attached, None),
+            Err(refused) => (Vec::new(), Some(refused)),
+        };
+        parents.push(Parent { reference, index, listeners, attached, refused });
     }
     parents
 }
@@ -119,17 +137,15 @@ fn attach(
     work: &mut Work<'_, impl GatewayView>,
     reference: &ParentReference,
     owner: &ObjectRef,
-    listeners: &Listeners,
+    listeners: &[Listener],
     hostnames: &[Host],
     left: &mut usize,
 ) -> Result<Vec<(usize, Vec<Common>)>, NotAttached> {
     let no = |reason, why: String| NotAttached { reason, why };
     let section = reference.section_name.as_deref().filter(|name| !name.is_empty());
     let named: Vec<(usize, &Listener)> = listeners
-        .listeners
         .iter()
         .enumerate()
-        .filter(|(_, listener)| listener.owner == *owner)
         .filter(|(_, listener)| section.is_none_or(|name| *name == *listener.name))
         .filter(|(_, listener)| reference.port.is_none_or(|port| port == i64::from(listener.port)))
         .collect();

@@ -38,6 +38,7 @@ pub(crate) fn translation(
     let mut attached = Vec::new();
     for parent in &mut parents {
         match made.add(&work.subject, parent, &drafts) {
+            Ok(()) if parent.refused().is_some() => {}
             Ok(()) => attached.extend(parent.attached().map(|(listener, _)| listener.section())),
             Err(why) => {
                 let field = FieldPath::from("spec.parentRefs").index(parent.index);
@@ -51,7 +52,8 @@ pub(crate) fn translation(
     Translation { hosts: made.hosts.into_iter().collect(), routes: made.routes, ..translation }.sorted()
 }
 
-/// A route none of whose rules can be used is not accepted.
+/// A route none of whose rules can be used is not accepted. Requests that it is for are answered, so that no wider route serves
+/// what a filter protects.
 fn refuse_if_unusable(work: &mut Work<'_, impl GatewayView>, parents: &mut [Parent<'_>], rules: &[Rule]) {
     let is_usable = rules.iter().any(|rule| rule.done.is_ok());
     let first = rules.iter().find_map(|rule| rule.done.as_ref().err());
@@ -66,7 +68,7 @@ fn refuse_if_unusable(work: &mut Work<'_, impl GatewayView>, parents: &mut [Pare
         }
     }
     for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
-        parent.refuse(reason, why.as_str());
+        parent.refuse_rules(reason, why.as_str());
     }
 }
 
@@ -85,9 +87,10 @@ fn drafts(work: &mut Work<'_, impl GatewayView>, rules: Vec<Rule>, answer: Unava
     for Rule { requests, done, field } in rules {
         let done = match done {
             Ok(done) => done,
-            Err(_) if are_all_wrong => continue,
             Err(no) => {
-                work.drop_part(Part::Rule, &no);
+                if !are_all_wrong {
+                    work.drop_part(Part::Rule, &no);
+                }
                 let unavailable = Some(UnavailableShare { weight: 1, answer });
                 let forward = Forward { unavailable, ..Forward::default() };
                 Done::Forward(Box::new(Forwarded { forward, policy: Policy::default(), rewrite: None }))
@@ -103,12 +106,13 @@ fn drafts(work: &mut Work<'_, impl GatewayView>, rules: Vec<Rule>, answer: Unava
 }
 
 impl Draft {
-    /// The route for requests of a listener.
-    fn route(&self, subject: &ObjectRef, listener: &Listener, widening: u16) -> Option<Route> {
+    /// The route for requests of a listener and host.
+    fn route(&self, subject: &ObjectRef, listener: &Listener, common: &Common) -> Option<Route> {
+        let Common { host, widening } = common;
         let (action, policy) = match &self.done {
             Done::Redirect(redirected) => {
                 let (redirect, policy) = &**redirected;
-                (Action::Redirect(redirect.at(listener, &self.path)?), policy)
+                (Action::Redirect(redirect.at(listener, host, &self.path)?), policy)
             }
             Done::Forward(forwarded) => {
                 let Forwarded { forward, policy, rewrite } = &**forwarded;
@@ -125,13 +129,13 @@ impl Draft {
             depth: Depth::AnyLabels,
             action,
             policy: policy.clone().into(),
-            precedence: Precedence { widening, ..self.precedence.clone() },
+            precedence: Precedence { widening: *widening, ..self.precedence.clone() },
             origin: subject.at(self.field.clone()),
             combined: None,
         })
     }
 
-    /// Whether it is the same on every listener.
+    /// Whether it depends on the listener and the host.
     fn is_redirect(&self) -> bool {
         matches!(self.done, Done::Redirect(..))
     }
@@ -185,18 +189,19 @@ impl Made {
         self.left.routes -= cost.routes;
         self.left.bytes -= cost.bytes;
         let mut shared: BTreeMap<u16, Vec<Option<Arc<Route>>>> = BTreeMap::new();
-        for (listener, Common { host, widening }) in new {
-            let cached = shared.entry(*widening).or_insert_with(|| {
+        for (listener, common) in new {
+            let host = &common.host;
+            let cached = shared.entry(common.widening).or_insert_with(|| {
                 let route = |draft: &Draft| match draft.is_redirect() {
                     true => None,
-                    false => draft.route(subject, listener, *widening).map(Arc::new),
+                    false => draft.route(subject, listener, common).map(Arc::new),
                 };
                 drafts.iter().map(route).collect()
             });
             for (draft, cached) in drafts.iter().zip(cached.iter()) {
                 let route = match cached {
                     Some(route) => Some(Arc::clone(route)),
-                    None => draft.route(subject, listener, *widening).map(Arc::new),
+                    None => draft.route(subject, listener, common).map(Arc::new),
                 };
                 let piece = |route| RoutePiece { listener: listener.id.clone(), host: host.clone(), route };
                 self.routes.extend(route.map(piece));

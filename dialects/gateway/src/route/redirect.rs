@@ -1,13 +1,14 @@
 //! RequestRedirect, and how paths are replaced.
 //!
 //! A redirect without a port leads to the port of its scheme, or to the listener's own where the scheme stays. The port of the
-//! scheme is not written into the location.
+//! scheme is not written into the location where that can be had: Envoy keeps the port of the request's host unless the redirect
+//! has a host or a port, and clients of a listener on another port than their scheme's send one.
 
 use super::{Rejection, filters::PathChange};
 use crate::{Listener, Protocol};
 use kinds::gateway::filter::{PathModifier, PathModifierType, RequestRedirect};
 use model::{
-    Code, FieldPath, Fqdn,
+    Code, FieldPath, Fqdn, Host,
     route::{Path, PathMatch, PathRewrite, Redirect, Scheme},
 };
 
@@ -59,29 +60,31 @@ impl RedirectDraft {
         self.host.as_ref().map_or(0, |host| host.as_str().len()) + self.path.as_ref().map_or(0, PathChange::bytes)
     }
 
-    /// The redirect of requests that a match of a listener has.
-    pub fn at(&self, listener: &Listener, matched: &PathMatch) -> Option<Redirect> {
-        let own = if listener.protocol == Some(Protocol::Https) { Scheme::Https } else { Scheme::Http };
-        let port = match (self.port, self.scheme) {
-            (Some(port), _) => Some(port),
-            (None, Some(_)) => None,
-            (None, None) => Some(listener.port),
-        };
-        let usual = match self.scheme.unwrap_or(own) {
+    /// The redirect of requests that a match of a listener and host has.
+    pub fn at(&self, listener: &Listener, host: &Host, matched: &PathMatch) -> Option<Redirect> {
+        let usual = |scheme: Scheme| match scheme {
             Scheme::Http => 80,
             Scheme::Https => 443,
+        };
+        let own = if listener.protocol == Some(Protocol::Https) { Scheme::Https } else { Scheme::Http };
+        let usual_there = usual(self.scheme.unwrap_or(own));
+        let port = match (self.port, self.scheme) {
+            (Some(port), _) => port,
+            (None, Some(_)) => usual_there,
+            (None, None) => listener.port,
+        };
+        let (host, port) = match (&self.host, host) {
+            (Some(host), _) => (Some(host.clone()), Some(port).filter(|port| *port != usual_there)),
+            (None, _) if port != usual_there => (None, Some(port)),
+            (None, _) if listener.port == usual(own) => (None, None),
+            (None, Host::Exact(name)) => (Some(name.clone()), None),
+            (None, Host::Wildcard(_) | Host::Any) => (None, Some(port)),
         };
         let path = match &self.path {
             Some(change) => Some(change.at(matched)?),
             None => None,
         };
-        Some(Redirect {
-            scheme: self.scheme,
-            host: self.host.clone(),
-            port: port.filter(|port| *port != usual),
-            path,
-            status: self.status,
-        })
+        Some(Redirect { scheme: self.scheme, host, port, path, status: self.status })
     }
 }
 

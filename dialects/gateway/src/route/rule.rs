@@ -93,7 +93,10 @@ pub(crate) fn all<T, V: GatewayView>(
     let mut rules = Vec::new();
     for (index, rule) in written.iter().enumerate() {
         match rule.get() {
-            Ok(rule) => rules.extend(read(work, rule, FieldPath::from("spec.rules").index(index))),
+            Ok(rule) => {
+                let field = FieldPath::from("spec.rules").index(index);
+                rules.extend(work.rule(&field, |work| read(work, rule, field.clone())));
+            }
             Err(fault) => work.drop_part(Part::Rule, &Rejection::fault(Code::GatewayRouteRule, fault)),
         }
     }

@@ -21,8 +21,8 @@ use model::{
     ClusterId, Code, FieldPath, Host, Translation, Transport,
     listener::{StreamPiece, StreamTarget},
     route::Precedence,
-    tls::{TcpProxy, TlsMode},
-    translation::{Covers, TlsPiece},
+    tls::{TcpProxy, Termination, TlsMode},
+    translation::{Covers, PendingPart, TlsPiece},
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -61,9 +61,14 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
         for (listener, hosts) in parent.attached().filter(|(listener, _)| listener.is_served()) {
             let target = if listener.protocol == Some(Protocol::TlsTerminate) { &decrypted } else { &passed };
             let Some((clusters, unavailable)) = target else { continue };
-            let Some(termination) = termination(&mut work, listener) else { continue };
-            let proxy = TcpProxy { termination, clients: None, clusters: clusters.clone(), unavailable: *unavailable };
-            let mode = TlsMode::Tcp(Arc::new(proxy));
+            let mode = match termination(&mut work, listener) {
+                Shown::Certificates(termination) => {
+                    let (clusters, unavailable) = (clusters.clone(), *unavailable);
+                    TlsMode::Tcp(Arc::new(TcpProxy { termination, clients: None, clusters, unavailable }))
+                }
+                Shown::Pending => TlsMode::Tcp(gateway::pieces::closed()),
+                Shown::None => continue,
+            };
             for Common { host, widening } in hosts {
                 if !seen.insert((listener.id.clone(), host.clone())) {
                     continue;
@@ -83,15 +88,28 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
     Translation { tls: pieces, ..attached(work, &parents) }.sorted()
 }
 
-/// How the connections of a listener are decrypted; nothing where they should be and cannot.
-#[allow(clippy::option_option, reason = "not to be decrypted is not the same as not to be served")]
-fn termination(work: &mut Work<'_, impl GatewayView>, listener: &Listener) -> Option<Option<model::tls::Termination>> {
+/// How the connections of a listener are decrypted.
+enum Shown {
+    /// With these certificates; not at all where they are passed through.
+    Certificates(Option<Termination>),
+    /// With certificates of which some have not been read yet.
+    Pending,
+    /// There is no certificate.
+    None,
+}
+
+fn termination(work: &mut Work<'_, impl GatewayView>, listener: &Listener) -> Shown {
     if listener.protocol != Some(Protocol::TlsTerminate) {
-        return Some(None);
+        return Shown::Certificates(None);
     }
-    let shown = gateway::tls::of(listener, work.view, work.settings);
-    work.is_pending |= shown.is_pending;
-    shown.termination.map(Some)
+    let shown = work.view.listener_certificates(listener);
+    if shown.as_ref().is_some_and(|shown| shown.is_pending) {
+        let field = FieldPath::from("spec.rules").index(0);
+        work.pending_parts.push(PendingPart { listener: Some(listener.id.clone()), field });
+        return Shown::Pending;
+    }
+    let termination = shown.and_then(|shown| shown.termination.clone());
+    termination.map_or(Shown::None, |termination| Shown::Certificates(Some(termination)))
 }
 
 /// What a TCPRoute asks for.
@@ -152,7 +170,10 @@ fn target(
     let found = match rules.iter().next().map(|rule| rule.get()) {
         None => Err(Rejection::new(Code::GatewayRouteRule, "spec.rules".into(), "must have one rule")),
         Some(Err(fault)) => Err(Rejection::fault(Code::GatewayRouteRule, fault)),
-        Some(Ok(rule)) => backends::stream(work, &rule.backend_refs, &field.field("backendRefs"), protocols),
+        Some(Ok(rule)) => {
+            let backends = field.field("backendRefs");
+            work.rule(&field, |work| backends::stream(work, &rule.backend_refs, &backends, protocols))
+        }
     };
     if rules.len() > 1 {
         let why = "only the first rule has an effect";

@@ -1,6 +1,14 @@
 //! Objects, and the view of them that a translation gets.
 
-use crate::{GatewayView, Listeners, Settings, class, gateway, listener_set, listeners};
+use crate::{
+    GatewayView, Listener, Listeners, Settings, class,
+    gateway::{
+        self,
+        tls::{self, ListenerTls},
+    },
+    listener_set, listeners,
+    tls_policy::TargetSection,
+};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object,
     ReferenceGrant, Typed, decode_json, kind,
@@ -177,6 +185,20 @@ impl GatewayView for World {
         class::owns(&gateway, self, &settings).then(|| listeners::merge(&gateway, self, &settings).into())
     }
 
+    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>> {
+        let gateway = match owner.kind == kind::LISTENER_SET {
+            true => listeners::parent(&*GatewayView::listener_set(self, owner)?)?,
+            false => owner.clone(),
+        };
+        let listeners = GatewayView::listeners(self, &gateway)?.for_routes(owner);
+        Some(Arc::new(listeners))
+    }
+
+    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
+        let settings = self.settings.clone();
+        Some(Arc::new(tls::of(listener, self, &settings)))
+    }
+
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
         self.find(kind::NAMESPACE, "", name)
     }
@@ -185,7 +207,7 @@ impl GatewayView for World {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
-    fn policy_in_effect(&mut self, _: &ObjectRef, _: Option<&str>) -> Option<ObjectRef> {
+    fn policy_in_effect(&mut self, _: &ObjectRef, _: &TargetSection) -> Option<ObjectRef> {
         None
     }
 

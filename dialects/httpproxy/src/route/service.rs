@@ -272,5 +272,5 @@ fn validation(
         _ => no("caSecret", found.why.into()),
     })?;
     let names = names.into_iter().map(|name| SubjectAltName::Dns(name.into())).collect();
-    Ok(Some(Validation { ca: TrustedCa::Bundle(ca), names }))
+    Ok(Some(Validation { ca: TrustedCa::Bundle(ca.into()), names }))
 }

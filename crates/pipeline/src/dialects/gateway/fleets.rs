@@ -1,6 +1,6 @@
 //! The fleets that Gateways have of their own: a row for each, for whoever provisions proxies.
 
-use super::GatewayListeners;
+use super::listeners::GatewayListeners;
 use crate::{objects::Objects, settings::ForGateways};
 use dialect_gateway::fleet::{self, FleetState, OwnFleet};
 use engine::{Derived, Input, Reads, Table};

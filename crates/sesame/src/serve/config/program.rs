@@ -23,7 +23,7 @@ pub const OBJECTS: &[Row] = rows! {
     works("envoy-service-name", "a name", "envoy", "name of the Envoy Service", |c, n| c.envoy_service_name = name(n)?);
     works("enableExternalNameService", BOOLEAN, "false", "allow Services of type ExternalName; anyone who can write one chooses what Envoy connects to", |c, n| c.pipeline.resolve.external_names = boolean(n)?);
     works("disablePermitInsecure", BOOLEAN, "false", "ignore `permitInsecure` of HTTPProxies", |c, n| c.pipeline.http_proxy.disable_permit_insecure = boolean(n)?);
-    works("gateway.gatewayRef.namespace", "a name", "", "namespace of the Gateway to serve, whatever its class; no other Gateway is served then", |c, n| c.gateway.0 = Some(name(n)?));
+    works("gateway.gatewayRef.namespace", "a name", "", "namespace of a Gateway that the shared fleet serves, whatever its class; with --disable-fleets no other is served", |c, n| c.gateway.0 = Some(name(n)?));
     works("gateway.gatewayRef.name", "a name", "", "name of that Gateway", |c, n| c.gateway.1 = Some(name(n)?));
     works("gateway.controllerName", "a name", "projectsesame.io/gateway-controller", "controller name of the GatewayClasses whose Gateways are served", |c, n| c.pipeline.gateway.controller = name(n)?.into());
 };

@@ -183,8 +183,8 @@ fn every_key_takes_effect() {
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
     assert_eq!(fallback, Some(ObjectRef::new(kind::SECRET, "a", "b")));
-    let only = plan(&[], "gateway: {gatewayRef: {namespace: a, name: b}}").pipeline.gateway.only;
-    assert_eq!(only, Some(("a".into(), "b".into())));
+    let bound = plan(&[], "gateway: {gatewayRef: {namespace: a, name: b}}").pipeline.gateway.bound;
+    assert_eq!(bound, Some(("a".into(), "b".into())));
     let narrow = plan(&["--watch-namespaces=projectsesame"], file);
     assert_eq!(narrow.warnings[0].0, Code::NamespaceNotWatched);
     assert!(plan(&[], "featureFlags: [useEndpointSlices]").warnings.is_empty());
@@ -329,11 +329,15 @@ fn the_defaults_are_contours() {
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
 }
 
-/// The shared fleet serves the Gateway that is named, and there is no other.
+/// The shared fleet serves the Gateway that is named; others have fleets of their own, unless these are disabled.
 #[test]
-fn a_gateway_that_is_named_has_no_fleet_of_its_own() {
-    let plan = plan(&[], "gateway: {gatewayRef: {namespace: shop, name: edge}}\n");
-    assert!(plan.fleets.is_none() && !plan.pipeline.gateway.own_fleets);
+fn a_gateway_that_is_named_is_bound_beside_others() {
+    let file = "gateway: {gatewayRef: {namespace: shop, name: edge}}\n";
+    for (flags, has_fleets) in [(&[][..], true), (&["--disable-fleets"], false)] {
+        let plan = plan(flags, file);
+        assert_eq!((plan.fleets.is_some(), plan.pipeline.gateway.own_fleets), (has_fleets, has_fleets));
+        assert!(plan.pipeline.gateway.bound.is_some());
+    }
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn the_backend_is_known_by_its_name_and_ca() {
     let found = overrides(&mut world, 80).unwrap();
     assert_eq!((found.protocol, found.server_name.as_deref()), (Some(Protocol::Tls), Some("abc.example.com")));
     let validation = found.validation.clone().unwrap();
-    assert_eq!(validation.ca, TrustedCa::Bundle(ca("ca")));
+    assert_eq!(validation.ca, TrustedCa::Bundle(ca("ca").into()));
     assert_eq!(validation.names, [SubjectAltName::Dns("abc.example.com".into())]);
     assert_eq!(overrides(&mut world, 81).unwrap().protocol, Some(Protocol::H2), "HTTP/2 stays HTTP/2");
     let rules = json!({ "rules": [{ "backendRefs": [backend("app", 80)] }] });
@@ -171,4 +171,71 @@ fn a_policy_is_told_for_each_gateway_whose_routes_use_its_service() {
         ["ancestorRef", "controllerName"]
     );
     assert!(conditions(&tls_policy::complete(policy.facts.as_ref().unwrap(), [])).is_empty());
+}
+
+#[test]
+fn of_several_bundles_those_that_are_there_are_trusted() {
+    let references = |names: &[(&str, &str)]| {
+        let references: Vec<_> =
+            names.iter().map(|(kind, name)| json!({ "group": "", "kind": kind, "name": name })).collect();
+        json!({ "hostname": "a.b", "caCertificateRefs": references })
+    };
+    let map = |name| ("ConfigMap", name);
+    let said = |names: &[(&str, &str)]| {
+        let mut world = world();
+        world.cas.insert(ca("more"), Ok("pem".into()));
+        put(&mut world, "p", 0, None, references(names));
+        let policy = world.translate(kind::BACKEND_TLS_POLICY, "p");
+        let conditions = conditions(policy.facts.as_ref().unwrap()).remove(0).join(", ");
+        let route = world.http(json!([{ "backendRefs": [backend("app", 80)] }]));
+        let forward = forward(&route);
+        let overrides = forward.clusters.first().and_then(|share| share.cluster.overrides.clone());
+        let bundle = overrides.and_then(|it| it.validation.clone()?.ca.bundle().cloned());
+        let trusted =
+            bundle.into_iter().flat_map(|bundle| bundle.objects().map(|it| it.name.to_string()).collect::<Vec<_>>());
+        (trusted.collect::<Vec<_>>(), conditions, codes(&policy))
+    };
+    let fine = FINE.join(", ");
+    let unresolved = |reason: &str| format!("{}, ResolvedRefs=False {reason}", FINE[0]);
+    let none = |reason: &str| format!("Accepted=False NoValidCACertificate, ResolvedRefs=False {reason}");
+    let told = vec![Code::GatewayTlsPolicy];
+    for (names, trusted, conditions, codes) in [
+        (vec![map("more"), map("ca"), map("more")], vec!["ca", "more"], fine, vec![]),
+        (vec![map("gone"), map("ca")], vec!["ca"], unresolved("InvalidCACertificateRef"), told.clone()),
+        (vec![map("ca"), ("Pod", "ca")], vec!["ca"], unresolved("InvalidKind"), told.clone()),
+        (vec![map("bad"), map("gone")], vec![], none("InvalidCACertificateRef"), told.clone()),
+        (vec![map("ca"); 9], vec![], format!("Accepted=False Invalid, {}", FINE[1]), told.clone()),
+    ] {
+        let trusted = trusted.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(said(&names), (trusted, conditions, codes), "{names:?}");
+    }
+}
+
+/// What cannot be read might protect a port, so that port is not used; ports with a policy of their own are.
+#[test]
+fn a_target_that_cannot_be_read_closes_the_ports_that_it_may_be_for() {
+    let target = |more: Value| {
+        let mut target = json!({ "group": "", "kind": "Service", "name": "app" });
+        target.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        target
+    };
+    for wrong in [json!({ "sectionName": 8443 }), json!({ "kind": 7 }), json!({ "group": [] })] {
+        let mut world = world();
+        world.service("default", "other");
+        let targets = json!([target(wrong.clone()), { "group": "", "kind": "Service", "name": "other" }]);
+        let spec = json!({ "targetRefs": targets, "validation": by("broken.example.com") });
+        world.put(kind::BACKEND_TLS_POLICY, json!({ "metadata": { "name": "broken" }, "spec": spec }));
+        put(&mut world, "whole", 0, None, by("whole.example.com"));
+        put(&mut world, "own", 0, Some("h2c"), by("own.example.com"));
+        let route = world.http(json!([{ "backendRefs": [backend("app", 80)] }]));
+        assert_eq!(backends(&forward(&route)), [("-".to_owned(), 1)], "{wrong}");
+        assert_eq!(codes(&route), [Code::GatewayTlsPolicy], "{wrong}");
+        assert_eq!(server_name(&mut world, 81).as_deref(), Some("own.example.com"), "{wrong}");
+        let other = forward(&world.http(json!([{ "backendRefs": [backend("other", 80)] }])));
+        let name = other.clusters[0].cluster.overrides.as_ref().unwrap().server_name.clone();
+        assert_eq!(name.as_deref(), Some("broken.example.com"), "its other target is what it was");
+        let policy = world.translate(kind::BACKEND_TLS_POLICY, "broken");
+        assert_eq!(conditions(policy.facts.as_ref().unwrap())[0][0], "Accepted=False Invalid", "{wrong}");
+        assert_eq!(codes(&policy), [Code::GatewayTlsPolicy], "{wrong}");
+    }
 }

@@ -1,6 +1,11 @@
 //! Objects, and the view of them that a route gets.
 
-use crate::{GatewayView, Listeners, Settings, class, listeners, route, tls_policy};
+use crate::{
+    GatewayView, Listener, Listeners, Settings, class,
+    gateway::tls::{self, ListenerTls},
+    listeners, route,
+    tls_policy::{self, TargetSection},
+};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
     Namespace, Object, ReferenceGrant, TcpRoute, TlsRoute, Typed, UdpRoute, decode_json, kind,
@@ -164,6 +169,20 @@ impl GatewayView for World {
         class::owns(&gateway, self, &settings).then(|| listeners::merge(&gateway, self, &settings).into())
     }
 
+    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>> {
+        let gateway = match owner.kind == kind::LISTENER_SET {
+            true => listeners::parent(&*GatewayView::listener_set(self, owner)?)?,
+            false => owner.clone(),
+        };
+        let listeners = GatewayView::listeners(self, &gateway)?.for_routes(owner);
+        Some(Arc::new(listeners))
+    }
+
+    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
+        let settings = self.settings.clone();
+        Some(Arc::new(tls::of(listener, self, &settings)))
+    }
+
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
         self.find(&ObjectRef::new(kind::NAMESPACE, "", name))
     }
@@ -172,8 +191,8 @@ impl GatewayView for World {
         self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: Option<&str>) -> Option<ObjectRef> {
-        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>()).remove(&section.map(Into::into))
+    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {
+        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>()).remove(section)
     }
 
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
