@@ -41,7 +41,7 @@ pub enum IssueError {
 pub struct Request {
     /// Where the server runs: part of the names it is reached by.
     pub namespace: String,
-    /// The fleet that the Envoy's certificate proves; none for the shared fleet.
+    /// The fleet of the Envoy's certificate; none for the shared fleet.
     pub fleet: Option<FleetName>,
     /// How long they are valid.
     pub lifetime: Duration,
@@ -119,7 +119,7 @@ impl Authority {
         self.sign("the server", SERVER_NAMES[0], sans, &purposes)
     }
 
-    /// A certificate for an Envoy; with a fleet, one that proves it.
+    /// A certificate for an Envoy; with a fleet, one of that fleet.
     pub fn envoy(&self, namespace: &str, fleet: Option<&FleetName>) -> Result<Pair, IssueError> {
         let mut sans: Vec<SanType> =
             service_names(ENVOY_NAME, namespace).into_iter().map(dns).collect::<Result<_, _>>()?;
@@ -156,7 +156,7 @@ impl Authority {
     }
 }
 
-/// The identity that proves a fleet.
+/// The identity of a fleet.
 pub fn fleet_uri(fleet: &FleetName) -> String {
     format!("spiffe://sesame/fleet/{fleet}")
 }

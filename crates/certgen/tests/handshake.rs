@@ -1,4 +1,4 @@
-//! A set works in earnest: both sides prove who they are, and strangers are refused.
+//! A set works in earnest: both sides authenticate, and others are refused.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;

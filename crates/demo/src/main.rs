@@ -156,14 +156,14 @@ async fn origins(log: &Path, count: usize) -> Result<Vec<String>> {
     });
     let word = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
     let origin = |line: &Value| match word(line, "origin_name") {
-        name if name.is_empty() => "nobody's".to_owned(),
+        name if name.is_empty() => "none".to_owned(),
         name => format!("{} {}/{name}", word(line, "origin_kind"), word(line, "origin_namespace")),
     };
     Ok(lines.await?.iter().map(origin).collect())
 }
 
 fn show(answers: &[Asked], origins: &[String]) {
-    println!("\n{:<42} {:<6} {:<46} made so by", "request", "status", "answered by");
+    println!("\n{:<42} {:<6} {:<46} configured by", "request", "status", "answered by");
     for (asked, origin) in answers.iter().zip(origins) {
         println!("{:<42} {:<6} {:<46} {origin}", asked.request, asked.status, asked.answered);
     }

@@ -9,7 +9,7 @@
 //! a missing right, an object of somebody else under the name) is retried and reported for that fleet alone.
 //!
 //! Reading order: [`spec`], [`name`], [`objects`], `drift` (does an object have what we apply), `request` (the requests of one
-//! fleet), [`controller`]; and [`token`], by which proxies prove their fleet.
+//! fleet), [`controller`]; and [`token`], by which proxies authenticate.
 
 pub mod controller;
 mod drift;

@@ -4,7 +4,7 @@
 //! ServiceAccount, Deployment and Service, which is also the value of the label that selects its pods. A Service allows 63
 //! characters, no dots and a letter first, so the name is cut, and a hash of namespace, name and uid is added. No two Gateways
 //! share a name, not even one that is deleted and one that is created after it: the objects of the old one are never in the way
-//! of the new one's, and the name of a ServiceAccount proves the uid of its Gateway.
+//! of the new one's, and the name of a ServiceAccount is bound to the uid of its Gateway.
 
 use aws_lc_rs::digest;
 use model::FleetName;

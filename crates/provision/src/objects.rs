@@ -36,7 +36,7 @@ pub const HASH_ANNOTATION: &str = "projectsesame.io/applied-hash";
 /// The kinds of the objects of a fleet, in the order in which they are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
-    /// What the proxies are for the API server: without any right, but with tokens that prove the fleet.
+    /// What the proxies are for the API server: without any right, but with tokens for the xDS server.
     ServiceAccount,
     /// The proxies.
     Deployment,

@@ -1,4 +1,4 @@
-//! Which fleet a token proves.
+//! Which fleet a token belongs to.
 //!
 //! In: the fleets that exist ([`Tokens::set`]), and tokens that proxies show. Out: the fleet, or why there is none. The API server
 //! says whose a token is (TokenReview, for the [audience](AUDIENCE) of the xDS server alone); the ServiceAccount's namespace and
@@ -21,7 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use xds::{Authenticating, Authenticator, Fleet, TokenError, TokenProof};
+use xds::{Authenticating, Authenticator, Fleet, TokenError, VerifiedToken};
 
 use crate::name;
 use crate::objects::AUDIENCE;
@@ -105,7 +105,7 @@ impl Tokens {
     }
 
     /// The Gateway with this uid has a fleet; nothing when it has none any more. Says whether it was another Gateway's before:
-    /// then its clients must prove again who they are.
+    /// then its clients must authenticate again.
     pub fn set(&self, fleet: &FleetName, uid: Option<&str>) -> bool {
         let account = uid.map(|uid| (fleet.namespace.to_string(), name::of(fleet, uid)));
         let mut fleets = self.fleets.write();
@@ -123,7 +123,7 @@ impl Tokens {
         before.is_some()
     }
 
-    async fn check(&self, token: &str) -> Result<TokenProof, TokenError> {
+    async fn check(&self, token: &str) -> Result<VerifiedToken, TokenError> {
         if token.len() > LONGEST {
             return Err(refused("it is too long"));
         }
@@ -144,7 +144,7 @@ impl Tokens {
         }
         // The fleet may have gone meanwhile.
         self.fleet(&claims.account)?;
-        Ok(TokenProof { fleet: Fleet::named(&fleet.namespace, &fleet.name), expires: claims.expires })
+        Ok(VerifiedToken { fleet: Fleet::named(&fleet.namespace, &fleet.name), expires: claims.expires })
     }
 
     fn fleet(&self, account: &Account) -> Result<FleetName, TokenError> {

@@ -26,7 +26,7 @@ async fn token(api: &ApiServer, namespace: &str, name: &str, audience: &str) -> 
     accounts.create_token_request(name, &PostParams::default(), &request).await.unwrap().status.unwrap().token
 }
 
-fn refusal(answer: Result<xds::TokenProof, TokenError>) -> String {
+fn refusal(answer: Result<xds::VerifiedToken, TokenError>) -> String {
     match answer {
         Err(TokenError::Refused(why)) => why,
         other => panic!("{other:?}"),
@@ -34,7 +34,7 @@ fn refusal(answer: Result<xds::TokenProof, TokenError>) -> String {
 }
 
 #[tokio::test]
-async fn a_token_proves_the_gateway_that_its_account_was_made_for() {
+async fn a_token_belongs_to_the_gateway_that_its_account_was_made_for() {
     let api = ApiServer::shared().await.unwrap();
     let namespace = api.namespace("tokens").await.unwrap();
     let tokens = Tokens::new(api.client().unwrap());
@@ -43,9 +43,9 @@ async fn a_token_proves_the_gateway_that_its_account_was_made_for() {
     tokens.set(&other, Some(UID));
     let of_edge = token(api, &namespace, &name::of(&edge, UID), objects::AUDIENCE).await;
     for _ in 0..2 {
-        let proof = tokens.authenticate(&of_edge).await.unwrap();
-        assert_eq!(proof.fleet, Fleet::named(&namespace, "edge"));
-        assert!(proof.expires > std::time::SystemTime::now());
+        let verified = tokens.authenticate(&of_edge).await.unwrap();
+        assert_eq!(verified.fleet, Fleet::named(&namespace, "edge"));
+        assert!(verified.expires > std::time::SystemTime::now());
     }
     let of_other = token(api, &namespace, &name::of(&other, UID), objects::AUDIENCE).await;
     assert_eq!(tokens.authenticate(&of_other).await.unwrap().fleet, Fleet::named(&namespace, "other"));
@@ -68,7 +68,7 @@ async fn a_token_proves_the_gateway_that_its_account_was_made_for() {
     }
 
     // A Gateway that is created again is another, and one that is gone has nothing.
-    assert!(tokens.set(&edge, Some("another")), "its clients must prove again who they are");
+    assert!(tokens.set(&edge, Some("another")), "its clients must authenticate again");
     refusal(tokens.authenticate(&of_edge).await);
     assert!(tokens.set(&edge, None));
     refusal(tokens.authenticate(&of_edge).await);

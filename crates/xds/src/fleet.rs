@@ -75,7 +75,7 @@ pub(crate) struct FleetRuntime {
     pub rejections: Rejections,
     /// Cancelled when the fleet goes.
     pub gone: CancellationToken,
-    /// Cancelled when the clients of now must prove again who they are.
+    /// Cancelled when the clients of now must authenticate again.
     clients_end: Mutex<CancellationToken>,
     writer: Mutex<Writer>,
     snapshot: watch::Sender<Option<Arc<Snapshot>>>,

@@ -1,12 +1,12 @@
 //! Who a client is, and which fleet it may see.
 //!
 //! In: the node that a client claims to be, and the certificate or the token that it showed. Out: an [`Identity`], or why there
-//! is none. The proof decides: a node may leave its fleet unsaid, but may not name another one.
+//! is none. The credential decides: a node may leave its fleet unsaid, but may not name another one.
 //!
-//! - A URI SAN `spiffe://sesame/fleet/<namespace>/<name>` proves that fleet.
-//! - A certificate with no such SAN and the DNS name `envoy` proves the shared fleet, so that certificates made for
+//! - A URI SAN `spiffe://sesame/fleet/<namespace>/<name>` is that fleet's.
+//! - A certificate with no such SAN and the DNS name `envoy` is the shared fleet's, so that certificates made for
 //!   Contour work unchanged.
-//! - A certificate with neither and the DNS name `sesame` or `contour` is a server's: it proves another replica, and no
+//! - A certificate with neither and the DNS name `sesame` or `contour` is a server's: the client is another replica, and in no
 //!   fleet.
 //! - Without a certificate, each request needs a token that an [`Authenticator`] knows.
 
@@ -58,7 +58,7 @@ impl Fleet {
         Fleet::Named { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The URI SAN that proves it; the shared fleet needs none.
+    /// The URI SAN of its certificates; the shared fleet needs none.
     pub fn uri(&self) -> Option<String> {
         match self {
             Fleet::Shared => None,
@@ -106,36 +106,36 @@ impl FromStr for Fleet {
 
 /// Knows whose tokens are whose. It is asked for every stream and every fetch of a client without a certificate.
 pub trait Authenticator: Send + Sync + fmt::Debug {
-    /// The fleet that a token proves.
+    /// The fleet of a token, if the token is valid.
     fn authenticate<'a>(&'a self, token: &'a str) -> Authenticating<'a>;
 }
 
 /// The answer of an [`Authenticator`], when it is there.
-pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<TokenProof, TokenError>> + Send + 'a>>;
+pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<VerifiedToken, TokenError>> + Send + 'a>>;
 
-/// What a token proves.
+/// A valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenProof {
+pub struct VerifiedToken {
     /// The fleet.
     pub fleet: Fleet,
     /// When the token ends.
     pub expires: SystemTime,
 }
 
-/// Why a token proves nothing.
+/// Why a token is not accepted.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TokenError {
-    /// It is no proof.
-    #[error("the token proves no fleet: {0}")]
+    /// It is not valid.
+    #[error("the token is not valid: {0}")]
     Refused(String),
     /// It cannot be checked at the moment.
     #[error("the token cannot be checked: {0}")]
     Unavailable(String),
 }
 
-/// What a connection proves by its client certificate, or a request by its token.
+/// Who a client is, by the certificate of its connection or the token of its request.
 #[derive(Clone, Debug)]
-pub enum Proof {
+pub enum Credential {
     /// The fleet, until the certificate expires.
     Certificate {
         /// The fleet.
@@ -144,7 +144,7 @@ pub enum Proof {
         expires: SystemTime,
     },
     /// The fleet, by a token.
-    Token(TokenProof),
+    Token(VerifiedToken),
     /// Nothing yet: the client has no certificate, so each of its requests must have a token.
     Anonymous,
     /// That it is a replica of this server, until the certificate expires.
@@ -156,9 +156,9 @@ pub enum Proof {
     Insecure,
 }
 
-impl Proof {
+impl Credential {
     /// Reads a client's certificate (DER), which has been verified already.
-    pub fn from_certificate(der: &[u8]) -> Result<Proof, IdentityError> {
+    pub fn from_certificate(der: &[u8]) -> Result<Credential, IdentityError> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|_| IdentityError::Certificate)?;
         let names = certificate.subject_alternative_name().map_err(|_| IdentityError::Certificate)?;
         let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
@@ -175,22 +175,22 @@ impl Proof {
             |wanted: &str| names.iter().any(|name| matches!(name, GeneralName::DNSName(name) if *name == wanted));
         let fleet = match fleets.as_slice() {
             [] if goes_by(SHARED_DNS) => Fleet::Shared,
-            [] if SERVER_NAMES.into_iter().any(goes_by) => return Ok(Proof::Replica { expires }),
+            [] if SERVER_NAMES.into_iter().any(goes_by) => return Ok(Credential::Replica { expires }),
             [] => return Err(IdentityError::Nobody),
             [SHARED] => return Err(IdentityError::Unreadable(SHARED.into())),
             [one] => one.parse()?,
             _ => return Err(IdentityError::Several),
         };
-        Ok(Proof::Certificate { fleet, expires })
+        Ok(Credential::Certificate { fleet, expires })
     }
 
     /// When the connection's streams must end.
     pub fn expires(&self) -> Option<SystemTime> {
         match self {
-            Proof::Certificate { expires, .. }
-            | Proof::Replica { expires }
-            | Proof::Token(TokenProof { expires, .. }) => Some(*expires),
-            Proof::Anonymous | Proof::Insecure => None,
+            Credential::Certificate { expires, .. }
+            | Credential::Replica { expires }
+            | Credential::Token(VerifiedToken { expires, .. }) => Some(*expires),
+            Credential::Anonymous | Credential::Insecure => None,
         }
     }
 }
@@ -210,18 +210,20 @@ pub struct Identity {
 
 impl Identity {
     /// Establishes who a client is.
-    pub fn establish(node: &[u8], proof: &Proof, address: Option<SocketAddr>) -> Result<Self, IdentityError> {
+    pub fn establish(node: &[u8], credential: &Credential, address: Option<SocketAddr>) -> Result<Self, IdentityError> {
         let node = Node::decode(node).map_err(|_| IdentityError::Node)?;
         let claim = claim(&node)?;
-        let fleet = match (claim, proof) {
-            (Some(claimed), Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. }))
+        let fleet = match (claim, credential) {
+            (Some(claimed), Credential::Certificate { fleet, .. } | Credential::Token(VerifiedToken { fleet, .. }))
                 if claimed != *fleet =>
             {
-                return Err(IdentityError::Mismatch { claimed, proven: fleet.clone() });
+                return Err(IdentityError::Mismatch { claimed, authenticated: fleet.clone() });
             }
-            (_, Proof::Certificate { fleet, .. } | Proof::Token(TokenProof { fleet, .. })) => fleet.clone(),
-            (_, Proof::Replica { .. } | Proof::Anonymous) => return Err(IdentityError::Nobody),
-            (claimed, Proof::Insecure) => claimed.unwrap_or(Fleet::Shared),
+            (_, Credential::Certificate { fleet, .. } | Credential::Token(VerifiedToken { fleet, .. })) => {
+                fleet.clone()
+            }
+            (_, Credential::Replica { .. } | Credential::Anonymous) => return Err(IdentityError::Nobody),
+            (claimed, Credential::Insecure) => claimed.unwrap_or(Fleet::Shared),
         };
         Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })
     }
@@ -272,12 +274,12 @@ pub enum IdentityError {
     /// The certificate cannot be read.
     #[error("the client certificate cannot be read")]
     Certificate,
-    /// The certificate proves no fleet.
+    /// The certificate names no fleet.
     #[error(
         "the client certificate names no fleet: it needs the URI {FLEET_URI}<namespace>/<name> or the DNS name {SHARED_DNS}"
     )]
     Nobody,
-    /// The certificate proves more than one fleet.
+    /// The certificate names more than one fleet.
     #[error("the client certificate names several fleets")]
     Several,
     /// A fleet that is not written as one.
@@ -287,11 +289,11 @@ pub enum IdentityError {
     #[error("the first request has no readable node")]
     Node,
     /// The node says something other than the certificate or the token.
-    #[error("the node says fleet {claimed}, its certificate or token {proven}")]
+    #[error("the node says fleet {claimed}, its certificate or token {authenticated}")]
     Mismatch {
         /// What the node says.
         claimed: Fleet,
-        /// What is proven.
-        proven: Fleet,
+        /// What the certificate or the token says.
+        authenticated: Fleet,
     },
 }

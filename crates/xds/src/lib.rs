@@ -51,8 +51,8 @@ pub use acks::{AckWatch, Version};
 pub use fleet::FleetAcks;
 pub use fleet_acks::{AckState, Event, Rejection, RejectionCause, ResourceAcks};
 pub use identity::{
-    Authenticating, Authenticator, FLEET_METADATA, Fleet, Identity, IdentityError, Proof, RequiredEnvoy, TokenError,
-    TokenProof,
+    Authenticating, Authenticator, Credential, FLEET_METADATA, Fleet, Identity, IdentityError, RequiredEnvoy,
+    TokenError, VerifiedToken,
 };
 pub use kind::Kind;
 pub use limits::Limits;

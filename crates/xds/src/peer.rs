@@ -1,7 +1,7 @@
 //! Streams between replicas, on the port and under the certificates of the xDS server.
 //!
 //! In: connections of other replicas ([`Server::peers`](crate::Server::peers)), or the address of one ([`connect`]). Out: a
-//! [`Peer`], which takes and gives messages; what they say is not known here. A replica proves itself with the certificate
+//! [`Peer`], which takes and gives messages; what they say is not known here. A replica authenticates with the certificate
 //! that it serves with, so there is nothing more to set up, and an Envoy's certificate opens nothing.
 
 use std::fmt;

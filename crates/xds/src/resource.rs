@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::kind::Kind;
 use crate::wire::fields::{Fields, Value};
@@ -229,7 +229,5 @@ pub fn content_version(body: &[u8]) -> u64 {
 }
 
 pub(crate) fn weight(name: &str, version: u64) -> u64 {
-    let mut hash = Xxh3::with_seed(version);
-    hash.update(name.as_bytes());
-    hash.digest()
+    xxh3_64_with_seed(name.as_bytes(), version)
 }

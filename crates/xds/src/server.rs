@@ -47,7 +47,7 @@ pub struct Config {
     pub limits: Limits,
     /// How many connections of clients there may be.
     pub connections: usize,
-    /// How many connections there may be beside those, which have not proven who they are yet, in all and from one address.
+    /// How many connections there may be beside those, which are not authenticated yet, in all and from one address.
     /// The oldest makes room for a new one.
     pub handshakes: usize,
     /// See [`Config::handshakes`].
@@ -245,7 +245,7 @@ impl Server {
         }
     }
 
-    /// Ends the streams of a fleet, whose clients must prove again who they are: its tables and its acks stay.
+    /// Ends the streams of a fleet, whose clients must authenticate again: its tables and its acks stay.
     pub fn disconnect(&self, fleet: &Fleet) {
         if let Some(runtime) = self.0.hubs.lock().get(fleet) {
             runtime.disconnect();

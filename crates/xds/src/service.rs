@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::warn;
 
-use crate::identity::{Proof, TokenError};
+use crate::identity::{Credential, TokenError};
 use crate::kind::Kind;
 use crate::peer::{self, Peer};
 use crate::server::Inner;
@@ -30,17 +30,17 @@ use grpc::{Body, Messages};
 pub(crate) struct Connection {
     pub inner: Arc<Inner>,
     pub peer: SocketAddr,
-    pub proof: Proof,
+    pub credential: Credential,
     /// Cancelled when the server stops.
     pub stop: CancellationToken,
-    /// Cancelled when the client has proven who it is.
-    pub proven: CancellationToken,
+    /// Cancelled when the client is authenticated.
+    pub authenticated: CancellationToken,
 }
 
 impl Connection {
-    /// The connection as one request sees it: without a certificate, the token of the request is the proof.
+    /// The connection as one request sees it: without a certificate, the token of the request is the credential.
     async fn authenticated(self: Arc<Self>, headers: &HeaderMap) -> Result<Arc<Self>, Status> {
-        if !matches!(self.proof, Proof::Anonymous) {
+        if !matches!(self.credential, Credential::Anonymous) {
             return Ok(self);
         }
         let refuse = |status: Status| {
@@ -51,16 +51,22 @@ impl Connection {
         let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = header.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(nothing)?;
         let authenticator = self.inner.config.authenticator.as_ref().ok_or_else(nothing)?;
-        let proof = authenticator.authenticate(token).await.map_err(|error| {
+        let credential = authenticator.authenticate(token).await.map_err(|error| {
             refuse(match error {
                 TokenError::Refused(_) => Status::unauthenticated(error.to_string()),
                 TokenError::Unavailable(_) => Status::unavailable(error.to_string()),
             })
         })?;
-        self.proven.cancel();
-        let Self { inner, peer, stop, proven, .. } = &*self;
-        let proof = Proof::Token(proof);
-        Ok(Arc::new(Self { inner: inner.clone(), peer: *peer, proof, stop: stop.clone(), proven: proven.clone() }))
+        self.authenticated.cancel();
+        let Self { inner, peer, stop, authenticated, .. } = &*self;
+        let credential = Credential::Token(credential);
+        Ok(Arc::new(Self {
+            inner: inner.clone(),
+            peer: *peer,
+            credential,
+            stop: stop.clone(),
+            authenticated: authenticated.clone(),
+        }))
     }
 }
 
@@ -163,7 +169,7 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
 
 /// Lets another replica in.
 async fn peer(connection: &Connection, body: Incoming) -> Result<Response<Body>, Status> {
-    if !matches!(connection.proof, Proof::Replica { .. } | Proof::Insecure) {
+    if !matches!(connection.credential, Credential::Replica { .. } | Credential::Insecure) {
         warn!(peer = %connection.peer, "refused a client that asked for the stream of replicas");
         return Err(Status::permission_denied("the client certificate is not a server's"));
     }
@@ -171,7 +177,7 @@ async fn peer(connection: &Connection, body: Incoming) -> Result<Response<Body>,
     let peers = connection.inner.peers.lock().clone().ok_or_else(nobody)?;
     let (sender, response) = Body::stream();
     let stop = connection.stop.child_token();
-    if let Some(expires) = connection.proof.expires() {
+    if let Some(expires) = connection.credential.expires() {
         let (left, stop) = (expires.duration_since(SystemTime::now()).unwrap_or_default(), stop.clone());
         tokio::spawn(async move {
             tokio::select! {

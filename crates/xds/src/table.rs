@@ -13,6 +13,12 @@ use imbl::ordmap::DiffItem;
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
 
+#[cfg(test)]
+thread_local! {
+    /// How often something was looked up by name, in all tables.
+    pub(crate) static LOOKUPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// All resources of one kind.
 #[derive(Clone, Default)]
 pub struct Table {
@@ -34,6 +40,8 @@ pub struct Change<'a> {
 impl Table {
     /// The entry of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        #[cfg(test)]
+        LOOKUPS.with(|count| count.set(count.get() + 1));
         self.entries.get(name)
     }
 

@@ -89,7 +89,7 @@ impl Attack {
         )
     }
 
-    /// Whether xDS is encrypted, so that clients have to prove who they are.
+    /// Whether xDS is encrypted, so that clients have to authenticate.
     pub fn has_tls(self) -> bool {
         self == Attack::Unauthenticated
     }

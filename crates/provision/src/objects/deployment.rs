@@ -18,7 +18,7 @@ use super::{FLEET_LABEL, annotations};
 use crate::Settings;
 use crate::spec::{FleetSpec, Pages};
 
-/// The audience of the tokens by which proxies prove their fleet.
+/// The audience of the tokens by which proxies authenticate.
 pub const AUDIENCE: &str = "xds.projectsesame.io";
 /// Where the token is in a proxy's pod.
 const TOKEN_DIR: &str = "/var/run/secrets/projectsesame.io";

@@ -52,8 +52,8 @@ async fn tokens_of_one_namespace_leave_reviews_for_others() {
     let forged: Vec<String> = (0..100).map(|number| token(&busy, number)).collect();
     let mut reviews = Box::pin(join_all(forged.iter().map(|token| tokens.authenticate(token))));
     assert!(poll!(&mut reviews).is_pending());
-    let proof = tokens.authenticate(&token(&other, 0)).await.unwrap();
-    assert_eq!(proof.fleet, Fleet::named("other", "edge"));
+    let verified = tokens.authenticate(&token(&other, 0)).await.unwrap();
+    assert_eq!(verified.fleet, Fleet::named("other", "edge"));
     assert!(poll!(&mut reviews).is_pending());
     assert_eq!(kept.load(Ordering::Relaxed), REVIEWS_PER_NAMESPACE);
     drop(reviews);

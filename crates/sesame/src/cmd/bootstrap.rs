@@ -16,7 +16,7 @@ use crate::{flags, output};
 /// Write the bootstrap configuration of an Envoy that connects to Sesame
 ///
 /// Runs as an init container of Envoy. Give all three TLS files or none; with --resources-dir Envoy watches the files and
-/// picks up renewed certificates without a restart. In place of a certificate, Envoy can show a token that proves its fleet.
+/// picks up renewed certificates without a restart. In place of a certificate, Envoy can authenticate with a token.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Path of the JSON file to write; - for standard output
@@ -51,7 +51,7 @@ pub struct Args {
     /// CA bundle (PEM text) that the xDS server's certificate must chain to, for an Envoy with a token
     #[arg(long, env = "ENVOY_CA", value_name = "PEM", conflicts_with = "envoy_cafile", requires = "envoy_token_file")]
     envoy_ca: Option<String>,
-    /// File of the token that proves the fleet of Envoy; read anew when it is replaced
+    /// File of the token by which Envoy authenticates; read again when it is replaced
     #[arg(long, env = "ENVOY_TOKEN_FILE", value_name = "FILE", requires_all = ["envoy_ca", "resources_dir"])]
     #[arg(conflicts_with_all = ["envoy_cert_file", "envoy_key_file"])]
     envoy_token_file: Option<PathBuf>,

@@ -44,7 +44,7 @@ impl GatewayFleets {
                         FleetSettings { http: None, https: None, stats, admin_port: 0, ..self.settings.clone() };
                     pipeline.set_fleet(&id, Some(settings));
                     if self.tokens.as_ref().is_some_and(|tokens| tokens.set(&name, Some(&fleet.uid))) {
-                        // Another Gateway of that name: the proxies of the one before prove nothing any more.
+                        // Another Gateway of that name: the tokens of the proxies of the one before are not valid any more.
                         server.disconnect(&xds_fleet(&id));
                     }
                     self.fleets.put(spec);

@@ -52,7 +52,7 @@ impl Fleet {
             progress.push(receiver);
             let (requests, bytes) = (requests.clone(), bytes.clone());
             let (said, heard) = tokio::sync::oneshot::channel();
-            tasks.spawn(converse(server, requests, bytes, sender, said));
+            tasks.spawn(run_client(server, requests, bytes, sender, said));
             tasks.spawn(async move {
                 let _ = heard.await;
                 drop(permit);
@@ -97,7 +97,7 @@ fn frame(request: &DeltaDiscoveryRequest) -> Bytes {
     [&[0][..], &length[..], &body[..]].concat().into()
 }
 
-async fn converse(
+async fn run_client(
     server: SocketAddr,
     requests: Vec<Bytes>,
     bytes: Arc<AtomicUsize>,

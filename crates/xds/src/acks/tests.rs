@@ -6,7 +6,7 @@ use tokio::sync::broadcast;
 
 use super::*;
 use crate::fleet_acks::Event;
-use crate::identity::{Identity, Proof};
+use crate::identity::{Credential, Identity};
 use crate::limits::Limits;
 use crate::publish::Changes;
 use crate::resource::{Resource, content_version};
@@ -47,7 +47,7 @@ impl Bed {
     /// A client of a version of Envoy; what it asks for is up to the caller.
     pub fn join(&mut self) -> usize {
         self.next += 1;
-        let identity = Identity::establish(&[], &Proof::Insecure, None).expect("anybody may come");
+        let identity = Identity::establish(&[], &Credential::Insecure, None).expect("anybody may come");
         let node = self.next.to_string().into();
         let identity = Identity { node, version: ["1.40", "1.41"][self.next as usize % 2].into(), ..identity };
         let options = Options {

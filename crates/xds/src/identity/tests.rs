@@ -1,4 +1,4 @@
-//! Who is who. What certificates prove is tested with real ones in the crate's tests.
+//! Who is who. What certificates say is tested with real ones in the crate's tests.
 
 use envoy_api::envoy::config::core::v3::BuildVersion;
 use envoy_api::envoy::r#type::v3::SemanticVersion;
@@ -19,8 +19,8 @@ fn node(fleet: Option<Value>) -> Vec<u8> {
     .encode_to_vec()
 }
 
-fn proof(fleet: Fleet) -> Proof {
-    Proof::Certificate { fleet, expires: SystemTime::now() }
+fn certificate(fleet: Fleet) -> Credential {
+    Credential::Certificate { fleet, expires: SystemTime::now() }
 }
 
 #[test]
@@ -38,22 +38,22 @@ fn a_fleet_is_written_and_read() {
 #[test]
 fn the_certificate_decides() {
     let shop = || Fleet::named("shop", "edge");
-    let who = Identity::establish(&node(Some("shop/edge".into())), &proof(shop()), None).expect("in");
+    let who = Identity::establish(&node(Some("shop/edge".into())), &certificate(shop()), None).expect("in");
     assert_eq!((who.fleet, &*who.node, &*who.version), (shop(), "pod-1", "1.40.0"));
-    assert_eq!(Identity::establish(&node(None), &proof(shop()), None).expect("in").fleet, shop());
-    let mismatch = Identity::establish(&node(Some("shared".into())), &proof(shop()), None);
-    assert_eq!(mismatch, Err(IdentityError::Mismatch { claimed: Fleet::Shared, proven: shop() }));
+    assert_eq!(Identity::establish(&node(None), &certificate(shop()), None).expect("in").fleet, shop());
+    let mismatch = Identity::establish(&node(Some("shared".into())), &certificate(shop()), None);
+    assert_eq!(mismatch, Err(IdentityError::Mismatch { claimed: Fleet::Shared, authenticated: shop() }));
     let number = Value { kind: Some(value::Kind::NumberValue(1.0)) };
     assert!(matches!(
-        Identity::establish(&node(Some(number)), &proof(shop()), None),
+        Identity::establish(&node(Some(number)), &certificate(shop()), None),
         Err(IdentityError::Unreadable(_))
     ));
-    assert_eq!(Identity::establish(b"\xff", &proof(shop()), None), Err(IdentityError::Node));
+    assert_eq!(Identity::establish(b"\xff", &certificate(shop()), None), Err(IdentityError::Node));
 }
 
 #[test]
 fn without_certificates_the_node_is_believed() {
-    let fleet = |node: &[u8]| Identity::establish(node, &Proof::Insecure, None).expect("in").fleet;
+    let fleet = |node: &[u8]| Identity::establish(node, &Credential::Insecure, None).expect("in").fleet;
     assert_eq!(fleet(&node(None)), Fleet::Shared);
     assert_eq!(fleet(&node(Some("shop/edge".into()))), Fleet::named("shop", "edge"));
 }

@@ -1,6 +1,6 @@
 //! Takes connections in and sees them off.
 //!
-//! In: a listening socket. Out: HTTP/2 connections, each with what its certificate proves. Until it has proven something, a
+//! In: a listening socket. Out: HTTP/2 connections, each with the identity of its certificate. Until it is authenticated, a
 //! connection has a place among the [`super::handshakes`] alone, and a few seconds. One connection's failure is
 //! logged and ends there; when the server stops, each is told by GOAWAY, and its streams end with `UNAVAILABLE`, which
 //! makes an Envoy connect to another replica at once.
@@ -26,16 +26,16 @@ use tracing::{debug, info, warn};
 
 use super::handshakes::Handshake;
 use super::{Inner, Security};
-use crate::identity::Proof;
+use crate::identity::Credential;
 use crate::metrics::Reason;
 use crate::service::{self, Connection};
 use crate::tls::expiry;
 
-/// How long a client may take to prove who it is.
+/// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often connections that ended before that are reported. Anybody can cause them, and must not fill the log.
 const REPORT: Duration = Duration::from_secs(10);
-/// How long a client without a certificate may take to show a token that proves something. The API server is asked about it.
+/// How long a client without a certificate may take to show a valid token. The API server is asked about it.
 const TOKEN: Duration = Duration::from_secs(10);
 /// What a client may send ahead of our reading it. Requests are small, save for lists of names.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -84,7 +84,7 @@ pub(super) async fn run(
             match tls {
                 None => {
                     drop(handshake);
-                    converse(inner, stream, peer, Proof::Insecure, None, stop).await;
+                    serve_connection(inner, stream, peer, Credential::Insecure, None, stop).await;
                 }
                 Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), handshake, stop).await,
             }
@@ -128,15 +128,15 @@ async fn secure(
         Err((reason, why)) => return inner.refused(peer, reason, &why),
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    let proof = match certificate.map(|certificate| Proof::from_certificate(certificate)) {
-        Some(Ok(proof)) => proof,
+    let credential = match certificate.map(|certificate| Credential::from_certificate(certificate)) {
+        Some(Ok(credential)) => credential,
         Some(Err(error)) => return inner.refused(peer, "unauthorized", &error.to_string()),
-        None if inner.config.authenticator.is_some() => Proof::Anonymous,
+        None if inner.config.authenticator.is_some() => Credential::Anonymous,
         None => return inner.refused(peer, "unauthorized", "the client has no certificate"),
     };
-    // Until it has proven who it is, it has no other place than this.
-    let handshake = matches!(proof, Proof::Anonymous).then_some(handshake);
-    converse(inner, stream, peer, proof, handshake, stop).await;
+    // Until it is authenticated, it has no other place than this.
+    let handshake = matches!(credential, Credential::Anonymous).then_some(handshake);
+    serve_connection(inner, stream, peer, credential, handshake, stop).await;
 }
 
 impl Inner {
@@ -154,24 +154,24 @@ impl Inner {
     }
 }
 
-/// Serves a connection. One with a `handshake` has proven nothing yet: it ends unless one of its requests does, soon.
-async fn converse<S>(
+/// Serves a connection. One with a `handshake` is not authenticated yet: it ends unless one of its requests is, soon.
+async fn serve_connection<S>(
     inner: Arc<Inner>,
     stream: S,
     peer: SocketAddr,
-    proof: Proof,
+    credential: Credential,
     handshake: Option<Handshake>,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let proven = CancellationToken::new();
-    let is_proven = proven.clone();
+    let authenticated = CancellationToken::new();
+    let is_authenticated = authenticated.clone();
     let place = async {
         if let Some(handshake) = handshake {
             tokio::select! {
-                () = is_proven.cancelled() => {}
-                () = handshake.evicted.cancelled() => return ("evicted", "too many connections did not prove who they are".to_owned()),
+                () = is_authenticated.cancelled() => {}
+                () = handshake.evicted.cancelled() => return ("evicted", "too many connections are not authenticated".to_owned()),
                 () = time::sleep(TOKEN) => return ("timeout", format!("no valid token came within {TOKEN:?}")),
             }
         }
@@ -184,7 +184,7 @@ async fn converse<S>(
         });
         std::future::pending().await
     };
-    let connection = Arc::new(Connection { inner: inner.clone(), peer, proof, stop: stop.clone(), proven });
+    let connection = Arc::new(Connection { inner: inner.clone(), peer, credential, stop: stop.clone(), authenticated });
     let service = service_fn(move |request| {
         let response = service::respond(connection.clone(), request);
         async move { Ok::<_, Infallible>(response.await) }

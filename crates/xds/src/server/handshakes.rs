@@ -1,6 +1,6 @@
-//! Connections that have not proven who they are yet: few in all, fewer from one address.
+//! Connections that are not authenticated yet: few in all, fewer from one address.
 //!
-//! In: the address of each connection that is accepted. Out: a [`Handshake`] for the time until TLS has proven the client, which
+//! In: the address of each connection that is accepted. Out: a [`Handshake`] for the time until TLS has authenticated the client, which
 //! is told when it has to make room. Whoever can reach the port can open connections, so they are counted apart from those
 //! of clients: they can never take the place of one. A connection that is one too many ends the oldest of its own address, or
 //! of the address that has the most: a new client needs some milliseconds for its handshake and gets them even from an

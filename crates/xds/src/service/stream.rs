@@ -47,7 +47,7 @@ pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming,
     let metrics = connection.inner.metrics.clone();
     let labels = Stream { service: call.service(), variant: call.variant() };
     metrics.streams.get_or_create(&labels).inc();
-    let end = converse(&connection, call, body, &out).await;
+    let end = run_stream(&connection, call, body, &out).await;
     metrics.streams.get_or_create(&labels).dec();
     if let Some(End { reason, status }) = end {
         metrics.ended.get_or_create(&Reason { reason }).inc();
@@ -74,7 +74,7 @@ struct StreamTask<'a> {
 }
 
 /// `None` if the client hung up.
-async fn converse(connection: &Connection, call: Call, body: Incoming, out: &ResponseSender) -> Option<End> {
+async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &ResponseSender) -> Option<End> {
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
     let first = tokio::select! {
@@ -109,7 +109,7 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
     let first = request::decode(call.style, first, &connection.inner.limits)
         .map_err(|error| refuse("garbage", Status::invalid_argument(error.to_string())))?;
     let node = first.node.as_deref().unwrap_or_default();
-    let identity = Identity::establish(node, &connection.proof, Some(connection.peer))
+    let identity = Identity::establish(node, &connection.credential, Some(connection.peer))
         .map_err(|error| refuse("unauthorized", Status::permission_denied(error.to_string())))?;
     if let Some(RequiredEnvoy { version, why }) = connection.inner.config.required_envoy
         && identity.is_older_than(version)
@@ -370,7 +370,7 @@ pub(super) async fn published(snapshots: &mut watch::Receiver<Option<Arc<Snapsho
 
 /// Done when the client's certificate has expired.
 async fn expiry(connection: &Connection) {
-    let Some(expires) = connection.proof.expires() else { return std::future::pending().await };
+    let Some(expires) = connection.credential.expires() else { return std::future::pending().await };
     while let Ok(left) = expires.duration_since(SystemTime::now()) {
         // The wall clock may be set, so it is looked at now and then.
         time::sleep(left.min(time::Duration::from_secs(60))).await;

@@ -215,6 +215,12 @@ impl Flow {
         self.wildcard || self.names.contains(name)
     }
 
+    /// Whether the client has what the table has under that name, found without a look at the table: a client that connects has
+    /// as many scopes that ask for their clusters as there are hosts.
+    pub fn is_acked(&self, name: &str) -> bool {
+        self.wildcard && self.default_state == DefaultState::Acked && !self.states.contains_key(name)
+    }
+
     /// What the client should have under that name.
     pub fn target<'a>(&'a self, table: &'a Table, name: &str) -> Option<&'a Arc<Entry>> {
         table.get(name).or_else(|| self.aliases.get(name))

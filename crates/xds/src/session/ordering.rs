@@ -85,6 +85,9 @@ impl Session {
     }
 
     fn cluster_readiness(&self, name: &str, now: Instant) -> Readiness {
+        if self.flow(Kind::Cluster).is_some_and(|flow| flow.is_acked(name)) {
+            return Readiness::Ready;
+        }
         let timeout = self.options.limits.warming_timeout;
         let table = self.view.table(Kind::Cluster);
         let Some(published) = table.get(name) else { return Readiness::Ready };

@@ -324,7 +324,9 @@ impl Session {
         }
         let carries_all = all.is_some();
         if let Some(entries) = all {
-            flow.sum = entries.iter().fold(flow.sum, |sum, entry| sum.wrapping_add(entry.weight()));
+            if style == Style::Sotw {
+                flow.sum = entries.iter().fold(flow.sum, |sum, entry| sum.wrapping_add(entry.weight()));
+            }
             flow.default_state = DefaultState::Sent { nonce, at: now };
             hold_back(flow, held_back, now);
             withhold(flow, withheld, now);

@@ -84,17 +84,16 @@ impl Session {
         }
         // A name is waited for, whatever becomes of it. A cluster that the client still has is not: see the gate. Nor is
         // what it has for as long as there is only a stand-in.
-        for name in flow.names.clone() {
-            let target = flow.target(table, &name);
+        let waits = |name: &&Name| {
+            let target = flow.target(table, name);
             let own = target.is_none_or(|entry| entry.role == Role::Own);
-            let waits = match flow.states.get(&name) {
+            match flow.states.get(*name) {
                 Some(state) => kind != Kind::Cluster && own || matches!(state.acked, Acked::Nothing),
                 None => target.is_none(),
-            };
-            if waits {
-                flow.ask(&name, None, now);
             }
-        }
+        };
+        let waiting: Vec<Name> = flow.names.iter().filter(waits).cloned().collect();
+        waiting.iter().for_each(|name| flow.ask(name, None, now));
         self.flows[kind.index()] = Some(flow);
     }
 

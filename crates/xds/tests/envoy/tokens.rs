@@ -1,4 +1,4 @@
-//! A real Envoy that proves its fleet by a token, which is renewed while it runs.
+//! A real Envoy that authenticates with a token, which is renewed while it runs.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use envoy::bootstrap::{Tls, Token};
 use model::FleetName;
 use parking_lot::Mutex;
 use testbed::{Backend, Client, Net, eventually};
-use xds::{Authenticating, Authenticator, Fleet, TokenError, TokenProof};
+use xds::{Authenticating, Authenticator, Fleet, TokenError, VerifiedToken};
 
 use crate::bed::{PATIENCE, Replica, Secrets, address, launch};
 use crate::world::{hosts, serving};
@@ -24,14 +24,14 @@ struct Only {
 impl Authenticator for Only {
     fn authenticate<'a>(&'a self, token: &'a str) -> Authenticating<'a> {
         self.shown.lock().push(token.to_owned());
-        let proof = match token == *self.token.lock() {
-            true => Ok(TokenProof {
+        let verified = match token == *self.token.lock() {
+            true => Ok(VerifiedToken {
                 fleet: Fleet::named("team", "a"),
                 expires: SystemTime::now() + Duration::from_secs(3600),
             }),
             false => Err(TokenError::Refused("another is wanted".to_owned())),
         };
-        Box::pin(std::future::ready(proof))
+        Box::pin(std::future::ready(verified))
     }
 }
 

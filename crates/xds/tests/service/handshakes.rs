@@ -1,4 +1,4 @@
-//! Whoever can reach the port and proves nothing takes no place of those who can.
+//! Whoever can reach the port and does not authenticate takes no place of those who can.
 
 use std::sync::Arc;
 use std::time::Duration;

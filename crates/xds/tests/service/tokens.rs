@@ -1,4 +1,4 @@
-//! A client without a certificate proves its fleet by a token, on every service, stream and fetch.
+//! A client without a certificate authenticates with a token, on every service, stream and fetch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tonic::Code;
-use xds::{Authenticating, Authenticator, Config, Fleet, Kind, Security, Tls, TokenError, TokenProof};
+use xds::{Authenticating, Authenticator, Config, Fleet, Kind, Security, Tls, TokenError, VerifiedToken};
 
 use crate::certificates::Authority;
 use crate::client::{DELTA_ADS, Delta, Running, TOKEN, names, node};
@@ -18,12 +18,12 @@ struct Known(Mutex<BTreeMap<&'static str, (Fleet, SystemTime)>>);
 
 impl Authenticator for Known {
     fn authenticate<'a>(&'a self, token: &'a str) -> Authenticating<'a> {
-        let proof = match (token, self.0.lock().get(token).cloned()) {
+        let verified = match (token, self.0.lock().get(token).cloned()) {
             ("unknown-yet", _) => Err(TokenError::Unavailable("ask later".to_owned())),
-            (_, Some((fleet, expires))) => Ok(TokenProof { fleet, expires }),
+            (_, Some((fleet, expires))) => Ok(VerifiedToken { fleet, expires }),
             _ => Err(TokenError::Refused("nobody knows it".to_owned())),
         };
-        Box::pin(std::future::ready(proof))
+        Box::pin(std::future::ready(verified))
     }
 }
 
@@ -113,7 +113,7 @@ async fn a_stream_ends_with_its_token_and_when_the_fleet_is_somebody_elses() {
     open("of-shop").await;
 }
 
-/// Whoever proves nothing has a place among the handshakes only, and loses it.
+/// Whoever does not authenticate has a place among the handshakes only, and loses it.
 #[tokio::test]
 async fn a_connection_that_proves_nothing_takes_no_place_of_a_client() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());

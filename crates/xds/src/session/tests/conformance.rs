@@ -349,3 +349,27 @@ fn spell(response: &Response) -> String {
     words.extend(removed);
     words.join(" ")
 }
+
+/// What a client that connects costs: all of its scopes ask whether their clusters are there, and scopes are not in the order of
+/// clusters, so each look would be at another place in memory.
+#[test]
+fn scopes_of_a_client_that_has_its_clusters_cost_no_lookups() {
+    const HOSTS: usize = 1000;
+    let mut bench = Bench::new(Style::Delta);
+    let names: Vec<String> = (0..HOSTS).map(|number| format!("c{number}")).collect();
+    let clusters = names.iter().map(|name| cluster(name, "1"));
+    let scopes = names
+        .iter()
+        .map(|name| resource(Kind::ScopedRoute, &format!("g|{name}"), "1").refers_to(Kind::Cluster, name.as_str()));
+    let all = clusters.chain(names.iter().map(|name| endpoints(name, "1"))).chain(scopes);
+    bench.publish(all.collect(), &[]);
+    bench.subscribe(Kind::Cluster, &[]);
+    bench.settle();
+    bench.subscribe(Kind::Endpoints, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    bench.settle();
+    bench.subscribe(Kind::ScopedRoute, &[]);
+    let before = crate::table::LOOKUPS.get();
+    let response = bench.response();
+    assert_eq!(response.upserts.len(), HOSTS);
+    assert_eq!(crate::table::LOOKUPS.get() - before, 0);
+}
