@@ -60,6 +60,8 @@ pub struct FleetState {
     pub uid: Box<str>,
     /// Where clients reach it.
     pub addresses: Vec<Address>,
+    /// Whether Kubernetes counts any of its proxies as ready: only these get connections of clients.
+    pub has_ready_proxy: bool,
     /// Why its proxies cannot be created or changed, with the code.
     pub problem: Option<Box<str>>,
 }

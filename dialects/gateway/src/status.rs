@@ -101,6 +101,14 @@ pub fn of_fleet(mut facts: StatusFacts, fleet: &FleetState) -> StatusFacts {
     } else if fleet.addresses.is_empty() {
         let why = "The load balancer of the proxies has no address yet.";
         facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotAssigned", why));
+    } else if !fleet.has_ready_proxy {
+        let listeners =
+            facts.lists.iter_mut().filter(|(field, _)| *field == LISTENERS).flat_map(|(_, entries)| entries);
+        for scope in [&mut facts.object].into_iter().chain(listeners.map(|entry| &mut entry.scope)) {
+            if !scope.conditions.iter().any(|condition| condition.kind == PROGRAMMED) {
+                scope.conditions.push(conditions::new(PROGRAMMED, Truth::False, "Pending", "No proxy is ready yet."));
+            }
+        }
     }
     facts
 }

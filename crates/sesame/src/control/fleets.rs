@@ -78,6 +78,7 @@ pub fn set_state(pipeline: &mut Pipeline, name: &FleetName, status: Option<Fleet
     let state = status.map(|status| FleetState {
         uid: status.uid.into(),
         addresses: status.addresses,
+        has_ready_proxy: status.ready > 0,
         problem: status.problem.map(|problem| problem.to_string().into()),
     });
     pipeline.set_fleet_state(&gateway, state);

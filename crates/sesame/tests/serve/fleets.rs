@@ -66,6 +66,14 @@ impl Fleet {
         self.services.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
+    /// Says what the controller of Deployments would once the readiness probe of a proxy succeeds.
+    async fn is_ready(&self) {
+        let deployment = self.deployments.list(&self.of_gateway()).await.unwrap().items.remove(0);
+        let status = json!({ "status": { "replicas": 1, "readyReplicas": 1 } });
+        let name = deployment.metadata.name.unwrap();
+        self.deployments.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
     /// Runs the init container of the Deployment and Envoy here, with a token as the kubelet would project it.
     async fn envoy(&self, bed: &Bed) -> Envoy {
         let deployment = self.deployments.list(&self.of_gateway()).await.unwrap().items.remove(0);
@@ -137,6 +145,7 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
 
     // The proxies of this fleet alone program it: it is known by its token, and has nothing of the shared fleet's.
     let envoy = fleet.envoy(&bed).await;
+    fleet.is_ready().await;
     let programmed = |status: &Value| condition(status, "Programmed") == ("True", "Programmed");
     fleet.expect_status("the word that it is programmed", &replica, programmed).await;
     let answer = Client::new(([127, 0, 0, 1], 7080).into()).host("any.example.com").get("/").await.unwrap();

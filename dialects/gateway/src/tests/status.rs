@@ -1,7 +1,8 @@
 //! What is said about classes, Gateways, ListenerSets and their listeners.
 
 use super::world::{World, listener};
-use crate::status::{CLASS, GATEWAY, LISTENER_SET, Outside, complete};
+use crate::fleet::FleetState;
+use crate::status::{CLASS, GATEWAY, LISTENER_SET, Outside, complete, of_fleet};
 use kinds::{Kind, kind};
 use model::{
     Code,
@@ -43,6 +44,24 @@ fn of_listener(facts: &StatusFacts, at: usize) -> String {
 
 const GOOD: &str =
     "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=True/Programmed";
+
+#[test]
+fn a_gateway_is_not_programmed_before_a_proxy_of_its_own_is_ready() {
+    let mut world = World::default();
+    world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]), json!({}));
+    let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    let mut fleet = FleetState { addresses: vec![Address::ip("192.0.2.1")], ..FleetState::default() };
+    let mut said = |fleet: &FleetState| {
+        let facts = of_fleet(translation.facts.as_deref().unwrap().clone(), fleet);
+        let programmed = Some(ProxyCounts { acknowledged: 1, connected: 1 });
+        let input = StatusInput { verdicts: &[], translated: Some(&facts), programmed, addresses: &[] };
+        let said = (GATEWAY.facts)(&input);
+        [conditions(&said.object), of_listener(&said, 0)].map(|said| said.rsplit_once(' ').unwrap().1.to_owned())
+    };
+    assert_eq!(said(&fleet), ["Programmed=False/Pending"; 2]);
+    fleet.has_ready_proxy = true;
+    assert_eq!(said(&fleet), ["Programmed=True/Programmed"; 2]);
+}
 
 #[test]
 fn a_good_gateway() {
