@@ -79,17 +79,11 @@ struct Bed {
     address: Ipv4Addr,
 }
 
-async fn bed(name: &str) -> Bed {
+async fn bed(name: &str, packing: Packing) -> Bed {
     let address = Net::here().unwrap().address();
     let bind = |port| Bind { address: address.into(), port };
-    let mut settings = Settings {
-        http: bind(80),
-        https: bind(443),
-        stats: bind(8002),
-        admin_port: 0,
-        packing: Packing::Scoped,
-        ..Settings::default()
-    };
+    let mut settings =
+        Settings { http: bind(80), https: bind(443), stats: bind(8002), admin_port: 0, packing, ..Settings::default() };
     settings.gateway.address = address.into();
     settings.gateway.ports = PortShift { by: 0, privileged_only: false };
     let (mut backends, ca) = (Backends::new(), Ca::new("poison"));
@@ -125,8 +119,18 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_stands_in_gateway_api_envoy_refuses_nothing() {
-    let mut bed = bed("gateways").await;
+async fn whatever_stands_in_gateway_api_envoy_refuses_nothing_in_scopes() {
+    load("scopes", Packing::Scoped).await;
+}
+
+/// Here one host that Envoy does not take spoils all hosts of its port.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_gateway_api_envoy_refuses_nothing_in_tables() {
+    load("tables", Packing::Plain).await;
+}
+
+async fn load(name: &str, packing: Packing) {
+    let mut bed = bed(name, packing).await;
     for number in 0..BATCHES {
         let mut dice = Dice::new(seed(), number);
         let mut pipeline = Pipeline::new(&bed.settings);
@@ -138,7 +142,7 @@ async fn whatever_stands_in_gateway_api_envoy_refuses_nothing() {
         let output = pipeline.settle();
         assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
         let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
-        let hosts = output.xds.upserts.iter().filter(|resource| resource.kind == xds::Kind::ScopedRoute).count();
+        let hosts = pipeline.engine().rows::<pipeline::hosts::VirtualHosts>().count();
         println!("batch {number}: {fine} of {count} are fine as they are; {hosts} hosts");
         assert!(hosts > ROUTES, "{hosts} hosts: the test shows little");
         bed.proxy.replace(output.xds.upserts).await.unwrap();

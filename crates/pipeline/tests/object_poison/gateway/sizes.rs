@@ -1,13 +1,13 @@
 //! Objects as large as the API takes, in a real Envoy: 16 rules with 64 matches each, and 1,024 hostnames.
 
 use super::{GROUP, bed};
-use pipeline::Pipeline;
+use pipeline::{Pipeline, settings::Packing};
 use serde_json::{Value, json};
 use testbed::cases::object;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_routes_of_the_api_are_served() {
-    let mut bed = bed("sizes").await;
+    let mut bed = bed("sizes", Packing::Scoped).await;
     let matches = |rule: usize| -> Vec<Value> {
         let header = |at: usize| json!([{ "name": "x-at", "value": at.to_string() }]);
         (0..64).map(|at| json!({ "path": { "value": format!("/{rule}/{at}") }, "headers": header(at) })).collect()
