@@ -1,6 +1,7 @@
 //! Sesame as its manifests install it, on a cluster that has the CRDs of Gateway API and the suite's backends.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -50,6 +51,11 @@ impl Installation {
     /// The file that the suite connects by.
     pub fn kubeconfig(&self) -> &Path {
         self.cluster.kubeconfig()
+    }
+
+    /// An address that a load balancer of the cluster has, if that is known.
+    pub fn usable_address(&self) -> Option<Ipv4Addr> {
+        self.cluster.requestable_address().ok()
     }
 
     /// What the replicas of the controller have logged so far.

@@ -21,6 +21,9 @@ const ABOUT: [(&str, &str); 5] = [
     ("-contact", "https://github.com/projectsesame/sesame/issues"),
 ];
 
+/// An address that no load balancer has: it is for documentation.
+const UNUSABLE_ADDRESS: &str = "203.0.113.9";
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Suite {
@@ -52,7 +55,7 @@ impl Suite {
     ) -> Result<Run> {
         let program = parts::program("gateway-api-conformance")?;
         let mut child = Command::new(&program)
-            .args(self.words())
+            .args(self.words(installation))
             .env("KUBECONFIG", installation.kubeconfig())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -72,7 +75,7 @@ impl Suite {
     }
 
     /// The suite's arguments. Without `test2json` Go holds back how tests ended until the last of them has.
-    fn words(&self) -> Vec<String> {
+    fn words(&self, installation: &Installation) -> Vec<String> {
         let mut words: Vec<String> =
             ["-test.run=^TestConformance$", "-test.v=test2json", "-test.timeout=60m", "-gateway-class=sesame"]
                 .map(str::to_owned)
@@ -83,6 +86,10 @@ impl Suite {
             None => words.push(format!("-report-output={}", self.report.display())),
         }
         words.extend(ABOUT.iter().map(|(flag, value)| format!("{flag}={value}")));
+        if let Some(usable) = installation.usable_address() {
+            words.push(format!("-usable-address={usable}"));
+            words.push(format!("-unusable-address={UNUSABLE_ADDRESS}"));
+        }
         words.extend(self.arguments.iter().cloned());
         words
     }

@@ -1,6 +1,7 @@
 //! What a fleet should be: plain values, so that whoever knows the Gateways can say it without knowing Kubernetes' workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use model::FleetName;
 
@@ -17,6 +18,8 @@ pub struct FleetSpec {
     pub annotations: BTreeMap<String, String>,
     /// The ports of its listeners.
     pub ports: BTreeSet<Port>,
+    /// The address that its load balancer is asked for, if not any.
+    pub address: Option<IpAddr>,
 }
 
 /// The object that a fleet belongs to, beside its namespace and name.

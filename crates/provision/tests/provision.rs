@@ -75,6 +75,7 @@ fn spec(namespace: &str, gateway: &str, ports: &[(u16, Transport)]) -> FleetSpec
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         ports: ports.iter().map(|(port, transport)| Port { port: *port, transport: *transport }).collect(),
+        address: None,
     }
 }
 

@@ -129,6 +129,11 @@ impl Cluster {
         Ok(Reach { host, cluster, ranges: [addresses.all(), addresses.services()] })
     }
 
+    /// A load balancer address that a Service may ask for.
+    pub fn requestable_address(&self) -> Result<Ipv4Addr, Error> {
+        Ok(self.components("choosing an address of a load balancer")?.addresses().requestable()[0])
+    }
+
     /// Ends it and removes all that belonged to it; dropping it does the same, but cannot say what went wrong. A
     /// cluster that the user named is left alone.
     pub async fn stop(self) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! What a GatewayClass of ours says that Gateways of it can do, in the names of the API's features.
 //!
 //! The conformance suite tests what is listed here, so nothing is listed that is not served. `docs/gateway-api.md` says what is
-//! not: addresses of one's own, client certificates, filters of listeners.
+//! not: client certificates, filters of listeners, routability of addresses.
 
 /// The features, sorted by name.
 pub const SUPPORTED: &[&str] = &[
@@ -17,6 +17,7 @@ pub const SUPPORTED: &[&str] = &[
     "GatewayInfrastructure",
     "GatewayPort8080",
     "GatewayRouteHostnameIntersectionPrecedence",
+    "GatewayStaticAddresses",
     "HTTPRoute",
     "HTTPRoute303RedirectStatusCode",
     "HTTPRoute307RedirectStatusCode",

@@ -3,10 +3,13 @@
 //! In: a Gateway and its listeners. Out: which fleet serves it, and for one of its own what it must be: whose it is, the ports that
 //! clients connect to, and the labels and annotations that go onto everything that is created.
 
-use crate::{Listeners, Settings};
+use crate::{Listeners, Settings, gateway};
 use kinds::Gateway;
 use model::{FleetId, FleetName, PortProtocol, status::Address};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 /// A fleet that serves one Gateway and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct OwnFleet {
     pub annotations: BTreeMap<String, String>,
     /// The ports of its listeners that are served, and whether they are for UDP.
     pub ports: BTreeSet<(u16, bool)>,
+    /// The address that its load balancer is to have, if not any.
+    pub address: Option<IpAddr>,
 }
 
 /// Which fleet serves a Gateway.
@@ -45,6 +50,7 @@ pub fn own(gateway: &Gateway, listeners: &Listeners, settings: &Settings) -> Opt
         labels: infrastructure.map(|it| texts(&it.labels)).unwrap_or_default(),
         annotations: infrastructure.map(|it| texts(&it.annotations)).unwrap_or_default(),
         ports: ports.collect(),
+        address: gateway::requested_address(gateway),
     })
 }
 

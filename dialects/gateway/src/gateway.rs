@@ -11,6 +11,7 @@ use model::{
     status::{Condition, Scope, Truth},
 };
 use pieces::Pieces;
+use std::net::IpAddr;
 
 /// Why nothing of a Gateway is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,13 +75,15 @@ pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Sett
         verdicts.push(Verdict::new(*code, subject.at(field.as_str()), why.as_str()));
     }
     unsupported(gateway, &subject, settings, &mut verdicts);
-    for (index, value) in chosen_addresses(gateway) {
-        let why = format!("{value} cannot be chosen: the Gateway has the addresses of the proxies, which others share");
-        verdicts.push(Verdict::new(Code::GatewayAddress, subject.at(format!("spec.addresses[{index}]").as_str()), why));
+    let unusable = unusable_address(gateway, settings);
+    if let Some((index, why)) = &unusable {
+        let field = format!("spec.addresses[{index}]");
+        verdicts.push(Verdict::new(Code::GatewayAddress, subject.at(field.as_str()), why.as_str()));
     }
     let own = listeners.of(&subject);
     let pieces = pieces::of(&gateway.meta, &subject, &gateway.spec.listeners, own, view, settings);
-    let object = Scope { conditions: conditions_of(gateway, refusal.as_ref(), &pieces), ..Scope::default() };
+    let unusable = unusable.map(|(_, why)| why);
+    let object = Scope { conditions: conditions_of(gateway, refusal.as_ref(), unusable, &pieces), ..Scope::default() };
     Some(pieces.into_translation(subject, object, verdicts))
 }
 
@@ -88,6 +91,32 @@ pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Sett
 fn chosen_addresses(gateway: &Gateway) -> impl Iterator<Item = (usize, &str)> {
     let addresses = gateway.spec.addresses.good();
     addresses.filter_map(|(index, address)| Some((index, address.value.as_deref().filter(|value| !value.is_empty())?)))
+}
+
+/// The address that the load balancer of a Gateway's own proxies is to have, if the Gateway asks for one.
+pub fn requested_address(gateway: &Gateway) -> Option<IpAddr> {
+    let mut chosen = chosen_addresses(gateway);
+    let (_, value) = chosen.next().filter(|_| chosen.next().is_none())?;
+    value.parse().ok()
+}
+
+/// Why the Gateway cannot have an address that it asks for, and which of them that is. Whether a load balancer has an address is not
+/// known before it is asked.
+fn unusable_address(gateway: &Gateway, settings: &Settings) -> Option<(usize, String)> {
+    let (index, value) = chosen_addresses(gateway).next()?;
+    if fleet::of(gateway, settings) == FleetId::Shared {
+        let why = format!("{value} cannot be chosen: the Gateway has the addresses of the proxies, which others share");
+        return Some((index, why));
+    }
+    if let Some((second, more)) = chosen_addresses(gateway).nth(1) {
+        return Some((
+            second,
+            format!("{more} cannot be had beside {value}: the load balancer of a Gateway has one address"),
+        ));
+    }
+    let is_address = value.parse::<IpAddr>().is_ok();
+    (!is_address)
+        .then(|| (index, format!("{value} is not an IP address, and a load balancer can be asked for no other")))
 }
 
 /// Fields that are read and have no effect.
@@ -131,7 +160,12 @@ fn client_certificate(gateway: &Gateway) -> Option<String> {
     }
 }
 
-fn conditions_of(gateway: &Gateway, refusal: Option<&Refusal>, pieces: &Pieces) -> Vec<Condition> {
+fn conditions_of(
+    gateway: &Gateway,
+    refusal: Option<&Refusal>,
+    unusable_address: Option<String>,
+    pieces: &Pieces,
+) -> Vec<Condition> {
     let Pieces { all, accepted, usable, unresolved, .. } = *pieces;
     let not_valid = format!("{} of {all} listeners are not valid; the status of each says why.", all - accepted);
     let is_accepted = match refusal {
@@ -151,8 +185,8 @@ fn conditions_of(gateway: &Gateway, refusal: Option<&Refusal>, pieces: &Pieces) 
     let mut all = vec![is_accepted, resolved];
     if refusal.is_some() || usable == 0 {
         all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "No listener can be served."));
-    } else if let Some((_, value)) = chosen_addresses(gateway).next() {
-        let why = format!("{value} cannot be chosen; listeners are served at the addresses of the proxies.");
+    } else if let Some(why) = unusable_address {
+        let why = format!("{why}; listeners are served at the addresses of the proxies.");
         all.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotUsable", why));
     }
     all

@@ -6,7 +6,7 @@
 
 pub mod conditions;
 
-use crate::fleet::FleetState;
+use crate::fleet::{FleetState, OwnFleet};
 use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use model::{
     Severity,
@@ -15,7 +15,7 @@ use model::{
         StatusLayout, StatusValue, Truth,
     },
 };
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 /// Counts of routes and ListenerSets are written at most this often.
 const COUNTED: Duration = Duration::from_secs(1);
@@ -91,8 +91,10 @@ fn listed(all: &[Address]) -> StatusValue {
 
 /// The facts of a Gateway that has a fleet of its own.
 #[must_use]
-pub fn of_fleet(mut facts: StatusFacts, fleet: &FleetState) -> StatusFacts {
-    facts.object.values.push((ADDRESSES, listed(&fleet.addresses)));
+pub fn of_fleet(mut facts: StatusFacts, own: &OwnFleet, fleet: &FleetState) -> StatusFacts {
+    let is_wanted = |address: &Address| own.address.is_none_or(|wanted| ip_of(address) == Some(wanted));
+    let usable: Vec<Address> = fleet.addresses.iter().filter(|address| is_wanted(address)).cloned().collect();
+    facts.object.values.push((ADDRESSES, listed(&usable)));
     if facts.object.conditions.iter().any(|condition| condition.kind == PROGRAMMED) {
         return facts;
     }
@@ -101,6 +103,9 @@ pub fn of_fleet(mut facts: StatusFacts, fleet: &FleetState) -> StatusFacts {
     } else if fleet.addresses.is_empty() {
         let why = "The load balancer of the proxies has no address yet.";
         facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotAssigned", why));
+    } else if let Some(wanted) = own.address.filter(|_| usable.is_empty()) {
+        let why = format!("The load balancer of the proxies has another address than {wanted}.");
+        facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotUsable", why));
     } else if !fleet.has_ready_proxy {
         let listeners =
             facts.lists.iter_mut().filter(|(field, _)| *field == LISTENERS).flat_map(|(_, entries)| entries);
@@ -111,6 +116,10 @@ pub fn of_fleet(mut facts: StatusFacts, fleet: &FleetState) -> StatusFacts {
         }
     }
     facts
+}
+
+fn ip_of(address: &Address) -> Option<IpAddr> {
+    address.ip.as_deref()?.parse().ok()
 }
 
 fn addresses(address: &Address) -> impl Iterator<Item = StatusValue> {

@@ -139,7 +139,7 @@ impl Dialect for GatewayDialect {
             }
         });
         Some(match state {
-            Some(state) => status::of_fleet(facts, &state),
+            Some((own, state)) => status::of_fleet(facts, &own, &state),
             None => facts,
         })
     }

@@ -6,13 +6,17 @@ use super::FLEET_LABEL;
 use crate::spec::{FleetSpec, Port};
 
 pub(super) fn spec(spec: &FleetSpec, name: &str) -> Value {
-    json!({
+    let mut service = json!({
         "type": "LoadBalancer",
         // The client's own address reaches the proxy.
         "externalTrafficPolicy": "Local",
         "selector": { FLEET_LABEL: name },
         "ports": spec.ports.iter().map(port).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(address) = spec.address {
+        service["loadBalancerIP"] = json!(address.to_string());
+    }
+    service
 }
 
 fn port(port: &Port) -> Value {

@@ -27,6 +27,7 @@ fn spec() -> FleetSpec {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         ports: ports.into_iter().map(|(port, transport)| Port { port, transport }).collect(),
+        address: None,
     }
 }
 
@@ -153,4 +154,12 @@ fn pods_are_made_like_those_of_the_shared_fleet() {
     assert!(manager["command"].as_array().expect("words").contains(&json!(format!("--serve-port={port}"))));
     assert_ne!(*port, envoy["readinessProbe"]["httpGet"]["port"]);
     assert!(manager.get("livenessProbe").is_none());
+}
+
+#[test]
+fn the_load_balancer_is_asked_for_the_address_of_the_gateway() {
+    let address = |objects: &FleetObjects| body(objects, ObjectKind::Service)["spec"]["loadBalancerIP"].clone();
+    assert_eq!(address(&objects(spec())), Value::Null);
+    let asked = FleetSpec { address: Some([192, 0, 2, 7].into()), ..spec() };
+    assert_eq!(address(&objects(asked)), "192.0.2.7");
 }

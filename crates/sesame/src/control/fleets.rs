@@ -96,5 +96,6 @@ fn spec(fleet: &OwnFleet) -> FleetSpec {
         labels: fleet.labels.clone(),
         annotations: fleet.annotations.clone(),
         ports: fleet.ports.iter().map(|(port, is_udp)| Port { port: *port, transport: transport(*is_udp) }).collect(),
+        address: fleet.address,
     }
 }

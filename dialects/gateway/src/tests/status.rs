@@ -1,9 +1,11 @@
 //! What is said about classes, Gateways, ListenerSets and their listeners.
 
 use super::world::{World, listener};
-use crate::fleet::FleetState;
+use crate::fleet::{self, FleetState, OwnFleet};
+use crate::listeners::Namespaces;
 use crate::status::{CLASS, GATEWAY, LISTENER_SET, Outside, complete, of_fleet};
-use kinds::{Kind, kind};
+use crate::{Listeners, Settings};
+use kinds::{Gateway, Kind, kind};
 use model::{
     Code,
     status::{Address, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusValue},
@@ -45,14 +47,43 @@ fn of_listener(facts: &StatusFacts, at: usize) -> String {
 const GOOD: &str =
     "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=True/Programmed";
 
+/// A fleet of a Gateway that asks for addresses.
+fn own_fleet(addresses: &[&str]) -> OwnFleet {
+    let addresses: Vec<Value> = addresses.iter().map(|address| json!({ "value": address })).collect();
+    let object = json!({ "metadata": { "name": "web", "namespace": "infra" }, "spec": { "addresses": addresses } });
+    let decoded = kinds::decode_json(kind::GATEWAY, object.to_string().as_bytes()).unwrap();
+    let settings = Settings { own_fleets: true, ..Settings::default() };
+    let gateway = decoded.object.key();
+    let listeners = Listeners { gateway, listeners: Vec::new(), allowed_sets: Namespaces::None, refused: None };
+    fleet::own(&decoded.object.get::<Gateway>().unwrap(), &listeners, &settings).unwrap()
+}
+
+#[test]
+fn a_load_balancer_is_asked_for_one_address_and_has_that_or_another() {
+    assert_eq!(own_fleet(&["192.0.2.1", "192.0.2.2"]).address, None);
+    assert_eq!(own_fleet(&["lb.example.com"]).address, None);
+    let own = own_fleet(&["192.0.2.7"]);
+    let said = |addresses: &[&str]| {
+        let addresses = addresses.iter().map(|ip| Address::ip(ip)).collect();
+        let fleet = FleetState { addresses, has_ready_proxy: true, ..FleetState::default() };
+        let facts = of_fleet(StatusFacts::default(), &own, &fleet);
+        let StatusValue::List(listed) = &facts.object.values[0].1 else { panic!("{facts:?}") };
+        (listed.len(), conditions(&facts.object))
+    };
+    assert_eq!(said(&[]), (0, "Programmed=False/AddressNotAssigned".to_owned()));
+    assert_eq!(said(&["192.0.2.1"]), (0, "Programmed=False/AddressNotUsable".to_owned()));
+    assert_eq!(said(&["192.0.2.1", "192.0.2.7"]), (1, String::new()));
+}
+
 #[test]
 fn a_gateway_is_not_programmed_before_a_proxy_of_its_own_is_ready() {
     let mut world = World::default();
     world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]), json!({}));
     let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    let own = own_fleet(&[]);
     let mut fleet = FleetState { addresses: vec![Address::ip("192.0.2.1")], ..FleetState::default() };
-    let mut said = |fleet: &FleetState| {
-        let facts = of_fleet(translation.facts.as_deref().unwrap().clone(), fleet);
+    let said = |fleet: &FleetState| {
+        let facts = of_fleet(translation.facts.as_deref().unwrap().clone(), &own, fleet);
         let programmed = Some(ProxyCounts { acknowledged: 1, connected: 1 });
         let input = StatusInput { verdicts: &[], translated: Some(&facts), programmed, addresses: &[] };
         let said = (GATEWAY.facts)(&input);

@@ -28,11 +28,12 @@ impl Table for FleetStates {
 
 impl Input for FleetStates {}
 
-/// What is known of the fleet of a Gateway, if it has one of its own. What was said about an earlier Gateway of that name is not
+/// The fleet of a Gateway and what is known of it, if it has one of its own. What was said about an earlier Gateway of that name is not
 /// about this one.
-pub fn state(gateway: &ObjectRef, reads: &mut Reads<'_>) -> Option<Arc<FleetState>> {
+pub fn state(gateway: &ObjectRef, reads: &mut Reads<'_>) -> Option<(Arc<OwnFleet>, Arc<FleetState>)> {
     let own = reads.get::<GatewayFleets>(gateway)?.clone();
-    reads.get::<FleetStates>(gateway).filter(|state| state.uid == own.uid).cloned()
+    let state = reads.get::<FleetStates>(gateway).filter(|state| state.uid == own.uid)?.clone();
+    Some((own, state))
 }
 
 impl Derived for GatewayFleets {

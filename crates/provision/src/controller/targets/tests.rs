@@ -26,6 +26,7 @@ fn spec(name: &str, uid: &str, port: u16) -> Arc<FleetSpec> {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         ports: [Port { port, transport: Transport::Tcp }].into(),
+        address: None,
     })
 }
 
