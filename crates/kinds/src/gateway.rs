@@ -14,6 +14,7 @@ pub mod listener;
 pub mod listener_set;
 pub mod reference;
 pub mod reference_grant;
+pub mod route_spec;
 pub mod spec;
 pub mod stream_route;
 

@@ -3,7 +3,7 @@
 use super::{
     filter::Filter,
     http_route::{HttpBackend, SessionPersistence, ValueMatch, ValueMatchType},
-    reference::ParentReference,
+    route_spec::RouteSpec,
 };
 use crate::{Checked, List, Meta, Status};
 use serde::Deserialize;
@@ -16,28 +16,10 @@ pub struct GrpcRoute {
     pub meta: Meta,
     /// Its specification.
     #[serde(default)]
-    pub spec: GrpcRouteSpec,
+    pub spec: RouteSpec<GrpcRouteRule>,
     /// Its status.
     #[serde(default)]
     pub status: Status,
-}
-
-/// The specification of a GRPCRoute.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GrpcRouteSpec {
-    /// What it attaches to.
-    #[serde(default)]
-    pub parent_refs: List<ParentReference>,
-    /// Whether it attaches to default Gateways (experimental).
-    #[serde(default)]
-    pub use_default_gateways: Checked<Option<Box<str>>>,
-    /// The hostnames; those of the listener if empty.
-    #[serde(default)]
-    pub hostnames: List<Box<str>>,
-    /// The rules.
-    #[serde(default)]
-    pub rules: List<GrpcRouteRule>,
 }
 
 /// A rule: which calls, what is changed about them, and where they go.

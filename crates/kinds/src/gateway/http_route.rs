@@ -1,6 +1,6 @@
 //! HTTPRoute, `gateway.networking.k8s.io/v1` and `v1beta1`.
 
-use super::{filter::Filter, reference::ParentReference};
+use super::{filter::Filter, route_spec::RouteSpec};
 use crate::{Checked, List, Meta, Status, open_enum::open_enum};
 use serde::Deserialize;
 
@@ -12,28 +12,10 @@ pub struct HttpRoute {
     pub meta: Meta,
     /// Its specification.
     #[serde(default)]
-    pub spec: HttpRouteSpec,
+    pub spec: RouteSpec<HttpRouteRule>,
     /// Its status.
     #[serde(default)]
     pub status: Status,
-}
-
-/// The specification of an HTTPRoute.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HttpRouteSpec {
-    /// What it attaches to.
-    #[serde(default)]
-    pub parent_refs: List<ParentReference>,
-    /// Whether it attaches to default Gateways (experimental).
-    #[serde(default)]
-    pub use_default_gateways: Checked<Option<Box<str>>>,
-    /// The hostnames; those of the listener if empty.
-    #[serde(default)]
-    pub hostnames: List<Box<str>>,
-    /// The rules.
-    #[serde(default)]
-    pub rules: List<HttpRouteRule>,
 }
 
 /// A rule: which requests, what is changed about them, and where they go.

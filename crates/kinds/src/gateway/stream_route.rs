@@ -1,6 +1,9 @@
 //! TLSRoute, TCPRoute and UDPRoute, `gateway.networking.k8s.io/v1` (and `v1alpha2`, `v1alpha3` where they are served).
 
-use super::reference::{ParentReference, WeightedBackend};
+use super::{
+    reference::{ParentReference, WeightedBackend},
+    route_spec::RouteSpec,
+};
 use crate::{Checked, List, Meta, Status};
 use serde::Deserialize;
 
@@ -12,28 +15,10 @@ pub struct TlsRoute {
     pub meta: Meta,
     /// Its specification.
     #[serde(default)]
-    pub spec: TlsRouteSpec,
+    pub spec: RouteSpec<StreamRule>,
     /// Its status.
     #[serde(default)]
     pub status: Status,
-}
-
-/// The specification of a TLSRoute.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TlsRouteSpec {
-    /// What it attaches to.
-    #[serde(default)]
-    pub parent_refs: List<ParentReference>,
-    /// Whether it attaches to default Gateways (experimental).
-    #[serde(default)]
-    pub use_default_gateways: Checked<Option<Box<str>>>,
-    /// The server names.
-    #[serde(default)]
-    pub hostnames: List<Box<str>>,
-    /// The rules: exactly one.
-    #[serde(default)]
-    pub rules: List<StreamRule>,
 }
 
 /// Where TCP connections go.

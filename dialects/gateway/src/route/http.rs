@@ -12,8 +12,7 @@ use model::{Translation, route::UnavailableAnswer};
 
 /// About how many pieces there are for each of its parents.
 pub fn size(object: &HttpRoute) -> usize {
-    let matches: usize = object.spec.rules.good().map(|(_, rule)| rule.matches.len().max(1)).sum();
-    matches.saturating_mul(object.spec.hostnames.len().max(1))
+    pieces::size(&object.spec, |rule| rule.matches.len())
 }
 
 /// What is answered for a backend that cannot be used.

@@ -10,6 +10,7 @@ use super::{
     status::ParentStatus,
 };
 use crate::{GatewayView, Listener, precedence};
+use kinds::gateway::route_spec::RouteSpec;
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route, Translation,
     route::{Action, Conditions, Depth, Forward, PathMatch, Policy, Precedence, UnavailableAnswer, UnavailableShare},
@@ -24,6 +25,12 @@ use std::{
 pub const ROUTES: usize = 10_000;
 /// The most bytes of text in them.
 pub const BYTES: usize = 8 << 20;
+
+/// About how many pieces a route has for each of its parents.
+pub(crate) fn size<R>(spec: &RouteSpec<R>, matches: impl Fn(&R) -> usize) -> usize {
+    let matches: usize = spec.rules.good().map(|(_, rule)| matches(rule).max(1)).sum();
+    matches.saturating_mul(spec.hostnames.len().max(1))
+}
 
 /// The translation of a route with these rules.
 pub(crate) fn translation(
