@@ -283,6 +283,11 @@ impl<T: Table> Store<T> {
         }
     }
 
+    /// Whether anything may have changed since the last call.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_empty())
+    }
+
     /// What changed since the last call; removals only when `all`, else they wait for a later one.
     pub(crate) fn take_changes(&mut self, all: bool) -> Changes<T> {
         let pending = self.pending.as_mut().expect("changes are taken of tables declared as output");
