@@ -32,6 +32,10 @@ impl<T: Table> Pending<T> {
         Self(HashMap::new())
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn note(&mut self, key: &T::Key, before: &Option<Arc<T::Value>>) {
         if !self.0.contains_key(key) {
             self.0.insert(key.clone(), before.clone());

@@ -282,7 +282,9 @@ impl Engine {
     /// # Panics
     /// When `T` was not declared as [`output`](crate::Declared::output).
     pub fn changes<T: Table>(&mut self) -> Changes<T> {
-        let (at, settled) = (self.place::<T>(), self.is_settled());
+        let at = self.place::<T>();
+        // Whether all tables are done is looked at only where that makes a difference: most have nothing to tell.
+        let settled = self.store::<T>().has_changes() && self.is_settled();
         store_mut::<T>(&mut *self.tables[at]).take_changes(settled)
     }
 

@@ -3,7 +3,8 @@
 //! An index belongs to its table and is brought up to date with each row, so a probe never sees a half-done one. Members
 //! are slots in the order of their keys. The index keys of a row are not stored: the old value is at hand when a row
 //! changes, and [`Index::keys`] is pure. Neither are the parts of a [`PartIndex`]: those of the old and the new value are
-//! compared, and a part that differs wakes those who read it.
+//! compared, and a part that differs wakes those who read it. Of a large row both are looked at by its job ([`IndexOn::differ`]), so
+//! that its owner only does what is different.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -29,9 +30,29 @@ pub(crate) trait IndexOn<T: Table>: Any + Send + Sync {
         new: Option<&T::Value>,
         later: &mut Later<'_>,
     );
+    /// Finds out on another thread what an update has to do.
+    fn differ(&self) -> Differ<T>;
+    /// The same as an update, with what was found out for these values.
+    fn apply(&mut self, difference: Difference, rows: &Rows<T>, row: u32, later: &mut Later<'_>);
     fn add_reader(&mut self, node: Node, reader: Node);
     fn drop_reader(&mut self, node: Node, reader: Node);
     fn fresh(&self) -> Box<dyn IndexOn<T>>;
+}
+
+/// What is different between the old and the new value of a row, as the index that it is for has it.
+pub(crate) type Difference = Box<dyn Any + Send>;
+/// Finds it, given the key of the row, its old and its new value.
+pub(crate) type Differ<T> = Box<
+    dyn FnOnce(&<T as Table>::Key, Option<&<T as Table>::Value>, Option<&<T as Table>::Value>) -> Difference + Send,
+>;
+
+/// What becomes of a row's index key.
+#[derive(Clone, Copy)]
+enum Move {
+    Left,
+    Joined,
+    /// It has another part.
+    Changed,
 }
 
 /// One index key.
@@ -105,6 +126,12 @@ impl<I: Index> Entries<I> {
         }
     }
 
+    /// Those who read the parts that rows have for a key are woken.
+    fn wake(&self, key: &I::Key, later: &mut Later<'_>) {
+        let Some(slot) = self.slots.find(key) else { return };
+        later.mark(self.slots.get(slot).readers.iter().filter(|reader| reader.is_marked()));
+    }
+
     fn free(&mut self, slot: u32) {
         let entry = self.slots.get(slot);
         if entry.members.is_empty() && entry.readers.is_empty() {
@@ -133,27 +160,42 @@ impl<I: Index> IndexOn<I::Of> for Entries<I> {
         new: Option<&<I::Of as Table>::Value>,
         later: &mut Later<'_>,
     ) {
-        let before = old.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
-        let after = new.map(|value| keys_of::<I>(rows.key(row), value)).unwrap_or_default();
-        let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
-        loop {
-            let order = match (before.peek(), after.peek()) {
-                (Some(left), Some(joined)) => left.cmp(joined),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => break,
-            };
-            let left = before.next_if(|_| order.is_le());
-            let joined = after.next_if(|_| order.is_ge());
-            match (left, joined) {
-                (Some(key), Some(_)) => {
-                    if let (Some(old), Some(new)) = (old, new) {
-                        self.compare(key, old, new, later);
+        walk::<I>(rows.key(row), old, new, |key, is| match (is, old, new) {
+            (Move::Left, ..) => self.leave(&key, rows, row, later),
+            (Move::Joined, ..) => self.join(&key, rows, row, later),
+            (Move::Changed, Some(old), Some(new)) => self.compare(&key, old, new, later),
+            (Move::Changed, ..) => {}
+        });
+    }
+
+    fn differ(&self) -> Differ<I::Of> {
+        let same_part = self.same_part;
+        Box::new(move |key, old, new| {
+            let mut moves: Vec<(I::Key, Move)> = Vec::new();
+            walk::<I>(key, old, new, |key, is| {
+                let is_same = match (is, same_part, old, new) {
+                    (Move::Changed, Some(same), Some(old), Some(new)) => {
+                        // A panic is a difference: the readers see it themselves, and are held.
+                        catch_unwind(AssertUnwindSafe(|| same(&key, old, new))).unwrap_or(false)
                     }
+                    (is, ..) => matches!(is, Move::Changed),
+                };
+                if !is_same {
+                    moves.push((key, is));
                 }
-                (Some(key), None) => self.leave(key, rows, row, later),
-                (None, Some(key)) => self.join(key, rows, row, later),
-                (None, None) => {}
+            });
+            Box::new(moves)
+        })
+    }
+
+    fn apply(&mut self, difference: Difference, rows: &Rows<I::Of>, row: u32, later: &mut Later<'_>) {
+        let moves: Box<Vec<(I::Key, Move)>> =
+            difference.downcast().expect("a difference goes to the index that it is for");
+        for (key, is) in *moves {
+            match is {
+                Move::Left => self.leave(&key, rows, row, later),
+                Move::Joined => self.join(&key, rows, row, later),
+                Move::Changed => self.wake(&key, later),
             }
         }
     }
@@ -177,6 +219,32 @@ impl<I: Index> IndexOn<I::Of> for Entries<I> {
 
     fn fresh(&self) -> Box<dyn IndexOn<I::Of>> {
         Box::new(Self { slots: self.slots.fresh(), claimers: self.claimers.clone(), same_part: self.same_part })
+    }
+}
+
+/// What becomes of each index key of a row, in order; those that it keeps may have another part.
+fn walk<I: Index>(
+    row: &<I::Of as Table>::Key,
+    old: Option<&ValueOf<I>>,
+    new: Option<&ValueOf<I>>,
+    mut tell: impl FnMut(I::Key, Move),
+) {
+    let before = old.map(|value| keys_of::<I>(row, value)).unwrap_or_default();
+    let after = new.map(|value| keys_of::<I>(row, value)).unwrap_or_default();
+    let (mut before, mut after) = (before.into_iter().peekable(), after.into_iter().peekable());
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (Some(left), Some(joined)) => left.cmp(joined),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => break,
+        };
+        match (before.next_if(|_| order.is_le()), after.next_if(|_| order.is_ge())) {
+            (Some(key), Some(_)) => tell(key, Move::Changed),
+            (Some(key), None) => tell(key, Move::Left),
+            (None, Some(key)) => tell(key, Move::Joined),
+            (None, None) => {}
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::backlog::Backlog;
 use crate::changes::{Changes, Pending};
 use crate::counters::TableCounters;
 use crate::erased::{AnyTable, Claimer, Later, Mode, Places, Step, Tables};
-use crate::index::{Entries, IndexOn};
+use crate::index::{Difference, Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
 use crate::offload::{Job, Lent, Offload, Replaced};
 use crate::oracle::Divergence;
@@ -53,6 +53,28 @@ impl<V> Default for Row<V> {
             offload: Offload::None,
             deferred: false,
         }
+    }
+}
+
+/// What a job found to be different for the indexes of a table.
+struct Differences<V> {
+    old: Option<Arc<V>>,
+    new: Option<Arc<V>>,
+    /// For each index.
+    of_indexes: Vec<Difference>,
+}
+
+impl<V> Differences<V> {
+    fn is_between(&self, old: &Option<Arc<V>>, new: &Option<Arc<V>>) -> bool {
+        is_same(&self.old, old) && is_same(&self.new, new)
+    }
+}
+
+/// Whether both are one value, or nothing.
+fn is_same<V>(a: &Option<Arc<V>>, b: &Option<Arc<V>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (a, b) => a.is_none() && b.is_none(),
     }
 }
 
@@ -181,7 +203,7 @@ impl<T: Table> Store<T> {
             self.counters.unchanged += 1;
             return false;
         }
-        drop(self.replace(slot, value, false, later));
+        drop(self.replace(slot, value, false, None, later));
         self.free(slot);
         true
     }
@@ -205,18 +227,28 @@ impl<T: Table> Store<T> {
     }
 
     /// Puts a value in place that differs from the old one, and tells all who depend on it, or on the hold if that is
-    /// another. Gives the old value back.
+    /// another. Gives the old value back. A job may have found out already what that is for the indexes.
     fn replace(
         &mut self,
         slot: u32,
         new: Option<Arc<T::Value>>,
         other_hold: bool,
+        differences: Option<Differences<T::Value>>,
         later: &mut Later<'_>,
     ) -> Option<Arc<T::Value>> {
         later.backlog.begin(self.fans_out);
         let old = std::mem::replace(&mut self.rows.get_mut(slot).value, new.clone());
-        for index in &mut self.indexes {
-            index.update(&self.rows, slot, old.as_deref(), new.as_deref(), later);
+        match differences.filter(|differences| differences.is_between(&old, &new)) {
+            Some(differences) => {
+                for (index, difference) in self.indexes.iter_mut().zip(differences.of_indexes) {
+                    index.apply(difference, &self.rows, slot, later);
+                }
+            }
+            None => {
+                for index in &mut self.indexes {
+                    index.update(&self.rows, slot, old.as_deref(), new.as_deref(), later);
+                }
+            }
         }
         let key = self.rows.key(slot);
         let came_or_went = old.is_some() != new.is_some();
@@ -249,6 +281,11 @@ impl<T: Table> Store<T> {
             debug_assert!(row.reads.is_empty(), "a row without a claim has read nothing");
             self.rows.remove(slot);
         }
+    }
+
+    /// Whether anything may have changed since the last call.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_empty())
     }
 
     /// What changed since the last call; removals only when `all`, else they wait for a later one.

@@ -3,7 +3,7 @@
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there.
 
 use crate::{
-    isolation::{self, HostOwner, HostOwners, OwnHosts},
+    isolation::{self, HostOwner, OwnHosts},
     large,
     losers::Losers,
     on_demand::{self, BelowWildcardsByChain},
@@ -186,10 +186,10 @@ impl Derived for VirtualHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
-        let owner = reads.get::<HostOwners>(key)?;
-        if **owner != HostOwner::Own {
+        let owner = isolation::owner(key, reads)?;
+        if owner != HostOwner::Own {
             let mut contributions = Contributions::new(host);
-            isolation::lost(key, owner, reads).into_iter().for_each(|verdict| _ = contributions.refuse(verdict));
+            isolation::lost(key, &owner, reads).into_iter().for_each(|verdict| _ = contributions.refuse(verdict));
             return Some(contributions.assemble());
         }
         if *host == Host::Any

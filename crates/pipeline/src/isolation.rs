@@ -4,14 +4,14 @@
 //! belongs to its listener, and one more host for each listener that is not for every name: its own, which answers where it has
 //! no routes ([`OwnHosts`]). A request belongs to the narrowest listener of its port, whether that has routes for it or not. A host
 //! asks for its own name and for the wildcards above it, so a listener that comes or goes wakes the hosts that it includes and no
-//! others. Whoever attached something to a host that belongs to another listener is told.
+//! others. The answer has no rows of its own: whoever needs it asks, and depends on what it asked for. Whoever attached something to a
+//! host that belongs to another listener is told.
 
 use crate::{
-    partition,
     ports::{ActiveListener, ActiveListeners},
     translations::{HostKey, TlsByHost, TranslationsByHost},
 };
-use engine::{Derived, Index, Reads, Table};
+use engine::{Index, Reads};
 use model::{Code, Host, ListenerId, ObjectRef, Origin, PortId, PortProtocol, Verdict};
 use std::collections::BTreeMap;
 
@@ -53,30 +53,16 @@ pub enum HostOwner {
     Outside,
 }
 
-/// Who has each host of the listeners that are in effect.
-pub struct HostOwners;
-
-impl Table for HostOwners {
-    type Key = HostKey;
-    type Value = HostOwner;
-    const NAME: &'static str = "owners of hosts";
-}
-
-impl Derived for HostOwners {
-    fn compute(&self, (listener, host): &HostKey, reads: &mut Reads<'_>) -> Option<HostOwner> {
-        let active = reads.get::<ActiveListeners>(listener)?;
-        let mut including = from_narrowest(host);
-        let Some(own) = including.iter().position(|it| *it == active.host) else { return Some(HostOwner::Outside) };
-        let narrower = including.drain(..own).find_map(|narrower| {
-            let key = (active.port.clone(), narrower);
-            reads.probe::<ListenersByHost>(&key).next().cloned()
-        });
-        Some(narrower.map_or(HostOwner::Own, HostOwner::Narrower))
-    }
-
-    fn partition(&self, key: &Self::Key) -> Option<u64> {
-        Some(partition::of_host(key))
-    }
+/// Who has a host that objects attach to a listener; nothing while the listener is not in effect.
+pub(crate) fn owner((listener, host): &HostKey, reads: &mut Reads<'_>) -> Option<HostOwner> {
+    let active = reads.get::<ActiveListeners>(listener)?;
+    let mut including = from_narrowest(host);
+    let Some(own) = including.iter().position(|it| *it == active.host) else { return Some(HostOwner::Outside) };
+    let narrower = including.drain(..own).find_map(|narrower| {
+        let key = (active.port.clone(), narrower);
+        reads.probe::<ListenersByHost>(&key).next().cloned()
+    });
+    Some(narrower.map_or(HostOwner::Own, HostOwner::Narrower))
 }
 
 /// The hosts of listeners that include a host, the narrowest first; a wildcard has names at any depth.
@@ -120,11 +106,10 @@ pub(crate) fn tls_for_every_name<'r>(port: &PortId, reads: &mut Reads<'r>) -> Op
 
 /// Whether a host belongs to its listener.
 pub(crate) fn is_own(key: &HostKey, reads: &mut Reads<'_>) -> bool {
-    reads.get::<HostOwners>(key).is_some_and(|owner| **owner == HostOwner::Own)
+    owner(key, reads) == Some(HostOwner::Own)
 }
 
-/// Declares the table.
+/// Declares the index.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<ListenersByHost>();
-    pipeline.derived(HostOwners).per::<TranslationsByHost>().per::<TlsByHost>().per::<OwnHosts>();
 }

@@ -10,7 +10,6 @@
 
 use crate::{
     hosts::{NamedChainCertificates, SharedChainCertificates},
-    resources::ClustersByCa,
     services,
     translations::{NamedClustersInUse, SharedClustersInUse, TranslationRow, Translations, clusters_by_fleet},
 };
@@ -63,6 +62,50 @@ impl Index for CasByFleet {
 rows_without_value! {
     FleetCas of (FleetId, CaBundle), "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
     FleetSecrets of (FleetId, CertificateRef), "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
+}
+
+/// Translations by the clusters that trust a CA and are used in the shared fleet.
+pub struct SharedClustersWithCa;
+
+impl Index for SharedClustersWithCa {
+    type Of = Translations;
+    type Key = ClusterId;
+    const NAME: &'static str = "by cluster with a CA";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
+        let shared = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet == FleetId::Shared);
+        let with_ca = shared.filter(|(_, cluster)| services::ca(cluster).is_some());
+        with_ca.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
+    }
+}
+
+/// The clusters of the shared fleet that trust a CA, each with it, if their Service is there. Most trust none.
+pub struct CasOfSharedClusters;
+
+impl Table for CasOfSharedClusters {
+    type Key = ClusterId;
+    type Value = CaBundle;
+    const NAME: &'static str = "CAs of clusters of the shared fleet";
+}
+
+impl Derived for CasOfSharedClusters {
+    fn compute(&self, cluster: &ClusterId, reads: &mut Reads<'_>) -> Option<CaBundle> {
+        services::cluster(cluster, reads)?;
+        services::ca(cluster).cloned()
+    }
+}
+
+/// These by the CA.
+pub struct SharedClustersByCa;
+
+impl Index for SharedClustersByCa {
+    type Of = CasOfSharedClusters;
+    type Key = CaBundle;
+    const NAME: &'static str = "by CA";
+
+    fn keys(_: &ClusterId, ca: &CaBundle) -> impl IntoIterator<Item = CaBundle> {
+        [ca.clone()]
+    }
 }
 
 macro_rules! by_key {
@@ -218,7 +261,7 @@ fn uses_cluster(id: &ClusterId, reads: &mut Reads<'_>) -> bool {
 }
 
 fn uses_ca(id: &CaBundle, reads: &mut Reads<'_>) -> bool {
-    reads.probe::<ClustersByCa>(id).any(|cluster| uses_cluster(cluster, reads))
+    reads.probe::<SharedClustersByCa>(id).len() > 0
 }
 
 fn uses_secret(id: &CertificateRef, reads: &mut Reads<'_>) -> bool {
@@ -231,6 +274,8 @@ pub fn declare_clusters(pipeline: &mut engine::Pipeline) {
     pipeline.index::<FleetsOfCluster>();
     pipeline.derived(FleetCas).per::<CasByFleet>().output();
     pipeline.index::<FleetsOfCa>();
+    pipeline.derived(CasOfSharedClusters).per::<SharedClustersWithCa>();
+    pipeline.index::<SharedClustersByCa>();
     pipeline.derived(SharedClusters).per::<NamedClustersInUse>().output();
     pipeline.derived(SharedCas).per::<FleetsOfCa>().output();
 }

@@ -117,7 +117,9 @@ fn who(claim: &Option<(Precedence, Origin)>) -> String {
     claim.as_ref().map_or_else(|| "the settings".to_owned(), |(_, origin)| origin.to_string())
 }
 
-/// The port of an address: settings have names for theirs, others are named by what they are.
+/// The port of an address: settings have names for theirs, others are named by what they are. While a listener that an object asks
+/// for shares the address of one of the settings' both are one Envoy listener, so settings that come to its address, or leave it,
+/// rename its port: of two listeners one has to go, and keeping the object's name would rename the port of all hosts of the settings.
 fn port_id(fleet: &FleetId, protocol: PortProtocol, bind: Bind, settings: Option<&FleetSettings>) -> PortId {
     let transport = if protocol == PortProtocol::Udp { "udp" } else { "tcp" };
     let mut listeners = settings.into_iter().flat_map(|settings| settings.listeners(fleet));

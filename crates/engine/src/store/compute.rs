@@ -8,7 +8,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::Store;
+use super::{Differences, Store, is_same};
 use crate::erased::{Later, Mode, Places, Step, Tables};
 use crate::node::{Node, ROWS};
 use crate::panicked::{Cause, PanickedRow, message_of};
@@ -131,7 +131,7 @@ impl<T: Table> Store<T> {
         let (key, old) = (self.rows.key(slot), self.rows.get(slot).value.as_ref());
         let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
         let result = rule.evaluate(key, old, || self.good(slot), &mut reads);
-        drop(self.put(slot, result, reads.finish(), earlier, later));
+        drop(self.put(slot, result, None, reads.finish(), earlier, later));
     }
 
     /// Puts what a computation gave into its row, with what it read; gives back what was there before.
@@ -139,6 +139,7 @@ impl<T: Table> Store<T> {
         &mut self,
         slot: u32,
         result: Evaluated<T::Value>,
+        differences: Option<Differences<T::Value>>,
         record: Record,
         earlier: &mut Tables,
         later: &mut Later<'_>,
@@ -170,12 +171,8 @@ impl<T: Table> Store<T> {
             self.counters.reads = self.counters.reads + reads.len() - row.reads.len();
             row.reads = reads;
         }
-        let same = match (&row.value, &new) {
-            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
-            (old, new) => old.is_none() && new.is_none(),
-        };
-        if !same {
-            return self.replace(slot, new, other_hold, later);
+        if !is_same(&row.value, &new) {
+            return self.replace(slot, new, other_hold, differences, later);
         }
         if other_hold {
             later.backlog.begin(self.fans_out);
@@ -224,7 +221,7 @@ impl<T: Table> Store<T> {
             earlier[usize::from(node.table)].drop_reader(node, Node { table: self.at, part: ROWS, slot });
         }
         if self.rows.get(slot).value.is_some() {
-            drop(self.replace(slot, None, was_held, later));
+            drop(self.replace(slot, None, was_held, None, later));
         } else if was_held {
             later.backlog.begin(self.fans_out);
             self.tell(slot, true, later);

@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::Store;
 use super::compute::Evaluated;
+use super::{Differences, Store, is_same};
 use crate::arena::Arena;
 use crate::erased::{AnyTable, Later, Places, Tables};
+use crate::index::Differ;
 use crate::node::Node;
 use crate::offload::{Borrowed, Fetched, Job, Lent, Offload, Replaced};
 use crate::reads::{Reader, Reads, Record};
@@ -15,6 +16,7 @@ use crate::table::Table;
 /// What came of a job.
 struct Outcome<V> {
     result: Evaluated<V>,
+    differences: Option<Differences<V>>,
     fetched: Vec<Box<dyn Fetched>>,
     misuse: Option<String>,
     pending: bool,
@@ -54,14 +56,19 @@ impl<T: Table> Store<T> {
         let rule = self.rule.clone().expect("only rows of derived tables are offloaded");
         self.rows.get_mut(slot).offload = Offload::Running;
         let (key, old, good) = (self.rows.key(slot).clone(), self.rows.get(slot).value.clone(), self.good(slot));
-        let at = self.at;
+        let (at, differs): (u16, Vec<_>) = (self.at, self.indexes.iter().map(|index| index.differ()).collect());
         let work = move |lent: &Lent| -> Box<dyn Any + Send> {
             let arena = Arena::new();
             let mut reads = Reads::lent(Borrowed::new(lent, &arena), at, Reader { name: T::NAME, lane: false });
             let result = rule.evaluate(&key, old.as_ref(), || good, &mut reads);
             let (misuse, pending) = (reads.misuse(), reads.pending());
             drop(reads);
-            Box::new(Outcome { result, fetched: arena.into_vec(), misuse, pending })
+            let new = result.as_ref().ok().filter(|new| !is_same(&old, new)).cloned();
+            let differences = new.map(|new| {
+                let of_index = |differ: Differ<T>| differ(&key, old.as_deref(), new.as_deref());
+                Differences { of_indexes: differs.into_iter().map(of_index).collect(), old, new }
+            });
+            Box::new(Outcome { result, differences, fetched: arena.into_vec(), misuse, pending })
         };
         Some(Job { at, slot, table: T::NAME, lent: Arc::clone(lent), work: Box::new(work) })
     }
@@ -74,7 +81,7 @@ impl<T: Table> Store<T> {
         later: &mut Later<'_>,
         places: &Places,
     ) -> Replaced {
-        let Outcome { result, fetched, misuse, pending } =
+        let Outcome { result, differences, fetched, misuse, pending } =
             *result.downcast::<Outcome<T::Value>>().expect("a result goes to the table that its job came from");
         let was = self.rows.get(slot).offload;
         self.set_idle(slot);
@@ -84,7 +91,7 @@ impl<T: Table> Store<T> {
                 self.mark(slot);
             }
             self.free(slot);
-            return Replaced(Some(Box::new((result.ok(), fetched))));
+            return Replaced(Some(Box::new((result.ok(), differences, fetched))));
         }
         let mut is_current = was == Offload::Running;
         let mut nodes = Vec::with_capacity(fetched.len());
@@ -93,7 +100,7 @@ impl<T: Table> Store<T> {
             nodes.push(node);
             is_current &= same;
         }
-        let old = self.put(slot, result, Record::of(nodes, misuse, pending), earlier, later);
+        let old = self.put(slot, result, differences, Record::of(nodes, misuse, pending), earlier, later);
         if !is_current {
             self.mark(slot);
         }

@@ -198,3 +198,88 @@ fn a_job_reads_while_the_owner_rests_and_ends_with_the_engine() {
     drop(engine);
     thread.join().unwrap();
 }
+
+#[test]
+fn what_is_different_for_indexes_is_found_out_by_the_job() {
+    use engine::{Derived, Index, PartIndex, Pipeline, Reads, Table};
+    use std::cell::Cell;
+
+    thread_local! {
+        /// How many keys and parts this thread was asked for.
+        static ASKED: Cell<usize> = const { Cell::new(0) };
+    }
+    fn asked() {
+        ASKED.with(|asked| asked.set(asked.get() + 1));
+    }
+
+    struct Wide;
+    impl Table for Wide {
+        type Key = u32;
+        type Value = Vec<(u32, u8)>;
+        const NAME: &'static str = "wide";
+    }
+    impl Derived for Wide {
+        fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Vec<(u32, u8)>> {
+            let object = reads.get::<Objects>(key)?;
+            Some(object.hosts.iter().map(|host| (*host, if *host == 7 { object.age } else { 0 })).collect())
+        }
+        fn is_large(&self, _: &u32, _: &mut Reads<'_>) -> bool {
+            true
+        }
+    }
+    struct ByName;
+    impl Index for ByName {
+        type Of = Wide;
+        type Key = u32;
+        const NAME: &'static str = "by name";
+        fn keys(_: &u32, wide: &Vec<(u32, u8)>) -> impl IntoIterator<Item = u32> {
+            asked();
+            wide.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        }
+    }
+    impl PartIndex for ByName {
+        type Part<'v> = Option<u8>;
+        fn part(name: &u32, wide: &Vec<(u32, u8)>) -> Option<u8> {
+            asked();
+            wide.iter().find(|(other, _)| other == name).map(|(_, part)| *part)
+        }
+    }
+    struct Names;
+    impl Table for Names {
+        type Key = u32;
+        type Value = Vec<Option<u8>>;
+        const NAME: &'static str = "names";
+    }
+    impl Derived for Names {
+        fn compute(&self, name: &u32, reads: &mut Reads<'_>) -> Option<Vec<Option<u8>>> {
+            Some(reads.parts::<ByName>(name).into_iter().map(|(_, part)| part).collect())
+        }
+    }
+
+    let mut pipeline = Pipeline::new();
+    pipeline.input::<Objects>();
+    pipeline.derived(Wide).each::<Objects>();
+    pipeline.parts::<ByName>();
+    pipeline.derived(Names).per::<ByName>();
+    let mut engine = pipeline.build();
+    let wide = |age, hosts: std::ops::Range<u32>| Object { age, hosts: hosts.collect(), ..plain(1) };
+    engine.set::<Objects>(&1, wide(0, 0..500));
+    engine.settle();
+    engine.set_offloading(Offloading::Large);
+
+    // One name has another part, one comes and one goes.
+    engine.set::<Objects>(&1, wide(1, 1..501));
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+    let job = engine.next_job().expect("a large row waits");
+    engine.lend();
+    let finished = std::thread::spawn(move || job.run()).join().unwrap();
+    engine.take_back();
+    let (before, computed) = (ASKED.get(), engine.counters_of::<Names>().computed);
+    drop(engine.finish(finished));
+    assert_eq!(ASKED.get(), before, "the owner of the engine looks at nothing");
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+    assert_eq!(engine.counters_of::<Names>().computed - computed, 2, "the one that is other and the one that is new");
+    assert_eq!(engine.get::<Names>(&7).unwrap().as_slice(), [Some(1)]);
+    assert!(engine.get::<Names>(&0).is_none() && engine.get::<Names>(&500).is_some());
+    assert_eq!(engine.self_check(), Ok(()));
+}

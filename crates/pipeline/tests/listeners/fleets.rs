@@ -1,6 +1,11 @@
 //! What belongs to which fleet, and what a change of settings reaches.
 
 use super::*;
+use model::{
+    cluster::{ClusterOverrides, SubjectAltName, TrustedCa, Validation},
+    route::Action,
+};
+use pipeline::membership::SharedCas;
 
 /// Clusters, endpoints and certificates are made once, and belong to the fleets that refer to them.
 #[test]
@@ -297,5 +302,39 @@ fn fleets_differ_in_their_settings() {
     pipeline.set_fleet(&fleet, None);
     let (set, gone) = told(&mut pipeline.settle(), &fleet);
     assert!(set.is_empty() && gone.contains("lds ingress_http"), "{gone:?}");
+    pipeline.self_check().unwrap();
+}
+
+/// Whether the shared fleet uses a CA is one question, however many clusters of another fleet trust it.
+#[test]
+fn who_uses_a_ca_costs_nothing_for_the_clusters_that_trust_it() {
+    let ca = ObjectRef::new(kinds::kind::SECRET, "default", "ca");
+    let trusting = |claims: Claims, listener: &str, number: usize| {
+        let names = vec![SubjectAltName::Dns("web".into())];
+        let validation = Some(Validation { ca: TrustedCa::Bundle(ca.clone()), names });
+        let server_name = Some(format!("n{number}").as_str().into());
+        let overrides = ClusterOverrides { server_name, validation, ..ClusterOverrides::default() };
+        claims.routed(listener, &format!("h{number}.example.com"), "web", |route| {
+            let Action::Forward(forward) = &mut route.action else { panic!("it forwards") };
+            forward.clusters[0].cluster.overrides = overrides.shared();
+        })
+    };
+    let gateway = Claims::new("gateway", named(1)).listener("web", 80, Http, "*");
+    let gateway = (0..50).fold(gateway, |claims, number| trusting(claims, "web", number));
+    let shared = trusting(Claims::new("shared", FleetId::Shared), "ingress_http", 49);
+    let mut pipeline = pipeline();
+    gateway.put(&mut pipeline);
+    pipeline.settle();
+    let is_shared = |pipeline: &Pipeline| {
+        assert_eq!(pipeline.engine().reads_of::<SharedCas>(&ca).len(), 1);
+        **pipeline.engine().get::<SharedCas>(&ca).unwrap()
+    };
+    assert!(!is_shared(&pipeline));
+    shared.clone().put(&mut pipeline);
+    pipeline.settle();
+    assert!(is_shared(&pipeline));
+    shared.remove(&mut pipeline);
+    pipeline.settle();
+    assert!(!is_shared(&pipeline));
     pipeline.self_check().unwrap();
 }
