@@ -2,7 +2,7 @@
 
 use super::*;
 use model::{
-    cluster::{ClusterOverrides, SubjectAltName, TrustedCa, Validation},
+    cluster::{CaBundle, ClusterOverrides, SubjectAltName, TrustedCa, Validation},
     route::Action,
 };
 use pipeline::membership::SharedCas;
@@ -308,7 +308,7 @@ fn fleets_differ_in_their_settings() {
 /// Whether the shared fleet uses a CA is one question, however many clusters of another fleet trust it.
 #[test]
 fn who_uses_a_ca_costs_nothing_for_the_clusters_that_trust_it() {
-    let ca = ObjectRef::new(kinds::kind::SECRET, "default", "ca");
+    let ca = CaBundle::from(ObjectRef::new(kinds::kind::SECRET, "default", "ca"));
     let trusting = |claims: Claims, listener: &str, number: usize| {
         let names = vec![SubjectAltName::Dns("web".into())];
         let validation = Some(Validation { ca: TrustedCa::Bundle(ca.clone()), names });
