@@ -141,7 +141,7 @@ async fn secure(
 
 impl Inner {
     /// Counts a connection, or a request on one, that was refused because nobody knows whose it is, and says so now and then: proxies
-    /// of a Gateway that is gone try again until their pods end.
+    /// of a fleet that is gone try again until they end.
     pub(crate) fn refused(&self, peer: SocketAddr, reason: &'static str, why: &str) {
         self.metrics.refused_connections.get_or_create(&Reason { reason }).inc();
         debug!(%peer, reason, "refused a connection: {why}");

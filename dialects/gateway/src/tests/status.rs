@@ -55,7 +55,7 @@ fn own_fleet(addresses: &[&str]) -> OwnFleet {
     let settings = Settings { own_fleets: true, ..Settings::default() };
     let gateway = decoded.object.key();
     let listeners = Listeners { gateway, listeners: Vec::new(), allowed_sets: Namespaces::None, refused: None };
-    fleet::own(&decoded.object.get::<Gateway>().unwrap(), &listeners, &settings).unwrap()
+    fleet::own(decoded.object.get::<Gateway>().unwrap(), &listeners, &settings).unwrap()
 }
 
 #[test]
