@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(chosen(&["kubectl", "demo"]), (vec!["envoy", "kubectl"], false));
         assert_eq!(chosen(&["lint"]), (vec!["cargo-deny"], false));
         let (test, system) = chosen(&["test"]);
-        assert!(system && test.contains(&"kube-apiserver") && !test.contains(&"gateway-api-conformance"), "{test:?}");
+        assert!(system && test.contains(&"kube-apiserver") && !test.contains(&"contour"), "{test:?}");
         assert_eq!(chosen(&[]).0.len(), pins().parts.len());
     }
 

@@ -301,8 +301,13 @@ impl Statuses {
         if !entry.in_flight {
             let is_awaited =
                 (self.kinds)(key.kind).is_some_and(|kind| kind.acknowledgement == Acknowledgement::Awaited);
-            let due = if is_awaited && entry.programmed.is_pending() { behind + LONGEST_WAIT } else { now };
+            let waits = is_awaited && entry.programmed.is_pending();
+            let due = if waits { behind + LONGEST_WAIT } else { now };
             let at = entry.not_before.map_or(due, |not_before| not_before.max(due));
+            if waits {
+                // It was due at once before it was known that proxies are to have it first.
+                self.queue(key).remove(key);
+            }
             self.queue(key).put(key, at);
         }
     }
