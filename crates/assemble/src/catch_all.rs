@@ -17,9 +17,13 @@ pub const MOST_REPEATED: usize = 100;
 /// answer 503. A part of the routes would not do, since requests for the others would get a less specific one.
 pub fn repeated(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
     let Some(first) = catch_all.first().filter(|_| catch_all.len() > MOST_REPEATED) else { return catch_all.to_vec() };
-    let code = Code::CatchAllTooLong;
+    vec![unavailable(Code::CatchAllTooLong, first)]
+}
+
+/// What stands for routes that are too many to be repeated, of which this is the first: every request answers 503 with the code.
+pub(crate) fn unavailable(code: Code, first: &Route) -> Arc<Route> {
     let body = format!("{code}: {}\n", code.title()).into();
-    vec![Arc::new(Route {
+    Arc::new(Route {
         path: PathMatch::Prefix(Path::root()),
         conditions: Conditions::default(),
         depth: Depth::AnyLabels,
@@ -28,7 +32,7 @@ pub fn repeated(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
         precedence: first.precedence.clone(),
         origin: first.origin.object.at(""),
         combined: None,
-    })]
+    })
 }
 
 /// A verdict for each object that has routes of the catch-all, if there are more of them than wildcard hosts repeat.

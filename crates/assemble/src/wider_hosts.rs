@@ -5,9 +5,10 @@
 //! it nothing is repeated, whoever has a route for a host below is told, and requests that it does not match answer 503. A host one
 //! of whose routes matches every request repeats nothing.
 
+use crate::catch_all::unavailable;
 use model::{
     Code, Host, Route,
-    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch},
+    route::{Conditions, Depth, Path, PathMatch},
 };
 use std::sync::Arc;
 
@@ -29,19 +30,8 @@ impl WiderRoutes {
         let Some(first) = routes.first().filter(|_| routes.len() > MOST_REPEATED) else {
             return Self { routes: routes.to_vec(), too_many: None };
         };
-        let code = Code::WiderRoutesTooMany;
-        let body = format!("{code}: {}\n", code.title()).into();
-        let unavailable = Route {
-            path: PathMatch::Prefix(Path::root()),
-            conditions: Conditions::default(),
-            depth: Depth::AnyLabels,
-            action: Action::DirectResponse(DirectResponse { status: 503, body }),
-            policy: Default::default(),
-            precedence: first.precedence.clone(),
-            origin: first.origin.object.at(""),
-            combined: None,
-        };
-        Self { routes: vec![Arc::new(unavailable)], too_many: Some(routes.len()) }
+        let unavailable = unavailable(Code::WiderRoutesTooMany, first);
+        Self { routes: vec![unavailable], too_many: Some(routes.len()) }
     }
 }
 
