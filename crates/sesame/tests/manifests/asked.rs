@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
@@ -162,7 +162,7 @@ async fn an_event_that_returns(client: &kube::Client, serve: &Process) {
 
 /// Objects that change and go while their first status is being written, so that it comes too late.
 async fn too_late(client: &kube::Client) {
-    let edit = Patch::Merge(json!({ "metadata": { "labels": { "edited": "yes" } } }));
+    let edit = edit(0);
     let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
     let brief: Ingress = serde_json::from_value(json!({
         "metadata": { "name": "brief" },
@@ -175,8 +175,7 @@ async fn too_late(client: &kube::Client) {
     for group in ["projectcontour.io", "projectsesame.io"] {
         let proxies = custom(client, group, "HTTPProxy", "httpproxies");
         let brief = named_brief(group, "HTTPProxy", json!({ "virtualhost": { "fqdn": "brief.example.com" } }));
-        let brief: DynamicObject = serde_json::from_value(brief).unwrap();
-        brief_one(&proxies, brief, &edit).await;
+        brief_one(proxies, serde_json::from_value(brief).unwrap()).await;
     }
     let route =
         json!({ "parentRefs": [{ "name": "web" }], "rules": [{ "backendRefs": [{ "name": "none", "port": 80 }] }] });
@@ -191,7 +190,7 @@ async fn too_late(client: &kube::Client) {
         },
     });
     let listeners = json!([{ "name": "brief", "protocol": "HTTP", "port": 82 }]);
-    for (kind, plural, spec) in [
+    let kinds = [
         ("GatewayClass", "gatewayclasses", json!({ "controllerName": "projectsesame.io/gateway-controller" })),
         ("Gateway", "gateways", json!({ "gatewayClassName": "sesame", "listeners": listeners })),
         ("ListenerSet", "listenersets", json!({ "parentRef": { "name": "web" }, "listeners": listeners })),
@@ -201,14 +200,16 @@ async fn too_late(client: &kube::Client) {
         ("TCPRoute", "tcproutes", route.clone()),
         ("UDPRoute", "udproutes", route),
         ("BackendTLSPolicy", "backendtlspolicies", policy),
-    ] {
+    ];
+    let brief = kinds.map(|(kind, plural, spec)| {
         let resource = resource(GATEWAY_API, kind, plural);
         let api = match kind {
             "GatewayClass" => Api::<DynamicObject>::all_with(client.clone(), &resource),
             _ => Api::namespaced_with(client.clone(), "default", &resource),
         };
-        brief_one(&api, serde_json::from_value(named_brief(GATEWAY_API, kind, spec)).unwrap(), &edit).await;
-    }
+        brief_one(api, serde_json::from_value(named_brief(GATEWAY_API, kind, spec)).unwrap())
+    });
+    futures::future::join_all(brief).await;
 }
 
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
@@ -217,10 +218,25 @@ fn named_brief(group: &str, kind: &str, spec: Value) -> Value {
     json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "brief" }, "spec": spec })
 }
 
-/// Creates an object, changes it and deletes it.
-async fn brief_one(api: &Api<DynamicObject>, object: DynamicObject, edit: &Patch<Value>) {
+fn edit(number: u32) -> Patch<Value> {
+    Patch::Merge(json!({ "metadata": { "labels": { "edited": number.to_string() } } }))
+}
+
+/// How long an object is changed at most: longer than the status of a route waits for proxies.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// Creates an object, changes it and deletes it; then again, and changes it until it has a status.
+async fn brief_one(api: Api<DynamicObject>, object: DynamicObject) {
     api.create(&PostParams::default(), &object).await.unwrap();
-    api.patch("brief", &PatchParams::default(), edit).await.unwrap();
+    api.patch("brief", &PatchParams::default(), &edit(0)).await.unwrap();
+    api.delete("brief", &DeleteParams::default()).await.unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+    let until = Instant::now() + LONGEST;
+    for number in (1..).take_while(|_| Instant::now() < until) {
+        if api.patch("brief", &PatchParams::default(), &edit(number)).await.unwrap().data.get("status").is_some() {
+            break;
+        }
+    }
     api.delete("brief", &DeleteParams::default()).await.unwrap();
 }
 
