@@ -13,6 +13,7 @@ pub mod budget;
 pub mod class;
 pub mod condition;
 pub mod cors;
+pub mod extension_service;
 pub mod include;
 pub mod root;
 pub mod route;

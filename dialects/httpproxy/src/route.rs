@@ -143,7 +143,7 @@ fn done(
 }
 
 /// A field, if it is set.
-pub(crate) fn optional<T>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
+pub(crate) fn optional<T: ?Sized>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
     field.get().map(|found| found.as_deref())
 }
 

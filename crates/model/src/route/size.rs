@@ -5,6 +5,7 @@ use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathR
 use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
+    cluster::Backend,
     header::{HeaderFormat, MutableHeader},
 };
 
@@ -87,7 +88,10 @@ fn rewritten(rewrite: &PathRewrite) -> usize {
 }
 
 fn cluster(id: &ClusterId) -> usize {
-    ENTRY + id.backend.namespace.len() + id.backend.service.len()
+    match &id.backend {
+        Backend::Service(backend) => ENTRY + backend.namespace.len() + backend.service.len(),
+        Backend::Extension(object) => ENTRY + object.namespace.len() + object.name.len(),
+    }
 }
 
 fn compared_with(value: &ValueMatch) -> usize {

@@ -93,6 +93,14 @@ words! {
     ProxyTcpIncludeNotFound => TCPProxyIncludeError IncludeNotFound;
     ProxyTcpIncludesRoot => TCPProxyIncludeError RootIncludesRoot;
     ProxyTcpIncludeCycle => TCPProxyIncludeError IncludeCreatesCycle;
+    ExtensionTimeout => SpecError TimeoutPolicyNotValid;
+    ExtensionValidation => SpecError TLSUpstreamValidation;
+    ExtensionProtocol => SpecError InconsistentProtocol;
+    ExtensionServiceType => ServiceError UnsupportedServiceType;
+    ExtensionServices => ServiceError ServiceUnresolvedReference;
+    ExtensionCircuitBreakers => SpecError CircuitBreakerPolicyNotValid;
+    ExtensionNotFound => AuthError ExtensionServiceNotFound;
+    ExtensionNotValid => AuthError ExtensionServiceNotValid;
     CatchAllTooLong => RouteError TooManyRoutes;
     RouteConflict | RouteShadowed => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
