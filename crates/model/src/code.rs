@@ -221,6 +221,8 @@ codes! {
     5125 ExtensionCircuitBreakers Error "circuitBreakerPolicy of the ExtensionService is invalid" "use numbers from 0 to 4294967295";
     5126 ExtensionNotFound Error "the ExtensionService does not exist" "create it, or correct its name and namespace; requests that need it are denied until then, unless failOpen is set";
     5127 ExtensionNotValid Error "the ExtensionService is not valid" "its status says what to correct; requests that need it are denied until then, unless failOpen is set";
+    5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
+    5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
     6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";
