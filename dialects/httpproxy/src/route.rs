@@ -17,7 +17,7 @@ pub mod rewrite;
 pub mod service;
 
 use self::rate_limit::global::Said;
-use crate::{HttpProxyView, Rejection, Work, condition::Scope};
+use crate::{HttpProxyView, Rejection, Work, condition::Scope, jwt};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
     Code, FieldPath, ObjectRef, Origin, Timeout,
@@ -117,6 +117,7 @@ fn done(
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
     }
     gather(global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
+    gather(jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider));
     let redirect = optional(&route.request_redirect_policy);
     let respond = optional(&route.direct_response_policy);
     let services = !route.services.is_empty();
@@ -216,6 +217,5 @@ fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<Rejection> {
         Err(fault) => nos.push(fault.into()),
     };
     check("authPolicy", route.auth_policy.get().map(Option::is_some));
-    check("jwtVerificationPolicy", route.jwt_verification_policy.get().map(Option::is_some));
     nos
 }

@@ -1,6 +1,6 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
-use super::cookies;
+use super::{cookies, jwt};
 use envoy_api::{
     Any, any,
     envoy::{
@@ -23,9 +23,12 @@ use envoy_api::{
         },
     },
 };
-use model::route::{
-    AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
-    cors::{HeaderToken, Origin},
+use model::{
+    PortId,
+    route::{
+        AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
+        cors::{HeaderToken, Origin},
+    },
 };
 use std::collections::BTreeMap;
 
@@ -36,13 +39,13 @@ pub const LOCAL_LIMIT: &str = "envoy.filters.http.local_ratelimit";
 /// Which clients may.
 pub const CLIENTS: &str = "envoy.filters.http.rbac";
 
-/// What a route tells them.
-pub fn of_route(policy: &Policy) -> BTreeMap<String, Any> {
+/// What a route tells them at a port.
+pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
     let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
     let clients = policy.clients.as_ref().map(|clients| (CLIENTS, any(&per_route(clients))));
     let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
-    told.chain(cookies::of(&policy.cookies)).collect()
+    told.chain(cookies::of(&policy.cookies)).chain(jwt::of(port, policy)).collect()
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.

@@ -29,8 +29,17 @@ impl Conditions {
 impl Policy {
     /// How much text it holds.
     pub fn bytes(&self) -> usize {
-        let Self { request_headers, response_headers, clients, limit, host_rate_limit: _, global_limit, cors, cookies } =
-            self;
+        let Self {
+            request_headers,
+            response_headers,
+            clients,
+            limit,
+            host_rate_limit: _,
+            global_limit,
+            cors,
+            cookies,
+            jwt,
+        } = self;
         changes(request_headers)
             + changes(response_headers)
             + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
@@ -38,6 +47,7 @@ impl Policy {
             + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
+            + jwt.as_ref().map_or(0, |_| 2 * ENTRY)
     }
 }
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
+    jwt::JwtProviderId,
     route::{
         Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, Descriptor, DescriptorEntry, DirectResponse,
         Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter,
@@ -245,6 +246,10 @@ fn policy(dice: &mut Dice) -> Policy {
         global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
+        jwt: dice.maybe(|dice| {
+            let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+            Arc::new(JwtProviderId { object, name: dice.text().into() })
+        }),
     }
 }
 
