@@ -221,6 +221,13 @@ codes! {
     5125 ExtensionCircuitBreakers Error "circuitBreakerPolicy of the ExtensionService is invalid" "use numbers from 0 to 4294967295";
     5126 ExtensionNotFound Error "the ExtensionService does not exist" "create it, or correct its name and namespace; requests that need it are denied until then, unless failOpen is set";
     5127 ExtensionNotValid Error "the ExtensionService is not valid" "its status says what to correct; requests that need it are denied until then, unless failOpen is set";
+    5128 ProxyAuthNotPermitted Error "authorization requires a host that terminates TLS" "set tls.secretName, or remove authorization.extensionRef";
+    5129 ProxyAuthVersion Error "the version of the ExtensionService is not supported" "use projectcontour.io/v1alpha1 or projectsesame.io/v1alpha1, or leave apiVersion out";
+    5130 ProxyAuthTimeout Error "responseTimeout of the authorization server is invalid" "write a duration such as `250ms`";
+    5131 ProxyAuthContextForHttp Error "an HTTP authorization server is told no context" "remove context, or use serviceType grpc";
+    5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
+    5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
+    5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
     6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";

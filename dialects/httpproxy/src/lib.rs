@@ -9,6 +9,7 @@
 //! tree of children), [`budget`] (how much of it), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
 //! passed on), [`status`] (what the object says about all that).
 
+pub mod authorization;
 pub mod budget;
 pub mod class;
 pub mod condition;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub fallback_certificate: Option<ObjectRef>,
     /// What is done with an HTTPProxy that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
+    /// Whether an authorization server is asked about routes whose host names none.
+    pub global_authorization: bool,
 }
 
 /// Where the dialect looks things up.
@@ -85,8 +88,8 @@ pub fn translate(
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
-    let (verdicts, includes, inclusions, pending, host) = Default::default();
-    let mut work = Work { kind, settings, view, host, verdicts, includes, inclusions, pending };
+    let (verdicts, includes, inclusions, pending, host, authorization) = Default::default();
+    let mut work = Work { kind, settings, view, host, authorization, verdicts, includes, inclusions, pending };
     let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
     let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
     includes.sort();
@@ -121,6 +124,8 @@ pub(crate) struct Work<'a, V> {
     pub view: &'a mut V,
     /// What holds for all routes that say nothing about it.
     pub host: HostPolicy,
+    /// Who is asked about requests of all routes.
+    pub authorization: authorization::HostAuthorization,
     pub verdicts: VerdictList,
     pub includes: Vec<ObjectRef>,
     pub inclusions: Vec<Inclusion>,

@@ -1,7 +1,7 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    DIALECT, HttpProxyView, Rejection, Work, class, cors, include,
+    DIALECT, HttpProxyView, Rejection, Work, authorization, class, cors, include,
     route::{RouteDraft, ip_filter, optional, rate_limit},
     subject, tcp, tls,
 };
@@ -39,7 +39,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             Err(())
         }
     };
-    let nos = host_policies(work, virtual_host);
+    let nos = host_policies(work, object, root, virtual_host);
     let refused = work.look_at_foreign(object, root);
     let whole = secured.is_ok() && nos.is_empty() && !refused;
     nos.into_iter().for_each(|no| work.report(root, no));
@@ -169,7 +169,12 @@ fn secured(
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection> {
+fn host_policies(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+    host: &VirtualHost,
+) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
@@ -183,8 +188,8 @@ fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection
         Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
         Err(fault) => nos.push(fault.into()),
     };
-    check("authorization", host.authorization.get().map(Option::is_some));
     check("jwtProviders", host.jwt_providers.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
+    nos.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
     nos
 }
 

@@ -16,7 +16,7 @@ pub mod retry;
 pub mod rewrite;
 pub mod service;
 
-use crate::{HttpProxyView, Rejection, Work, condition::Scope};
+use crate::{HttpProxyView, Rejection, Work, authorization, condition::Scope};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
     Code, FieldPath, ObjectRef, Origin, Timeout,
@@ -108,6 +108,7 @@ fn done(
     gather(clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
     gather(limit.map(|limit| policy.limit = limit));
+    gather(authorization::of_route(work, place, route).map(|found| policy.authorization = found));
     let redirect = optional(&route.request_redirect_policy);
     let respond = optional(&route.direct_response_policy);
     let services = !route.services.is_empty();
@@ -206,7 +207,6 @@ fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<Rejection> {
         Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
         Err(fault) => nos.push(fault.into()),
     };
-    check("authPolicy", route.auth_policy.get().map(Option::is_some));
     check("jwtVerificationPolicy", route.jwt_verification_policy.get().map(Option::is_some));
     nos
 }

@@ -28,15 +28,22 @@ use std::fmt;
 pub enum Slot {
     /// JWT verification.
     JwtAuthn,
-    /// External authorization.
+    /// External authorization that refuses requests when nobody can be asked.
     ExtAuthz,
+    /// External authorization that lets them pass.
+    ExtAuthzFailOpen,
     /// Global rate limits.
     RateLimit,
 }
 
 impl Slot {
     /// All of them, in the order in which a request goes through them, which is Contour's.
-    pub const ALL: [Slot; 3] = [Slot::JwtAuthn, Slot::ExtAuthz, Slot::RateLimit];
+    pub const ALL: [Slot; 4] = [Slot::JwtAuthn, Slot::ExtAuthz, Slot::ExtAuthzFailOpen, Slot::RateLimit];
+
+    /// The slot that asks an authorization server.
+    pub fn ext_authz(fail_open: bool) -> Slot {
+        if fail_open { Slot::ExtAuthzFailOpen } else { Slot::ExtAuthz }
+    }
 
     /// What fills this slot of a port as long as nothing else does.
     pub fn empty(self, port: &PortId) -> TypedExtensionConfig {
@@ -47,7 +54,7 @@ impl Slot {
     pub fn filter(self, port: &PortId) -> HttpFilter {
         let filled = match self {
             Slot::JwtAuthn => JwtAuthentication::type_url(),
-            Slot::ExtAuthz => ExtAuthz::type_url(),
+            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ExtAuthz::type_url(),
             Slot::RateLimit => RateLimit::type_url(),
         };
         let source = ExtensionConfigSource {
@@ -71,6 +78,7 @@ impl fmt::Display for Slot {
         f.write_str(match self {
             Slot::JwtAuthn => "jwt_authn",
             Slot::ExtAuthz => "ext_authz",
+            Slot::ExtAuthzFailOpen => "ext_authz-open",
             Slot::RateLimit => "ratelimit",
         })
     }

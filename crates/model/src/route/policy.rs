@@ -1,6 +1,6 @@
 //! Policies of a route, whatever its action is: IP filters, local rate limits, header and cookie changes, CORS.
 
-use super::{CookieRewrite, Cors};
+use super::{Authorization, CookieRewrite, Cors};
 use crate::{MutableHeader, header::HeaderFormat, or_default::StaticDefault};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,6 +38,8 @@ pub struct Policy {
     pub cors: Option<Arc<Cors>>,
     /// Changes of the cookies that backends set; sorted, each cookie once.
     pub cookies: Vec<CookieRewrite>,
+    /// Who is asked whether a request may pass.
+    pub authorization: Authorization,
 }
 
 impl StaticDefault for HeaderChanges {
@@ -57,6 +59,7 @@ impl StaticDefault for Policy {
             host_rate_limit: None,
             cors: None,
             cookies: Vec::new(),
+            authorization: Authorization::Unset,
         };
         &NONE
     }

@@ -2,7 +2,7 @@
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
 use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathRewrite, Policy, ValueMatch};
-use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
+use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
     cluster::Backend,
@@ -29,13 +29,23 @@ impl Conditions {
 impl Policy {
     /// How much text it holds.
     pub fn bytes(&self) -> usize {
-        let Self { request_headers, response_headers, clients, limit, host_rate_limit: _, cors, cookies } = self;
+        let Self {
+            request_headers,
+            response_headers,
+            clients,
+            limit,
+            host_rate_limit: _,
+            cors,
+            cookies,
+            authorization,
+        } = self;
         changes(request_headers)
             + changes(response_headers)
             + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
             + limit.as_ref().map_or(0, |LocalRateLimitPolicy { headers, .. }| set(headers))
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
+            + asked(authorization)
     }
 }
 
@@ -116,6 +126,16 @@ fn cross_origin(cors: &Cors) -> usize {
     });
     let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
     origins.chain(words).sum()
+}
+
+fn asked(authorization: &Authorization) -> usize {
+    let words = |context: &AuthContext| context.iter().map(|(key, value)| ENTRY + key.len() + value.len()).sum();
+    match authorization {
+        Authorization::Unset | Authorization::Disabled => 0,
+        Authorization::AskDefault(context) => words(context),
+        // Who is asked is written out for each route.
+        Authorization::Ask(check) => 4 * ENTRY + cluster(&check.server.extension.cluster) + words(&check.context),
+    }
 }
 
 fn rewrites(cookies: &[CookieRewrite]) -> usize {

@@ -101,6 +101,13 @@ words! {
     ExtensionCircuitBreakers => SpecError CircuitBreakerPolicyNotValid;
     ExtensionNotFound => AuthError ExtensionServiceNotFound;
     ExtensionNotValid => AuthError ExtensionServiceNotValid;
+    ProxyAuthNotPermitted => AuthError AuthNotPermitted;
+    ProxyAuthVersion => AuthError AuthBadResourceVersion;
+    ProxyAuthTimeout => AuthError AuthResponseTimeoutInvalid;
+    ProxyAuthContextForHttp => AuthError AuthContextForHTTP;
+    ProxyAuthContext => AuthError AuthContextNotValid;
+    ProxyAuthHeader => AuthError AuthBadAllowedHeader;
+    ProxyAuthSettings => AuthError AuthSettingsNotValid;
     CatchAllTooLong => RouteError TooManyRoutes;
     RouteConflict | RouteShadowed => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
