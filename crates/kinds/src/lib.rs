@@ -42,7 +42,7 @@ pub mod uid;
 pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
 pub use custom_resource_definition::CustomResourceDefinition;
-pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json};
+pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json, decode_part};
 pub use endpoint_slice::EndpointSlice;
 pub use extension_service::ExtensionService;
 pub use gateway::{

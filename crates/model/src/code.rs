@@ -228,6 +228,8 @@ codes! {
     5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
     5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
     5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
+    5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
+    5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
     6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";

@@ -77,8 +77,10 @@ impl Table for FleetExtensions {
 }
 
 impl Derived for FleetExtensions {
-    fn compute(&self, _: &FleetId, reads: &mut Reads<'_>) -> Option<Vec<ClusterId>> {
-        let names = reads.get::<ForExtensions>(&())?.clone();
+    fn compute(&self, fleet: &FleetId, reads: &mut Reads<'_>) -> Option<Vec<ClusterId>> {
+        let mut names = (**reads.get::<ForExtensions>(&())?).clone();
+        let own = &reads.get::<Fleets>(fleet)?.rate_limit_service;
+        names.extend(own.as_ref().map(|(name, _)| name.clone()));
         Some(names.iter().filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect())
     }
 }

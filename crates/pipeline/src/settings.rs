@@ -5,13 +5,14 @@
 //! pipeline lives.
 
 pub use dialect_gateway::PortShift;
+pub use dialect_httpproxy::{GlobalRateLimits, route::rate_limit::global::default_policy};
 use engine::{Engine, Input, Table};
 use envoy::cluster::ClusterSettings;
 pub use envoy::listener::tls::Certificates;
 pub use envoy::packing::Packing;
 use model::{
     FleetId, ListenerId, PortId, PortProtocol,
-    listener::{ConnectionSettings, HttpSettings},
+    listener::{ConnectionSettings, HttpSettings, RateLimitService},
 };
 pub use resolve::ForeignProtection;
 use std::{
@@ -101,6 +102,8 @@ pub struct Settings {
     pub http_proxy: dialect_httpproxy::Settings,
     /// What holds for Gateways; the ports of the shared fleet's listeners are taken from where it has them.
     pub gateway: dialect_gateway::Settings,
+    /// The rate limit service of the shared fleet, and the extension that it is.
+    pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
     /// The extensions that settings use whatever the routes are: the clusters of these exist in every fleet.
     pub extensions: BTreeSet<ExtensionName>,
     /// The authorization server that is asked about all routes that do not say otherwise.
@@ -129,6 +132,7 @@ impl Default for Settings {
             ingress: dialect_ingress::Settings::default(),
             http_proxy: dialect_httpproxy::Settings::default(),
             gateway: dialect_gateway::Settings::default(),
+            rate_limit_service: None,
             extensions: BTreeSet::new(),
             authorization: None,
             fetched_secrets: false,
@@ -187,6 +191,7 @@ impl Settings {
             connections: self.connections.clone(),
             http_settings: self.http_settings.clone(),
             https_settings: self.https_settings.clone(),
+            rate_limit_service: self.rate_limit_service.clone(),
         }
     }
 }
@@ -208,6 +213,8 @@ pub struct FleetSettings {
     pub http_settings: HttpSettings,
     /// What holds for requests under TLS.
     pub https_settings: HttpSettings,
+    /// The rate limit service that proxies ask, and the extension that it is.
+    pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
 }
 
 /// A listener of Envoy's that shows pages of its own.

@@ -2,7 +2,10 @@
 
 use crate::{
     DIALECT, HttpProxyView, Rejection, Work, authorization, class, cors, include,
-    route::{RouteDraft, ip_filter, optional, rate_limit},
+    route::{
+        RouteDraft, ip_filter, optional,
+        rate_limit::{self, global::Said},
+    },
     subject, tcp, tls,
 };
 use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
@@ -182,6 +185,12 @@ fn host_policies(
     gather(clients.map(|clients| work.host.clients = clients));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
     gather(limit.map(|limit| work.host.limit = limit.map(Arc::new)));
+    let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
+    if matches!(said, Ok(Said::Nothing)) && default.is_some() {
+        rate_limit::global::look_at_service(work, root, field.clone());
+    }
+    gather(said.map(|said| work.host.global_limit = said.or(default)));
     gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
     let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
         Ok(false) => {}

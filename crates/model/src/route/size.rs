@@ -20,8 +20,8 @@ impl Conditions {
 
     /// How much text they hold.
     pub fn bytes(&self) -> usize {
-        let headers = self.headers.iter().map(|header| header.name.as_str().len() + compared_with(&header.value));
-        let query = self.query.iter().map(|query| query.name.len() + compared_with(&query.value));
+        let headers = self.headers.iter().map(|header| header.name.as_str().len() + header.value.bytes());
+        let query = self.query.iter().map(|query| query.name.len() + query.value.bytes());
         headers.chain(query).sum()
     }
 }
@@ -35,6 +35,7 @@ impl Policy {
             clients,
             limit,
             host_rate_limit: _,
+            global_limit,
             cors,
             cookies,
             authorization,
@@ -43,6 +44,7 @@ impl Policy {
             + changes(response_headers)
             + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
             + limit.as_ref().map_or(0, |LocalRateLimitPolicy { headers, .. }| set(headers))
+            + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
             + asked(authorization)
@@ -104,10 +106,13 @@ fn cluster(id: &ClusterId) -> usize {
     }
 }
 
-fn compared_with(value: &ValueMatch) -> usize {
-    match value {
-        ValueMatch::Present => 0,
-        ValueMatch::Text { text, .. } => text.as_str().len(),
+impl ValueMatch {
+    /// How much text it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ValueMatch::Present => 0,
+            ValueMatch::Text { text, .. } => text.as_str().len(),
+        }
     }
 }
 

@@ -7,10 +7,10 @@ use model::{
     cluster::Extension,
     route::{
         Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
-        DirectResponse, Forward, Hash, HashOf, HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter,
-        LONGEST_PARAMETER, LocalRateLimitPolicy, Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence,
-        QueryMatch, Redirect, RetryPolicy, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, ValueMatch,
-        WeightedCluster,
+        Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
+        HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy, Mirror, OnEqual,
+        PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect, RetryPolicy, Scheme, Share, StringMatch,
+        UnavailableAnswer, UnavailableShare, ValueMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
@@ -244,6 +244,7 @@ fn policy(dice: &mut Dice) -> Policy {
         clients: dice.maybe(clients),
         limit: dice.maybe(limit),
         host_rate_limit: None,
+        global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
         authorization: authorization(dice),
@@ -277,6 +278,25 @@ fn authorization(dice: &mut Dice) -> Authorization {
     };
     let context = dice.list(0, 2, |dice| (dice.text().into(), dice.text().into())).into_iter().collect();
     Authorization::Ask(Arc::new(AuthCheck { server: Arc::new(server), context }))
+}
+
+fn global_limit(dice: &mut Dice) -> GlobalRateLimit {
+    let entry = |dice: &mut Dice| match dice.below(4) {
+        0 => DescriptorEntry::Generic { key: dice.maybe(filled), value: filled(dice) },
+        1 => DescriptorEntry::Header { name: dice.header_name(), key: filled(dice) },
+        2 => DescriptorEntry::HeaderMatch {
+            headers: dice.list(1, 2, header_match),
+            expected: dice.one_in(2),
+            value: filled(dice),
+        },
+        _ => DescriptorEntry::RemoteAddress,
+    };
+    GlobalRateLimit { descriptors: dice.list(1, 3, |dice| Descriptor { entries: dice.list(1, 3, entry) }) }
+}
+
+/// Any text that is not empty.
+fn filled(dice: &mut Dice) -> Arc<str> {
+    Some(dice.text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned()).into()
 }
 
 /// Sorted, each cookie once.

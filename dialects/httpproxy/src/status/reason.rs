@@ -34,7 +34,7 @@ words! {
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
     ProxyUnsupported => SpecError FieldNotSupported;
-    ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
+    ProxyIgnored | ProxyNotDynamic | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
     ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
