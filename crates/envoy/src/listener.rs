@@ -7,6 +7,7 @@
 pub mod access_log;
 pub mod admin;
 pub mod connection;
+pub mod ext_authz;
 pub mod filters;
 pub mod jwt;
 pub mod rate_limit;

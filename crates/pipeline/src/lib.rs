@@ -36,6 +36,7 @@
 #[macro_use]
 mod rows;
 
+pub mod authorization;
 pub mod certificates;
 pub mod dialects;
 pub mod extensions;

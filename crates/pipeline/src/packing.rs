@@ -24,7 +24,7 @@ use envoy::{
     name,
     packing::{self, Packing, plain, scoped},
 };
-use model::{Host, ListenerId, ObjectRef, PortId, route::Action};
+use model::{Host, ListenerId, ObjectRef, PortId};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -178,9 +178,7 @@ fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
 fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     let mut clusters = BTreeSet::new();
     for route in host.routes.iter().chain(&host.catch_all) {
-        if let Action::Forward(forward) = &route.action {
-            clusters.extend(forward.targets().map(|cluster| Arc::from(name::cluster(cluster))));
-        }
+        clusters.extend(route.targets().map(|cluster| Arc::from(name::cluster(cluster))));
     }
     clusters.into_iter().collect()
 }
@@ -188,8 +186,14 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
 /// The slots that routes of a host name, as it is looked up at a port.
 fn slots(port: &PortId, host: &model::VirtualHost) -> Vec<Arc<str>> {
     let routes = host.routes.iter().chain(&host.catch_all);
-    let slots: BTreeSet<Slot> =
-        routes.filter_map(|route| Some(Slot::of_jwt_provider(route.policy.jwt.as_deref()?))).collect();
+    let slots: BTreeSet<Slot> = routes
+        .flat_map(|route| {
+            let jwt = route.policy.jwt.as_deref().map(Slot::of_jwt_provider);
+            let check = route.policy.authorization.check();
+            [jwt, check.map(|check| Slot::ext_authz(check.server.fail_open))]
+        })
+        .flatten()
+        .collect();
     slots.into_iter().map(|slot| name::slot(port, slot).into()).collect()
 }
 

@@ -3,6 +3,7 @@
 //! In: the ports whose requests are looked at. Out: a resource for each of their slots, also for those that are empty: an
 //! Envoy that comes back asks for what it has, and is sent nothing again.
 
+mod ext_authz;
 mod jwt;
 mod rate_limit;
 
@@ -56,8 +57,8 @@ impl Derived for SlotResources {
         }
         let filled = match slot {
             Slot::JwtAuthn(_) => jwt::filled(id, *slot, port, reads),
+            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ext_authz::filled(id, *slot, port, reads),
             Slot::RateLimit => rate_limit::filled(id, reads),
-            Slot::ExtAuthz => None,
         };
         Some(filled.unwrap_or_else(|| {
             let empty = Resource::new(name::slot(id, *slot), &slot.empty(id));
@@ -74,6 +75,7 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.parts::<jwt::JwtBySlot>();
+    pipeline.index::<ext_authz::AuthorizedBySlot>();
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
     pipeline.index::<WithheldRows<SlotResources>>();
 }

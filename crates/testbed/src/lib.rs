@@ -5,6 +5,7 @@
 //! or a network of the host, so tests run side by side in one process and in many.
 
 pub mod apiserver;
+pub mod auth_server;
 pub mod backend;
 #[cfg(feature = "cases")]
 pub mod cases;

@@ -9,6 +9,7 @@
 //! tree of children), [`budget`] (how much of it), `jwt` (the tokens that requests must have), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
 //! passed on), [`status`] (what the object says about all that).
 
+pub mod authorization;
 pub mod budget;
 pub mod class;
 pub mod condition;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub global_rate_limits: Option<GlobalRateLimits>,
     /// What is done with an HTTPProxy that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
+    /// Whether an authorization server is asked about routes whose host names none.
+    pub global_authorization: bool,
 }
 
 /// What the operator sets for global rate limits.
@@ -107,8 +110,8 @@ pub fn translate(
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
-    let (verdicts, includes, inclusions, pending, host, jwt) = Default::default();
-    let mut work = Work { kind, settings, view, host, jwt, verdicts, includes, inclusions, pending };
+    let (verdicts, includes, inclusions, pending, host, jwt, authorization) = Default::default();
+    let mut work = Work { kind, settings, view, host, jwt, authorization, verdicts, includes, inclusions, pending };
     let root::Pieces { hosts, routes, tls, jwt_providers } = root::pieces(&mut work, object, &subject);
     let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
     includes.sort();
@@ -146,6 +149,8 @@ pub(crate) struct Work<'a, V> {
     pub host: HostPolicy,
     /// The providers of tokens that routes may name.
     pub jwt: jwt::Names,
+    /// Who is asked about requests of all routes.
+    pub authorization: authorization::HostAuthorization,
     pub verdicts: VerdictList,
     pub includes: Vec<ObjectRef>,
     pub inclusions: Vec<Inclusion>,

@@ -1,7 +1,7 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    DIALECT, HttpProxyView, Rejection, Work, class, cors, include, jwt,
+    DIALECT, HttpProxyView, Rejection, Work, authorization, class, cors, include, jwt,
     route::{
         RouteDraft, ip_filter, optional,
         rate_limit::{self, global::Said},
@@ -44,7 +44,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             Err(())
         }
     };
-    let mut nos = host_policies(work, root, virtual_host);
+    let mut nos = host_policies(work, object, root, virtual_host);
     let jwt_providers = jwt::providers(work, object, root, virtual_host).unwrap_or_else(|more| {
         nos.extend(more);
         Vec::new()
@@ -179,7 +179,12 @@ fn secured(
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies(work: &mut Work<'_, impl HttpProxyView>, root: &ObjectRef, host: &VirtualHost) -> Vec<Rejection> {
+fn host_policies(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+    host: &VirtualHost,
+) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
@@ -194,12 +199,7 @@ fn host_policies(work: &mut Work<'_, impl HttpProxyView>, root: &ObjectRef, host
     }
     gather(said.map(|said| work.host.global_limit = said.or(default)));
     gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
-    let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
-        Ok(false) => {}
-        Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
-        Err(fault) => nos.push(fault.into()),
-    };
-    check("authorization", host.authorization.get().map(Option::is_some));
+    nos.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
     nos
 }
 

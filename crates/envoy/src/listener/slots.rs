@@ -35,21 +35,24 @@ pub const JWT_SLOTS: u8 = 5;
 pub enum Slot {
     /// JWT verification: one of [`JWT_SLOTS`].
     JwtAuthn(u8),
-    /// External authorization.
+    /// External authorization that refuses requests when nobody can be asked.
     ExtAuthz,
+    /// External authorization that lets them pass.
+    ExtAuthzFailOpen,
     /// Global rate limits.
     RateLimit,
 }
 
 impl Slot {
     /// All of them, in the order in which a request goes through them, which is Contour's.
-    pub const ALL: [Slot; 2 + JWT_SLOTS as usize] = [
+    pub const ALL: [Slot; 3 + JWT_SLOTS as usize] = [
         Slot::JwtAuthn(0),
         Slot::JwtAuthn(1),
         Slot::JwtAuthn(2),
         Slot::JwtAuthn(3),
         Slot::JwtAuthn(4),
         Slot::ExtAuthz,
+        Slot::ExtAuthzFailOpen,
         Slot::RateLimit,
     ];
 
@@ -58,6 +61,11 @@ impl Slot {
         let requirement = name::jwt_requirement(provider);
         let sum = requirement.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
         Slot::JwtAuthn(u8::try_from(sum % u32::from(JWT_SLOTS)).unwrap_or_default())
+    }
+
+    /// The slot that asks an authorization server.
+    pub fn ext_authz(fail_open: bool) -> Slot {
+        if fail_open { Slot::ExtAuthzFailOpen } else { Slot::ExtAuthz }
     }
 
     /// What fills this slot of a port as long as nothing else does.
@@ -70,7 +78,7 @@ impl Slot {
         let (filled, default, is_default_closed) = match self {
             // It knows no provider, so routes that require a token answer 403, and no others.
             Slot::JwtAuthn(_) => (JwtAuthentication::type_url(), any(&JwtAuthentication::default()), true),
-            Slot::ExtAuthz => (ExtAuthz::type_url(), nothing(), false),
+            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), nothing(), false),
             Slot::RateLimit => (RateLimit::type_url(), nothing(), false),
         };
         let source = ExtensionConfigSource {
@@ -95,6 +103,7 @@ impl fmt::Display for Slot {
         match self {
             Slot::JwtAuthn(number) => write!(f, "jwt_authn-{number}"),
             Slot::ExtAuthz => f.write_str("ext_authz"),
+            Slot::ExtAuthzFailOpen => f.write_str("ext_authz-open"),
             Slot::RateLimit => f.write_str("ratelimit"),
         }
     }

@@ -1,6 +1,6 @@
 //! Policies of a route, whatever its action is: IP filters, local rate limits, header and cookie changes, CORS.
 
-use super::{CookieRewrite, Cors, GlobalRateLimit};
+use super::{Authorization, CookieRewrite, Cors, GlobalRateLimit};
 use crate::{MutableHeader, header::HeaderFormat, jwt::JwtProviderId, or_default::StaticDefault};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,6 +42,8 @@ pub struct Policy {
     pub cookies: Vec<CookieRewrite>,
     /// The provider whose token a request must have.
     pub jwt: Option<Arc<JwtProviderId>>,
+    /// Who is asked whether a request may pass.
+    pub authorization: Authorization,
 }
 
 impl StaticDefault for HeaderChanges {
@@ -63,6 +65,7 @@ impl StaticDefault for Policy {
             cors: None,
             cookies: Vec::new(),
             jwt: None,
+            authorization: Authorization::Unset,
         };
         &NONE
     }

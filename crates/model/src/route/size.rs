@@ -2,7 +2,7 @@
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
 use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathRewrite, Policy, ValueMatch};
-use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
+use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
     cluster::Backend,
@@ -39,6 +39,7 @@ impl Policy {
             cors,
             cookies,
             jwt,
+            authorization,
         } = self;
         changes(request_headers)
             + changes(response_headers)
@@ -48,6 +49,7 @@ impl Policy {
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
             + jwt.as_ref().map_or(0, |_| 2 * ENTRY)
+            + asked(authorization)
     }
 }
 
@@ -131,6 +133,16 @@ fn cross_origin(cors: &Cors) -> usize {
     });
     let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
     origins.chain(words).sum()
+}
+
+fn asked(authorization: &Authorization) -> usize {
+    let words = |context: &AuthContext| context.iter().map(|(key, value)| ENTRY + key.len() + value.len()).sum();
+    match authorization {
+        Authorization::Unset | Authorization::Disabled => 0,
+        Authorization::AskDefault(context) => words(context),
+        // Who is asked is written out for each route.
+        Authorization::Ask(check) => 4 * ENTRY + cluster(&check.server.extension.cluster) + words(&check.context),
+    }
 }
 
 fn rewrites(cookies: &[CookieRewrite]) -> usize {

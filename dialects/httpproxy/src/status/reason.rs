@@ -121,6 +121,13 @@ words! {
     ProxyJwksNotFetched => JWTVerificationError RemoteJWKSNotFetched;
     ProxyJwksStale => JWTVerificationError RemoteJWKSNotRefreshed;
     ProxyJwksPending => JWTVerificationError RemoteJWKSPending;
+    ProxyAuthNotPermitted => AuthError AuthNotPermitted;
+    ProxyAuthVersion => AuthError AuthBadResourceVersion;
+    ProxyAuthTimeout => AuthError AuthResponseTimeoutInvalid;
+    ProxyAuthContextForHttp => AuthError AuthContextForHTTP;
+    ProxyAuthContext => AuthError AuthContextNotValid;
+    ProxyAuthHeader => AuthError AuthBadAllowedHeader;
+    ProxyAuthSettings => AuthError AuthSettingsNotValid;
     CatchAllTooLong => RouteError TooManyRoutes;
     RouteConflict | RouteShadowed => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;
