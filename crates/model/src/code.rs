@@ -133,6 +133,10 @@ codes! {
     3112 SecretNotReadable Error "the Secret cannot be read from the API server" "check the RBAC rules of Sesame's service account and the error in the message; the request is retried";
     3113 SecretPending Error "the Secret has not been read yet" "nothing to do: the last configuration of the object stays in effect until the Secret is read";
     3115 CertificateNotServed Error "Envoy does not support the certificate" "issue it without must-staple, and with digitalSignature among its key usages";
+    3120 CrlNotValid Error "the CRLs cannot be used" "crl.pem must contain complete `X509 CRL` blocks, one for each CA, of at most 1 MiB together";
+    3121 CrlExpired Warning "a CRL is expired or not yet valid" "publish a new one; until then every client certificate that its CA signed is refused";
+    3122 CrlExpiresSoon Warning "a CRL expires soon" "publish a new one before that; afterwards every client certificate that its CA signed is refused";
+    3123 CrlMissing Warning "a CA of the bundle has no CRL" "add its CRL, or remove the CA from the bundle; client certificates that it signed are refused";
     3201 DelegationMissing Error "the Secret is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
 
     4001 IngressHost Error "the host is not a valid host name" "use a lower-case DNS name, optionally with `*.` in front; ports and IP addresses are not allowed";
@@ -212,6 +216,8 @@ codes! {
     5070 ProxyChildEmpty Warning "an included HTTPProxy is empty" "add routes or includes to it, or remove the include";
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
     5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
+    5100 ProxyClientValidation Error "clientValidation is invalid" "name a Secret with ca.crt and, with crlSecret, one with crl.pem; the host is not served until then";
+    5101 ProxyClientInsecure Error "permitInsecure cannot be used where a client certificate is required" "remove permitInsecure, or set optionalClientCertificate; the route answers 503 over plaintext until then";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";

@@ -1,7 +1,7 @@
 //! The view through which a dialect looks at the tables: every look is a read that the engine tracks.
 
 use crate::{
-    certificates::{self, CaBundles, Certificates},
+    certificates::{self, CaBundles, Certificates, Crls},
     objects::Objects,
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
@@ -9,7 +9,7 @@ use crate::{
 use engine::Reads;
 use kinds::{Typed, kind};
 use model::{Code, ObjectRef};
-use resolve::{Certificate, Rejection, Service, View};
+use resolve::{Certificate, Rejection, RevocationLists, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
@@ -69,6 +69,11 @@ impl View for TableView<'_, '_> {
     fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<CaBundles>(id).cloned().or_else(|| self.absent(id))
+    }
+
+    fn crls(&mut self, id: &ObjectRef) -> Option<Arc<Result<RevocationLists, Rejection>>> {
+        self.secrets.push(id.clone());
+        self.reads.get::<Crls>(id).cloned().or_else(|| self.absent(id))
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

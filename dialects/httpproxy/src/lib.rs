@@ -11,6 +11,7 @@
 
 pub mod budget;
 pub mod class;
+pub mod client_validation;
 pub mod condition;
 pub mod cors;
 pub mod include;

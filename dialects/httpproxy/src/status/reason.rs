@@ -37,7 +37,8 @@ words! {
     ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
-    ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
+    ProxyTlsIncompatible | ProxyClientInsecure => TLSError TLSIncompatibleFeatures;
+    ProxyClientValidation | CrlExpired | CrlExpiresSoon | CrlMissing => TLSError ClientValidationInvalid;
     ProxyFallbackMissing => TLSError FallbackNotPresent;
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
