@@ -12,6 +12,7 @@
 pub mod authorization;
 pub mod budget;
 pub mod class;
+pub mod client_validation;
 pub mod condition;
 pub mod cors;
 pub mod extension_service;
@@ -187,12 +188,6 @@ pub(crate) struct Rejection {
 impl Rejection {
     pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
         Self { code, field, why: why.into() }
-    }
-
-    /// A field that no version serves yet.
-    pub fn unsupported(field: FieldPath) -> Self {
-        let why = format!("{field} is not supported yet");
-        Self::new(Code::ProxyUnsupported, field, why)
     }
 }
 
