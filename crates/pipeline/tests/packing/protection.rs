@@ -130,6 +130,12 @@ fn proxy(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> Object {
     )
 }
 
+/// A host that asks for authorization, about all routes or only about those that say so.
+fn authorized(disabled: bool) -> Value {
+    let authorization = json!({"extensionRef": {"name": "nobody"}, "authPolicy": {"disabled": disabled}});
+    json!({"tls": {"secretName": "cert"}, "authorization": authorization})
+}
+
 /// A protection as a part of a virtual host and as a part of a route, and what it answers to us.
 fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
     let deny = json!({"ipDenyPolicy": [{"source": "Peer", "cidr": "127.0.0.0/8"}]});
@@ -147,6 +153,14 @@ fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
         ("route-limit", json!({}), limit, Expect::Closed(429)),
         ("cors", cors, json!({}), Expect::Withheld),
         ("secure", json!({"tls": {"secretName": "cert"}}), json!({}), Expect::Closed(301)),
+        // Nobody can be asked: the ExtensionService does not exist.
+        ("authorized", authorized(false), json!({"permitInsecure": true}), Expect::Closed(403)),
+        (
+            "route-authorized",
+            authorized(true),
+            json!({"permitInsecure": true, "authPolicy": {"disabled": false}}),
+            Expect::Closed(403),
+        ),
     ]
 }
 
