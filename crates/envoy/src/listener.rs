@@ -9,6 +9,8 @@ pub mod admin;
 pub mod connection;
 pub mod ext_authz;
 pub mod filters;
+pub mod jwt;
+pub mod rate_limit;
 pub mod slots;
 pub mod sni;
 pub mod source_ip;

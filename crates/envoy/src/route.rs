@@ -5,6 +5,7 @@ pub mod action;
 pub mod cookies;
 pub mod ext_authz;
 pub mod filters;
+pub mod jwt;
 pub mod rate_limit;
 pub mod retry;
 

@@ -212,6 +212,26 @@ codes! {
     5070 ProxyChildEmpty Warning "an included HTTPProxy is empty" "add routes or includes to it, or remove the include";
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
     5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
+    5140 ProxyJwtNotPermitted Error "jwtProviders requires a host that terminates TLS" "set tls.secretName, or remove jwtProviders";
+    5141 ProxyJwtDuplicate Error "two JWT providers have the same name" "give each provider a name of its own";
+    5142 ProxyJwtDefaults Error "more than one JWT provider is the default" "set default for one of them";
+    5143 ProxyJwksConflict Error "a JWT provider has both remoteJWKS and localJWKS" "use one of the two";
+    5144 ProxyJwksMissing Error "a JWT provider has neither remoteJWKS nor localJWKS" "add one of the two";
+    5145 ProxyLocalJwks Error "localJWKS of a JWT provider is invalid" "name a Secret of the same namespace and its entry with a JSON Web Key Set; no token of the provider is accepted until then";
+    5146 ProxyJwksUri Error "the uri of a JSON Web Key Set is invalid" "write http or https, a host that is not the local host or a metadata service, and a path";
+    5147 ProxyJwksScheme Error "the uri of a JSON Web Key Set is neither http nor https" "use https";
+    5148 ProxyJwksValidation Error "validation of a JSON Web Key Set is invalid" "use it with https, and name a Secret with ca.crt and the subject names of the server's certificate";
+    5149 ProxyJwksCaNotDelegated Error "the CA Secret of a JSON Web Key Set is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
+    5150 ProxyJwksTimeout Error "the timeout of a JSON Web Key Set is invalid" "write a duration such as `1s`";
+    5151 ProxyJwksCache Error "cacheDuration of a JSON Web Key Set is invalid" "write a duration such as `5m`";
+    5152 ProxyJwksPort Error "the uri of a JSON Web Key Set has an invalid port" "use a number from 1 to 65535";
+    5153 ProxyJwksFamily Error "dnsLookupFamily of a JSON Web Key Set is unknown" "use auto, v4, v6 or all";
+    5154 ProxyJwtPolicy Error "jwtVerificationPolicy is invalid" "set one of require and disabled";
+    5155 ProxyJwtUndefined Error "the route requires a JWT provider that the virtual host does not define" "define it in virtualhost.jwtProviders of the root, or correct the name";
+    5156 ProxyJwtLimit Error "the JWT providers exceed a limit" "use fewer providers or audiences, or shorter texts";
+    5157 ProxyJwksNotFetched Error "the JSON Web Key Set of a JWT provider cannot be fetched" "the message says why; it is retried, and no token of the provider is accepted until then";
+    5158 ProxyJwksStale Warning "the JSON Web Key Set of a JWT provider cannot be fetched again" "the message says why; it is retried, and the last keys are used until then";
+    5159 ProxyJwksPending Warning "the JSON Web Key Set of a JWT provider has not been fetched yet" "nothing to do; no token of the provider is accepted until then";
 
     5120 ExtensionTimeout Error "timeoutPolicy of the ExtensionService is invalid" "write durations such as `250ms`, or `infinity`";
     5121 ExtensionValidation Error "validation of the ExtensionService is invalid" "name a Secret with ca.crt and the subject names of the certificate of its Services";

@@ -6,7 +6,7 @@
 //! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
 //!
 //! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
-//! tree of children), [`budget`] (how much of it), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
+//! tree of children), [`budget`] (how much of it), `jwt` (the tokens that requests must have), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
 //! passed on), [`status`] (what the object says about all that).
 
 pub mod authorization;
@@ -16,6 +16,7 @@ pub mod condition;
 pub mod cors;
 pub mod extension_service;
 pub mod include;
+mod jwt;
 pub mod root;
 pub mod route;
 pub mod status;
@@ -27,6 +28,7 @@ pub mod tls;
 use kinds::{Fault, HttpProxy, Kind};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
+    jwt::{Jwks, JwksState, RemoteJwks},
     route::{Dialect, GlobalRateLimit, HeaderDefaults, TieBreak},
     tls::TlsVersions,
     translation::{HostPolicy, Inclusion},
@@ -85,6 +87,13 @@ pub trait HttpProxyView: View {
 
     /// All HTTPProxies of both groups that have this `virtualhost.fqdn`.
     fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)>;
+
+    /// What is known of the keys of a server; nothing while it has not answered yet.
+    fn jwks(&mut self, source: &Arc<RemoteJwks>) -> Option<Arc<JwksState>>;
+
+    /// The keys in an entry of a Secret; one that is there may hold none that can be used. Of one that has not been read yet the
+    /// reason is [`Code::SecretPending`].
+    fn local_jwks(&mut self, secret: &ObjectRef, entry: &str) -> Option<Result<Jwks, resolve::Rejection>>;
 }
 
 /// What the object asks for; nothing if it is not ours. A child asks for nothing by itself.
@@ -101,9 +110,9 @@ pub fn translate(
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
-    let (verdicts, includes, inclusions, pending, host, authorization) = Default::default();
-    let mut work = Work { kind, settings, view, host, authorization, verdicts, includes, inclusions, pending };
-    let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
+    let (verdicts, includes, inclusions, pending, host, authorization, jwt) = Default::default();
+    let mut work = Work { kind, settings, view, host, authorization, jwt, verdicts, includes, inclusions, pending };
+    let root::Pieces { hosts, routes, tls, jwt_providers } = root::pieces(&mut work, object, &subject);
     let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
     includes.sort();
     includes.dedup();
@@ -116,6 +125,7 @@ pub fn translate(
             includes,
             inclusions,
             policy,
+            jwt_providers,
             pending,
             verdicts,
             ..Translation::empty(subject)
@@ -139,6 +149,8 @@ pub(crate) struct Work<'a, V> {
     pub host: HostPolicy,
     /// Who is asked about requests of all routes.
     pub authorization: authorization::HostAuthorization,
+    /// The providers of tokens that routes may name.
+    pub jwt: jwt::Names,
     pub verdicts: VerdictList,
     pub includes: Vec<ObjectRef>,
     pub inclusions: Vec<Inclusion>,

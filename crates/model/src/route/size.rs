@@ -38,6 +38,7 @@ impl Policy {
             global_limit,
             cors,
             cookies,
+            jwt,
             authorization,
         } = self;
         changes(request_headers)
@@ -47,6 +48,7 @@ impl Policy {
             + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
+            + jwt.as_ref().map_or(0, |_| 2 * ENTRY)
             + asked(authorization)
     }
 }

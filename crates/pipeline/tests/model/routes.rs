@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     cluster::Extension,
+    jwt::JwtProviderId,
     route::{
         Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
         Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
@@ -248,6 +249,10 @@ fn policy(dice: &mut Dice) -> Policy {
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
         authorization: authorization(dice),
+        jwt: dice.maybe(|dice| {
+            let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+            Arc::new(JwtProviderId { object, name: dice.text().into() })
+        }),
     }
 }
 
