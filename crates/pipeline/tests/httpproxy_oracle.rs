@@ -5,8 +5,9 @@
 
 mod script;
 
-use kinds::{Object, ObjectRef, kind};
-use pipeline::Settings;
+use dialect_httpproxy::authorization::of_operator;
+use kinds::{Object, ObjectRef, http_proxy::security::AuthorizationServer, kind};
+use pipeline::{Settings, authorization::GlobalAuthorization, extensions::ExtensionName};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -19,6 +20,7 @@ enum Edit {
     Service { space: u8, name: u8, gone: bool },
     Secret { space: u8, name: u8, gone: bool, good: bool },
     Delegation { space: u8, gone: bool, to: u8 },
+    Extension { space: u8, sesame: bool, gone: bool, services: u8, trust: u8 },
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +33,7 @@ struct Spec {
     tcp: Option<(bool, u8, u8)>,
     class: bool,
     created: u8,
+    auth: Option<(u8, bool, bool)>,
 }
 
 const SPACES: [&str; 2] = ["a", "b"];
@@ -49,8 +52,9 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::option::weighted(0.3, (any::<bool>(), 0..2_u8, 0..5_u8)),
         prop::bool::weighted(0.9),
         0..3_u8,
+        proptest::option::weighted(0.5, (0..3_u8, any::<bool>(), any::<bool>())),
     )
-        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created)| Spec {
+        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth)| Spec {
             fqdn,
             secret,
             clients,
@@ -59,6 +63,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             tcp,
             class,
             created,
+            auth,
         })
 }
 
@@ -72,6 +77,9 @@ fn edit() -> impl Strategy<Value = Edit> {
             Edit::Secret { space, name, gone, good }
         }),
         1 => (0..2_u8, any::<bool>(), 0..3_u8).prop_map(|(space, gone, to)| Edit::Delegation { space, gone, to }),
+        2 => (0..2_u8, any::<bool>(), any::<bool>(), 0..4_u8, 0..3_u8).prop_map(|(space, sesame, gone, services, trust)| {
+            Edit::Extension { space, sesame, gone, services, trust }
+        }),
     ]
 }
 
@@ -119,7 +127,10 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
                 json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s0", "port": 80, "mirror": true }]);
             route["pathRewritePolicy"] = json!({ "replacePrefix": [{ "replacement": "/" }] });
         }
-        4 => route["authPolicy"] = json!({ "disabled": true }),
+        4 => {
+            route["directResponsePolicy"] = json!({ "statusCode": 200 });
+            route["authPolicy"] = json!({ "disabled": service == 0, "context": { "key": service.to_string() } });
+        }
         _ => {
             route["services"] =
                 json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s1", "port": 80, "weight": 2 }])
@@ -164,6 +175,13 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
                     body["virtualhost"]["tls"] = json!({ "passthrough": true });
                 }
             }
+            if let Some((n, disabled, fail_open)) = spec.auth.filter(|_| spec.fqdn.is_some()) {
+                let mut authorization = json!({ "authPolicy": { "disabled": disabled }, "failOpen": fail_open });
+                if n < 2 {
+                    authorization["extensionRef"] = json!({ "name": "e", "namespace": space(n) });
+                }
+                body["virtualhost"]["authorization"] = authorization;
+            }
             if let Some((include, n, name)) = spec.tcp {
                 body["tcpproxy"] = if include {
                     json!({ "include": { "namespace": space(n), "name": format!("p{name}") } })
@@ -195,6 +213,16 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
             let body = json!({ "spec": { "delegations": [{ "secretName": "t0", "targetNamespaces": to }] } });
             (kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, space(*n), "d".to_owned(), *gone, body)
         }
+        Edit::Extension { space: n, sesame, gone, services, trust } => {
+            let kind = if *sesame { kind::SESAME_EXTENSION_SERVICE } else { kind::CONTOUR_EXTENSION_SERVICE };
+            let services: Vec<Value> =
+                (0..*services).map(|name| json!({ "name": format!("s{name}"), "port": 80, "weight": name })).collect();
+            let mut body = json!({ "spec": { "services": services } });
+            if *trust > 0 {
+                body["spec"]["validation"] = json!({ "caSecret": format!("{}/t0", space(*trust)), "subjectName": "x" });
+            }
+            (kind, space(*n), "e".to_owned(), *gone, body)
+        }
     };
     let key = ObjectRef::new(kind, namespace, name.as_str());
     if gone {
@@ -214,8 +242,15 @@ proptest! {
     fn any_script_of_edits_ends_where_a_build_from_nothing_does(
         batches in vec(vec(edit(), 1..8), 1..12),
         limited in any::<bool>(),
+        global in any::<bool>(),
     ) {
         let mut settings = Settings::default();
+        if global {
+            let name = ExtensionName { namespace: "a".into(), name: "e".into() };
+            let server = of_operator(&AuthorizationServer::default()).unwrap();
+            settings.authorization = Some(GlobalAuthorization { extension: name.clone(), settings: server });
+            settings.extensions = [name].into();
+        }
         if limited {
             settings.http_proxy.root_namespaces = vec!["a".into()];
             settings.http_proxy.fallback_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "a", "t1"));

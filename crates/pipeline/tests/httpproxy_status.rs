@@ -26,6 +26,12 @@ fn world() -> Vec<Object> {
     let objects = [
         json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "a" },
             "spec": { "ports": [{ "port": 80 }] } }),
+        json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+            "metadata": { "name": "auth", "namespace": "a" },
+            "spec": { "protocol": "h2c", "services": [{ "name": "web", "port": 80 }] } }),
+        json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+            "metadata": { "name": "broken", "namespace": "a" },
+            "spec": { "services": [{ "name": "nobody", "port": 80 }] } }),
         proxy("child", json!({ "routes": [{ "services": [{ "name": "web", "port": 80 }] }] })),
         proxy(
             "root",
@@ -98,6 +104,13 @@ fn include(include: Value) -> Value {
     json!({ "virtualhost": { "fqdn": "it.example.com" }, "includes": include })
 }
 
+/// A host with TLS that asks an ExtensionService that is there, with these fields besides.
+fn authorized(fields: Value) -> Value {
+    let mut authorization = json!({ "extensionRef": { "name": "auth" } });
+    authorization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    host(json!({ "tls": { "secretName": "cert" }, "authorization": authorization }))
+}
+
 fn tcp(fields: Value) -> Value {
     json!({ "virtualhost": { "fqdn": "it.example.com", "tls": { "secretName": "cert" } }, "tcpproxy": fields })
 }
@@ -161,6 +174,41 @@ fn every_error_is_told_in_contours_words() {
         ),
         ("TLSError FallbackNotPresent", tls(json!({ "secretName": "cert", "enableFallbackCertificate": true }))),
         ("TLSError CACertificateNotDelegated", tls_web(json!({ "caSecret": "b/ca", "subjectName": "x" }))),
+        (
+            "TLSError TLSIncompatibleFeatures",
+            host(json!({ "tls": { "secretName": "cert", "enableFallbackCertificate": true },
+                "authorization": { "extensionRef": { "name": "auth" } } })),
+        ),
+        ("AuthError AuthNotPermitted", host(json!({ "authorization": { "extensionRef": { "name": "auth" } } }))),
+        (
+            "AuthError AuthBadResourceVersion",
+            authorized(json!({ "extensionRef": { "name": "auth", "apiVersion": "projectcontour.io/v9" } })),
+        ),
+        ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": { "name": "nobody" } }))),
+        (
+            "AuthError ExtensionServiceNotFound",
+            authorized(json!({ "extensionRef": { "name": "auth", "namespace": "b" } })),
+        ),
+        ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": { "name": "line\nend" } }))),
+        ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": null }))),
+        ("AuthError ExtensionServiceNotValid", authorized(json!({ "extensionRef": { "name": "broken" } }))),
+        ("AuthError AuthResponseTimeoutInvalid", authorized(json!({ "responseTimeout": "soon" }))),
+        (
+            "AuthError AuthContextForHTTP",
+            authorized(json!({ "serviceType": "http", "authPolicy": { "context": { "a": "b" } } })),
+        ),
+        (
+            "AuthError AuthContextNotValid",
+            authorized(json!({ "authPolicy": { "context": { "a": "b".repeat(9_000) } } })),
+        ),
+        (
+            "AuthError AuthBadAllowedHeader",
+            authorized(json!({ "serviceType": "http",
+                "httpSettings": { "allowedUpstreamHeaders": [{ "exact": "a", "prefix": "b" }] } })),
+        ),
+        ("AuthError AuthSettingsNotValid", authorized(json!({ "serviceType": "smtp" }))),
+        ("AuthError AuthSettingsNotValid", authorized(json!({ "httpSettings": { "pathPrefix": "/a" } }))),
+        ("AuthError AuthSettingsNotValid", authorized(json!({ "withRequestBody": { "maxRequestBytes": 99_999_999 } }))),
         (
             "CORSError PolicyDidNotParse",
             host(json!({ "corsPolicy": { "allowOrigin": ["*"], "allowMethods": ["GET"], "maxAge": "-1s" } })),
@@ -326,6 +374,8 @@ fn what_contour_lets_pass_leaves_an_object_valid() {
         host(json!({ "fqdn": "192.0.2.1" })),
         service(json!({ "slowStartPolicy": { "window": "0s" } })),
         self::root(json!({ "healthCheckPolicy": { "path": "/check?x=1" } })),
+        authorized(json!({ "failOpen": true, "withRequestBody": { "packAsBytes": true } })),
+        authorized(json!({ "extensionRef": null, "authPolicy": { "disabled": true } })),
     ] {
         let status = status(&spec, &Settings::default());
         assert_eq!(status["conditions"][0]["reason"], "Valid", "{spec}: {status}");

@@ -138,6 +138,7 @@ fn route(dice: &mut Dice) -> Value {
             ("responseHeadersPolicy", headers),
             ("cookieRewritePolicies", cookies),
             ("rateLimitPolicy", limit),
+            ("authPolicy", auth_policy),
             ("internalRedirectPolicy", |dice| {
                 json!({ "maxInternalRedirects": dice.number(&[1, 3]), "redirectResponseCodes": dice.list(2, |dice| dice.number(&[301, 302])),
                     "allowCrossSchemeRedirect": dice.text(&["Always", "Never", "SafeOnly"]) })
@@ -180,6 +181,60 @@ fn client_validation(dice: &mut Dice) -> Value {
     validation
 }
 
+fn auth_policy(dice: &mut Dice) -> Value {
+    let context = json!({ "key": dice.text(&["value"]), dice.of(&["a", "x y", "é\u{1}"]): dice.text(&["b"]) });
+    json!({ "disabled": dice.roll(3) == 0, "context": context })
+}
+
+fn authorization(dice: &mut Dice) -> Value {
+    let mut server = dice.map(
+        3,
+        &[
+            ("authPolicy", auth_policy),
+            ("responseTimeout", Dice::duration),
+            ("failOpen", |_| true.into()),
+            (
+                "withRequestBody",
+                |dice| json!({ "maxRequestBytes": dice.number(&[1, 1024]), "allowPartialMessage": true }),
+            ),
+        ],
+    );
+    let extension = format!("e{}", dice.roll(EXTENSIONS));
+    server["extensionRef"] = json!({ "name": dice.text(&[&extension, "nobody"]) });
+    if dice.roll(2) == 0 {
+        let headers =
+            |dice: &mut Dice| json!({ dice.of(&["exact", "prefix", "suffix", "contains"]): dice.text(&["x-a"]) });
+        server["serviceType"] = dice.text(&["http"]);
+        server["httpSettings"] = json!({ "pathPrefix": dice.text(&["/check"]), "allowedUpstreamHeaders": dice.list(2, headers),
+            "allowedAuthorizationHeaders": dice.list(2, headers) });
+    }
+    server
+}
+
+/// How many ExtensionServices there are.
+const EXTENSIONS: usize = 8;
+
+fn extension(dice: &mut Dice, number: usize) -> Value {
+    let mut spec = dice.map(
+        2,
+        &[
+            ("protocol", |dice| dice.text(&["h2", "h2c", "http/1.1"])),
+            ("validation", |dice| json!({ "caSecret": "ca", "subjectName": dice.text(&["backend"]) })),
+            ("loadBalancerPolicy", balance),
+            ("timeoutPolicy", |dice| json!({ "response": dice.duration(), "idleConnection": dice.duration() })),
+            ("circuitBreakerPolicy", |dice| {
+                json!({ "maxConnections": dice.number(&[1]), "maxRetries": dice.number(&[1]), "perHostMaxConnections": dice.number(&[1]) })
+            }),
+        ],
+    );
+    spec["services"] = dice.list(
+        3,
+        |dice| json!({ "name": dice.text(&["good"]), "port": dice.number(&[80]), "weight": dice.number(&[0, 1, 7]) }),
+    );
+    json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService", "spec": spec,
+        "metadata": { "name": format!("e{number}"), "namespace": "good" } })
+}
+
 fn root(dice: &mut Dice, number: usize) -> Value {
     let mut host = dice.map(
         8,
@@ -204,6 +259,9 @@ fn root(dice: &mut Dice, number: usize) -> Value {
             host["tls"]["clientValidation"] = client_validation(dice);
         }
         if dice.roll(2) == 0 {
+            host["authorization"] = authorization(dice);
+        }
+        if dice.roll(2) == 0 {
             spec["tcpproxy"] = json!({ "services": services(dice), "loadBalancerPolicy": balance(dice), "healthCheckPolicy": health(dice) });
         }
     }
@@ -225,6 +283,10 @@ async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing() {
     for batch in 0..BATCHES {
         let mut dice = Dice::new(seed(), batch);
         let mut pipeline = Pipeline::new(&settings);
+        for number in 0..EXTENSIONS {
+            let object = object(&extension(&mut dice, number));
+            pipeline.put(&object.key(), Some(object));
+        }
         for object in kept.iter().cloned().chain((0..BATCH).map(|number| object(&root(&mut dice, number)))) {
             pipeline.put(&object.key(), Some(object));
         }
