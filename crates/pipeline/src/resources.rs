@@ -8,6 +8,7 @@ pub use changes::{Early, FleetChanges, all_changes, lane_changes};
 
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
+    fleet_resources::{MetricsSecretResources, RuntimeResources, runtime_name, secret_name},
     holders::{HolderResources, holder_name},
     hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
     listeners::ListenerResources,
@@ -234,6 +235,8 @@ of_one_fleet! {
     ScopeResources => ScopedRoute, packing::scope_name, |key| key.0.fleet();
     RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
     ListenerResources => Listener, name::port, |key| key.fleet();
+    RuntimeResources => Runtime, runtime_name, |key| key;
+    MetricsSecretResources => Secret, secret_name, |key| &key.0;
 }
 
 /// Clusters.

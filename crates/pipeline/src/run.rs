@@ -4,7 +4,7 @@ use crate::{
     certificates::{self, SelfSigned, Unsigned},
     dialects::gateway::{FleetStates, GatewayFleets},
     facts::{self, Facts},
-    holders, hosts, isolation, large, listeners, membership,
+    fleet_resources, holders, hosts, isolation, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing, partition, ports,
     quarantine::{self, Quarantine},
@@ -149,6 +149,7 @@ impl Pipeline {
         resources::declare(&mut declaration, settings);
         holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
+        fleet_resources::declare(&mut declaration);
         slots::declare(&mut declaration);
         quarantine::declare(&mut declaration);
         verdicts::declare(&mut declaration);
