@@ -67,6 +67,15 @@ macro_rules! table {
                     "projectsesame.io" ["v1"] "TLSCertificateDelegation" "tlscertificatedelegations" Namespaced,
                     shown as "TLSCertificateDelegation.projectsesame.io";
             }
+            ContourConfiguration in contour_configuration [status] {
+                /// The operator's settings: as Contour has it.
+                CONTOUR_CONFIGURATION =
+                    "projectcontour.io" ["v1alpha1"] "ContourConfiguration" "contourconfigurations" Namespaced;
+                /// The same in Sesame's own group.
+                SESAME_CONFIGURATION =
+                    "projectsesame.io" ["v1alpha1"] "ContourConfiguration" "contourconfigurations" Namespaced,
+                    shown as "ContourConfiguration.projectsesame.io";
+            }
             GatewayClass in gateway [status optional] {
                 /// Which controller owns the Gateways of a class.
                 GATEWAY_CLASS = "gateway.networking.k8s.io" ["v1", "v1beta1"] "GatewayClass" "gatewayclasses" Cluster;

@@ -17,6 +17,7 @@
 
 pub mod checked;
 pub mod config_map;
+pub mod contour_configuration;
 pub mod custom_resource_definition;
 pub mod decode;
 pub mod endpoint_slice;
@@ -40,6 +41,7 @@ pub mod uid;
 
 pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
+pub use contour_configuration::ContourConfiguration;
 pub use custom_resource_definition::CustomResourceDefinition;
 pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json};
 pub use endpoint_slice::EndpointSlice;

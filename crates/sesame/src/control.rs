@@ -12,6 +12,7 @@ mod background;
 mod fleets;
 mod outcomes;
 mod parts;
+mod reconfiguration;
 mod secrets;
 mod signing;
 
@@ -23,12 +24,12 @@ use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
 use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
-use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, xds_fleet};
+use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, Settings, xds_fleet};
 use provision::FleetStatus;
 use replicas::{Replicas, Shared};
 use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
@@ -81,6 +82,8 @@ enum Input {
     Finished(Option<Finished>),
     /// How a fleet of a Gateway is doing.
     Fleet(FleetName, Option<FleetStatus>),
+    /// The operator's settings have changed.
+    Settings(Box<Settings>),
     /// The next part of an edit that reached many hosts.
     Part,
 }
@@ -129,6 +132,8 @@ pub struct Control {
     origins: Origins,
     signer: Signer,
     secrets: Option<Secrets>,
+    /// Where changed settings come from.
+    changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
     tells: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
@@ -172,6 +177,7 @@ impl Control {
             origins: Origins::default(),
             signer: Signer::default(),
             secrets: None,
+            changed_settings: None,
             tells: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
@@ -192,6 +198,11 @@ impl Control {
     /// The same, with Secrets that the source brings only when it is asked for them.
     pub fn fetching(self, secrets: Secrets) -> Self {
         Self { secrets: Some(secrets), ..self }
+    }
+
+    /// The same, with settings that change.
+    pub fn following(self, changes: mpsc::UnboundedReceiver<Settings>) -> Self {
+        Self { changed_settings: Some(changes), ..self }
     }
 
     /// The same, where Gateways have fleets of their own.
@@ -235,6 +246,7 @@ impl Control {
                 Input::Time => {}
                 Input::Finished(finished) => self.finish(finished),
                 Input::Fleet(name, status) => fleets::set_state(&mut self.pipeline, &name, status),
+                Input::Settings(settings) => self.reconfigure(&settings),
                 Input::Part => self.pipeline.admit(self.part_size.partitions()),
             }
             let published = self.is_synced && self.work(&mut feed, is_part, &mut brought, &mut output).await;
@@ -321,6 +333,12 @@ impl Control {
                 None => std::future::pending().await,
             }
         };
+        let changed_settings = async {
+            match &mut self.changed_settings {
+                Some(changes) => reconfiguration::next(changes).await,
+                None => std::future::pending().await,
+            }
+        };
         let due = self.pipeline.time_due();
         let time = async {
             match due {
@@ -340,6 +358,7 @@ impl Control {
             _ = self.others.changed() => Some(Input::Others),
             finished = self.background.finished() => Some(Input::Finished(finished)),
             (name, status) = fleets => Some(Input::Fleet(name, status)),
+            settings = changed_settings => Some(Input::Settings(Box::new(settings))),
         }
     }
 
@@ -378,7 +397,7 @@ impl Control {
             if self.signer.sign(&mut self.pipeline) {
                 continue;
             }
-            let own = self.gateway_fleets.as_ref();
+            let own = self.gateway_fleets.as_mut();
             if own.is_some_and(|fleets| fleets.settle(&mut self.pipeline, &self.server, &mut self.going)) {
                 continue;
             }

@@ -7,6 +7,7 @@ mod cases;
 mod fleets;
 mod gateway;
 mod life;
+mod live;
 mod outage;
 mod programmed;
 mod refusal;
