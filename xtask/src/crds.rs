@@ -8,6 +8,7 @@
 
 mod configuration;
 mod delegation;
+mod extension_service;
 mod http_proxy;
 mod schema;
 mod status;
@@ -62,7 +63,9 @@ pub fn run(check: bool) -> Result<()> {
 fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for group in GROUPS {
-        for crd in [http_proxy::crd(group), delegation::crd(group), configuration::crd(group)] {
+        let crds =
+            [http_proxy::crd(group), delegation::crd(group), extension_service::crd(group), configuration::crd(group)];
+        for crd in crds {
             let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             files.push((format!("{name}.yaml"), yaml::document(&crd)));
         }
@@ -112,6 +115,7 @@ mod tests {
         (".port", "maximum", "maximum 65535 is the same for whole numbers"),
         ("cookieRewritePolicies[].name", "pattern", "the same characters, as a range"),
         ("pathRewrite.value", "pattern", "the same characters, as a range"),
+        ("spec.protocol", "enum", "http/1.1 is spoken, too"),
         ("jwtProviders[]", "required", "keys may also come from a Secret: a rule asks for exactly one of the two"),
     ];
 
@@ -201,12 +205,14 @@ mod tests {
     fn every_field_and_rule_of_contour_is_there() {
         compare(&http_proxy::crd("projectcontour.io"), &theirs("HTTPProxy"));
         compare(&delegation::crd("projectcontour.io"), &theirs("TLSCertificateDelegation"));
+        compare(&extension_service::crd("projectcontour.io"), &theirs("ExtensionService"));
         compare(&configuration::crd("projectcontour.io"), &theirs("ContourConfiguration"));
     }
 
     #[test]
     fn every_exception_is_still_one() {
-        let fields = schemas(&theirs("HTTPProxy"));
+        let mut fields = schemas(&theirs("HTTPProxy"));
+        fields.extend(schemas(&theirs("ExtensionService")));
         for (end, rule, why) in EXCEPTIONS {
             let found = fields.iter().any(|(path, rules)| path.ends_with(end) && rules.contains_key(*rule));
             assert!(found, "{end} has no {rule} any more ({why})");
@@ -220,8 +226,10 @@ mod tests {
 
     #[test]
     fn the_two_groups_have_one_schema() {
-        let [contour, sesame] = GROUPS.map(http_proxy::crd);
-        assert_eq!(version(&contour), version(&sesame));
+        for of in [http_proxy::crd, extension_service::crd] {
+            let [contour, sesame] = GROUPS.map(of);
+            assert_eq!(version(&contour), version(&sesame));
+        }
     }
 
     /// A value for each field of a schema.
@@ -247,6 +255,7 @@ mod tests {
         for (crd, kind) in [
             (http_proxy::crd("projectsesame.io"), kinds::kind::SESAME_HTTP_PROXY),
             (delegation::crd("projectsesame.io"), kinds::kind::SESAME_TLS_CERTIFICATE_DELEGATION),
+            (extension_service::crd("projectsesame.io"), kinds::kind::SESAME_EXTENSION_SERVICE),
             (configuration::crd("projectsesame.io"), kinds::kind::SESAME_CONFIGURATION),
         ] {
             let mut object = json!({ "metadata": { "name": "all" } });

@@ -3,6 +3,7 @@
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
     dialects::gateway::{FleetStates, GatewayFleets},
+    extensions,
     facts::{self, Facts},
     fleet_resources, holders, hosts, isolation, large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
@@ -133,6 +134,7 @@ impl Pipeline {
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
         secret_refs::declare_results(&mut declaration);
+        extensions::declare(&mut declaration, settings.fetched_secrets);
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
         ports::declare(&mut declaration);

@@ -131,6 +131,7 @@ fn rate_limit_service() -> Schema {
             opt("failOpen", flag("Requests pass when it does not answer.")),
             opt("enableXRateLimitHeaders", flag("Responses have x-ratelimit headers.")),
             opt("enableResourceExhaustedCode", flag("Limited gRPC requests are answered RESOURCE_EXHAUSTED.")),
+            opt("addNamespace", flag("Descriptors begin with the namespace of their HTTPProxy.")),
             opt("defaultGlobalRateLimitPolicy", http_proxy::policy::global_rate_limit()),
         ],
     )

@@ -1,9 +1,9 @@
 //! HTTPProxy: the object, its host and its children.
 
 pub(super) mod policy;
-mod route;
+pub(super) mod route;
 pub(super) mod security;
-mod service;
+pub(super) mod service;
 
 use super::{
     Names, crd as whole,

@@ -7,6 +7,8 @@
 //!
 //! `removed` makes a slot empty again, that is, open: never while a host needs it.
 
+pub mod rate_limit;
+
 use crate::name;
 use envoy_api::{
     Any, Name, any,

@@ -8,6 +8,7 @@
 mod headers;
 mod program;
 mod proxies;
+mod rate_limit;
 pub mod row;
 pub mod status;
 #[cfg(test)]
@@ -15,6 +16,7 @@ pub(super) mod tests;
 mod tls;
 mod value;
 
+use self::rate_limit::RateLimit;
 use self::row::{Effect, Form, Row};
 use self::value::Wrong;
 use ::status::Addresses;
@@ -42,6 +44,7 @@ pub const SECTIONS: &[(&str, &[Row])] = &[
     ("Clusters", proxies::CLUSTERS),
     ("Headers", headers::HEADERS),
     ("Metrics and probes", program::METRICS),
+    ("Rate limit service", rate_limit::RATE_LIMIT),
     ("External services", program::SERVICES),
 ];
 
@@ -109,6 +112,8 @@ pub struct Config {
     pub overload_health: (Option<IpAddr>, Option<u16>),
     /// What a running process does not change, as it was written: by key.
     pub at_start: BTreeMap<&'static str, String>,
+    /// The rate limit service.
+    pub rate_limit: RateLimit,
     /// What is to be said about the file, though it can be used.
     pub warnings: Vec<(Code, String)>,
 }
@@ -167,6 +172,7 @@ impl Default for Config {
             envoy_metrics_tls: TlsPaths::default(),
             overload_health: (None, None),
             at_start: BTreeMap::new(),
+            rate_limit: RateLimit::default(),
             warnings: Vec::new(),
         }
     }
@@ -265,6 +271,7 @@ impl Config {
         let (metrics, metrics_tls) = self.envoy_metrics(stats);
         let overload_health = self.overload_health();
         let mut settings = pipeline::Settings { stats, metrics, metrics_tls, overload_health, ..self.pipeline };
+        self.rate_limit.apply(&mut settings);
         if self.headers_on_ingresses {
             settings.ingress.request_headers.clone_from(&settings.http_proxy.request_headers);
             settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);

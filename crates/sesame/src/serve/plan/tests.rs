@@ -6,11 +6,11 @@ use crate::serve::config::row::Effect;
 use crate::serve::config::rows;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use envoy::bootstrap::DnsFamily;
-use model::{ObjectRef, Timeout};
 use model::listener::{
     AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader,
 };
 use model::tls::TlsVersion;
+use model::{ObjectRef, Timeout};
 use pipeline::settings::Packing;
 use std::path::Path;
 use std::time::Duration;
