@@ -26,6 +26,11 @@ struct Served {
 impl Served {
     /// Serves a folder with these files, each a name and a text.
     async fn start(files: &[(&str, String)]) -> Self {
+        Self::start_with(files, None).await
+    }
+
+    /// The same with the text of a configuration file, which stands beside the folder.
+    async fn start_with(files: &[(&str, String)], config: Option<&str>) -> Self {
         let state = StateDir::new("run").unwrap();
         let folder = state.path().join("objects");
         fs::create_dir(&folder).unwrap();
@@ -33,7 +38,10 @@ impl Served {
             fs::write(folder.join(name), text).unwrap();
         }
         let address = Net::here().unwrap().address();
-        let process = command(&folder, address).start_in(&state).unwrap();
+        let config = config.map(|text| state.write("sesame.yaml", text).unwrap());
+        let command = command(&folder, address);
+        let command = config.into_iter().fold(command, |command, file| command.flag("config-path", file));
+        let process = command.start_in(&state).unwrap();
         process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
         Self { folder, http: (address, 8080).into(), https: (address, 8443).into(), process, _state: state }
     }
@@ -113,6 +121,31 @@ async fn a_folder_is_served_and_followed() {
     served.answers("b.example.com", "/", 404).await;
     assert_eq!(served.status("a.example.com", "/").await, 200);
     assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_configuration_file_beside_a_folder_is_followed() {
+    let backend = Backend::start("web").await.unwrap();
+    let files = [("web.yaml", service("web", &backend)), ("a.yaml", ingress("a", "a.example.com", "web"))];
+    let config =
+        |value: &str| format!("policy: {{applyToIngress: true, response-headers: {{set: {{x-config: {value}}}}}}}\n");
+    let served = Served::start_with(&files, Some(&config("one"))).await;
+    let file = served.folder.with_file_name("sesame.yaml");
+    let expect = async |value: &str| {
+        let look = async || match Client::new(served.http).host("a.example.com").get("/").await {
+            Ok(answer) if answer.headers.get("x-config").is_some_and(|found| found == value) => Ok(()),
+            other => Err(format!("{other:?}")),
+        };
+        served.process.expect_ok(&format!("x-config: {value}"), LIMIT, look).await.unwrap();
+    };
+    expect("one").await;
+    fs::write(&file, config("two")).unwrap();
+    expect("two").await;
+    fs::write(&file, format!("{}nonsense: 1\n", config("three"))).unwrap();
+    served.process.expect_line("SES1027", LIMIT).await.unwrap();
+    expect("two").await;
+    fs::write(&file, config("four")).unwrap();
+    expect("four").await;
 }
 
 #[tokio::test]
@@ -302,7 +335,7 @@ async fn tokens_are_checked_with_the_keys_of_a_server_that_rotates_them() {
     keys.set(KeyAnswer::Document(key_set([&two])));
     let rotated = async || match (status(&one).await, status(&two).await) {
         (401, 200) => Ok(()),
-        other => Err(other),
+        other => Err(format!("{other:?}")),
     };
     eventually("the new key to be the only one", LIMIT, rotated).await.unwrap();
     keys.set(KeyAnswer::Reset);

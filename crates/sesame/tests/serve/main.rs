@@ -8,6 +8,7 @@ mod fleets;
 mod gateway;
 mod jwt;
 mod life;
+mod live;
 mod outage;
 mod programmed;
 mod refusal;
