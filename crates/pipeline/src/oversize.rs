@@ -5,6 +5,7 @@
 //! depend on who came first: replicas agree.
 
 use crate::{
+    client_trust::ClientTrustResources,
     holders::HolderResources,
     listeners::ListenerResources,
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
@@ -60,6 +61,7 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
             of_table::<SecretResources>(engine, fleet, &mut parts);
             of_table::<HostSecretResources>(engine, fleet, &mut parts);
             of_table::<CaResources>(engine, fleet, &mut parts);
+            of_table::<ClientTrustResources>(engine, fleet, &mut parts);
         }
         Kind::Extension => {
             of_table::<TcpResources>(engine, fleet, &mut parts);

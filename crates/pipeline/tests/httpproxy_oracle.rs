@@ -27,6 +27,7 @@ enum Edit {
 struct Spec {
     fqdn: Option<u8>,
     secret: Option<(u8, u8)>,
+    clients: Option<(u8, u8, bool)>,
     includes: Vec<(u8, u8, u8)>,
     routes: Vec<(u8, u8, u8)>,
     tcp: Option<(bool, u8, u8)>,
@@ -44,7 +45,8 @@ fn space(n: u8) -> &'static str {
 fn spec() -> impl Strategy<Value = Spec> {
     (
         proptest::option::of(0..3_u8),
-        proptest::option::weighted(0.3, (0..2_u8, 0..2_u8)),
+        proptest::option::weighted(0.5, (0..2_u8, 0..2_u8)),
+        proptest::option::of((0..2_u8, 0..6_u8, any::<bool>())),
         vec((0..2_u8, 0..5_u8, 0..4_u8), 0..3),
         vec((0..6_u8, 0..3_u8, 0..6_u8), 0..3),
         proptest::option::weighted(0.3, (any::<bool>(), 0..2_u8, 0..5_u8)),
@@ -52,9 +54,10 @@ fn spec() -> impl Strategy<Value = Spec> {
         0..3_u8,
         proptest::option::weighted(0.5, (0..3_u8, any::<bool>(), any::<bool>())),
     )
-        .prop_map(|(fqdn, secret, includes, routes, tcp, class, created, auth)| Spec {
+        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth)| Spec {
             fqdn,
             secret,
+            clients,
             includes,
             routes,
             tcp,
@@ -91,6 +94,25 @@ fn condition(n: u8) -> Value {
     }
 }
 
+fn client_validation((n, kind, forward): (u8, u8, bool)) -> Value {
+    let mut validation = json!({ "caSecret": format!("{}/t0", space(n)) });
+    match kind {
+        0 => {}
+        1 => validation["crlSecret"] = "t0".into(),
+        2 => {
+            validation["crlSecret"] = format!("{}/t1", space(n + 1)).into();
+            validation["crlOnlyVerifyLeafCert"] = true.into();
+        }
+        3 => validation["optionalClientCertificate"] = true.into(),
+        4 => validation["skipClientCertValidation"] = true.into(),
+        _ => validation = json!({ "skipClientCertValidation": true }),
+    }
+    if forward {
+        validation["forwardClientCertificate"] = json!({ "subject": true });
+    }
+    validation
+}
+
 fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
     let mut route = json!({ "conditions": condition(condition_of) });
     match kind {
@@ -117,11 +139,13 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
     route
 }
 
-fn leaf() -> &'static (String, String) {
-    static LEAF: OnceLock<(String, String)> = OnceLock::new();
-    LEAF.get_or_init(|| {
-        let leaf = Ca::new("oracle").leaf("f0.example.com").make();
-        (leaf.chain_pem().to_owned(), leaf.key_pem().to_owned())
+/// A certificate with its key, its CA, and the CRL of that.
+fn pems() -> &'static [String; 4] {
+    static PEMS: OnceLock<[String; 4]> = OnceLock::new();
+    PEMS.get_or_init(|| {
+        let ca = Ca::new("oracle");
+        let leaf = ca.leaf("f0.example.com").make();
+        [leaf.chain_pem(), leaf.key_pem(), ca.pem(), ca.crl([]).pem()].map(str::to_owned)
     })
 }
 
@@ -144,6 +168,9 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
                     let tls =
                         json!({ "secretName": format!("{}/t{name}", space(n)), "enableFallbackCertificate": fallback });
                     body["virtualhost"]["tls"] = tls;
+                    if let Some(clients) = spec.clients {
+                        body["virtualhost"]["tls"]["clientValidation"] = client_validation(clients);
+                    }
                 } else if spec.tcp.is_some() {
                     body["virtualhost"]["tls"] = json!({ "passthrough": true });
                 }
@@ -174,9 +201,10 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
             (kind::SERVICE, space(*n), format!("s{name}"), *gone, body)
         }
         Edit::Secret { space: n, name, gone, good } => {
-            let (chain, key) = leaf();
-            let key = if *good { key.as_str() } else { "nonsense" };
-            let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key, "ca.crt": chain } });
+            let [chain, key, ca, crl] = pems();
+            let (key, crl) = if *good { (key.as_str(), crl.as_str()) } else { ("nonsense", "nonsense") };
+            let data = json!({ "tls.crt": chain, "tls.key": key, "ca.crt": ca, "crl.pem": crl });
+            let body = json!({ "type": "kubernetes.io/tls", "stringData": data });
             (kind::SECRET, space(*n), format!("t{name}"), *gone, body)
         }
         Edit::Delegation { space: n, gone, to } => {

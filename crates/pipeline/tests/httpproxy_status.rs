@@ -153,6 +153,25 @@ fn every_error_is_told_in_contours_words() {
         ("TLSError SecretNotValid", tls(json!({ "secretName": "nobody" }))),
         ("TLSError SecretNotValid", tls(json!({ "secretName": "garbage" }))),
         ("TLSError DelegationNotPermitted", tls(json!({ "secretName": "b/cert" }))),
+        ("TLSError ClientValidationInvalid", tls(json!({ "secretName": "cert", "clientValidation": {} }))),
+        (
+            "TLSError ClientValidationInvalid",
+            tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "nobody" } })),
+        ),
+        (
+            "TLSError ClientValidationInvalid",
+            tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "ca", "crlSecret": "ca" } })),
+        ),
+        (
+            "TLSError DelegationNotPermitted",
+            tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "b/ca" } })),
+        ),
+        (
+            "TLSError TLSIncompatibleFeatures",
+            tls(
+                json!({ "secretName": "cert", "enableFallbackCertificate": true, "clientValidation": { "caSecret": "ca" } }),
+            ),
+        ),
         ("TLSError FallbackNotPresent", tls(json!({ "secretName": "cert", "enableFallbackCertificate": true }))),
         ("TLSError CACertificateNotDelegated", tls_web(json!({ "caSecret": "b/ca", "subjectName": "x" }))),
         (

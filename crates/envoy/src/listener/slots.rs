@@ -10,7 +10,6 @@
 //!
 //! `removed` makes a slot what its default is.
 
-use super::ext_authz;
 use crate::name;
 use envoy_api::{
     Any, Name, any,
@@ -79,9 +78,7 @@ impl Slot {
         let (filled, default, is_default_closed) = match self {
             // It knows no provider, so routes that require a token answer 403, and no others.
             Slot::JwtAuthn(_) => (JwtAuthentication::type_url(), any(&JwtAuthentication::default()), true),
-            // It asks about marked requests, and about no others.
-            Slot::ExtAuthz => (ExtAuthz::type_url(), any(&ext_authz::filter(false)), true),
-            Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), any(&ext_authz::filter(true)), true),
+            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), nothing(), false),
             Slot::RateLimit => (RateLimit::type_url(), nothing(), false),
         };
         let source = ExtensionConfigSource {

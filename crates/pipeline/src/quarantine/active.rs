@@ -6,6 +6,7 @@
 
 use super::shared;
 use crate::{
+    client_trust::ClientTrustResources,
     holders::HolderResources,
     hosts::{NamedChainCertificates, SharedChainCertificates},
     listeners::ListenerResources,
@@ -45,6 +46,7 @@ impl Derived for ActiveTargets {
                 .or_else(|| of::<UdpEndpointResources>(target, reads)),
             Kind::Secret => of_secret(target, reads)
                 .or_else(|| of::<HostSecretResources>(target, reads))
+                .or_else(|| of::<ClientTrustResources>(target, reads))
                 .or_else(|| of_member::<CaResources, OfCas>(target, reads).map(|(_, withheld)| withheld.clone())),
             Kind::Route => of::<RouteResources>(target, reads),
             Kind::ScopedRoute => of::<ScopeResources>(target, reads).or_else(|| of::<RedirectScopes>(target, reads)),

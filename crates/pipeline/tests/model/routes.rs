@@ -248,11 +248,11 @@ fn policy(dice: &mut Dice) -> Policy {
         global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
-        authorization: authorization(dice),
         jwt: dice.maybe(|dice| {
             let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
             Arc::new(JwtProviderId { object, name: dice.text().into() })
         }),
+        authorization: authorization(dice),
     }
 }
 

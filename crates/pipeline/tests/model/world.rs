@@ -258,5 +258,14 @@ impl World {
             let pair = dice.pick(&PAIRS);
             self.add(Kind::Secret, &name::secret(id), &secret::certificate(&name::secret(id), &pair), pair);
         }
+        if let Some(clients) = &termination.clients {
+            let (trust, crl) = (&clients.trust, AUTHORITY.crl([]));
+            let cas = trust.ca().map(|_| AUTHORITY.pem());
+            let message = match dice.one_in(8) {
+                true => secret::no_clients(trust),
+                false => secret::clients(trust, cas, trust.crl().map(|_| crl.pem())),
+            };
+            self.add(Kind::Secret, &name::client_trust(trust), &message, trust.clone());
+        }
     }
 }

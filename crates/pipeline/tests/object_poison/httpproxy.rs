@@ -215,6 +215,26 @@ fn extension(dice: &mut Dice, number: usize) -> Value {
         "metadata": { "name": format!("e{number}"), "namespace": "good" } })
 }
 
+fn client_validation(dice: &mut Dice) -> Value {
+    let details = ["subject", "cert", "chain", "dns", "uri"];
+    let mut validation = dice.map(
+        3,
+        &[
+            ("crlSecret", |dice| dice.text(&["ca", "ca", "empty"])),
+            ("crlOnlyVerifyLeafCert", |_| true.into()),
+            ("optionalClientCertificate", |_| true.into()),
+            ("skipClientCertValidation", |_| true.into()),
+        ],
+    );
+    if dice.roll(8) != 0 {
+        validation["caSecret"] = dice.text(&["ca"]);
+    }
+    if dice.roll(2) == 0 {
+        validation["forwardClientCertificate"] = details.into_iter().map(|name| (name, dice.roll(2) == 0)).collect();
+    }
+    validation
+}
+
 fn root(dice: &mut Dice, number: usize) -> Value {
     let mut host = dice.map(
         8,
@@ -237,6 +257,9 @@ fn root(dice: &mut Dice, number: usize) -> Value {
         host["tls"] = if pass { json!({ "passthrough": true }) } else { json!({ "secretName": dice.text(&["cert"]) }) };
         if dice.roll(2) == 0 {
             host["authorization"] = authorization(dice);
+        }
+        if dice.roll(2) == 0 {
+            host["tls"]["clientValidation"] = client_validation(dice);
         }
         if dice.roll(2) == 0 {
             spec["tcpproxy"] = json!({ "services": services(dice), "loadBalancerPolicy": balance(dice), "healthCheckPolicy": health(dice) });
@@ -290,7 +313,9 @@ async fn good(backends: &mut Backends) -> Vec<Object> {
             "ports": [{ "port": 80 }], "endpoints": [{ "addresses": [address] }] }),
         json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": meta("cert"),
             "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }),
-        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("ca"), "stringData": { "ca.crt": ca.pem() } }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("ca"),
+            "stringData": { "ca.crt": ca.pem(), "crl.pem": ca.crl([]).pem() } }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("empty") }),
         json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta("good"),
             "spec": { "virtualhost": { "fqdn": "good.example.org" }, "routes": [{ "services": [{ "name": "good", "port": 80 }] }] } }),
     ];
