@@ -76,7 +76,7 @@ impl World {
         for slot in Slot::ALL {
             let providers = match slot {
                 Slot::JwtAuthn(_) => dice.list(0, 3, routes::provider),
-                Slot::ExtAuthz | Slot::RateLimit => Vec::new(),
+                Slot::ExtAuthz | Slot::ExtAuthzFailOpen | Slot::RateLimit => Vec::new(),
             };
             let message =
                 if providers.is_empty() { slot.empty(port) } else { listener::jwt::filled(port, slot, &providers) };
