@@ -9,6 +9,7 @@ use envoy_api::envoy::config::core::v3::{
 use model::{
     CertificateRef, ChainId, ClusterId, EndpointsId, Host, ListenerId, ObjectRef, PortId, Transport,
     cluster::{Backend, CaBundle},
+    jwt::JwtProviderId,
 };
 use std::fmt;
 
@@ -133,6 +134,13 @@ pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
 /// A slot of a port, as a filter and as the extension that fills it.
 pub fn slot(port: &PortId, slot: Slot) -> String {
     format!("slot/{port}/{slot}")
+}
+
+/// The requirement of a token of a provider, and the provider itself, where Envoy asks for one: 132 bits of a hash. It stays the
+/// same whatever is changed about the provider, and tells nobody whose it is.
+pub fn jwt_requirement(provider: &JwtProviderId) -> String {
+    let JwtProviderId { object, name } = provider;
+    hash(&format!("{object}/{name}"))[..HASH_LENGTH].to_owned()
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too, or another kind of object, whose

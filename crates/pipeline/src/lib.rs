@@ -36,6 +36,7 @@
 #[macro_use]
 mod rows;
 
+pub mod authorization;
 pub mod certificates;
 pub mod dialects;
 pub mod extensions;
@@ -44,6 +45,7 @@ pub mod fleet_resources;
 pub mod holders;
 pub mod hosts;
 pub mod isolation;
+pub mod jwks;
 pub mod large;
 pub mod listeners;
 mod losers;
@@ -77,6 +79,7 @@ pub mod withheld;
 
 pub use dialect_gateway::fleet::{FleetState, OwnFleet};
 pub use dialects::{Dialect, Dialects};
+pub use jwks::FetchSpec;
 pub use object_resources::ObjectResource;
 pub use run::{FleetOutput, Output, Pipeline, SecretRefChanges, xds_fleet};
 pub use secret_refs::FetchResult;

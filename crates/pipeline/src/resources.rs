@@ -47,6 +47,8 @@ pub struct Resource {
     pub refs: Vec<Ref>,
     /// Whether a proxy warms it by asking DNS.
     pub warms: bool,
+    /// Whether it does nothing: what refers to its name needs what it was before.
+    pub idle: bool,
     /// Whether it is a set of endpoints that has none.
     pub lacks_endpoints: bool,
     /// The CA bundle that it trusts, where it is a cluster that does.
@@ -72,8 +74,8 @@ impl Resource {
     pub(crate) fn of(name: String, body: Bytes) -> Self {
         let (hash, role) = (xds::content_version(&body), Role::Own);
         let (refs, ca, origin, refused, fleet) = Default::default();
-        let (warms, lacks_endpoints) = (false, false);
-        Self { name: name.into(), body, refs, warms, lacks_endpoints, ca, origin, role, hash, refused, fleet }
+        let (warms, idle, lacks_endpoints) = (false, false, false);
+        Self { name: name.into(), body, refs, warms, idle, lacks_endpoints, ca, origin, role, hash, refused, fleet }
     }
 
     /// The same, of one fleet alone.
@@ -114,7 +116,7 @@ impl Resource {
             Some(make) => (Role::StandIn, make()),
             None => (Role::Withheld, Bytes::new()),
         };
-        Self { body, role, refused, refs: Vec::new(), warms: false, ..self }
+        Self { body, role, refused, refs: Vec::new(), warms: false, idle: false, ..self }
     }
 
     /// The same, with the objects that are told if it is withheld: only then it depends on them.
@@ -138,7 +140,7 @@ impl Resource {
             xds::Resource::withheld(kind, self.name.clone())
         } else {
             let resource = xds::Resource::new(kind, self.name.clone(), self.body.clone());
-            xds::Resource { refs: self.refs.clone(), role: self.role, warms: self.warms, ..resource }
+            xds::Resource { refs: self.refs.clone(), role: self.role, warms: self.warms, idle: self.idle, ..resource }
         };
         if let Some(origin) = self.origin.clone() {
             resource = resource.from_origin(origin);

@@ -23,7 +23,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{extensions::ExtensionName, server_name::ByServerName};
+use crate::{authorization::GlobalAuthorization, extensions::ExtensionName, server_name::ByServerName};
 
 /// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +122,8 @@ pub struct Settings {
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
     /// The extensions that settings use whatever the routes are: the clusters of these exist in every fleet.
     pub extensions: BTreeSet<ExtensionName>,
+    /// The authorization server that is asked about all routes that do not say otherwise.
+    pub authorization: Option<GlobalAuthorization>,
     /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
     /// not been read yet, until [`crate::Pipeline::answer`] says otherwise; without this it does not exist.
     pub fetched_secrets: bool,
@@ -152,6 +154,7 @@ impl Default for Settings {
             gateway: dialect_gateway::Settings::default(),
             rate_limit_service: None,
             extensions: BTreeSet::new(),
+            authorization: None,
             fetched_secrets: false,
             spoil: None,
         }
@@ -353,6 +356,7 @@ global! {
     ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
     ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
     ForExtensions BTreeSet<ExtensionName>, "extension settings", "The extensions that settings use.";
+    ForAuthorization Option<GlobalAuthorization>, "authorization settings", "Who is asked about all routes.";
     ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
 }
 
@@ -365,6 +369,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<ForHttpProxies>();
     pipeline.input::<ForGateways>();
     pipeline.input::<ForExtensions>();
+    pipeline.input::<ForAuthorization>();
 }
 
 /// Writes the rows: what is as it was wakes nobody.
@@ -373,9 +378,14 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForClusters>(&(), settings.cluster.clone());
     engine.set::<ForResolve>(&(), settings.resolve.clone());
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
-    engine.set::<ForHttpProxies>(&(), settings.http_proxy.clone());
+    let global_authorization = settings.authorization.is_some();
+    engine.set::<ForHttpProxies>(
+        &(),
+        dialect_httpproxy::Settings { global_authorization, ..settings.http_proxy.clone() },
+    );
     engine.set::<ForGateways>(&(), settings.gateway());
     engine.set::<ForExtensions>(&(), settings.extensions.clone());
+    engine.set::<ForAuthorization>(&(), settings.authorization.clone());
 }
 
 #[cfg(test)]

@@ -3,21 +3,19 @@
 //! In: the ports whose requests are looked at. Out: a resource for each of their slots, also for those that are empty: an
 //! Envoy that comes back asks for what it has, and is sent nothing again.
 
+mod ext_authz;
+mod jwt;
+mod rate_limit;
+
 use crate::{
-    extensions::{self, ExtensionName},
     hosts::ChainsByListener,
     ports::{PortSettings, Ports},
     resources::Resource,
-    settings::Fleets,
+    withheld::WithheldRows,
 };
 use engine::{Derived, Index, Reads, Table};
-use envoy::{
-    listener::slots::{self, Slot},
-    name,
-};
-use kinds::kind;
-use model::{ObjectRef, Port, PortId, PortProtocol, cluster::Extension};
-use xds::{Kind, Ref};
+use envoy::{listener::slots::Slot, name};
+use model::{Port, PortId, PortProtocol};
 
 /// A slot of a port.
 pub type SlotKey = (PortId, Slot);
@@ -58,31 +56,15 @@ impl Derived for SlotResources {
             return None;
         }
         let filled = match slot {
-            Slot::RateLimit => rate_limit(id, reads),
-            Slot::JwtAuthn | Slot::ExtAuthz => None,
+            Slot::JwtAuthn(_) => jwt::filled(id, *slot, port, reads),
+            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ext_authz::filled(id, *slot, port, reads),
+            Slot::RateLimit => rate_limit::filled(id, reads),
         };
-        Some(filled.unwrap_or_else(|| Resource::new(name::slot(id, *slot), &slot.empty(id))))
+        Some(filled.unwrap_or_else(|| {
+            let empty = Resource::new(name::slot(id, *slot), &slot.empty(id));
+            Resource { idle: true, ..empty }
+        }))
     }
-}
-
-/// The filter of global rate limits, in a fleet that has a service. One that cannot be used is asked all the same: requests
-/// are denied, or let through if the operator says so.
-fn rate_limit(port: &PortId, reads: &mut Reads<'_>) -> Option<Resource> {
-    let fleet = reads.get::<Fleets>(port.fleet())?.clone();
-    let (named, service) = fleet.rate_limit_service.as_ref()?;
-    let (extension, refs) = match extensions::find(named, reads) {
-        Ok(found) => {
-            let refs = vec![Ref::To(Kind::Cluster, name::cluster(&found.cluster).into())];
-            (found, refs)
-        }
-        Err(_) => {
-            let ExtensionName { namespace, name } = named.clone();
-            let object = ObjectRef::new(kind::CONTOUR_EXTENSION_SERVICE, namespace, name);
-            (Extension::absent(object), Vec::new())
-        }
-    };
-    let message = slots::rate_limit::filled(port, service, &extension);
-    Some(Resource { refs, ..Resource::new(message.name.clone(), &message) })
 }
 
 /// The name of what fills a slot.
@@ -92,5 +74,8 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.parts::<jwt::JwtBySlot>();
+    pipeline.index::<ext_authz::AuthorizedBySlot>();
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
+    pipeline.index::<WithheldRows<SlotResources>>();
 }

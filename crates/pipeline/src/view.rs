@@ -3,12 +3,12 @@
 use crate::{
     certificates::{self, CaBundles, Certificates},
     extensions::KnownExtensions,
-    objects::Objects,
+    objects::{Objects, Secrets},
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
 };
 use engine::Reads;
-use kinds::{Typed, kind};
+use kinds::{Secret, Typed, kind};
 use model::{Code, ObjectRef};
 use resolve::{Certificate, KnownExtension, Rejection, Service, View};
 use std::sync::Arc;
@@ -46,6 +46,19 @@ impl<'d, 'r> TableView<'d, 'r> {
         self.secrets.sort_unstable();
         self.secrets.dedup();
         self.secrets
+    }
+
+    /// What is read of a Secret; nothing if it does not exist.
+    pub fn secret<T>(
+        &mut self,
+        id: &ObjectRef,
+        read: impl FnOnce(&Secret) -> Result<T, Rejection>,
+    ) -> Option<Result<T, Rejection>> {
+        self.secrets.push(id.clone());
+        match self.reads.get::<Secrets>(id) {
+            Some(secret) => Some(read(secret)),
+            None => self.absent(id).and_then(Arc::into_inner),
+        }
     }
 
     /// What a Secret holds that is not there: nothing, or the reason why that is not known.

@@ -4,12 +4,14 @@
 //! code and a sentence wherever there is nothing to point to. Dialects ask through [`View`], which hides where the facts
 //! stand, so that a dialect can be tested on a handful of objects and the engine can see what was read.
 
+pub mod address;
 pub mod annotation;
 pub mod ca;
 pub mod certificate;
 pub mod delegation;
 pub mod endpoints;
 pub mod extension;
+pub mod jwks;
 pub mod name;
 pub mod service;
 

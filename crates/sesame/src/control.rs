@@ -10,6 +10,7 @@
 
 mod background;
 mod fleets;
+mod jwks;
 mod outcomes;
 mod parts;
 mod reconfiguration;
@@ -33,8 +34,11 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
+use crate::jwks::{Limits, News};
+
 use background::Background;
 pub use fleets::GatewayFleets;
+pub use jwks::Jwks;
 use outcomes::FleetOutcomes;
 use parts::PartSize;
 pub use secrets::Secrets;
@@ -84,6 +88,8 @@ enum Input {
     Fleet(FleetName, Option<FleetStatus>),
     /// The operator's settings have changed.
     Settings(Box<Settings>),
+    /// What is known of servers of JSON Web Key Sets.
+    Jwks(Vec<News>),
     /// The next part of an edit that reached many hosts.
     Part,
 }
@@ -134,6 +140,7 @@ pub struct Control {
     secrets: Option<Secrets>,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
+    jwks: Jwks,
     tells: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
@@ -178,6 +185,7 @@ impl Control {
             signer: Signer::default(),
             secrets: None,
             changed_settings: None,
+            jwks: Jwks::new(Limits::default()),
             tells: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
@@ -245,6 +253,7 @@ impl Control {
                 }
                 Input::Time => {}
                 Input::Finished(finished) => self.finish(finished),
+                Input::Jwks(news) => self.jwks.take(news, &mut self.pipeline),
                 Input::Fleet(name, status) => fleets::set_state(&mut self.pipeline, &name, status),
                 Input::Settings(settings) => self.reconfigure(&settings),
                 Input::Part => self.pipeline.admit(self.part_size.partitions()),
@@ -359,6 +368,7 @@ impl Control {
             finished = self.background.finished() => Some(Input::Finished(finished)),
             (name, status) = fleets => Some(Input::Fleet(name, status)),
             settings = changed_settings => Some(Input::Settings(Box::new(settings))),
+            news = self.jwks.next() => Some(Input::Jwks(news)),
         }
     }
 
@@ -404,10 +414,16 @@ impl Control {
             if self.secrets.as_mut().is_some_and(|secrets| !secrets.ask(&mut self.pipeline)) {
                 continue;
             }
+            if !self.jwks.ask(&mut self.pipeline) {
+                continue;
+            }
             if self.pipeline.set_time(now()) {
                 continue;
             }
             if !self.is_complete && self.secrets.as_mut().is_some_and(|secrets| !secrets.is_ready()) {
+                return published;
+            }
+            if !self.is_complete && !self.jwks.is_ready() {
                 return published;
             }
             self.pipeline.finish(output);

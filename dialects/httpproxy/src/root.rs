@@ -1,7 +1,7 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    DIALECT, HttpProxyView, Rejection, Work, class, cors, include,
+    DIALECT, HttpProxyView, Rejection, Work, authorization, class, cors, include, jwt,
     route::{
         RouteDraft, ip_filter, optional,
         rate_limit::{self, global::Said},
@@ -11,6 +11,7 @@ use crate::{
 use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
+    jwt::JwtProvider,
     route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
     tls::{TcpProxy, Termination, TlsMode},
     translation::{Covers, RoutePiece, TlsPiece},
@@ -23,6 +24,7 @@ pub(crate) struct Pieces {
     pub hosts: Vec<(ListenerId, Host)>,
     pub routes: Vec<RoutePiece>,
     pub tls: Vec<TlsPiece>,
+    pub jwt_providers: Vec<JwtProvider>,
 }
 
 /// Everything that the root asks for. A root that does not own its host asks for nothing.
@@ -42,7 +44,11 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             Err(())
         }
     };
-    let nos = host_policies(work, root, virtual_host);
+    let mut nos = host_policies(work, object, root, virtual_host);
+    let jwt_providers = jwt::providers(work, object, root, virtual_host).unwrap_or_else(|more| {
+        nos.extend(more);
+        Vec::new()
+    });
     let refused = work.look_at_foreign(object, root);
     let whole = secured.is_ok() && nos.is_empty() && !refused;
     nos.into_iter().for_each(|no| work.report(root, no));
@@ -58,7 +64,8 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         Ok(Some(secured)) => doors(work, object, root, secured, whole),
     };
     let made = if whole { include::routes(work, object) } else { vec![unavailable(root)] };
-    place(work, object, root, &host, doors, made)
+    let jwt_providers = if whole { jwt_providers } else { Vec::new() };
+    Pieces { jwt_providers, ..place(work, object, root, &host, doors, made) }
 }
 
 /// How the host is reached besides over plaintext.
@@ -172,7 +179,12 @@ fn secured(
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies(work: &mut Work<'_, impl HttpProxyView>, root: &ObjectRef, host: &VirtualHost) -> Vec<Rejection> {
+fn host_policies(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+    host: &VirtualHost,
+) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
@@ -187,13 +199,7 @@ fn host_policies(work: &mut Work<'_, impl HttpProxyView>, root: &ObjectRef, host
     }
     gather(said.map(|said| work.host.global_limit = said.or(default)));
     gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
-    let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
-        Ok(false) => {}
-        Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
-        Err(fault) => nos.push(fault.into()),
-    };
-    check("authorization", host.authorization.get().map(Option::is_some));
-    check("jwtProviders", host.jwt_providers.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
+    nos.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
     nos
 }
 

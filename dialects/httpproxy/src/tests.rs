@@ -73,6 +73,14 @@ impl HttpProxyView for World {
         };
         self.proxies.values().filter(is_root).map(|object| (kind::CONTOUR_HTTP_PROXY, object.clone())).collect()
     }
+
+    fn jwks(&mut self, _: &Arc<RemoteJwks>) -> Option<Arc<JwksState>> {
+        None
+    }
+
+    fn local_jwks(&mut self, _: &ObjectRef, _: &str) -> Option<Result<Jwks, resolve::Rejection>> {
+        None
+    }
 }
 
 fn routes() -> Value {

@@ -1,7 +1,7 @@
 //! Policies of a route, whatever its action is: IP filters, local rate limits, header and cookie changes, CORS.
 
-use super::{CookieRewrite, Cors, GlobalRateLimit};
-use crate::{MutableHeader, header::HeaderFormat, or_default::StaticDefault};
+use super::{Authorization, CookieRewrite, Cors, GlobalRateLimit};
+use crate::{MutableHeader, header::HeaderFormat, jwt::JwtProviderId, or_default::StaticDefault};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -40,6 +40,10 @@ pub struct Policy {
     pub cors: Option<Arc<Cors>>,
     /// Changes of the cookies that backends set; sorted, each cookie once.
     pub cookies: Vec<CookieRewrite>,
+    /// The provider whose token a request must have.
+    pub jwt: Option<Arc<JwtProviderId>>,
+    /// Who is asked whether a request may pass.
+    pub authorization: Authorization,
 }
 
 impl StaticDefault for HeaderChanges {
@@ -60,6 +64,8 @@ impl StaticDefault for Policy {
             global_limit: None,
             cors: None,
             cookies: Vec::new(),
+            jwt: None,
+            authorization: Authorization::Unset,
         };
         &NONE
     }

@@ -2,7 +2,7 @@
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
 use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathRewrite, Policy, ValueMatch};
-use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
+use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
     cluster::Backend,
@@ -29,8 +29,18 @@ impl Conditions {
 impl Policy {
     /// How much text it holds.
     pub fn bytes(&self) -> usize {
-        let Self { request_headers, response_headers, clients, limit, host_rate_limit: _, global_limit, cors, cookies } =
-            self;
+        let Self {
+            request_headers,
+            response_headers,
+            clients,
+            limit,
+            host_rate_limit: _,
+            global_limit,
+            cors,
+            cookies,
+            jwt,
+            authorization,
+        } = self;
         changes(request_headers)
             + changes(response_headers)
             + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
@@ -38,6 +48,8 @@ impl Policy {
             + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
+            + jwt.as_ref().map_or(0, |_| 2 * ENTRY)
+            + asked(authorization)
     }
 }
 
@@ -121,6 +133,16 @@ fn cross_origin(cors: &Cors) -> usize {
     });
     let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
     origins.chain(words).sum()
+}
+
+fn asked(authorization: &Authorization) -> usize {
+    let words = |context: &AuthContext| context.iter().map(|(key, value)| ENTRY + key.len() + value.len()).sum();
+    match authorization {
+        Authorization::Unset | Authorization::Disabled => 0,
+        Authorization::AskDefault(context) => words(context),
+        // Who is asked is written out for each route.
+        Authorization::Ask(check) => 4 * ENTRY + cluster(&check.server.extension.cluster) + words(&check.context),
+    }
 }
 
 fn rewrites(cookies: &[CookieRewrite]) -> usize {

@@ -260,20 +260,7 @@ pub(crate) fn upstream_validation(
     policy: &UpstreamValidation,
 ) -> Result<Validation, Rejection> {
     let no = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
-    let names: Vec<&str> = match &policy.subject_names[..] {
-        [] => vec![&policy.subject_name],
-        [first, ..] if !policy.subject_name.is_empty() && **first != *policy.subject_name => {
-            return Err(no("subjectNames", "the first entry must equal subjectName".to_owned()));
-        }
-        names => names.iter().map(|name| &**name).collect(),
-    };
-    let fits = |name: &&str| (1..=LONGEST_SUBJECT).contains(&name.len()) && HeaderValue::parse(name).is_ok();
-    if names.len() > MOST_SUBJECTS || !names.iter().all(fits) {
-        return Err(no(
-            "subjectName",
-            format!("must have 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters"),
-        ));
-    }
+    let names = subject_names(policy).map_err(|(name, why)| no(name, why))?;
     let ca = secret_id(namespace, &policy.ca_secret);
     resolve::trusted(view, namespace, &ca).map_err(|found| match found.code {
         Code::DelegationMissing => Rejection::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
@@ -282,4 +269,21 @@ pub(crate) fn upstream_validation(
     })?;
     let names = names.into_iter().map(|name| SubjectAltName::Dns(name.into())).collect();
     Ok(Validation { ca: TrustedCa::Bundle(ca.into()), names })
+}
+
+/// The names of which the certificate of a server must have one, or the field that is wrong, and why.
+pub(crate) fn subject_names(policy: &UpstreamValidation) -> Result<Vec<&str>, (&'static str, String)> {
+    let names: Vec<&str> = match &policy.subject_names[..] {
+        [] => vec![&policy.subject_name],
+        [first, ..] if !policy.subject_name.is_empty() && **first != *policy.subject_name => {
+            return Err(("subjectNames", "the first entry must equal subjectName".to_owned()));
+        }
+        names => names.iter().map(|name| &**name).collect(),
+    };
+    let fits = |name: &&str| (1..=LONGEST_SUBJECT).contains(&name.len()) && HeaderValue::parse(name).is_ok();
+    if names.len() > MOST_SUBJECTS || !names.iter().all(fits) {
+        let why = format!("must have 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters");
+        return Err(("subjectName", why));
+    }
+    Ok(names)
 }

@@ -1,6 +1,6 @@
 //! The filter that asks a rate limit service about requests that are forwarded and have descriptors.
 
-use super::Slot;
+use super::slots::Slot;
 use crate::{name, route::action::timeout};
 use envoy_api::{
     any,
