@@ -254,6 +254,7 @@ codes! {
     5157 ProxyJwksNotFetched Error "the JSON Web Key Set of a JWT provider cannot be fetched" "the message says why; it is retried, and no token of the provider is accepted until then";
     5158 ProxyJwksStale Warning "the JSON Web Key Set of a JWT provider cannot be fetched again" "the message says why; it is retried, and the last keys are used until then";
     5159 ProxyJwksPending Warning "the JSON Web Key Set of a JWT provider has not been fetched yet" "nothing to do; no token of the provider is accepted until then";
+    5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
 

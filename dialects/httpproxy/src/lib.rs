@@ -15,6 +15,7 @@ pub mod class;
 pub mod client_validation;
 pub mod condition;
 pub mod cors;
+pub mod delegation;
 pub mod extension_service;
 pub mod include;
 mod jwt;

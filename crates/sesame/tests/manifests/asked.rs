@@ -176,6 +176,10 @@ async fn too_late(client: &kube::Client) {
         let proxies = custom(client, group, "HTTPProxy", "httpproxies");
         let brief = named_brief(group, "HTTPProxy", json!({ "virtualhost": { "fqdn": "brief.example.com" } }));
         brief_one(proxies, serde_json::from_value(brief).unwrap()).await;
+        let delegations = custom(client, group, "TLSCertificateDelegation", "tlscertificatedelegations");
+        let spec = json!({ "delegations": [{ "secretName": "none", "targetNamespaces": ["*"] }] });
+        let brief = named_brief(group, "TLSCertificateDelegation", spec);
+        brief_one(delegations, serde_json::from_value(brief).unwrap()).await;
     }
     let route =
         json!({ "parentRefs": [{ "name": "web" }], "rules": [{ "backendRefs": [{ "name": "none", "port": 80 }] }] });

@@ -45,6 +45,7 @@ words! {
         | CertificateExpired | CertificateNoName | CertificateOtherHost | CertificateNotServed | SecretPending
         | SecretNotReadable => TLSError SecretNotValid;
     DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
+    DelegationTargets => SpecError TargetNamespacesNotValid;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
     ProxyClients => IPFilterError IPFilterPolicyNotValid;
