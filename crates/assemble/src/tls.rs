@@ -35,11 +35,7 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     let mut lost: Vec<_> = lost.collect();
     lost.sort();
     let mode = winner.mode.clone();
-    let termination = match &mode {
-        TlsMode::Http(termination) => Some(termination),
-        TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
-    };
-    let certificate = termination.map(|termination| termination.certificate.clone());
+    let certificate = mode.certificate().cloned();
     Some(Assembled { mode, certificate, fallback: winner.fallback.clone(), covers: winner.covers, lost })
 }
 

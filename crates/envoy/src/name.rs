@@ -10,6 +10,7 @@ use model::{
     CertificateRef, ChainId, ClusterId, EndpointsId, Host, ListenerId, ObjectRef, PortId, Transport,
     cluster::{Backend, CaBundle},
     jwt::JwtProviderId,
+    tls::{ClientValidation, client_validation::ClientTrust},
 };
 use std::fmt;
 
@@ -161,24 +162,39 @@ pub fn ca(bundle: &CaBundle) -> String {
     }
 }
 
+/// Which client certificates are accepted: the names of its CAs and CRLs. No namespace has a `:`.
+pub fn client_trust(trust: &ClientTrust) -> String {
+    format!("clients:{}", short(&trust.to_string()))
+}
+
+/// A text that may be long, or its hash in place of a long one.
+fn short(text: &str) -> String {
+    if text.len() <= LONGEST_TEXT { text.to_owned() } else { format!("sha256:{}", &hash(text)[..HASH_LENGTH]) }
+}
+
+/// The longest text that stands in a name as it is.
+const LONGEST_TEXT: usize = 120;
+
 /// The filter chain of a host whose connections are passed on, and the extension that says where to. No other chain is
 /// called so: no listener's name has a `:`, and no host a `/`.
 pub fn tcp_chain(listener: &ListenerId, host: &Host) -> String {
     format!("tcp:{listener}/{host}")
 }
 
-/// A filter chain whose requests are looked at: its listener, its certificates and its settings. Many certificates are
-/// abbreviated, because the name stands in the routes of every host. The name of a listener may have a `/`; a certificate's always has
+/// A filter chain whose requests are looked at: its listener, its certificates and its settings. Many certificates, and long names in what
+/// is said about those of clients, are abbreviated, because the name stands in the routes of every host. The name of a listener may have a `/`; a certificate's always has
 /// one, so two chains never have the same name.
 pub fn chain(id: &ChainId) -> String {
     let ChainId { listener, termination, is_fallback } = id;
     let name = format!("{}{listener}", if *is_fallback { "fallback:" } else { "" });
-    if termination.additional.is_empty() {
-        return format!("{name}/{termination}");
-    }
-    let model::tls::Termination { certificate, lowest, highest, .. } = &**termination;
-    let rest: Vec<String> = termination.additional.iter().map(secret).collect();
-    format!("{name}/{certificate}+{}/tls{lowest}-{highest}", &hash(&rest.join("+"))[..HASH_LENGTH])
+    let model::tls::Termination { certificate, additional, lowest, highest, clients } = &**termination;
+    let rest: Vec<String> = additional.iter().map(secret).collect();
+    let rest = match rest.is_empty() {
+        true => String::new(),
+        false => format!("+{}", &hash(&rest.join("+"))[..HASH_LENGTH]),
+    };
+    let clients = clients.as_ref().map(|clients| format!("/clients:{}", short(&ClientValidation::to_string(clients))));
+    format!("{name}/{certificate}{rest}/tls{lowest}-{highest}{}", clients.unwrap_or_default())
 }
 
 /// How much of a hash stands for many names: 132 bits.

@@ -135,6 +135,10 @@ codes! {
     3112 SecretNotReadable Error "the Secret cannot be read from the API server" "check the RBAC rules of Sesame's service account and the error in the message; the request is retried";
     3113 SecretPending Error "the Secret has not been read yet" "nothing to do: the last configuration of the object stays in effect until the Secret is read";
     3115 CertificateNotServed Error "Envoy does not support the certificate" "issue it without must-staple, and with digitalSignature among its key usages";
+    3120 CrlNotValid Error "the CRLs cannot be used" "crl.pem must contain complete `X509 CRL` blocks, one for each CA, of at most 1 MiB together";
+    3121 CrlExpired Warning "a CRL is expired or not yet valid" "publish a new one; until then every client certificate that its CA signed is refused";
+    3122 CrlExpiresSoon Warning "a CRL expires soon" "publish a new one before that; afterwards every client certificate that its CA signed is refused";
+    3123 CrlMissing Warning "a CA of the bundle has no CRL" "add its CRL, or remove the CA from the bundle; client certificates that it signed are refused";
     3201 DelegationMissing Error "the Secret is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
 
     4001 IngressHost Error "the host is not a valid host name" "use a lower-case DNS name, optionally with `*.` in front; ports and IP addresses are not allowed";
@@ -158,7 +162,6 @@ codes! {
     5003 ProxyRootNamespace Error "root HTTPProxies are not allowed in this namespace" "move the object to one of the root namespaces, or include it from a root there";
     5004 ProxyEmpty Error "the HTTPProxy has no routes, includes or tcpproxy" "add routes, includes or tcpproxy";
     5005 ProxyOrphaned Error "no root includes this HTTPProxy" "include it from a root, or give it a virtualhost";
-    5006 ProxyUnsupported Error "the field is not supported yet" "remove it, or use a version that supports it; what it would protect is not served until then";
     5007 ProxyValue Error "the field has the wrong type" "correct the named field";
     5008 ProxyIgnored Warning "the field has no effect" "remove it, or the field it conflicts with";
     5009 ProxyNotDynamic Warning "an unknown dynamic value is used as literal text" "use one of the allowed values, or double the `%` for literal text";
@@ -214,6 +217,23 @@ codes! {
     5070 ProxyChildEmpty Warning "an included HTTPProxy is empty" "add routes or includes to it, or remove the include";
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
     5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
+    5100 ProxyClientValidation Error "clientValidation is invalid" "name a Secret with ca.crt and, with crlSecret, one with crl.pem; the host is not served until then";
+    5101 ProxyClientInsecure Error "permitInsecure cannot be used where a client certificate is required" "remove permitInsecure, or set optionalClientCertificate; the route answers 503 over plaintext until then";
+    5120 ExtensionTimeout Error "timeoutPolicy of the ExtensionService is invalid" "write durations such as `250ms`, or `infinity`";
+    5121 ExtensionValidation Error "validation of the ExtensionService is invalid" "name a Secret with ca.crt and the subject names of the certificate of its Services";
+    5122 ExtensionProtocol Error "the protocol of the ExtensionService is unknown or contradicts another field" "use h2, h2c or http/1.1; validation requires h2";
+    5123 ExtensionServiceType Error "a Service of the ExtensionService is of a type that cannot be used" "use a Service with endpoints; an external name is not allowed";
+    5124 ExtensionServices Error "the services of the ExtensionService are invalid" "name at least one Service in its namespace, with a port from 1 to 65535 and a weight of at least 0";
+    5125 ExtensionCircuitBreakers Error "circuitBreakerPolicy of the ExtensionService is invalid" "use numbers from 0 to 4294967295";
+    5126 ExtensionNotFound Error "the ExtensionService does not exist" "create it, or correct its name and namespace; requests that need it are denied until then, unless failOpen is set";
+    5127 ExtensionNotValid Error "the ExtensionService is not valid" "its status says what to correct; requests that need it are denied until then, unless failOpen is set";
+    5128 ProxyAuthNotPermitted Error "authorization requires a host that terminates TLS" "set tls.secretName, or remove authorization.extensionRef";
+    5129 ProxyAuthVersion Error "the version of the ExtensionService is not supported" "use projectcontour.io/v1alpha1 or projectsesame.io/v1alpha1, or leave apiVersion out";
+    5130 ProxyAuthTimeout Error "responseTimeout of the authorization server is invalid" "write a duration such as `250ms`";
+    5131 ProxyAuthContextForHttp Error "an HTTP authorization server is told no context" "remove context, or use serviceType grpc";
+    5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
+    5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
+    5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
     5140 ProxyJwtNotPermitted Error "jwtProviders requires a host that terminates TLS" "set tls.secretName, or remove jwtProviders";
     5141 ProxyJwtDuplicate Error "two JWT providers have the same name" "give each provider a name of its own";
     5142 ProxyJwtDefaults Error "more than one JWT provider is the default" "set default for one of them";
@@ -234,25 +254,10 @@ codes! {
     5157 ProxyJwksNotFetched Error "the JSON Web Key Set of a JWT provider cannot be fetched" "the message says why; it is retried, and no token of the provider is accepted until then";
     5158 ProxyJwksStale Warning "the JSON Web Key Set of a JWT provider cannot be fetched again" "the message says why; it is retried, and the last keys are used until then";
     5159 ProxyJwksPending Warning "the JSON Web Key Set of a JWT provider has not been fetched yet" "nothing to do; no token of the provider is accepted until then";
-
-    5120 ExtensionTimeout Error "timeoutPolicy of the ExtensionService is invalid" "write durations such as `250ms`, or `infinity`";
-    5121 ExtensionValidation Error "validation of the ExtensionService is invalid" "name a Secret with ca.crt and the subject names of the certificate of its Services";
-    5122 ExtensionProtocol Error "the protocol of the ExtensionService is unknown or contradicts another field" "use h2, h2c or http/1.1; validation requires h2";
-    5123 ExtensionServiceType Error "a Service of the ExtensionService is of a type that cannot be used" "use a Service with endpoints; an external name is not allowed";
-    5124 ExtensionServices Error "the services of the ExtensionService are invalid" "name at least one Service in its namespace, with a port from 1 to 65535 and a weight of at least 0";
-    5125 ExtensionCircuitBreakers Error "circuitBreakerPolicy of the ExtensionService is invalid" "use numbers from 0 to 4294967295";
-    5126 ExtensionNotFound Error "the ExtensionService does not exist" "create it, or correct its name and namespace; requests that need it are denied until then, unless failOpen is set";
-    5127 ExtensionNotValid Error "the ExtensionService is not valid" "its status says what to correct; requests that need it are denied until then, unless failOpen is set";
-    5128 ProxyAuthNotPermitted Error "authorization requires a host that terminates TLS" "set tls.secretName, or remove authorization.extensionRef";
-    5129 ProxyAuthVersion Error "the version of the ExtensionService is not supported" "use projectcontour.io/v1alpha1 or projectsesame.io/v1alpha1, or leave apiVersion out";
-    5130 ProxyAuthTimeout Error "responseTimeout of the authorization server is invalid" "write a duration such as `250ms`";
-    5131 ProxyAuthContextForHttp Error "an HTTP authorization server is told no context" "remove context, or use serviceType grpc";
-    5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
-    5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
-    5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
     5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
+
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
     6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";

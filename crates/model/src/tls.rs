@@ -1,5 +1,9 @@
 //! TLS as clients see it: certificates, versions, and what makes two hosts share a filter chain.
 
+pub mod client_validation;
+
+pub use client_validation::ClientValidation;
+
 use crate::{ClusterId, Host, ListenerId, ObjectRef, route::IpFilter};
 use std::{fmt, sync::Arc};
 
@@ -104,12 +108,15 @@ pub struct Termination {
     pub lowest: TlsVersion,
     /// The highest version that is spoken.
     pub highest: TlsVersion,
+    /// Which client certificates are accepted; none is asked for where nothing is said.
+    pub clients: Option<Arc<ClientValidation>>,
 }
 
 impl Termination {
-    /// A termination that shows one certificate.
+    /// A termination that shows one certificate and asks clients for none.
     pub fn new(certificate: CertificateRef, versions: TlsVersions) -> Self {
-        Self { certificate, additional: Arc::default(), lowest: versions.lowest, highest: versions.highest }
+        let TlsVersions { lowest, highest } = versions;
+        Self { certificate, additional: Arc::default(), lowest, highest, clients: None }
     }
 
     /// All certificates, the one that is shown where none fits better first.
@@ -135,7 +142,8 @@ impl fmt::Display for Termination {
         for (at, certificate) in self.certificates().enumerate() {
             write!(f, "{}{certificate}", if at > 0 { "+" } else { "" })?;
         }
-        write!(f, "/tls{}-{}", self.lowest, self.highest)
+        write!(f, "/tls{}-{}", self.lowest, self.highest)?;
+        self.clients.iter().try_for_each(|clients| write!(f, "/{clients}"))
     }
 }
 
@@ -178,13 +186,17 @@ impl TlsMode {
         }
     }
 
-    /// The certificate that is shown, where connections are decrypted.
-    pub fn certificate(&self) -> Option<&CertificateRef> {
-        let termination = match self {
+    /// How connections are decrypted, where they are.
+    pub fn termination(&self) -> Option<&Termination> {
+        match self {
             TlsMode::Http(termination) => Some(termination),
             TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
-        };
-        termination.map(|termination| &termination.certificate)
+        }
+    }
+
+    /// The certificate that is shown, where connections are decrypted.
+    pub fn certificate(&self) -> Option<&CertificateRef> {
+        self.termination().map(|termination| &termination.certificate)
     }
 
     /// Where connections go, where they are passed on.

@@ -1,4 +1,4 @@
-//! The certificates in Secrets, and those that Sesame signs itself on a machine without a cluster.
+//! The certificates, CA bundles and CRLs in Secrets, and those that Sesame signs itself on a machine without a cluster.
 
 use crate::{
     hosts::HostsByCertificate,
@@ -7,7 +7,7 @@ use crate::{
 use engine::{Derived, Input, Reads, Table};
 use kinds::kind;
 use model::{CertificateRef, Host, ObjectRef, tls::KeyPair};
-use resolve::{Certificate, Rejection};
+use resolve::{Certificate, Rejection, RevocationLists};
 use std::sync::Arc;
 
 /// What each Secret holds: a certificate, or the reason why it cannot be one.
@@ -40,6 +40,21 @@ impl Derived for CaBundles {
             return Some(resolve::ca::read_config_map(reads.get::<ConfigMaps>(id)?));
         }
         Some(resolve::ca::read(reads.get::<Secrets>(id)?))
+    }
+}
+
+/// The CRLs in each Secret, or the reason why there are none.
+pub struct Crls;
+
+impl Table for Crls {
+    type Key = ObjectRef;
+    type Value = Result<RevocationLists, Rejection>;
+    const NAME: &'static str = "CRLs";
+}
+
+impl Derived for Crls {
+    fn compute(&self, id: &ObjectRef, reads: &mut Reads<'_>) -> Option<Result<RevocationLists, Rejection>> {
+        Some(resolve::crl::read(reads.get::<Secrets>(id)?))
     }
 }
 
@@ -82,6 +97,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
     pipeline.derived(Certificates).each::<Secrets>().fans_out();
     pipeline.derived(CaBundles).each::<Secrets>().each::<ConfigMaps>().lane().fans_out();
+    pipeline.derived(Crls).each::<Secrets>().fans_out();
 }
 
 /// Declares the one that asks hosts.

@@ -27,7 +27,7 @@ use envoy::name;
 use model::{
     CertificateRef, ChainId, Code, FleetId, Host, ListenerId, PortId, PortProtocol, Verdict,
     route::Depth,
-    tls::{Admission, Chain, TcpProxy, Termination, TlsMode},
+    tls::{Admission, Chain, TcpProxy, Termination, TlsMode, client_validation::ClientTrust},
     translation::TlsPiece,
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -229,11 +229,7 @@ impl Index for HostsByCertificate {
 
 /// All certificates of the chains of a host; on demand, those are the fallback's.
 fn shown(host: &tls::Assembled) -> impl Iterator<Item = &CertificateRef> {
-    let own = match &host.mode {
-        TlsMode::Http(termination) => Some(termination),
-        TlsMode::Tcp(proxy) => proxy.termination.as_ref(),
-    };
-    let own = own.filter(|termination| !termination.is_on_demand());
+    let own = host.mode.termination().filter(|termination| !termination.is_on_demand());
     own.into_iter().chain(&host.fallback).flat_map(Termination::certificates)
 }
 
@@ -263,6 +259,20 @@ impl Index for NamedChainCertificates {
         let is_named = *listener.fleet() != FleetId::Shared;
         let named = shown(host).filter(|_| is_named).map(|id| (listener.fleet().clone(), id.clone()));
         named.collect::<BTreeSet<_>>()
+    }
+}
+
+/// TLS hosts by their fleet and which client certificates they accept, where they ask for one.
+pub struct HostsByClientTrust;
+
+impl Index for HostsByClientTrust {
+    type Of = TlsHosts;
+    type Key = (FleetId, ClientTrust);
+    const NAME: &'static str = "by client certificates";
+
+    fn keys((listener, _): &HostKey, host: &tls::Assembled) -> impl IntoIterator<Item = (FleetId, ClientTrust)> {
+        let clients = host.mode.termination().and_then(|termination| termination.clients.as_ref());
+        clients.map(|clients| (listener.fleet().clone(), clients.trust.clone()))
     }
 }
 

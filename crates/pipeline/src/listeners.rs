@@ -20,7 +20,10 @@ use envoy::{
     listener::{self, sni::OnMatch},
     name,
 };
-use model::{CertificateRef, ChainId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol, tls::TcpChain};
+use model::{
+    CertificateRef, ChainId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol,
+    tls::{TcpChain, Termination},
+};
 use prost::Message;
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
@@ -35,6 +38,7 @@ pub struct ChainBytes {
     others: Option<OnMatch>,
     /// The routes, or where connections go.
     awaited: Ref,
+    /// The certificates, and those that clients may have.
     certificates: Vec<Ref>,
 }
 
@@ -64,7 +68,7 @@ impl Derived for EncodedChains {
             names: (!named.is_empty()).then(|| listener::sni::names(&name, &named)),
             others,
             awaited: packing::awaited(&port.id, self.0),
-            certificates: shown.map(certificate).collect(),
+            certificates: shown.map(certificate).chain(clients(&id.termination)).collect(),
         })
     }
 }
@@ -100,8 +104,7 @@ impl Derived for EncodedTcpChains {
             certificates: chain
                 .termination
                 .iter()
-                .flat_map(|termination| termination.certificates())
-                .map(certificate)
+                .flat_map(|termination| termination.certificates().map(certificate).chain(clients(termination)))
                 .collect(),
         })
     }
@@ -113,6 +116,12 @@ impl Derived for EncodedTcpChains {
 
 fn certificate(certificate: &CertificateRef) -> Ref {
     Ref::To(Kind::Secret, name::secret(certificate).into())
+}
+
+/// Which client certificates are accepted.
+fn clients(termination: &Termination) -> Option<Ref> {
+    let clients = termination.clients.as_ref()?;
+    Some(Ref::To(Kind::Secret, name::client_trust(&clients.trust).into()))
 }
 
 /// Fleets by the listeners of Envoy's own pages.

@@ -5,6 +5,7 @@
 //! is sent when its clusters are there, and proxies withhold their answer about clusters while any of them warms.
 
 use crate::{
+    client_trust::ClientTrustResources,
     hosts::{Placements, TlsHosts},
     listeners::ListenerResources,
     packing::{self, ScopeResources},
@@ -85,6 +86,10 @@ fn of_tls(key: &HostKey, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<
     }
     let secret = reads.get::<HostSecretResources>(key);
     object_resources.extend(secret.map(|secret| own::<HostSecretResources>(fleet, secret)));
+    if let Some(clients) = host.mode.termination().and_then(|termination| termination.clients.as_ref()) {
+        let trust = reads.get::<ClientTrustResources>(&(fleet.clone(), clients.trust.clone()));
+        object_resources.extend(trust.map(|trust| own::<ClientTrustResources>(fleet, trust)));
+    }
     object_resources.extend(reads.get::<TcpResources>(key).map(|proxy| own::<TcpResources>(fleet, proxy)));
 }
 

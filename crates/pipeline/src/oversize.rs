@@ -5,6 +5,7 @@
 //! depend on who came first: replicas agree.
 
 use crate::{
+    client_trust::ClientTrustResources,
     fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     listeners::ListenerResources,
@@ -61,6 +62,7 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
             of_table::<SecretResources>(engine, fleet, &mut parts);
             of_table::<HostSecretResources>(engine, fleet, &mut parts);
             of_table::<CaResources>(engine, fleet, &mut parts);
+            of_table::<ClientTrustResources>(engine, fleet, &mut parts);
             of_table::<MetricsSecretResources>(engine, fleet, &mut parts);
         }
         Kind::Extension => {

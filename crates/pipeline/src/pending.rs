@@ -22,6 +22,7 @@ use model::{
     Host, ListenerId, ObjectRef, Origin, Route, Translation,
     listener::ListenerClaim,
     route::{Action, DirectResponse},
+    tls::ClientValidation,
     translation::{PendingPart, RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -174,10 +175,12 @@ fn is_among(parts: &[PendingPart], listener: &ListenerId, origin: &Origin) -> bo
     parts.iter().any(|part| part.is_on(listener) && part.field == origin.field)
 }
 
-/// Whether two translations of a root say the same for all routes. A certificate is none of their business; whether there is TLS is.
+/// Whether two translations of a root say the same for all routes. A certificate is none of their business; whether there is TLS, and
+/// which clients may connect, is.
 fn is_same_host(one: &Translation, other: &Translation) -> bool {
-    let tls = |translation: &Translation| -> Vec<(ListenerId, Host)> {
-        translation.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone())).collect()
+    let tls = |translation: &Translation| -> Vec<(ListenerId, Host, Option<Arc<ClientValidation>>)> {
+        let clients = |piece: &TlsPiece| piece.mode.termination().and_then(|termination| termination.clients.clone());
+        translation.tls.iter().map(|piece| (piece.listener.clone(), piece.host.clone(), clients(piece))).collect()
     };
     one.hosts == other.hosts && one.policy == other.policy && tls(one) == tls(other)
 }

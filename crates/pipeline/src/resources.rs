@@ -8,6 +8,7 @@ pub use changes::{Early, FleetChanges, all_changes, lane_changes};
 
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
+    client_trust::{ClientTrustResources, client_trust_name},
     extensions::{NamedExtensionsInUse, SharedExtensionsInUse},
     fleet_resources::{MetricsSecretResources, RuntimeResources, runtime_name, secret_name},
     holders::{HolderResources, holder_name},
@@ -231,6 +232,7 @@ of_their_users! {
 
 of_one_fleet! {
     HostSecretResources => Secret, host_secret, |key| key.0.fleet();
+    ClientTrustResources => Secret, client_trust_name, |key| &key.0;
     HolderResources => Cluster, holder_name, |key| key.0.fleet();
     SlotResources => Extension, slot_name, |key| key.0.fleet();
     TcpResources => Extension, tcp_name, |key| key.0.fleet();

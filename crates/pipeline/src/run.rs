@@ -2,6 +2,7 @@
 
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
+    client_trust,
     dialects::gateway::{FleetStates, GatewayFleets},
     extensions,
     facts::{self, Facts},
@@ -158,6 +159,7 @@ impl Pipeline {
         redirects::declare(&mut declaration, settings);
         membership::declare_secrets(&mut declaration);
         resources::declare(&mut declaration, settings);
+        client_trust::declare(&mut declaration);
         holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
         fleet_resources::declare(&mut declaration);

@@ -1,47 +1,95 @@
-//! Which certificates are out of date: the part of the state that depends on time, kept as an input.
+//! Which certificates and CRLs are out of date: the part of the state that depends on time, kept as an input.
 //!
 //! Nothing here has a clock. Whoever feeds the pipeline says what time it is, and is told when to say it again: when the
 //! next certificate that a host shows begins or ceases to be valid. Only certificates whose state changes are touched, so
 //! that a passing second costs nothing, and with equal objects and an equal time a build from nothing gives the same.
 
-use crate::{certificates::Certificates, hosts::HostsByCertificate};
-use engine::{Derived, Engine, Input, Reads, Table};
-use model::CertificateRef;
+use crate::{
+    certificates::{Certificates, Crls},
+    hosts::TlsHosts,
+    translations::HostKey,
+};
+use assemble::tls::Assembled;
+use engine::{Derived, Engine, Index, Input, Reads, Table};
+use model::{
+    ObjectRef,
+    tls::{Termination, TlsMode},
+};
 use resolve::certificate::{OutOfDate, Validity};
 use std::collections::{BTreeSet, HashMap};
 
-/// When each certificate that hosts show is valid.
+/// Something that is valid for a time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dated {
+    /// The certificate in a Secret.
+    Certificate(ObjectRef),
+    /// The CRLs in a Secret.
+    Crls(ObjectRef),
+}
+
+impl Dated {
+    /// What the connections of a TLS host depend on.
+    pub fn of(mode: &TlsMode) -> impl Iterator<Item = Self> {
+        let termination = mode.termination();
+        let certificate = termination.and_then(|termination| termination.certificate.secret());
+        certificate.cloned().map(Dated::Certificate).into_iter().chain(termination.and_then(Self::crls))
+    }
+
+    fn crls(termination: &Termination) -> Option<Self> {
+        Some(Dated::Crls(termination.clients.as_ref()?.trust.crl()?.crls.clone()))
+    }
+}
+
+/// TLS hosts by what their connections depend on.
+pub struct HostsByDated;
+
+impl Index for HostsByDated {
+    type Of = TlsHosts;
+    type Key = Dated;
+    const NAME: &'static str = "by certificate and CRLs";
+
+    fn keys(_: &HostKey, host: &Assembled) -> impl IntoIterator<Item = Dated> {
+        // On demand, the chain does not say which certificate the host shows.
+        let own = host.certificate.iter().filter_map(|certificate| certificate.secret());
+        own.cloned().map(Dated::Certificate).chain(Dated::of(&host.mode)).collect::<BTreeSet<_>>()
+    }
+}
+
+/// When each certificate that hosts show, and the CRLs of each that looks clients up in them, are valid.
 pub struct ValidityPeriods;
 
 impl Table for ValidityPeriods {
-    type Key = CertificateRef;
+    type Key = Dated;
     type Value = Validity;
     const NAME: &'static str = "validity of certificates";
 }
 
 impl Derived for ValidityPeriods {
-    fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Validity> {
-        Some(reads.get::<Certificates>(certificate.secret()?)?.as_ref().as_ref().ok()?.validity)
+    fn compute(&self, dated: &Dated, reads: &mut Reads<'_>) -> Option<Validity> {
+        match dated {
+            Dated::Certificate(secret) => Some(reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity),
+            Dated::Crls(secret) => Some(reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity),
+        }
     }
 }
 
-/// The certificates that are out of date.
-pub struct OutOfDateCertificates;
+/// The certificates and CRLs that are out of date, or soon will be.
+pub struct OutOfDateSecrets;
 
-impl Table for OutOfDateCertificates {
-    type Key = CertificateRef;
+impl Table for OutOfDateSecrets {
+    type Key = Dated;
     type Value = OutOfDate;
     const NAME: &'static str = "certificates out of date";
 }
 
-impl Input for OutOfDateCertificates {}
+impl Input for OutOfDateSecrets {}
 
-/// The time, and when the state of which certificate changes next.
+/// The time, and when the state of which certificate or CRLs changes next.
 #[derive(Default)]
 pub(crate) struct Clock {
     now: Option<i64>,
-    periods: HashMap<CertificateRef, Validity>,
-    due: BTreeSet<(i64, CertificateRef)>,
+    periods: HashMap<Dated, Validity>,
+    due: BTreeSet<(i64, Dated)>,
 }
 
 impl Clock {
@@ -49,7 +97,7 @@ impl Clock {
     /// round.
     pub fn set(&mut self, engine: &mut Engine, now: i64) -> bool {
         let changes = engine.changes::<ValidityPeriods>();
-        let mut touched: BTreeSet<CertificateRef> = changes.gone.into_iter().collect();
+        let mut touched: BTreeSet<Dated> = changes.gone.into_iter().collect();
         for id in &touched {
             self.forget(id);
         }
@@ -73,8 +121,8 @@ impl Clock {
                 self.due.insert((at, id.clone()));
             }
             changed |= match validity.and_then(|validity| validity.out_of_date(now)) {
-                Some(state) => engine.set::<OutOfDateCertificates>(&id, state),
-                None => engine.remove::<OutOfDateCertificates>(&id),
+                Some(state) => engine.set::<OutOfDateSecrets>(&id, state),
+                None => engine.remove::<OutOfDateSecrets>(&id),
             };
         }
         changed
@@ -85,12 +133,12 @@ impl Clock {
         self.due.first().map(|(at, _)| *at)
     }
 
-    fn forget(&mut self, id: &CertificateRef) {
+    fn forget(&mut self, id: &Dated) {
         self.forget_due(id, self.now.unwrap_or(i64::MIN));
         self.periods.remove(id);
     }
 
-    fn forget_due(&mut self, id: &CertificateRef, before: i64) {
+    fn forget_due(&mut self, id: &Dated, before: i64) {
         if let Some(at) = self.periods.get(id).and_then(|validity| validity.next_change(before)) {
             self.due.remove(&(at, id.clone()));
         }
@@ -99,10 +147,10 @@ impl Clock {
 
 /// Declares the input.
 pub fn declare_input(pipeline: &mut engine::Pipeline) {
-    pipeline.input::<OutOfDateCertificates>();
+    pipeline.input::<OutOfDateSecrets>();
 }
 
 /// Declares the table that asks hosts.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(ValidityPeriods).per::<HostsByCertificate>().output();
+    pipeline.derived(ValidityPeriods).per::<HostsByDated>().output();
 }

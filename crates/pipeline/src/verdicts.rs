@@ -1,6 +1,7 @@
 //! Verdicts: for each object that Sesame serves or found fault with, everything there is to say about it.
 
 use crate::{
+    client_trust::CasWithoutCrl,
     hosts::{TlsHosts, VirtualHosts},
     losers::{Contested, Losers},
     ports::{Listeners, PortNumbers, Streams},
@@ -9,7 +10,7 @@ use crate::{
     services::KnownServices,
     shared_routes::SelectedRoutes,
     translations::{ObjectPart, Translations, TranslationsBySubject},
-    validity::OutOfDateCertificates,
+    validity::{Dated, OutOfDateSecrets},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::kind;
@@ -17,7 +18,7 @@ use model::{
     ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, cluster::Backend,
     translation::TlsPiece,
 };
-use resolve::Service;
+use resolve::{Service, certificate::OutOfDate};
 use std::collections::BTreeSet;
 
 /// All verdicts about an object, sorted, each once; an empty list says that all is well.
@@ -48,6 +49,7 @@ impl Derived for Verdicts {
             if part.is_subject {
                 is_child = Some(part.is_child);
                 out_of_date(part.tls, reads, &mut all);
+                without_crl(part.tls, reads, &mut all);
             } else {
                 used = true;
             }
@@ -95,19 +97,50 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
     None
 }
 
-/// Certificates that clients refuse at this time.
+/// Certificates that clients refuse at this time, and CRLs for which clients are refused, or soon will be.
 fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in tls {
-        let Some(certificate) = piece.mode.certificate().filter(|it| looked_at.insert(*it)) else { continue };
-        if let Some(secret) = certificate.secret()
-            && let Some(state) = reads.get::<OutOfDateCertificates>(certificate)
-        {
-            let why = format!("the certificate in {secret} {state}");
-            all.push(Verdict::new(Code::CertificateExpired, piece.origin.clone(), why));
+        for dated in Dated::of(&piece.mode) {
+            if !looked_at.insert(dated.clone()) {
+                continue;
+            }
+            let Some(state) = reads.get::<OutOfDateSecrets>(&dated) else { continue };
+            let (code, why) = match (&dated, &**state) {
+                (Dated::Certificate(secret), state) => {
+                    (Code::CertificateExpired, format!("the certificate in {secret} {state}"))
+                }
+                (Dated::Crls(secret), state @ OutOfDate::Soon(_)) => {
+                    (Code::CrlExpiresSoon, format!("a CRL in {secret} {state}; every client is refused then"))
+                }
+                (Dated::Crls(secret), state) => {
+                    (Code::CrlExpired, format!("a CRL in {secret} {state}; every client is refused"))
+                }
+            };
+            all.push(Verdict::new(code, piece.origin.clone(), why));
         }
     }
 }
+
+/// CAs whose client certificates are refused, because nobody knows which of them are revoked.
+fn without_crl(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
+    let mut looked_at = BTreeSet::new();
+    for piece in tls {
+        let clients = piece.mode.termination().and_then(|termination| termination.clients.as_ref());
+        let Some(trust) = clients.map(|clients| &clients.trust).filter(|trust| looked_at.insert(*trust)) else {
+            continue;
+        };
+        let Some(crls) = trust.crl().map(|check| &check.crls) else { continue };
+        let Some(names) = reads.get::<CasWithoutCrl>(trust) else { continue };
+        let more = if names.len() > CAS { ", …" } else { "" };
+        let names = names.iter().take(CAS).map(|name| &**name).collect::<Vec<_>>().join(", ");
+        let why = format!("{crls} has no CRL of {names}{more}: client certificates that it signed are refused");
+        all.push(Verdict::new(Code::CrlMissing, piece.origin.clone(), why));
+    }
+}
+
+/// How many CAs a message lists.
+const CAS: usize = 5;
 
 /// Services that requests are sent to though nobody is there.
 fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, all: &mut VerdictList) {

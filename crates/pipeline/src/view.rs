@@ -1,7 +1,7 @@
 //! The view through which a dialect looks at the tables: every look is a read that the engine tracks.
 
 use crate::{
-    certificates::{self, CaBundles, Certificates},
+    certificates::{self, CaBundles, Certificates, Crls},
     extensions::KnownExtensions,
     objects::{Objects, Secrets},
     secret_refs::{FetchResult, FetchResults},
@@ -10,7 +10,7 @@ use crate::{
 use engine::Reads;
 use kinds::{Secret, Typed, kind};
 use model::{Code, ObjectRef};
-use resolve::{Certificate, KnownExtension, Rejection, Service, View};
+use resolve::{Certificate, KnownExtension, Rejection, RevocationLists, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
@@ -92,6 +92,11 @@ impl View for TableView<'_, '_> {
 
     fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>> {
         self.reads.get::<KnownExtensions>(id).cloned()
+    }
+
+    fn crls(&mut self, id: &ObjectRef) -> Option<Arc<Result<RevocationLists, Rejection>>> {
+        self.secrets.push(id.clone());
+        self.reads.get::<Crls>(id).cloned().or_else(|| self.absent(id))
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

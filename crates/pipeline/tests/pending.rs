@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "pending/client_validation.rs"]
+mod client_validation;
 #[path = "pending/gateway.rs"]
 mod gateway;
 

@@ -55,14 +55,36 @@ fn secret(ca: &Ca, name: &str, host: &str, from: u64, until: u64) -> Object {
     }))
 }
 
+/// An HTTPProxy that accepts client certificates of a CA that are not in its CRLs.
+fn validated(name: &str) -> Object {
+    let validation = json!({ "caSecret": "ca", "crlSecret": name });
+    let tls = json!({ "secretName": "cert", "clientValidation": validation });
+    object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name },
+        "spec": {
+            "virtualhost": { "fqdn": format!("{name}.example.com"), "tls": tls },
+            "routes": [{ "services": [{ "name": "web", "port": 80 }] }],
+        },
+    }))
+}
+
+fn entry(name: &str, entry: &str, text: &str) -> Object {
+    object(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": { entry: text },
+    }))
+}
+
 fn put(pipeline: &mut Pipeline, object: Object) {
     pipeline.put(&object.key(), Some(object));
 }
 
 /// All that is told about an Ingress, if it is told anew.
 fn told(output: &Output, name: &str) -> Option<Vec<String>> {
-    let subject = ObjectRef::new(kinds::kind::INGRESS, "default", name);
-    let (_, list) = output.verdicts.iter().find(|(object, _)| *object == subject)?;
+    told_of(output, &ObjectRef::new(kinds::kind::INGRESS, "default", name))
+}
+
+fn told_of(output: &Output, subject: &ObjectRef) -> Option<Vec<String>> {
+    let (_, list) = output.verdicts.iter().find(|(object, _)| object == subject)?;
     Some(
         list.iter()
             .flat_map(|list| list.iter())
@@ -182,5 +204,50 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
     }
     put(&mut pipeline, slice(&[false, false]));
     assert_eq!(told(&pipeline.settle(), "a"), Some(none));
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
+
+#[test]
+fn a_crl_is_told_before_it_ends_and_when_it_has_ended_and_nothing_is_sent() {
+    let ca = Ca::new("clients");
+    let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap();
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, service());
+    put(&mut pipeline, slice(&[true]));
+    put(&mut pipeline, secret(&ca, "cert", "short.example.com", 40, 100));
+    put(&mut pipeline, entry("ca", "ca.crt", ca.pem()));
+    put(&mut pipeline, validated("short"));
+    put(&mut pipeline, entry("short", "crl.pem", ca.crl([]).pem()));
+    let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "default", "short");
+    let output = pipeline.settle_at(now);
+    assert_eq!(told_of(&output, &subject), Some(Vec::new()));
+
+    // The list is two days old and good for 30 more: its last fifth begins 6.4 days before its end.
+    let notice = pipeline.time_due().unwrap();
+    let (end, day) = (now + 30 * 86_400, 86_400);
+    assert!((notice - (end - 32 * day / 5)).abs() < 60, "{notice}");
+    assert!(!pipeline.set_time(notice - 1));
+    let before = computed(&pipeline);
+    assert!(pipeline.set_time(notice));
+    let output = pipeline.settle();
+    let said = told_of(&output, &subject).unwrap();
+    assert!(said.len() == 1 && said[0].starts_with("SES3122 a CRL in Secret default/short expires at "), "{said:?}");
+    assert_eq!(output.xds.upserts.len(), 0);
+    assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
+
+    let due = pipeline.time_due().unwrap();
+    assert!((due - end).abs() < 60, "{due}");
+    assert!(pipeline.set_time(due));
+    let output = pipeline.settle();
+    let said = told_of(&output, &subject).unwrap();
+    assert!(said.len() == 1 && said[0].starts_with("SES3121 a CRL in Secret default/short expired at "), "{said:?}");
+    assert_eq!(pipeline.self_check(), Ok(()));
+
+    // One that came too late is told at once, and a good one ends it.
+    put(&mut pipeline, entry("short", "crl.pem", ca.stale_crl([]).pem()));
+    let said = told_of(&pipeline.settle_at(now), &subject).unwrap();
+    assert!(said.len() == 1 && said[0].starts_with("SES3121"), "{said:?}");
+    put(&mut pipeline, entry("short", "crl.pem", ca.crl([]).pem()));
+    assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
     assert_eq!(pipeline.self_check(), Ok(()));
 }

@@ -67,20 +67,24 @@ const NAMES: usize = 5;
 /// The longest name that DNS has. A certificate may have longer ones, but no host is called that.
 const LONGEST_NAME: usize = 253;
 
-/// When a certificate is valid, in seconds since 1970.
+/// When a certificate or a CRL is valid, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// When it begins.
     pub not_before: i64,
     /// The last second.
     pub not_after: i64,
+    /// From when on it is reported that it ends soon, if at all.
+    pub notice: Option<i64>,
 }
 
-/// Why clients refuse a certificate at a time.
+/// What is wrong with a certificate or a CRL at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfDate {
     /// It begins later.
     Before(i64),
+    /// It ends soon.
+    Soon(i64),
     /// It has ended.
     After(i64),
 }
@@ -90,15 +94,17 @@ impl Validity {
     pub fn out_of_date(self, now: i64) -> Option<OutOfDate> {
         if now < self.not_before {
             Some(OutOfDate::Before(self.not_before))
+        } else if now > self.not_after {
+            Some(OutOfDate::After(self.not_after))
         } else {
-            (now > self.not_after).then_some(OutOfDate::After(self.not_after))
+            self.notice.filter(|&notice| now >= notice).map(|_| OutOfDate::Soon(self.not_after))
         }
     }
 
     /// When that changes next.
     pub fn next_change(self, now: i64) -> Option<i64> {
         let end = self.not_after.saturating_add(1);
-        [self.not_before, end].into_iter().filter(|&at| at > now).min()
+        [self.not_before, end].into_iter().chain(self.notice).filter(|&at| at > now).min()
     }
 }
 
@@ -109,6 +115,7 @@ impl fmt::Display for OutOfDate {
         };
         match self {
             OutOfDate::Before(at) => write!(f, "is not valid before {}", time(*at)),
+            OutOfDate::Soon(at) => write!(f, "expires at {}", time(*at)),
             OutOfDate::After(at) => write!(f, "expired at {}", time(*at)),
         }
     }
@@ -157,6 +164,7 @@ pub fn read(secret: &Secret) -> Result<Certificate, Rejection> {
         validity: Validity {
             not_before: leaf.validity().not_before.timestamp(),
             not_after: leaf.validity().not_after.timestamp(),
+            notice: None,
         },
         names: names(&leaf),
     })

@@ -8,6 +8,7 @@ pub mod address;
 pub mod annotation;
 pub mod ca;
 pub mod certificate;
+pub mod crl;
 pub mod delegation;
 pub mod endpoints;
 pub mod extension;
@@ -17,6 +18,7 @@ pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
+pub use crl::RevocationLists;
 pub use extension::{ExtensionService, KnownExtension};
 pub use service::{PortRef, Service};
 
@@ -77,6 +79,10 @@ pub trait View {
     /// yet the reason is [`Code::SecretPending`].
     fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>>;
 
+    /// The CRLs in a Secret; one that is there may hold none that can be used. Of one that has not been read yet the reason is
+    /// [`Code::SecretPending`].
+    fn crls(&mut self, id: &ObjectRef) -> Option<Arc<Result<RevocationLists, Rejection>>>;
+
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool;
 
@@ -106,6 +112,16 @@ pub fn certificate(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(
 pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     usable(view, user, id)?;
     match view.ca(id).as_deref() {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(no)) => Err(no.clone()),
+        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
+    }
+}
+
+/// The CRLs in a Secret, for an object of namespace `user`.
+pub fn revocation_lists(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
+    usable(view, user, id)?;
+    match view.crls(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
         None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),

@@ -29,6 +29,7 @@
 //! `CASES=text` runs only the cases whose names contain it.
 
 mod backends;
+mod clients;
 mod cluster;
 mod file;
 mod golden;
@@ -48,6 +49,7 @@ use self::settings::Print;
 use crate::certs::Ca;
 
 pub use backends::Backends;
+pub use clients::ClientCertificates;
 pub use cluster::{Serving, run_in_cluster};
 pub use file::Case;
 pub use objects::object;

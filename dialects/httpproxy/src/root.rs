@@ -1,7 +1,7 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    DIALECT, HttpProxyView, Rejection, Work, authorization, class, cors, include, jwt,
+    DIALECT, HttpProxyView, Rejection, Work, authorization, class, client_validation, cors, include, jwt,
     route::{
         RouteDraft, ip_filter, optional,
         rate_limit::{self, global::Said},
@@ -64,6 +64,9 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         Ok(Some(secured)) => doors(work, object, root, secured, whole),
     };
     let made = if whole { include::routes(work, object) } else { vec![unavailable(root)] };
+    if whole && doors.requires_client_certificate() {
+        client_validation::report_plaintext(work, &made);
+    }
     let jwt_providers = if whole { jwt_providers } else { Vec::new() };
     Pieces { jwt_providers, ..place(work, object, root, &host, doors, made) }
 }
@@ -77,6 +80,14 @@ struct TlsExposure {
     mode: Option<TlsMode>,
     /// How those are decrypted that name no host.
     fallback: Option<Termination>,
+}
+
+impl TlsExposure {
+    /// Whether only clients with a certificate may send requests. Over plaintext nobody has one.
+    fn requires_client_certificate(&self) -> bool {
+        let termination = self.mode.as_ref().and_then(TlsMode::http);
+        termination.is_some_and(|termination| termination.clients.as_ref().is_some_and(|it| it.is_required))
+    }
 }
 
 fn doors(
@@ -178,7 +189,7 @@ fn secured(
     }
 }
 
-/// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
+/// Reads what holds for all routes. What cannot be used makes the host fail closed.
 fn host_policies(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,
@@ -216,7 +227,8 @@ fn unavailable(root: &ObjectRef) -> RouteDraft {
     }
 }
 
-/// The routes on their listeners. Under TLS, what is not permitted over plaintext is sent to HTTPS. A host whose TLS cannot
+/// The routes on their listeners. Under TLS, what is not permitted over plaintext is sent to HTTPS; what is permitted answers 503
+/// there if a client certificate is required. A host whose TLS cannot
 /// be had stands on the TLS listener all the same: a wildcard's certificate may cover it, but not its requests.
 fn place<V>(
     work: &Work<'_, V>,
@@ -232,6 +244,7 @@ fn place<V>(
         let index = u32::MAX - u32::try_from(index).unwrap_or(u32::MAX);
         Precedence { implied, ..Precedence::by_age(DIALECT, age(object), namespace, name, index) }
     };
+    let is_closed = doors.requires_client_certificate();
     let TlsExposure { tls, mode, fallback } = doors;
     let mut secure = Vec::new();
     if tls && !matches!(mode, Some(TlsMode::Tcp(_))) {
@@ -246,8 +259,11 @@ fn place<V>(
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);
-        let plain = if tls && !permitted {
-            let action = Action::Redirect(Redirect::to_https(work.settings.https_port));
+        let plain = if tls && (!permitted || is_closed) {
+            let action = match permitted {
+                true => Action::DirectResponse(DirectResponse::unavailable()),
+                false => Action::Redirect(Redirect::to_https(work.settings.https_port)),
+            };
             let Route { path, conditions, depth, precedence, origin, .. } = &*route;
             let (path, conditions) = (path.clone(), conditions.clone());
             let (precedence, origin, policy) = (precedence.clone(), origin.clone(), Default::default());

@@ -52,6 +52,10 @@ impl View for World {
         self.is_pending.then(|| Arc::new(Err(resolve::Rejection::new(Code::SecretPending, "it has not been read yet"))))
     }
 
+    fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, resolve::Rejection>>> {
+        None
+    }
+
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
     }

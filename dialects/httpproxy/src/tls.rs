@@ -1,11 +1,12 @@
 //! TLS of a root: whose certificate, the protocol versions, and what clients see that name no host.
 
-use crate::{HttpProxyView, Rejection, Work, subject};
+use crate::{HttpProxyView, Rejection, Work, client_validation, subject};
 use kinds::{HttpProxy, http_proxy::virtual_host::Tls};
 use model::{
     Code, FieldPath, Host, ObjectRef,
     tls::{CertificateRef, Termination, TlsVersion, TlsVersions},
 };
+use std::sync::Arc;
 
 /// What a root says about TLS.
 pub(crate) struct Secured {
@@ -15,7 +16,7 @@ pub(crate) struct Secured {
     pub fallback: Option<Termination>,
 }
 
-fn at(name: &str) -> FieldPath {
+pub(crate) fn at(name: &str) -> FieldPath {
     FieldPath::from("spec.virtualhost.tls").field(name)
 }
 
@@ -42,13 +43,17 @@ pub(crate) fn secured(
     let without = |name: &str, other: &str| {
         Rejection::new(Code::ProxyTlsIncompatible, at(name), format!("cannot be used together with {other}"))
     };
-    if tls.client_validation.is_some() {
+    let mut clients = None;
+    if let Some(validation) = &tls.client_validation {
         if tls.passthrough {
             nos.push(without("clientValidation", "passthrough: the backend terminates TLS"));
         } else if tls.enable_fallback_certificate {
             nos.push(without("clientValidation", "enableFallbackCertificate"));
         }
-        nos.push(Rejection::unsupported(at("clientValidation")));
+        match client_validation::read(work, object, validation) {
+            Ok(validation) => clients = Some(Arc::new(validation)),
+            Err(more) => nos.extend(more),
+        }
     }
     if tls.passthrough && tls.enable_fallback_certificate {
         nos.push(without("enableFallbackCertificate", "passthrough"));
@@ -57,7 +62,7 @@ pub(crate) fn secured(
     let termination = secret.map(|secret| certificate(work, object, host, secret).map_err(|no| nos.push(no)));
     let termination = match (termination.transpose(), versions) {
         (Ok(certificate), Ok(versions)) if nos.is_empty() => {
-            certificate.map(|certificate| Termination::new(certificate, versions))
+            certificate.map(|certificate| Termination { clients, ..Termination::new(certificate, versions) })
         }
         _ => return Err(nos),
     };

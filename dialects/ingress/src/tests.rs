@@ -40,6 +40,10 @@ impl View for Objects {
         None
     }
 
+    fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, Rejection>>> {
+        None
+    }
+
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         self.delegated.contains(&(id.clone(), to.to_owned()))
     }
@@ -74,7 +78,7 @@ impl Objects {
 
     fn certificate(&mut self, namespace: &str, name: &str) {
         let pair = KeyPair { chain: "chain".into(), key: "key".into() };
-        let validity = Validity { not_before: 0, not_after: i64::MAX };
+        let validity = Validity { not_before: 0, not_after: i64::MAX, notice: None };
         let names = vec!["*.example.com".into()];
         let certificate = Certificate { pair, validity, names };
         self.certificates.insert(ObjectRef::new(kinds::kind::SECRET, namespace, name), Arc::new(Ok(certificate)));

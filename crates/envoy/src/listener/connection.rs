@@ -14,7 +14,9 @@ use envoy_api::{
         },
         extensions::filters::network::http_connection_manager::v3::{
             HttpConnectionManager,
-            http_connection_manager::{CodecType, ServerHeaderTransformation},
+            http_connection_manager::{
+                CodecType, ForwardClientCertDetails, ServerHeaderTransformation, SetCurrentClientCertDetails,
+            },
         },
     },
     google::protobuf::Duration,
@@ -22,6 +24,7 @@ use envoy_api::{
 use model::{
     ChainId, Port, Timeout,
     listener::{HeadersWithUnderscores, HttpSettings, HttpVersions, ServerHeader},
+    tls::client_validation::ForwardedDetails,
 };
 
 /// What one HTTP/2 stream may send ahead.
@@ -43,6 +46,7 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
             (scoped::specifier(), scoped::key_of_requests(&port.id), vec![scoped::connect()])
         }
     };
+    let forwarded = chain.and_then(|chain| chain.termination.clients.as_ref()?.forward);
     let [chain, server_name] = admission::of_requests(chain);
     HttpConnectionManager {
         stat_prefix: name::port(&port.id),
@@ -51,6 +55,13 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         early_header_mutation_extensions: vec![admission::early(vec![key, chain, server_name])],
         upgrade_configs,
         http_filters,
+        // Whatever a client says about a certificate in the header is taken away in both.
+        forward_client_cert_details: match forwarded {
+            Some(_) => ForwardClientCertDetails::SanitizeSet,
+            None => ForwardClientCertDetails::Sanitize,
+        }
+        .into(),
+        set_current_client_cert_details: forwarded.map(client_certificate),
         access_log: access_log::access_log(&http.access_log),
         server_header_transformation: server_header(http.server_header).into(),
         common_http_protocol_options: Some(connections(http)),
@@ -79,6 +90,13 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         drain_timeout: timeout(http.drain),
         ..Default::default()
     }
+}
+
+/// What backends are told about the certificate of a client.
+fn client_certificate(details: ForwardedDetails) -> SetCurrentClientCertDetails {
+    let ForwardedDetails { subject, certificate, chain, dns, uri } = details;
+    let (subject, cert) = (Some(subject.into()), certificate);
+    SetCurrentClientCertDetails { subject, cert, chain, dns, uri, ..Default::default() }
 }
 
 fn codec(versions: HttpVersions) -> CodecType {

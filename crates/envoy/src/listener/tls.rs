@@ -4,6 +4,9 @@
 //! secret by the server name of the client, and suspends the handshake while it asks for one that it does not have. [Holder
 //! clusters](crate::cluster::holder) prefetch all of them, so that a handshake rarely waits. Such a chain has session resumption
 //! off, or Envoy rejects the listener.
+//!
+//! Which client certificates are accepted comes by SDS, too, whichever way certificates come. See
+//! [`crate::secret::clients`].
 
 use crate::name;
 use envoy_api::{
@@ -15,7 +18,8 @@ use envoy_api::{
             cert_selectors::on_demand_secret::v3::Config as OnDemandSecret,
             v3::{
                 CommonTlsContext, DownstreamTlsContext, SdsSecretConfig, TlsParameters,
-                downstream_tls_context::SessionTicketKeysType, tls_parameters::TlsProtocol,
+                common_tls_context::ValidationContextType, downstream_tls_context::SessionTicketKeysType,
+                tls_parameters::TlsProtocol,
             },
         },
     },
@@ -82,14 +86,22 @@ pub(crate) fn terminated(termination: &Termination, settings: &ConnectionSetting
         context.disable_stateful_session_resumption = true;
         context.session_ticket_keys_type = Some(SessionTicketKeysType::DisableStatelessSessionResumption(true));
     } else {
-        let by_name =
-            |id: &CertificateRef| SdsSecretConfig { name: name::secret(id), sds_config: Some(name::on_this_stream()) };
+        let by_name = |id: &CertificateRef| by_sds(name::secret(id));
         common.tls_certificate_sds_secret_configs = termination.certificates().map(by_name).collect();
+    }
+    if let Some(clients) = &termination.clients {
+        let trust = by_sds(name::client_trust(&clients.trust));
+        common.validation_context_type = Some(ValidationContextType::ValidationContextSdsSecretConfig(trust));
+        context.require_client_certificate = Some(clients.is_required.into());
     }
     TransportSocket {
         name: "envoy.transport_sockets.tls".to_owned(),
         config_type: Some(ConfigType::TypedConfig(any(&context))),
     }
+}
+
+fn by_sds(name: String) -> SdsSecretConfig {
+    SdsSecretConfig { name, sds_config: Some(name::on_this_stream()) }
 }
 
 fn by_server_name() -> TypedExtensionConfig {

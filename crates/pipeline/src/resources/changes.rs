@@ -8,6 +8,7 @@ use super::{
     StreamResources, TcpResources, UdpClusterResources, UdpEndpointResources,
 };
 use crate::{
+    client_trust::ClientTrustResources,
     fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     listeners::ListenerResources,
@@ -65,6 +66,7 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     let moved = OfSecrets::moved(engine);
     moved_to::<SecretResources>(&moved, engine, into);
     take::<HostSecretResources>(engine, into);
+    take::<ClientTrustResources>(engine, into);
     take::<HolderResources>(engine, into);
     take::<SlotResources>(engine, into);
     take::<TcpResources>(engine, into);

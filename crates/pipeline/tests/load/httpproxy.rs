@@ -2,11 +2,18 @@
 
 use kinds::Object;
 use serde_json::{Value, json};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
-use testbed::{cases::object, certs::Ca};
+use testbed::{
+    Client,
+    cases::object,
+    certs::{Ca, Leaf},
+};
 
 use crate::bed::{Bed, secret, undisturbed};
 
@@ -188,4 +195,133 @@ async fn a_namespace_is_deleted() {
     for load in loads {
         load.stop().await.assert_nothing_lost();
     }
+}
+
+/// A Secret with one entry.
+fn entry(namespace: &str, name: &str, key: &str, text: &str) -> Object {
+    object(&json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": namespace },
+        "stringData": { key: text } }))
+}
+
+/// Whether a client with this certificate gets an answer on a new connection.
+async fn gets_in(client: &Client, host: &str, leaf: Option<&Leaf>) -> bool {
+    let client = client.clone().host(host);
+    let client = leaf.map_or(client.clone(), |leaf| client.identity(leaf));
+    match client.get("/").await {
+        Ok(answer) => answer.status == 200,
+        Err(failure) if failure.is_timeout() => panic!("{failure:?}"),
+        Err(_) => false,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_cas_and_crls_rotate_and_no_connection_is_closed() {
+    let mut bed = Bed::start("proxy-client-rotation").await;
+    let (ca, server) = (Ca::new("clients"), Ca::new("server"));
+    let good = ca.leaf("good").make();
+    let mut objects = bed.service("a", "web").await;
+    let validation = json!({ "caSecret": "ca", "crlSecret": "crl" });
+    let services = json!({ "services": [{ "name": "web", "port": 80 }] });
+    // One shows its certificate on demand, one has a chain of its own, one is passed on.
+    let hosts = ["demand.example.com", "chain.example.com", "tcp.example.com"];
+    objects.push(secret("a", "demand", &server.leaf(hosts[0]).make()));
+    objects.push(secret("a", "chain", &server.leaf(hosts[1]).dns(hosts[2]).make()));
+    for (host, certificate) in hosts.into_iter().zip(["demand", "chain", "chain"]) {
+        let tls = json!({ "secretName": certificate, "clientValidation": validation });
+        let mut spec = json!({ "virtualhost": { "fqdn": host, "tls": tls } });
+        match host {
+            "tcp.example.com" => spec["tcpproxy"] = services.clone(),
+            _ => spec["routes"] = routes("web"),
+        }
+        objects.push(proxy("a", host.split('.').next().unwrap(), &spec));
+    }
+    let (ca_secret, crl_secret) =
+        (|pem: &str| entry("a", "ca", "ca.crt", pem), |pem: &str| entry("a", "crl", "crl.pem", pem));
+    objects.extend([ca_secret(ca.pem()), crl_secret(ca.crl([]).pem())]);
+    bed.apply(objects).await;
+    let client = bed.https.clone().trust(&server);
+    let loads = hosts.map(|host| bed.load(&client.clone().identity(&good), host, "/", 3).start());
+    for load in &loads {
+        load.answered(20).await;
+    }
+    for round in 0..10 {
+        let (next, revoked) = (Ca::new(&format!("next-{round}")), ca.leaf("revoked").make());
+        let newcomer = next.leaf("newcomer").make();
+        // Another CA joins, with its CRL, and a certificate is revoked.
+        let crls = format!("{}{}", ca.crl([&revoked]).pem(), next.crl([]).pem());
+        bed.apply([ca_secret(&format!("{}{}", ca.pem(), next.pem())), crl_secret(&crls)]).await;
+        for host in hosts {
+            assert!(gets_in(&client, host, Some(&good)).await, "{host}");
+            assert!(gets_in(&client, host, Some(&newcomer)).await, "{host}");
+            assert!(!gets_in(&client, host, Some(&revoked)).await, "{host}");
+            assert!(!gets_in(&client, host, None).await, "{host}");
+        }
+        // And leaves again.
+        bed.apply([ca_secret(ca.pem()), crl_secret(ca.crl([]).pem())]).await;
+        for host in hosts {
+            assert!(!gets_in(&client, host, Some(&newcomer)).await, "{host}");
+            assert!(gets_in(&client, host, Some(&revoked)).await, "{host}");
+        }
+        for load in &loads {
+            load.answered(10).await;
+        }
+    }
+    // No listener changed.
+    undisturbed(loads).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_ca_that_goes_or_breaks_closes_the_host_and_no_other() {
+    let mut bed = Bed::start("proxy-client-ca").await;
+    let (ca, server) = (Ca::new("clients"), Ca::new("server"));
+    let good = ca.leaf("good").make();
+    let mut objects = bed.service("a", "web").await;
+    for (name, validation) in [
+        ("closed", Some(json!({ "caSecret": "ca", "crlSecret": "crl" }))),
+        ("maybe", Some(json!({ "caSecret": "ca", "optionalClientCertificate": true }))),
+        ("open", None),
+    ] {
+        let host = format!("{name}.example.com");
+        let mut tls = json!({ "secretName": name });
+        if let Some(validation) = validation {
+            tls["clientValidation"] = validation;
+        }
+        objects.push(secret("a", name, &server.leaf(&host).make()));
+        objects.push(proxy(
+            "a",
+            name,
+            &json!({ "virtualhost": { "fqdn": host, "tls": tls }, "routes": routes("web") }),
+        ));
+    }
+    let (ca_secret, crl_secret) =
+        (|pem: &str| entry("a", "ca", "ca.crt", pem), |pem: &str| entry("a", "crl", "crl.pem", pem));
+    let (ca_good, crl_good) = (ca_secret(ca.pem()), crl_secret(ca.crl([]).pem()));
+    objects.extend([ca_good.clone(), crl_good.clone()]);
+    bed.apply(objects).await;
+    let client = bed.https.clone().trust(&server).timeout(Duration::from_secs(10));
+    let load = bed.load(&client, "open.example.com", "/", 1).start();
+    for round in 0..6 {
+        for host in ["closed.example.com", "maybe.example.com"] {
+            assert!(gets_in(&client, host, Some(&good)).await, "{host}");
+        }
+        assert!(!gets_in(&client, "closed.example.com", None).await);
+        let standing = client.clone().host("closed.example.com").identity(&good).connect().await.unwrap();
+        assert_eq!(standing.get("/").await.unwrap().status, 200);
+        match round % 3 {
+            0 => bed.remove([ca_good.clone()]).await,
+            1 => bed.apply([ca_secret("nonsense")]).await,
+            _ => bed.apply([crl_secret("nonsense")]).await,
+        }
+        assert!(!gets_in(&client, "closed.example.com", Some(&good)).await, "{round}");
+        assert!(!gets_in(&client, "closed.example.com", None).await, "{round}");
+        if round % 3 != 2 {
+            assert!(!gets_in(&client, "maybe.example.com", None).await, "{round}");
+        }
+        // A connection that was let in before does not reach the backend any more.
+        let answer = standing.get("/").await;
+        assert!(answer.as_ref().is_ok_and(|answer| answer.status != 200) || answer.is_err(), "{answer:?}");
+        bed.apply([ca_good.clone(), crl_good.clone()]).await;
+        load.answered(20).await;
+    }
+    undisturbed([load]).await;
 }

@@ -3,11 +3,15 @@
 use envoy::listener::access_log::{DEFAULT_FIELDS, format};
 use model::{
     CertificateRef, ClusterId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol,
+    cluster::CaBundle,
     listener::{
         AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
         HttpSettings, HttpVersions, ServerHeader, StreamTarget,
     },
-    tls::{TcpChain, TcpProxy, Termination, TlsVersion},
+    tls::{
+        ClientValidation, TcpChain, TcpProxy, Termination, TlsVersion,
+        client_validation::{ClientTrust, ForwardedDetails, RevocationCheck},
+    },
 };
 use std::sync::Arc;
 
@@ -145,7 +149,31 @@ pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
     };
     let (first, second) = (secret(), secret());
     let additional = if dice.one_in(4) { Arc::from([second]) } else { Arc::default() };
-    Termination { certificate: first, additional, lowest, highest }
+    let clients = dice.maybe(client_validation).map(Arc::new);
+    Termination { certificate: first, additional, lowest, highest, clients }
+}
+
+/// Which client certificates are accepted.
+fn client_validation(dice: &mut Dice) -> ClientValidation {
+    let mut secret =
+        |name: &str| ObjectRef::new(kinds::kind::SECRET, dice.object_name(), format!("{}-{name}", dice.object_name()));
+    let (ca, more, crls) = (secret("ca"), secret("more"), secret("crl"));
+    let cas = if dice.one_in(4) { vec![ca, more] } else { vec![ca] };
+    let ca = CaBundle::of(cas).expect("there is one");
+    let trust = if dice.one_in(4) {
+        ClientTrust::Unverified { ca: dice.maybe(|_| ca.clone()) }
+    } else {
+        let crl = dice.maybe(|dice| RevocationCheck { crls: crls.clone(), leaf_only: dice.one_in(2) });
+        ClientTrust::Signed { ca, crl }
+    };
+    let forward = dice.maybe(|dice| ForwardedDetails {
+        subject: dice.one_in(2),
+        certificate: dice.one_in(2),
+        chain: dice.one_in(2),
+        dns: dice.one_in(2),
+        uri: dice.one_in(2),
+    });
+    ClientValidation { trust, is_required: dice.one_in(2), forward }
 }
 
 /// Where a plain TCP listener leads.

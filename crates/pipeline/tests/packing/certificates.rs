@@ -1,4 +1,4 @@
-//! Whatever stands in a Secret, Envoy refuses nothing of what is made of it: mutated certificates, keys and CA bundles.
+//! Whatever stands in a Secret, Envoy refuses nothing of what is made of it: mutated certificates, keys, CA bundles and CRLs.
 
 use super::requests::TURN;
 use super::world::{World, ingress_with, object, service, settings};
@@ -15,6 +15,7 @@ use xds::{Changes, Event, Kind as Type};
 /// How many pairs of certificate and key, unless `MUTATED_CERTIFICATES` says another number.
 const PAIRS: usize = 400;
 const BUNDLES: usize = 200;
+const CRLS: usize = 400;
 
 fn pairs_wanted() -> usize {
     std::env::var("MUTATED_CERTIFICATES").map_or(PAIRS, |number| number.parse().expect("a number of certificates"))
@@ -124,4 +125,53 @@ async fn what_passes_our_checks_is_never_refused() {
     assert!(offered > wanted / 10 && offered < wanted, "{offered} of {wanted} pairs");
     assert!(bundles > BUNDLES / 10 && bundles < BUNDLES, "{bundles} of {BUNDLES} bundles");
     assert!(shown > 0);
+}
+
+/// Mutated CRLs, each of which belongs to a chain of its own, which asks for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crls_that_pass_our_checks_are_never_refused() {
+    let _turn = TURN.lock().await;
+    let mut world = World::with(&settings(Packing::Scoped), Config::new().name("mutated-crls"), []).await;
+    let backend = Backend::start("web").await.unwrap();
+    let ca = Ca::new("clients");
+    let (server, client) = (ca.leaf("*.example.com").make(), ca.leaf("client").make());
+    let crl = ca.crl([&client, &server]);
+    world.put([
+        service("web", backend.ip()),
+        secret("cert", &[("tls.crt", server.chain_pem().to_owned()), ("tls.key", server.key_pem().to_owned())]),
+        secret("ca", &[("ca.crt", ca.pem().to_owned())]),
+    ]);
+    let mut events = world.proxy.server().events();
+    let mut mutations = Mutations::new(17);
+    for number in 0..CRLS {
+        let name = format!("c{number}");
+        let text = if number == 0 { crl.pem().to_owned() } else { mutations.pem(crl.pem()) };
+        let validation = json!({"caSecret": "ca", "crlSecret": name});
+        let host = json!({"fqdn": format!("{name}.example.com"),
+            "tls": {"secretName": "cert", "clientValidation": validation}});
+        world.put([
+            secret(&name, &[("crl.pem", text)]),
+            object(
+                kind::CONTOUR_HTTP_PROXY,
+                &json!({"metadata": {"namespace": "default", "name": name},
+                    "spec": {"virtualhost": host, "routes": [{"services": [{"name": "web", "port": 80}]}]}}),
+            ),
+        ]);
+    }
+    world.publish().await;
+    let snapshot = world.proxy.server().acks(&xds::Fleet::Shared).unwrap().snapshot().unwrap();
+    let names: Vec<String> = (0..CRLS)
+        .map(|number| format!("clients:signed+secrets/default/ca+crl/default/c{number}"))
+        .filter(|name| snapshot.get(Type::Secret, name).is_some())
+        .collect();
+    world.proxy.has_secrets(names.iter().map(String::as_str)).await.unwrap();
+    world.proxy.publish(Changes::default()).await.unwrap();
+    while let Ok(event) = events.try_recv() {
+        if let Event::Refused(refusal) = event {
+            panic!("{} {}: {}", refusal.kind, refusal.name, refusal.text);
+        }
+    }
+    world.proxy.envoy().ready().await.unwrap();
+    println!("of {CRLS} CRLs {} were offered", names.len());
+    assert!(names.len() > CRLS / 20 && names.len() < CRLS, "{} of {CRLS} CRLs", names.len());
 }

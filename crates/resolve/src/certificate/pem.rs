@@ -2,13 +2,18 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rustls_pki_types::{
-    CertificateDer, PrivateKeyDer,
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer,
     pem::{Error, PemObject},
 };
 
 /// The certificates in a text, in their order. Text between and after the blocks does not matter.
 pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| why(&error))
+}
+
+/// The CRLs in a text, in their order. Blocks of other kinds are passed over.
+pub fn revocation_lists(text: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+    CertificateRevocationListDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| why(&error))
 }
 
 /// The one private key in a text. Blocks of other kinds, such as `EC PARAMETERS`, are passed over.

@@ -5,6 +5,8 @@
 //! versions agree with what is there, values have the form of their type. The `x509-parser` crate alone accepts more, and
 //! what Envoy cannot read must never be sent: an Envoy that refused a secret aborts when a second listener comes to use it.
 
+pub mod crl;
+
 /// The tags that certificates are made of.
 mod tag {
     pub const BOOLEAN: u8 = 0x01;

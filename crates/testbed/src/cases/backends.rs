@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+use super::clients::ClientCertificates;
 use crate::auth_server::AuthServer;
 use crate::backend::{Backend, Error};
 use crate::certs::Ca;
@@ -19,6 +20,8 @@ pub struct Backends {
     ca: Ca,
     /// What they present there: a certificate for `backend`.
     tls: Arc<ServerConfig>,
+    /// What clients present.
+    clients: ClientCertificates,
 }
 
 impl Default for Backends {
@@ -32,12 +35,18 @@ impl Backends {
     pub fn new() -> Backends {
         let ca = Ca::new("backends");
         let tls = ca.leaf("backend").make().server_config();
-        Backends { running: BTreeMap::new(), auth_servers: BTreeMap::new(), ca, tls }
+        let (running, auth_servers) = Default::default();
+        Backends { running, auth_servers, ca, tls, clients: ClientCertificates::new() }
     }
 
     /// Who signed what they present.
     pub fn ca(&self) -> &Ca {
         &self.ca
+    }
+
+    /// What clients of cases present.
+    pub fn clients(&self) -> &ClientCertificates {
+        &self.clients
     }
 
     /// The backend of this name, started if it is not there; its address.

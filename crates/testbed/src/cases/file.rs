@@ -117,6 +117,8 @@ pub(super) struct How {
     pub offers: Option<Vec<String>>,
     /// The only type of key whose signatures the client verifies: `rsa` or `ecdsa`.
     pub verifies: Option<String>,
+    /// The client certificate that is presented; see [`super::clients`].
+    pub certificate: Option<String>,
     /// Headers of the request.
     pub headers: BTreeMap<String, String>,
     /// Whether it becomes a WebSocket.
@@ -127,6 +129,8 @@ pub(super) struct How {
     pub agrees: Option<String>,
     /// What the backend saw: `path`, `host`, `protocol`, `sni`, or a header; null where it must not be there.
     pub sees: BTreeMap<String, Option<String>>,
+    /// Parts of what the backend saw, where the rest differs each time.
+    pub sees_part: BTreeMap<String, String>,
     /// Headers of the answer; null where one must not be there.
     pub has: BTreeMap<String, Option<String>>,
     /// How many requests backends got for this one.

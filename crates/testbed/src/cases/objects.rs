@@ -3,8 +3,9 @@
 //! A Secret with the annotation `projectsesame.io/test-certificate` gets a certificate for the names in it, separated by
 //! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
 //! never committed. A Secret or ConfigMap with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of
-//! the `clients`' side, or `garbage`. A Service with the annotation `projectsesame.io/test-authorization` has an authorization server
-//! behind it ([`crate::auth_server`]), and no echo.
+//! the `clients`' side, one of [client certificates](super::clients), or `garbage`. A Secret with the annotation
+//! `projectsesame.io/test-crl` gets CRLs of those. A Service with the annotation `projectsesame.io/test-authorization` has an
+//! authorization server behind it ([`crate::auth_server`]), and no echo.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -23,6 +24,7 @@ use crate::state::StateDir;
 const CERTIFICATE: &str = "projectsesame.io/test-certificate";
 const AUTHORITY: &str = "projectsesame.io/test-ca";
 const AUTHORIZATION: &str = "projectsesame.io/test-authorization";
+const REVOKED: &str = "projectsesame.io/test-crl";
 const FORM: &str = "projectsesame.io/test-certificate-form";
 
 /// An object from JSON, by its `apiVersion` and `kind`: for tests that make objects by the thousand.
@@ -85,7 +87,7 @@ pub(super) async fn values(
                 && value["metadata"]["name"] == name
         };
         let Some(value) = values.iter_mut().find(is_it) else { continue };
-        for entry in ["tls.crt", "tls.key", "ca.crt"] {
+        for entry in ["tls.crt", "tls.key", "ca.crt", "crl.pem"] {
             if let Ok(Some(content)) = secret.get(entry) {
                 value["data"][entry] = STANDARD.encode(content).into();
             }
@@ -169,6 +171,10 @@ fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret
         let pem = authority(whose, ca, backends)?;
         return Ok(Some(secret.clone().with([("ca.crt".into(), pem.as_bytes().into())])));
     }
+    if let Some(which) = annotation(REVOKED) {
+        let pem = backends.clients().crls(which)?;
+        return Ok(Some(secret.clone().with([("crl.pem".into(), pem.as_bytes().into())])));
+    }
     let Some(names) = annotation(CERTIFICATE) else { return Ok(None) };
     let names: Vec<&str> = names.split(' ').collect();
     let (chain, key) = pair(ca, &names, annotation(FORM).map_or("", |form| form))?;
@@ -177,12 +183,12 @@ fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret
 }
 
 /// The CA of somebody.
-fn authority<'c>(whose: &str, ca: &'c Ca, backends: &'c Backends) -> Result<&'c str, String> {
+fn authority(whose: &str, ca: &Ca, backends: &Backends) -> Result<String, String> {
     match whose {
-        "backends" => Ok(backends.ca().pem()),
-        "clients" => Ok(ca.pem()),
-        "garbage" => Ok("no certificate at all"),
-        other => Err(format!("there is no CA of {other}")),
+        "backends" => Ok(backends.ca().pem().to_owned()),
+        "clients" => Ok(ca.pem().to_owned()),
+        "garbage" => Ok("no certificate at all".to_owned()),
+        other => backends.clients().cas(other),
     }
 }
 

@@ -28,10 +28,14 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// Makes a request and compares its answer.
 pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Backends, ca: &Ca) -> Result<(), String> {
     let client = client(row, ports, ca)?;
+    let client = match &row.how.certificate {
+        Some(name) => client.identity(backends.clients().named(name)?),
+        None => client,
+    };
     let before = backends.requests();
     let id = format!("case-request-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
     let answer = match (send(row, &client, &id).await, &row.answer) {
-        (Err(Failure::Connect { .. } | Failure::Tls { .. }), Expected::Refused) => return Ok(()),
+        (Err(failure), Expected::Refused) if is_refusal(&failure, row.https) => return Ok(()),
         (Err(failure), _) => return Err(format!("there was no answer: {failure:?}")),
         (Ok(answer), _) => answer,
     };
@@ -57,10 +61,27 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
     for (name, value) in &how.sees {
         expect(&mut wrong, &format!("backend's {name}"), &seen(&answer, name).as_deref(), &value.as_deref());
     }
+    for (name, part) in &how.sees_part {
+        let seen = seen(&answer, name).unwrap_or_default();
+        if !seen.contains(part.as_str()) {
+            wrong.push(format!("backend's {name}: {seen:?}, without {part:?}"));
+        }
+    }
     if let Some(logs) = &how.logs {
         wrong.extend(logged(envoy, &id, logs).await.err());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Whether the proxy would have no connection with the client. In TLS 1.3 the client's handshake is done before its certificate is
+/// looked at: the connection is closed after that, before or after the request is sent.
+fn is_refusal(failure: &Failure, https: bool) -> bool {
+    match failure {
+        Failure::Connect { .. } | Failure::Tls { .. } => true,
+        Failure::Unsent(_) => https,
+        // An error of HTTP/2 has the alert in its text only.
+        other => other.alert().is_some() || format!("{other:?}").contains("received fatal alert"),
+    }
 }
 
 fn expect<T: PartialEq + std::fmt::Debug>(wrong: &mut Vec<String>, what: &str, found: &T, expected: &T) {

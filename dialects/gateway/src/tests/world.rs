@@ -139,7 +139,7 @@ impl View for World {
         let certificate = match self.secrets.get(id)? {
             Ok(names) => Ok(Certificate {
                 pair: KeyPair { chain: "".into(), key: "".into() },
-                validity: Validity { not_before: 0, not_after: i64::MAX },
+                validity: Validity { not_before: 0, not_after: i64::MAX, notice: None },
                 names: names.iter().map(|name| name.as_str().into()).collect(),
             }),
             Err(code) => Err(Rejection::new(*code, format!("{id} is bad"))),
@@ -148,6 +148,10 @@ impl View for World {
     }
 
     fn ca(&mut self, _: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+        None
+    }
+
+    fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, Rejection>>> {
         None
     }
 

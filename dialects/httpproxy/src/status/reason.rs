@@ -33,11 +33,11 @@ words! {
     ProxyEmpty | ProxyChildEmpty => SpecError NothingDefined;
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
-    ProxyUnsupported => SpecError FieldNotSupported;
     ProxyIgnored | ProxyNotDynamic | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
-    ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
+    ProxyTlsIncompatible | ProxyClientInsecure => TLSError TLSIncompatibleFeatures;
+    ProxyClientValidation | CrlExpired | CrlExpiresSoon | CrlMissing => TLSError ClientValidationInvalid;
     ProxyFallbackMissing => TLSError FallbackNotPresent;
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;

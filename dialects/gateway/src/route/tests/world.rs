@@ -127,13 +127,17 @@ impl View for World {
     }
 
     fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
-        let validity = Validity { not_before: 0, not_after: i64::MAX };
+        let validity = Validity { not_before: 0, not_after: i64::MAX, notice: None };
         let pair = KeyPair { chain: "".into(), key: "".into() };
         (&*id.name == "cert").then(|| Arc::new(Ok(Certificate { pair, validity, names: Vec::new() })))
     }
 
     fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         self.cas.get(id).cloned().map(Arc::new)
+    }
+
+    fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, Rejection>>> {
+        None
     }
 
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
