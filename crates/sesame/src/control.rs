@@ -86,10 +86,10 @@ enum Input {
     Finished(Option<Finished>),
     /// How a fleet of a Gateway is doing.
     Fleet(FleetName, Option<FleetStatus>),
-    /// The operator's settings have changed.
-    Settings(Box<Settings>),
     /// What is known of servers of JSON Web Key Sets.
     Jwks(Vec<News>),
+    /// The operator's settings have changed.
+    Settings(Box<Settings>),
     /// The next part of an edit that reached many hosts.
     Part,
 }
@@ -138,9 +138,9 @@ pub struct Control {
     origins: Origins,
     signer: Signer,
     secrets: Option<Secrets>,
+    jwks: Jwks,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
-    jwks: Jwks,
     tells: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
@@ -184,8 +184,8 @@ impl Control {
             origins: Origins::default(),
             signer: Signer::default(),
             secrets: None,
-            changed_settings: None,
             jwks: Jwks::new(Limits::default()),
+            changed_settings: None,
             tells: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
@@ -367,8 +367,8 @@ impl Control {
             _ = self.others.changed() => Some(Input::Others),
             finished = self.background.finished() => Some(Input::Finished(finished)),
             (name, status) = fleets => Some(Input::Fleet(name, status)),
-            settings = changed_settings => Some(Input::Settings(Box::new(settings))),
             news = self.jwks.next() => Some(Input::Jwks(news)),
+            settings = changed_settings => Some(Input::Settings(Box::new(settings))),
         }
     }
 
