@@ -6,7 +6,7 @@ use crate::{
 };
 use engine::{Derived, Reads, Table};
 use kinds::kind;
-use model::{Cluster, ClusterId, Endpoints, ObjectRef, cluster::CaBundle};
+use model::{CertificateRef, Cluster, ClusterId, Endpoints, ObjectRef, cluster::CaBundle};
 use resolve::Service;
 
 /// What is known about each Service.
@@ -32,6 +32,11 @@ pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
 /// The CA bundle that a cluster trusts: that is for a route to say.
 pub fn ca(id: &ClusterId) -> Option<&CaBundle> {
     id.overrides.as_ref()?.validation.as_ref()?.ca.bundle()
+}
+
+/// The certificate that a cluster presents: that is for a route to say.
+pub fn client_certificate(id: &ClusterId) -> Option<CertificateRef> {
+    Some(CertificateRef::Secret(id.overrides.as_ref()?.client_certificate.clone()?))
 }
 
 /// The endpoints of a cluster, if its Service is there.

@@ -27,12 +27,18 @@ pub struct Bed {
 
 impl Bed {
     pub async fn start(name: &str) -> Self {
+        Self::with(name, |_| ()).await
+    }
+
+    /// The same with other settings.
+    pub async fn with(name: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let turn = TURN.lock().await;
         let address = Net::here().unwrap().address();
         let bind = |port| Bind { address: address.into(), port };
         let mut settings =
             Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
         settings.gateway.address = address.into();
+        change(&mut settings);
         let client = |port| Client::new(SocketAddr::new(address.into(), port));
         Self {
             pipeline: Pipeline::new(&settings),

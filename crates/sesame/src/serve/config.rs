@@ -55,6 +55,8 @@ pub struct Config {
     pub pipeline: pipeline::Settings,
     /// The namespace and the name of the Secret for clients that name no host: both or neither.
     pub fallback: (Option<String>, Option<String>),
+    /// The namespace and name of the Secret with the certificate for backends.
+    pub client_certificate: (Option<String>, Option<String>),
     /// The namespace and the name of the only Gateway that is served: both or neither.
     pub gateway: (Option<String>, Option<String>),
     /// What is said about headers holds for Ingresses too.
@@ -92,6 +94,7 @@ impl Default for Config {
         Self {
             pipeline: pipeline::Settings::default(),
             fallback: (None, None),
+            client_certificate: (None, None),
             gateway: (None, None),
             headers_on_ingresses: false,
             json_log: false,
@@ -181,6 +184,9 @@ impl Config {
         }
         if self.fallback.0.is_some() != self.fallback.1.is_some() {
             found.push(("tls.fallback-certificate", "both namespace and name are required".to_owned()));
+        }
+        if self.client_certificate.0.is_some() != self.client_certificate.1.is_some() {
+            found.push(("tls.envoy-client-certificate", "both namespace and name are required".to_owned()));
         }
         if self.gateway.0.is_some() != self.gateway.1.is_some() {
             found.push(("gateway.gatewayRef", "both namespace and name are required".to_owned()));

@@ -202,6 +202,11 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
         settings.http_proxy.fallback_certificate =
             Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
     }
+    if let (Some(namespace), Some(name)) = &config.client_certificate {
+        let certificate = Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
+        settings.http_proxy.client_certificate.clone_from(&certificate);
+        settings.ingress.client_certificate = certificate;
+    }
     settings.http = Bind { address: args.envoy_service_http_address, port: args.envoy_service_http_port };
     settings.https = Bind { address: args.envoy_service_https_address, port: args.envoy_service_https_port };
     settings.stats = Bind { address: args.stats_address, port: args.stats_port };
@@ -274,6 +279,13 @@ fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, Str
         && !is_read(namespace)
     {
         warnings.push(format!("Secret {namespace}/{name} has the fallback certificate, and its namespace is not read"));
+    }
+    if let (Some(namespace), Some(name)) = &config.client_certificate
+        && !is_read(namespace)
+    {
+        warnings.push(format!(
+            "Secret {namespace}/{name} has the client certificate for TLS backends, and its namespace is not read"
+        ));
     }
     warnings.into_iter().map(|why| (Code::NamespaceNotWatched, why)).collect()
 }
