@@ -7,7 +7,10 @@
 pub mod access_log;
 pub mod admin;
 pub mod connection;
+pub mod ext_authz;
 pub mod filters;
+pub mod jwt;
+pub mod rate_limit;
 pub mod slots;
 pub mod sni;
 pub mod source_ip;

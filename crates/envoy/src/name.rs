@@ -7,8 +7,9 @@ use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
 use model::{
-    CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId, Transport,
-    cluster::CaBundle,
+    CertificateRef, ChainId, ClusterId, EndpointsId, Host, ListenerId, ObjectRef, PortId, Transport,
+    cluster::{Backend, CaBundle},
+    jwt::JwtProviderId,
     tls::{ClientValidation, client_validation::ClientTrust},
 };
 use std::fmt;
@@ -42,10 +43,14 @@ pub fn cluster(id: &ClusterId) -> String {
 
 /// A cluster in statistics: `namespace_service_port`, as Contour has it.
 pub fn cluster_in_stats(id: &ClusterId) -> String {
-    let model::EndpointsId { namespace, service, port, transport } = &id.backend;
-    match transport {
-        Transport::Tcp => format!("{namespace}_{service}_{port}"),
-        Transport::Udp => format!("{namespace}_{service}_udp_{port}"),
+    match &id.backend {
+        Backend::Service(EndpointsId { namespace, service, port, transport: Transport::Tcp }) => {
+            format!("{namespace}_{service}_{port}")
+        }
+        Backend::Service(EndpointsId { namespace, service, port, transport: Transport::Udp }) => {
+            format!("{namespace}_{service}_udp_{port}")
+        }
+        extension @ Backend::Extension(_) => extension.to_string().replace('/', "_"),
     }
 }
 
@@ -130,6 +135,13 @@ pub fn holder(listener: &ListenerId, range: &impl fmt::Display) -> String {
 /// A slot of a port, as a filter and as the extension that fills it.
 pub fn slot(port: &PortId, slot: Slot) -> String {
     format!("slot/{port}/{slot}")
+}
+
+/// The requirement of a token of a provider, and the provider itself, where Envoy asks for one: 132 bits of a hash. It stays the
+/// same whatever is changed about the provider, and tells nobody whose it is.
+pub fn jwt_requirement(provider: &JwtProviderId) -> String {
+    let JwtProviderId { object, name } = provider;
+    hash(&format!("{object}/{name}"))[..HASH_LENGTH].to_owned()
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too, or another kind of object, whose

@@ -38,7 +38,7 @@ pub enum Packing {
 /// A virtual host of a port that shares a resource with others, encoded once for all of its neighbours' edits; on a TLS port
 /// with the connections that may carry its requests.
 pub fn encode(packing: Packing, port: &PortId, host: &model::VirtualHost, admission: Option<&Admission>) -> Bytes {
-    let mut encoded = virtual_host::virtual_host(host);
+    let mut encoded = virtual_host::virtual_host(port, host);
     redirects::prepare(&name::redirects_key(port), &mut encoded);
     if let Some(admission) = admission {
         admission::guard(packing, port, &host.host, admission, &mut encoded);
@@ -74,7 +74,7 @@ mod tests {
         let encoded: Vec<Bytes> = hosts.iter().map(|host| encode(Packing::Plain, &http(), host, None)).collect();
         let spliced = plain::route_table(&http(), encoded.iter());
         let whole = RouteConfiguration {
-            virtual_hosts: hosts.iter().map(virtual_host::virtual_host).collect(),
+            virtual_hosts: hosts.iter().map(|host| virtual_host::virtual_host(&http(), host)).collect(),
             ..plain::head("ingress_http".to_owned())
         };
         assert_eq!(RouteConfiguration::decode(spliced).expect("it decodes"), whole);

@@ -3,7 +3,10 @@
 
 pub mod action;
 pub mod cookies;
+pub mod ext_authz;
 pub mod filters;
+pub mod jwt;
+pub mod rate_limit;
 pub mod retry;
 
 use envoy_api::{
@@ -20,7 +23,7 @@ use envoy_api::{
     google::protobuf::Struct,
 };
 use model::{
-    Host, MutableHeader, ObjectRef, Regex,
+    Host, MutableHeader, ObjectRef, PortId, Regex,
     header::HeaderFormat,
     route::{Depth, HeaderChanges, HeaderMatch, PathMatch, QueryMatch, StringMatch, ValueMatch},
 };
@@ -29,14 +32,14 @@ use std::collections::BTreeMap;
 /// Where a route's origin stands in its metadata; access logs read it from there.
 pub const ORIGIN: &str = "projectsesame.io";
 
-/// The route, for the virtual host of `host`.
-pub fn route(host: &Host, route: &model::Route, names: Names) -> Route {
+/// The route, for the virtual host of `host` at a port.
+pub fn route(port: &PortId, host: &Host, route: &model::Route, names: Names) -> Route {
     Route {
         name: route.origin.to_string(),
         r#match: Some(route_match(host, route, names)),
         metadata: Some(origin(&route.origin.object)),
-        action: Some(action::action(&route.action)),
-        typed_per_filter_config: filters::of_route(&route.policy),
+        action: Some(action::action(&route.action, route.policy.descriptors())),
+        typed_per_filter_config: filters::of_route(port, &route.policy),
         request_headers_to_add: headers_to_add(&route.policy.request_headers),
         request_headers_to_remove: headers_to_remove(&route.policy.request_headers),
         response_headers_to_add: headers_to_add(&route.policy.response_headers),

@@ -7,13 +7,13 @@ use envoy_api::envoy::config::{
     core::v3::{DataSource, data_source},
     route::v3::{DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier},
 };
-use model::{Code, Host};
+use model::{Code, Host, PortId};
 
-/// The virtual host. Requests for deeper names are not its own: its limit does not count them. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
-pub fn virtual_host(host: &model::VirtualHost) -> VirtualHost {
-    let own = host.routes.iter().map(|route| route::route(&host.host, route, Names::Own));
+/// The virtual host, as it is looked up at a port. Requests for deeper names are not its own: its limit does not count them. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
+pub fn virtual_host(port: &PortId, host: &model::VirtualHost) -> VirtualHost {
+    let own = host.routes.iter().map(|route| route::route(port, &host.host, route, Names::Own));
     let catch_all = host.catch_all.iter().map(|route| {
-        let mut route = route::route(&host.host, route, Names::Deeper);
+        let mut route = route::route(port, &host.host, route, Names::Deeper);
         if host.limit.is_some() {
             filters::not_counted(&mut route);
         }

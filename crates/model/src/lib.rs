@@ -13,6 +13,7 @@ pub mod code;
 pub mod endpoints;
 pub mod header;
 pub mod host;
+pub mod jwt;
 pub mod listener;
 pub mod or_default;
 pub mod regex;

@@ -4,25 +4,29 @@
 //! in assembly, from the matches themselves and from [`Precedence`].
 
 pub mod action;
+pub mod authorization;
 pub mod cookies;
 pub mod cors;
 pub mod path;
 pub mod policy;
 pub mod precedence;
+pub mod rate_limit;
 mod size;
 
-use crate::{HeaderName, Host, OrDefault, Origin, Regex};
+use crate::{ClusterId, HeaderName, Host, OrDefault, Origin, Regex};
 use std::{fmt, sync::Arc};
 
 pub use action::{
     Action, CrossScheme, DirectResponse, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, PathRewrite,
     Redirect, RetryPolicy, Scheme, UnavailableAnswer, UnavailableShare, WeightedCluster,
 };
+pub use authorization::{AuthCheck, AuthContext, AuthServer, Authorization};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
 pub use precedence::{Dialect, OnEqual, Precedence, Share, TieBreak};
+pub use rate_limit::{Descriptor, DescriptorEntry, GlobalRateLimit};
 
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +60,16 @@ pub struct Route {
 }
 
 impl Route {
+    /// Every cluster that its requests may reach, and that of whoever is asked about them.
+    pub fn targets(&self) -> impl Iterator<Item = &ClusterId> {
+        let forwarded = match &self.action {
+            Action::Forward(forward) => Some(forward.targets()),
+            Action::Redirect(_) | Action::DirectResponse(_) => None,
+        };
+        let asked = self.policy.authorization.check().map(|check| &check.server.extension.cluster);
+        forwarded.into_iter().flatten().chain(asked)
+    }
+
     /// Everybody who wrote it.
     pub fn origins(&self) -> impl Iterator<Item = &Origin> {
         std::iter::once(&self.origin).chain(self.combined.iter().flatten())

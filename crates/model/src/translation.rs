@@ -2,8 +2,9 @@
 
 use crate::{
     FieldPath, Host, ListenerId, ObjectRef, Origin, Route, Verdict,
+    jwt::{JwtProvider, JwtProviderId},
     listener::{ListenerClaim, StreamPiece},
-    route::{Conditions, Cors, Depth, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
+    route::{Conditions, Cors, Depth, GlobalRateLimit, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
     shared_routes::{RouteSelector, SharedRoutes},
     status::StatusFacts,
     tls::{Termination, TlsMode},
@@ -57,8 +58,12 @@ pub struct HostPolicy {
     pub clients: Option<IpFilter>,
     /// The local rate limit.
     pub limit: Option<Arc<LocalRateLimitPolicy>>,
+    /// The global rate limit.
+    pub global_limit: Option<Arc<GlobalRateLimit>>,
     /// The CORS policy.
     pub cors: Option<Arc<Cors>>,
+    /// The provider whose token a request must have.
+    pub jwt: Option<Arc<JwtProviderId>>,
 }
 
 /// The conditions under which a root includes an object.
@@ -122,6 +127,8 @@ pub struct Translation {
     pub inclusions: Vec<Inclusion>,
     /// What holds for all routes, its own and theirs.
     pub policy: HostPolicy,
+    /// The providers of tokens that its routes may require; by name.
+    pub jwt_providers: Vec<JwtProvider>,
     /// What it is attached to: who counts what is attached looks for it there.
     pub attached: Vec<Section>,
     /// The objects behind its routes, whether they can be used or not; sorted.
@@ -153,6 +160,7 @@ impl Translation {
             includes: Vec::new(),
             inclusions: Vec::new(),
             policy: HostPolicy::default(),
+            jwt_providers: Vec::new(),
             attached: Vec::new(),
             backend_objects: Vec::new(),
             facts: None,

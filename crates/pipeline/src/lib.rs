@@ -36,13 +36,16 @@
 #[macro_use]
 mod rows;
 
+pub mod authorization;
 pub mod certificates;
 pub mod client_trust;
 pub mod dialects;
+pub mod extensions;
 pub mod facts;
 pub mod holders;
 pub mod hosts;
 pub mod isolation;
+pub mod jwks;
 pub mod large;
 pub mod listeners;
 mod losers;
@@ -76,6 +79,7 @@ pub mod withheld;
 
 pub use dialect_gateway::fleet::{FleetState, OwnFleet};
 pub use dialects::{Dialect, Dialects};
+pub use jwks::FetchSpec;
 pub use object_resources::ObjectResource;
 pub use run::{FleetOutput, Output, Pipeline, SecretRefChanges, xds_fleet};
 pub use secret_refs::FetchResult;

@@ -9,6 +9,7 @@
 //! one that comes or goes costs its own rows. What others use has a row that says whether the shared fleet does, too.
 
 use crate::{
+    extensions::{ExtensionsByFleet, NamedExtensionsInUse, SharedExtensionsInUse},
     hosts::{NamedChainCertificates, SharedChainCertificates},
     services,
     translations::{NamedClustersInUse, SharedClustersInUse, TranslationRow, Translations, clusters_by_fleet},
@@ -40,13 +41,12 @@ pub struct ClusterSecrets {
 }
 
 impl ClusterSecrets {
-    /// Those that routes say.
-    fn of(cluster: &ClusterId) -> Self {
-        Self { ca: services::ca(cluster).cloned(), certificate: services::client_certificate(cluster) }
-    }
-
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Those of a cluster, if it is there and has any.
+    fn of(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Self> {
+        let cluster = services::may_have_secrets(id).then(|| services::cluster(id, reads)).flatten()?;
+        let ca = cluster.validation.and_then(|validation| validation.ca.bundle().cloned());
+        let found = Self { ca, certificate: cluster.client_certificate.map(CertificateRef::Secret) };
+        (found != Self::default()).then_some(found)
     }
 }
 
@@ -61,11 +61,7 @@ impl Table for FleetClusters {
 
 impl Derived for FleetClusters {
     fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<ClusterSecrets> {
-        let secrets = ClusterSecrets::of(cluster);
-        if secrets.is_empty() {
-            return Some(secrets);
-        }
-        Some(services::cluster(cluster, reads).map_or_else(Default::default, |_| secrets))
+        Some(ClusterSecrets::of(cluster, reads).unwrap_or_default())
     }
 }
 
@@ -113,7 +109,7 @@ impl Index for SharedClustersWithSecrets {
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
         let shared = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet == FleetId::Shared);
-        let with_secrets = shared.filter(|(_, cluster)| !ClusterSecrets::of(cluster).is_empty());
+        let with_secrets = shared.filter(|(_, cluster)| services::may_have_secrets(cluster));
         with_secrets.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
     }
 }
@@ -129,8 +125,7 @@ impl Table for SecretsOfSharedClusters {
 
 impl Derived for SecretsOfSharedClusters {
     fn compute(&self, cluster: &ClusterId, reads: &mut Reads<'_>) -> Option<ClusterSecrets> {
-        services::cluster(cluster, reads)?;
-        Some(ClusterSecrets::of(cluster))
+        ClusterSecrets::of(cluster, reads)
     }
 }
 
@@ -309,7 +304,7 @@ memberships! {
 }
 
 fn uses_cluster(id: &ClusterId, reads: &mut Reads<'_>) -> bool {
-    reads.probe::<SharedClustersInUse>(id).len() > 0
+    reads.probe::<SharedClustersInUse>(id).len() > 0 || reads.probe::<SharedExtensionsInUse>(id).len() > 0
 }
 
 fn uses_ca(id: &CaBundle, reads: &mut Reads<'_>) -> bool {
@@ -322,13 +317,13 @@ fn uses_secret(id: &CertificateRef, reads: &mut Reads<'_>) -> bool {
 
 /// Declares the tables about clusters.
 pub fn declare_clusters(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(FleetClusters).per::<ClustersByFleet>().output();
+    pipeline.derived(FleetClusters).per::<ClustersByFleet>().per::<ExtensionsByFleet>().output();
     pipeline.index::<FleetsOfCluster>();
     pipeline.derived(FleetCas).per::<CasByFleet>().output();
     pipeline.index::<FleetsOfCa>();
-    pipeline.derived(SecretsOfSharedClusters).per::<SharedClustersWithSecrets>();
+    pipeline.derived(SecretsOfSharedClusters).per::<SharedClustersWithSecrets>().per::<SharedExtensionsInUse>();
     pipeline.index::<SharedClustersByCa>();
-    pipeline.derived(SharedClusters).per::<NamedClustersInUse>().output();
+    pipeline.derived(SharedClusters).per::<NamedClustersInUse>().per::<NamedExtensionsInUse>().output();
     pipeline.derived(SharedCas).per::<FleetsOfCa>().output();
 }
 

@@ -20,10 +20,11 @@ use crate::{
 use bytes::Bytes;
 use engine::{Derived, Index, Reads, Table};
 use envoy::{
+    listener::slots::Slot,
     name,
     packing::{self, Packing, plain, scoped},
 };
-use model::{Host, ListenerId, ObjectRef, PortId, route::Action};
+use model::{Host, ListenerId, ObjectRef, PortId};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -107,6 +108,8 @@ pub struct HostBytes {
     pub bytes: Bytes,
     /// The clusters that this uses.
     pub clusters: Vec<Arc<str>>,
+    /// The slots that its routes name.
+    pub slots: Vec<Arc<str>>,
     /// The hash of what was made of the objects, sent or not.
     pub hash: u64,
     /// It waits until others have been tried.
@@ -138,14 +141,16 @@ impl Derived for EncodedHosts {
         let bytes = spoil::host(bytes, self.1.as_deref());
         let hash = xds::content_version(&bytes);
         let target = withheld::of_host(key);
-        let substitute =
-            || HostBytes { bytes: packing::refused(&key.1), clusters: Vec::new(), hash, waits: false, refused: None };
+        let substitute = || {
+            let (clusters, slots) = Default::default();
+            HostBytes { bytes: packing::refused(&key.1), clusters, slots, hash, waits: false, refused: None }
+        };
         Some(match withheld::why(&target, hash, reads) {
-            None => HostBytes { bytes, clusters: clusters(host), ..substitute() },
+            None => HostBytes { bytes, clusters: clusters(host), slots: slots(&place.port, host), ..substitute() },
             Some(WithholdReason::Waits(None)) => HostBytes { waits: true, ..substitute() },
             Some(WithholdReason::Waits(Some(before))) => {
-                let (bytes, clusters) = (before.bytes.clone(), before.clusters.clone());
-                HostBytes { bytes, clusters, waits: true, ..substitute() }
+                let HostBytes { bytes, clusters, slots, .. } = HostBytes::clone(&before);
+                HostBytes { bytes, clusters, slots, waits: true, ..substitute() }
             }
             Some(why) => {
                 let told = why.told().map(|told| Withheld::new(target, format!("host {}", key.1), told, authors(host)));
@@ -173,11 +178,29 @@ fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
 fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     let mut clusters = BTreeSet::new();
     for route in host.routes.iter().chain(&host.catch_all) {
-        if let Action::Forward(forward) = &route.action {
-            clusters.extend(forward.targets().map(|cluster| Arc::from(name::cluster(cluster))));
-        }
+        clusters.extend(route.targets().map(|cluster| Arc::from(name::cluster(cluster))));
     }
     clusters.into_iter().collect()
+}
+
+/// The slots that routes of a host name, as it is looked up at a port.
+fn slots(port: &PortId, host: &model::VirtualHost) -> Vec<Arc<str>> {
+    let routes = host.routes.iter().chain(&host.catch_all);
+    let slots: BTreeSet<Slot> = routes
+        .flat_map(|route| {
+            let jwt = route.policy.jwt.as_deref().map(Slot::of_jwt_provider);
+            let check = route.policy.authorization.check();
+            [jwt, check.map(|check| Slot::ext_authz(check.server.fail_open))]
+        })
+        .flatten()
+        .collect();
+    slots.into_iter().map(|slot| name::slot(port, slot).into()).collect()
+}
+
+/// What a resource with these clusters and slots refers to.
+fn refs(clusters: impl IntoIterator<Item = Arc<str>>, slots: impl IntoIterator<Item = Arc<str>>) -> Vec<Ref> {
+    let clusters = clusters.into_iter().map(|name| Ref::To(Kind::Cluster, name));
+    clusters.chain(slots.into_iter().map(|name| Ref::To(Kind::Extension, name))).collect()
 }
 
 /// Hosts that share a resource, in their order.
@@ -189,14 +212,15 @@ struct Shared {
 impl Shared {
     fn gather<'r>(hosts: impl Iterator<Item = &'r HostKey>, reads: &mut Reads<'r>) -> Self {
         let mut all: Vec<(Host, Bytes)> = Vec::new();
-        let mut clusters = BTreeSet::new();
+        let (mut clusters, mut slots) = (BTreeSet::new(), BTreeSet::new());
         for key in hosts {
             let Some(host) = reads.get::<EncodedHosts>(key) else { continue };
             clusters.extend(&host.clusters);
+            slots.extend(&host.slots);
             all.push((key.1.clone(), host.bytes.clone()));
         }
         all.sort_by(|a, b| a.0.cmp(&b.0));
-        Self { hosts: all, refs: clusters.into_iter().map(|name| Ref::To(Kind::Cluster, name.clone())).collect() }
+        Self { hosts: all, refs: refs(clusters.into_iter().cloned(), slots.into_iter().cloned()) }
     }
 
     fn iter(&self) -> impl Iterator<Item = &Bytes> {
@@ -261,7 +285,7 @@ impl Derived for ScopeResources {
         let own = reads.probe::<HostsByScope>(key).next()?;
         let place = reads.get::<Placements>(own)?;
         let host = &reads.get::<VirtualHosts>(own)?.host;
-        let refs = clusters(host).into_iter().map(|name| Ref::To(Kind::Cluster, name)).collect();
+        let refs = refs(clusters(host), slots(port, host));
         let body = spoil::scope(scoped::host(port, host, place.admission.as_ref()), self.1.as_deref());
         let resource = Resource { refs, ..Resource::of(scope_name(key), body) }.in_fleet(port.fleet());
         let stand_in = || scoped::refused(port, &host.host);

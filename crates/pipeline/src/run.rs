@@ -4,8 +4,11 @@ use crate::{
     certificates::{self, SelfSigned, Unsigned},
     client_trust,
     dialects::gateway::{FleetStates, GatewayFleets},
+    extensions,
     facts::{self, Facts},
-    holders, hosts, isolation, large, listeners, membership,
+    holders, hosts, isolation,
+    jwks::{self, FetchSpec, JwksRefs, JwksStates},
+    large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
     objects, packing, partition, ports,
     quarantine::{self, Quarantine},
@@ -23,7 +26,12 @@ use crate::{
 use dialect_gateway::fleet::{FleetState, OwnFleet};
 use engine::{Divergence, Engine, Finished, Job, Offloading, Progress, Replaced};
 use kinds::Object;
-use model::{CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict, status::StatusFacts, tls::KeyPair};
+use model::{
+    CertificateRef, FleetId, Host, ObjectRef, Translation, Verdict,
+    jwt::{JwksState, RemoteJwks},
+    status::StatusFacts,
+    tls::KeyPair,
+};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
@@ -134,8 +142,11 @@ impl Pipeline {
         certificates::declare(&mut declaration);
         validity::declare_input(&mut declaration);
         secret_refs::declare_results(&mut declaration);
+        extensions::declare(&mut declaration, settings.fetched_secrets);
+        jwks::declare_states(&mut declaration);
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
+        jwks::declare(&mut declaration);
         ports::declare(&mut declaration);
         resources::declare_lane(&mut declaration);
         membership::declare_clusters(&mut declaration);
@@ -283,6 +294,23 @@ impl Pipeline {
     pub fn secret_refs(&mut self) -> SecretRefChanges {
         let wanted = self.engine.changes::<SecretRefs>();
         SecretRefChanges { new: wanted.set.into_iter().map(|(id, _)| id).collect(), gone: wanted.gone }
+    }
+
+    /// The servers whose keys are wanted, with how to fetch them, where that has changed since the last time; nothing for those
+    /// that are not wanted any more. Whoever fetches says by [`Self::set_jwks`] what came of it.
+    pub fn jwks_refs(&mut self) -> Vec<(Arc<RemoteJwks>, Option<Arc<FetchSpec>>)> {
+        let changes = self.engine.changes::<JwksRefs>();
+        let set = changes.set.into_iter().map(|(source, spec)| (source, Some(spec)));
+        set.chain(changes.gone.into_iter().map(|source| (source, None))).collect()
+    }
+
+    /// Takes what is known of the keys of a server; nothing when they are not wanted any more. Until something is known, no token of
+    /// the providers that have these keys is good.
+    pub fn set_jwks(&mut self, source: &Arc<RemoteJwks>, state: Option<JwksState>) {
+        match state {
+            Some(state) => _ = self.engine.set::<JwksStates>(source, state),
+            None => _ = self.engine.remove::<JwksStates>(source),
+        }
     }
 
     /// Takes what time it is, in seconds since 1970, once nothing waits; says whether there is something to work on because

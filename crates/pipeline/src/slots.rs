@@ -3,10 +3,15 @@
 //! In: the ports whose requests are looked at. Out: a resource for each of their slots, also for those that are empty: an
 //! Envoy that comes back asks for what it has, and is sent nothing again.
 
+mod ext_authz;
+mod jwt;
+mod rate_limit;
+
 use crate::{
     hosts::ChainsByListener,
     ports::{PortSettings, Ports},
     resources::Resource,
+    withheld::WithheldRows,
 };
 use engine::{Derived, Index, Reads, Table};
 use envoy::{listener::slots::Slot, name};
@@ -47,7 +52,18 @@ impl Derived for SlotResources {
         // Envoy asks for the slots of chains that it has.
         let has_chain = port.protocol == PortProtocol::Http
             || port.listeners.iter().any(|(listener, _)| reads.probe::<ChainsByListener>(listener).len() > 0);
-        has_chain.then(|| Resource::new(name::slot(id, *slot), &slot.empty(id)))
+        if !has_chain {
+            return None;
+        }
+        let filled = match slot {
+            Slot::JwtAuthn(_) => jwt::filled(id, *slot, port, reads),
+            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ext_authz::filled(id, *slot, port, reads),
+            Slot::RateLimit => rate_limit::filled(id, reads),
+        };
+        Some(filled.unwrap_or_else(|| {
+            let empty = Resource::new(name::slot(id, *slot), &slot.empty(id));
+            Resource { idle: true, ..empty }
+        }))
     }
 }
 
@@ -58,5 +74,8 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
+    pipeline.parts::<jwt::JwtBySlot>();
+    pipeline.index::<ext_authz::AuthorizedBySlot>();
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
+    pipeline.index::<WithheldRows<SlotResources>>();
 }

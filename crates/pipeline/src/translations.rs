@@ -1,6 +1,7 @@
 //! Translations: what each object of a dialect asks for.
 
 use crate::{
+    authorization,
     dialects::Dialects,
     large, objects, partition,
     pending::{self, Claimed},
@@ -12,7 +13,6 @@ use kinds::Kind;
 use model::{
     ClusterId, Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     listener::{ListenerClaim, StreamPiece},
-    route::Action,
     shared_routes::RouteSelector,
     translation::{RoutePiece, TlsPiece},
 };
@@ -36,9 +36,8 @@ impl TranslationRow {
     pub fn new(translation: Translation, secrets: Vec<ObjectRef>) -> Self {
         let mut backends: BTreeMap<(&ObjectRef, &ClusterId), &FieldPath> = BTreeMap::new();
         for route in translation.all_routes() {
-            let Action::Forward(forward) = &route.action else { continue };
             let Origin { object, field } = &route.origin;
-            for cluster in forward.targets() {
+            for cluster in route.targets() {
                 backends.entry((object, cluster)).or_insert(field);
             }
         }
@@ -97,6 +96,7 @@ impl Derived for Translations {
         let mut view = TableView::new(reads, self.fetched_secrets);
         let translation = dialect.translate(key, &mut view)?;
         let secrets = view.into_secrets();
+        let translation = authorization::with_global(translation, reads);
         if translation.pending.is_empty() {
             return Some(TranslationRow::new(translation, secrets));
         }
@@ -146,11 +146,7 @@ pub fn clusters_by_fleet(translation: &TranslationRow) -> impl Iterator<Item = (
     let own = translation.routes.iter().map(|piece| (piece.listener.fleet(), &piece.route));
     let shared = translation.shared.iter();
     let shared = shared.flat_map(|shared| shared.routes.iter().map(|route| (shared.listener.fleet(), route)));
-    let routes = own.chain(shared).filter_map(|(fleet, route)| match &route.action {
-        Action::Forward(forward) => Some((fleet, forward)),
-        Action::Redirect(_) | Action::DirectResponse(_) => None,
-    });
-    let routes = routes.flat_map(|(fleet, forward)| forward.targets().map(move |cluster| (fleet, cluster)));
+    let routes = own.chain(shared).flat_map(|(fleet, route)| route.targets().map(move |cluster| (fleet, cluster)));
     let tls = translation.tls.iter().filter_map(|piece| Some((piece.listener.fleet(), &piece.mode.tcp()?.clusters)));
     let streams = translation.streams.iter().map(|piece| (piece.listener.fleet(), &piece.target.clusters));
     let passed_on = tls.chain(streams);

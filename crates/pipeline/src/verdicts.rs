@@ -14,7 +14,10 @@ use crate::{
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::kind;
-use model::{ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, translation::TlsPiece};
+use model::{
+    ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, cluster::Backend,
+    translation::TlsPiece,
+};
 use resolve::{Service, certificate::OutOfDate};
 use std::collections::BTreeSet;
 
@@ -143,9 +146,13 @@ const CAS: usize = 5;
 fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, all: &mut VerdictList) {
     for (origin, cluster) in backends {
         if reads.probe::<WithoutEndpoints>(cluster).len() > 0 {
-            let EndpointsId { namespace, service, port, transport } = &cluster.backend;
-            let transport = if *transport == Transport::Udp { "UDP " } else { "" };
-            let why = format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}");
+            let why = match &cluster.backend {
+                Backend::Service(EndpointsId { namespace, service, port, transport }) => {
+                    let transport = if *transport == Transport::Udp { "UDP " } else { "" };
+                    format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}")
+                }
+                Backend::Extension(object) => format!("no Service of {object} has a ready endpoint"),
+            };
             all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
         }
     }

@@ -2,14 +2,15 @@
 
 use crate::{
     certificates::{self, CaBundles, Certificates, Crls},
-    objects::Objects,
+    extensions::KnownExtensions,
+    objects::{Objects, Secrets},
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
 };
 use engine::Reads;
-use kinds::{Typed, kind};
+use kinds::{Secret, Typed, kind};
 use model::{Code, ObjectRef};
-use resolve::{Certificate, Rejection, RevocationLists, Service, View};
+use resolve::{Certificate, KnownExtension, Rejection, RevocationLists, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
@@ -35,11 +36,29 @@ impl<'d, 'r> TableView<'d, 'r> {
         self.reads
     }
 
+    /// Asks for a Secret that somebody else looked for.
+    pub fn want(&mut self, secret: &ObjectRef) {
+        self.secrets.push(secret.clone());
+    }
+
     /// The Secrets that were looked for, whether they were there or not; sorted, each once.
     pub fn into_secrets(mut self) -> Vec<ObjectRef> {
         self.secrets.sort_unstable();
         self.secrets.dedup();
         self.secrets
+    }
+
+    /// What is read of a Secret; nothing if it does not exist.
+    pub fn secret<T>(
+        &mut self,
+        id: &ObjectRef,
+        read: impl FnOnce(&Secret) -> Result<T, Rejection>,
+    ) -> Option<Result<T, Rejection>> {
+        self.secrets.push(id.clone());
+        match self.reads.get::<Secrets>(id) {
+            Some(secret) => Some(read(secret)),
+            None => self.absent(id).and_then(Arc::into_inner),
+        }
     }
 
     /// What a Secret holds that is not there: nothing, or the reason why that is not known.
@@ -74,6 +93,10 @@ impl View for TableView<'_, '_> {
     fn crls(&mut self, id: &ObjectRef) -> Option<Arc<Result<RevocationLists, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<Crls>(id).cloned().or_else(|| self.absent(id))
+    }
+
+    fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        self.reads.get::<KnownExtensions>(id).cloned()
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

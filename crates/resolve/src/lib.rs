@@ -4,24 +4,28 @@
 //! code and a sentence wherever there is nothing to point to. Dialects ask through [`View`], which hides where the facts
 //! stand, so that a dialect can be tested on a handful of objects and the engine can see what was read.
 
+pub mod address;
 pub mod annotation;
 pub mod ca;
 pub mod certificate;
 pub mod crl;
 pub mod delegation;
 pub mod endpoints;
+pub mod extension;
+pub mod jwks;
 pub mod name;
 pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
 pub use crl::RevocationLists;
+pub use extension::{ExtensionService, KnownExtension};
 pub use service::{PortRef, Service};
 
 use kinds::{Kind, kind};
 use model::{
     ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
-    cluster::{ClusterOverrides, Protocol},
+    cluster::{Backend, ClusterOverrides, Protocol},
 };
 use std::sync::Arc;
 
@@ -84,6 +88,9 @@ pub trait View {
 
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool;
+
+    /// What is known about an extension.
+    fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>>;
 }
 
 /// The cluster for a port of a Service.
@@ -101,8 +108,8 @@ pub fn presenting(
     cluster: ClusterId,
     certificate: Option<&ObjectRef>,
 ) -> Result<ClusterId, Rejection> {
-    let Some(certificate) = certificate else { return Ok(cluster) };
-    let EndpointsId { namespace, service, port, transport } = &cluster.backend;
+    let (Some(certificate), Backend::Service(backend)) = (certificate, &cluster.backend) else { return Ok(cluster) };
+    let EndpointsId { namespace, service, port, transport } = backend;
     let overridden = cluster.overrides.as_ref().and_then(|overrides| overrides.protocol);
     let protocol = overridden.or_else(|| Some(view.service(namespace, service)?.cluster(*port, *transport)?.protocol));
     if !protocol.is_some_and(Protocol::is_tls) {

@@ -10,6 +10,7 @@
 
 mod background;
 mod fleets;
+mod jwks;
 mod outcomes;
 mod parts;
 mod secrets;
@@ -32,8 +33,11 @@ use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
+use crate::jwks::{Limits, News};
+
 use background::Background;
 pub use fleets::GatewayFleets;
+pub use jwks::Jwks;
 use outcomes::FleetOutcomes;
 use parts::PartSize;
 pub use secrets::Secrets;
@@ -81,6 +85,8 @@ enum Input {
     Finished(Option<Finished>),
     /// How a fleet of a Gateway is doing.
     Fleet(FleetName, Option<FleetStatus>),
+    /// What is known of servers of JSON Web Key Sets.
+    Jwks(Vec<News>),
     /// The next part of an edit that reached many hosts.
     Part,
 }
@@ -129,6 +135,7 @@ pub struct Control {
     origins: Origins,
     signer: Signer,
     secrets: Option<Secrets>,
+    jwks: Jwks,
     tells: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
@@ -172,6 +179,7 @@ impl Control {
             origins: Origins::default(),
             signer: Signer::default(),
             secrets: None,
+            jwks: Jwks::new(Limits::default()),
             tells: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
@@ -234,6 +242,7 @@ impl Control {
                 }
                 Input::Time => {}
                 Input::Finished(finished) => self.finish(finished),
+                Input::Jwks(news) => self.jwks.take(news, &mut self.pipeline),
                 Input::Fleet(name, status) => fleets::set_state(&mut self.pipeline, &name, status),
                 Input::Part => self.pipeline.admit(self.part_size.partitions()),
             }
@@ -340,6 +349,7 @@ impl Control {
             _ = self.others.changed() => Some(Input::Others),
             finished = self.background.finished() => Some(Input::Finished(finished)),
             (name, status) = fleets => Some(Input::Fleet(name, status)),
+            news = self.jwks.next() => Some(Input::Jwks(news)),
         }
     }
 
@@ -385,10 +395,16 @@ impl Control {
             if self.secrets.as_mut().is_some_and(|secrets| !secrets.ask(&mut self.pipeline)) {
                 continue;
             }
+            if !self.jwks.ask(&mut self.pipeline) {
+                continue;
+            }
             if self.pipeline.set_time(now()) {
                 continue;
             }
             if !self.is_complete && self.secrets.as_mut().is_some_and(|secrets| !secrets.is_ready()) {
+                return published;
+            }
+            if !self.is_complete && !self.jwks.is_ready() {
                 return published;
             }
             self.pipeline.finish(output);

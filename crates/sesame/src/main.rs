@@ -4,6 +4,7 @@ mod cmd;
 mod control;
 mod drain;
 mod flags;
+mod jwks;
 mod logging;
 mod output;
 mod problem;

@@ -31,6 +31,9 @@ pub enum Error {
     /// It cannot listen.
     #[error(transparent)]
     Echo(#[from] echo::Error),
+    /// It cannot listen.
+    #[error("it cannot listen: {0}")]
+    Listen(std::io::Error),
     /// Its process failed.
     #[error(transparent)]
     Process(#[from] crate::process::Error),

@@ -5,6 +5,7 @@
 //! or a network of the host, so tests run side by side in one process and in many.
 
 pub mod apiserver;
+pub mod auth_server;
 pub mod backend;
 #[cfg(feature = "cases")]
 pub mod cases;
@@ -15,12 +16,15 @@ pub mod deadline;
 pub mod envoy;
 pub mod http;
 pub mod image;
+pub mod key_server;
 pub mod load;
 pub mod net;
 pub mod probe;
 pub mod process;
+pub mod rate_limit;
 pub mod state;
 pub mod texts;
+pub mod tokens;
 pub mod wire;
 pub mod xds_client;
 
@@ -33,9 +37,11 @@ pub use cluster::Cluster;
 pub use deadline::{Late, eventually, within};
 pub use envoy::Envoy;
 pub use image::Image;
+pub use key_server::{KeyAnswer, KeyServer};
 pub use load::Load;
 pub use net::Net;
 pub use process::{Command, Process};
+pub use rate_limit::RateLimitService;
 pub use state::StateDir;
 pub use wire::Wire;
 pub use xds_client::XdsClient;

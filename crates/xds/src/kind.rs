@@ -102,8 +102,8 @@ impl Kind {
             Kind::Endpoints | Kind::Secret | Kind::Runtime => false,
             Kind::Extension => matches!(to, Kind::Cluster | Kind::Secret),
             Kind::VirtualHost => matches!(to, Kind::Cluster),
-            Kind::Route => matches!(to, Kind::Cluster | Kind::VirtualHost),
-            Kind::ScopedRoute => matches!(to, Kind::Cluster | Kind::Route),
+            Kind::Route => matches!(to, Kind::Cluster | Kind::VirtualHost | Kind::Extension),
+            Kind::ScopedRoute => matches!(to, Kind::Cluster | Kind::Route | Kind::Extension),
             Kind::Listener => !matches!(to, Kind::Listener | Kind::Runtime | Kind::Endpoints),
         }
     }

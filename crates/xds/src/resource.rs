@@ -63,6 +63,8 @@ pub struct Resource {
     pub refs: Vec<Ref>,
     /// Whether an Envoy warms it by something that this server cannot see: health checks or DNS.
     pub warms: bool,
+    /// Whether it does nothing: whatever points at its name needs what it was before, so it waits as a removal does.
+    pub idle: bool,
     /// Whether it is what everybody is to have.
     pub role: Role,
     /// Where it came from.
@@ -73,7 +75,7 @@ impl Resource {
     /// A resource that points at nothing.
     pub fn new(kind: Kind, name: impl Into<Name>, body: impl Into<Bytes>) -> Self {
         let (name, body) = (name.into(), body.into());
-        Self { kind, name, body, refs: Vec::new(), warms: false, role: Role::Own, origin: None }
+        Self { kind, name, body, refs: Vec::new(), warms: false, idle: false, role: Role::Own, origin: None }
     }
 
     /// A resource that is withheld: who has it in some version keeps that, nobody is sent one.
@@ -109,6 +111,13 @@ impl Resource {
         self
     }
 
+    /// Says that it does nothing.
+    #[must_use]
+    pub fn idling(mut self) -> Self {
+        self.idle = true;
+        self
+    }
+
     /// Says where it came from.
     #[must_use]
     pub fn from_origin(mut self, origin: Arc<dyn Origin>) -> Self {
@@ -128,6 +137,8 @@ pub struct Entry {
     pub refs: Box<[Ref]>,
     /// Whether Envoy warms it by health checks or DNS.
     pub warms: bool,
+    /// Whether it does nothing: see [`Resource::idle`].
+    pub idle: bool,
     /// Whether it is what everybody is to have.
     pub role: Role,
     /// Where it came from.
@@ -140,8 +151,8 @@ pub struct Entry {
 
 impl Entry {
     pub(crate) fn new(resource: Resource, version: u64) -> Self {
-        let Resource { kind: _, name, body, refs, warms, role, origin } = resource;
-        Self { name, version, refs: refs.into_boxed_slice(), warms, role, origin, body, resent: 0 }
+        let Resource { kind: _, name, body, refs, warms, idle, role, origin } = resource;
+        Self { name, version, refs: refs.into_boxed_slice(), warms, idle, role, origin, body, resent: 0 }
     }
 
     /// The same resource under another name. Every type that can be asked for by an alias has its name in field 1,

@@ -6,15 +6,18 @@
 //! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
 //!
 //! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
-//! tree of children), [`budget`] (how much of it), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
+//! tree of children), [`budget`] (how much of it), `jwt` (the tokens that requests must have), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
 //! passed on), [`status`] (what the object says about all that).
 
+pub mod authorization;
 pub mod budget;
 pub mod class;
 pub mod client_validation;
 pub mod condition;
 pub mod cors;
+pub mod extension_service;
 pub mod include;
+mod jwt;
 pub mod root;
 pub mod route;
 pub mod status;
@@ -26,7 +29,8 @@ pub mod tls;
 use kinds::{Fault, HttpProxy, Kind};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
-    route::{Dialect, HeaderDefaults, TieBreak},
+    jwt::{Jwks, JwksState, RemoteJwks},
+    route::{Dialect, GlobalRateLimit, HeaderDefaults, TieBreak},
     tls::TlsVersions,
     translation::{HostPolicy, Inclusion},
 };
@@ -60,8 +64,23 @@ pub struct Settings {
     pub fallback_certificate: Option<ObjectRef>,
     /// The certificate that backends are presented over TLS.
     pub client_certificate: Option<ObjectRef>,
+    /// What holds for global rate limits; nothing where no rate limit service is configured.
+    pub global_rate_limits: Option<GlobalRateLimits>,
     /// What is done with an HTTPProxy that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
+    /// Whether an authorization server is asked about routes whose host names none.
+    pub global_authorization: bool,
+}
+
+/// What the operator sets for global rate limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalRateLimits {
+    /// The namespace and the name of the extension that is asked.
+    pub service: (Arc<str>, Arc<str>),
+    /// What holds for hosts that say nothing.
+    pub default: Option<Arc<GlobalRateLimit>>,
+    /// Whether each descriptor of a tenant begins with the tenant's namespace.
+    pub add_namespace: bool,
 }
 
 /// Where the dialect looks things up.
@@ -71,6 +90,13 @@ pub trait HttpProxyView: View {
 
     /// All HTTPProxies of both groups that have this `virtualhost.fqdn`.
     fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)>;
+
+    /// What is known of the keys of a server; nothing while it has not answered yet.
+    fn jwks(&mut self, source: &Arc<RemoteJwks>) -> Option<Arc<JwksState>>;
+
+    /// The keys in an entry of a Secret; one that is there may hold none that can be used. Of one that has not been read yet the
+    /// reason is [`Code::SecretPending`].
+    fn local_jwks(&mut self, secret: &ObjectRef, entry: &str) -> Option<Result<Jwks, resolve::Rejection>>;
 }
 
 /// What the object asks for; nothing if it is not ours. A child asks for nothing by itself.
@@ -87,9 +113,9 @@ pub fn translate(
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
-    let (verdicts, includes, inclusions, pending, host) = Default::default();
-    let mut work = Work { kind, settings, view, host, verdicts, includes, inclusions, pending };
-    let root::Pieces { hosts, routes, tls } = root::pieces(&mut work, object, &subject);
+    let (verdicts, includes, inclusions, pending, host, jwt, authorization) = Default::default();
+    let mut work = Work { kind, settings, view, host, jwt, authorization, verdicts, includes, inclusions, pending };
+    let root::Pieces { hosts, routes, tls, jwt_providers } = root::pieces(&mut work, object, &subject);
     let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
     includes.sort();
     includes.dedup();
@@ -102,6 +128,7 @@ pub fn translate(
             includes,
             inclusions,
             policy,
+            jwt_providers,
             pending,
             verdicts,
             ..Translation::empty(subject)
@@ -123,6 +150,10 @@ pub(crate) struct Work<'a, V> {
     pub view: &'a mut V,
     /// What holds for all routes that say nothing about it.
     pub host: HostPolicy,
+    /// The providers of tokens that routes may name.
+    pub jwt: jwt::Names,
+    /// Who is asked about requests of all routes.
+    pub authorization: authorization::HostAuthorization,
     pub verdicts: VerdictList,
     pub includes: Vec<ObjectRef>,
     pub inclusions: Vec<Inclusion>,
@@ -159,12 +190,6 @@ pub(crate) struct Rejection {
 impl Rejection {
     pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
         Self { code, field, why: why.into() }
-    }
-
-    /// A field that no version serves yet.
-    pub fn unsupported(field: FieldPath) -> Self {
-        let why = format!("{field} is not supported yet");
-        Self::new(Code::ProxyUnsupported, field, why)
     }
 }
 

@@ -1,13 +1,17 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    DIALECT, HttpProxyView, Rejection, Work, class, client_validation, cors, include,
-    route::{RouteDraft, ip_filter, optional, rate_limit},
+    DIALECT, HttpProxyView, Rejection, Work, authorization, class, client_validation, cors, include, jwt,
+    route::{
+        RouteDraft, ip_filter, optional,
+        rate_limit::{self, global::Said},
+    },
     subject, tcp, tls,
 };
 use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route,
+    jwt::JwtProvider,
     route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
     tls::{TcpProxy, Termination, TlsMode},
     translation::{Covers, RoutePiece, TlsPiece},
@@ -20,6 +24,7 @@ pub(crate) struct Pieces {
     pub hosts: Vec<(ListenerId, Host)>,
     pub routes: Vec<RoutePiece>,
     pub tls: Vec<TlsPiece>,
+    pub jwt_providers: Vec<JwtProvider>,
 }
 
 /// Everything that the root asks for. A root that does not own its host asks for nothing.
@@ -39,7 +44,11 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             Err(())
         }
     };
-    let nos = host_policies(work, virtual_host);
+    let mut nos = host_policies(work, object, root, virtual_host);
+    let jwt_providers = jwt::providers(work, object, root, virtual_host).unwrap_or_else(|more| {
+        nos.extend(more);
+        Vec::new()
+    });
     let refused = work.look_at_foreign(object, root);
     let whole = secured.is_ok() && nos.is_empty() && !refused;
     nos.into_iter().for_each(|no| work.report(root, no));
@@ -58,7 +67,8 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     if whole && doors.requires_client_certificate() {
         client_validation::report_plaintext(work, &made);
     }
-    place(work, object, root, &host, doors, made)
+    let jwt_providers = if whole { jwt_providers } else { Vec::new() };
+    Pieces { jwt_providers, ..place(work, object, root, &host, doors, made) }
 }
 
 /// How the host is reached besides over plaintext.
@@ -180,7 +190,12 @@ fn secured(
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection> {
+fn host_policies(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    root: &ObjectRef,
+    host: &VirtualHost,
+) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
@@ -188,14 +203,14 @@ fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection
     gather(clients.map(|clients| work.host.clients = clients));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
     gather(limit.map(|limit| work.host.limit = limit.map(Arc::new)));
+    let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
+    if matches!(said, Ok(Said::Nothing)) && default.is_some() {
+        rate_limit::global::look_at_service(work, root, field.clone());
+    }
+    gather(said.map(|said| work.host.global_limit = said.or(default)));
     gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
-    let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
-        Ok(false) => {}
-        Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
-        Err(fault) => nos.push(fault.into()),
-    };
-    check("authorization", host.authorization.get().map(Option::is_some));
-    check("jwtProviders", host.jwt_providers.get().map(|list| list.as_ref().is_some_and(|list| !list.is_empty())));
+    nos.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
     nos
 }
 

@@ -16,7 +16,8 @@ pub mod retry;
 pub mod rewrite;
 pub mod service;
 
-use crate::{HttpProxyView, Rejection, Work, condition::Scope};
+use self::rate_limit::global::Said;
+use crate::{HttpProxyView, Rejection, Work, authorization, condition::Scope, jwt};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
     Code, FieldPath, ObjectRef, Origin, Timeout,
@@ -96,7 +97,7 @@ fn done(
     route: &http_proxy::Route,
     path: &PathMatch,
 ) -> Result<(Action, Policy), Vec<Rejection>> {
-    let mut nos = not_yet(route, &place.field);
+    let mut nos = Vec::new();
     let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
     gather(route.permit_insecure.get().map(drop).map_err(Rejection::from));
     let mut policy = Policy::default();
@@ -108,6 +109,16 @@ fn done(
     gather(clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
     gather(limit.map(|limit| policy.limit = limit));
+    gather(authorization::of_route(work, place, route).map(|found| policy.authorization = found));
+    let global =
+        rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyLimit);
+    if route.services.is_empty() && matches!(global, Ok(Said::Descriptors(_))) {
+        let why = "no effect: proxies ask the rate limit service about requests that they forward; use `local`";
+        let field = place.field.field("rateLimitPolicy").field("global");
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
+    }
+    gather(global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
+    gather(jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider));
     let redirect = optional(&route.request_redirect_policy);
     let respond = optional(&route.direct_response_policy);
     let services = !route.services.is_empty();
@@ -143,7 +154,7 @@ fn done(
 }
 
 /// A field, if it is set.
-pub(crate) fn optional<T>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
+pub(crate) fn optional<T: ?Sized>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
     field.get().map(|found| found.as_deref())
 }
 
@@ -196,17 +207,4 @@ fn forward(
         return Ok(Action::DirectResponse(DirectResponse::unavailable()));
     }
     Ok(Action::Forward(Box::new(forward)))
-}
-
-/// What no version serves yet. What protects is not left out in silence.
-fn not_yet(route: &http_proxy::Route, field: &FieldPath) -> Vec<Rejection> {
-    let mut nos = Vec::new();
-    let mut check = |name: &str, found: Result<bool, &Fault>| match found {
-        Ok(false) => {}
-        Ok(true) => nos.push(Rejection::unsupported(field.field(name))),
-        Err(fault) => nos.push(fault.into()),
-    };
-    check("authPolicy", route.auth_policy.get().map(Option::is_some));
-    check("jwtVerificationPolicy", route.jwt_verification_policy.get().map(Option::is_some));
-    nos
 }

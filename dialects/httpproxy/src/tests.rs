@@ -10,7 +10,7 @@ use model::{
     Code, ObjectRef,
     route::{Action, PathMatch},
 };
-use resolve::{Certificate, Service};
+use resolve::{Certificate, KnownExtension, Service};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Instant};
 
@@ -59,6 +59,10 @@ impl View for World {
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
     }
+
+    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        None
+    }
 }
 
 impl HttpProxyView for World {
@@ -72,6 +76,14 @@ impl HttpProxyView for World {
             host.is_some_and(|host| matches!(host.fqdn.ok(), Some(Some(own)) if **own == *fqdn))
         };
         self.proxies.values().filter(is_root).map(|object| (kind::CONTOUR_HTTP_PROXY, object.clone())).collect()
+    }
+
+    fn jwks(&mut self, _: &Arc<RemoteJwks>) -> Option<Arc<JwksState>> {
+        None
+    }
+
+    fn local_jwks(&mut self, _: &ObjectRef, _: &str) -> Option<Result<Jwks, resolve::Rejection>> {
+        None
     }
 }
 

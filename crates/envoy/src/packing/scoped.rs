@@ -75,7 +75,7 @@ const SCRIPT: &str = include_str!("scoped/fallback.lua");
 
 /// The scope of an exact host; on a TLS port with the connections that may carry its requests.
 pub fn host(port: &PortId, host: &model::VirtualHost, admission: Option<&Admission>) -> Bytes {
-    let mut own = virtual_host::virtual_host(host);
+    let mut own = virtual_host::virtual_host(port, host);
     let in_own_scope = admission.is_some_and(|admission| admission.by_server_name);
     let redirected = if in_own_scope { name::scope_key(port, &host.host) } else { name::redirects_key(port) };
     redirects::prepare(&redirected, &mut own);

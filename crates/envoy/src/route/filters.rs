@@ -1,6 +1,6 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
-use super::cookies;
+use super::{cookies, ext_authz, jwt};
 use envoy_api::{
     Any, any,
     envoy::{
@@ -23,9 +23,12 @@ use envoy_api::{
         },
     },
 };
-use model::route::{
-    AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
-    cors::{HeaderToken, Origin},
+use model::{
+    PortId,
+    route::{
+        AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
+        cors::{HeaderToken, Origin},
+    },
 };
 use std::collections::BTreeMap;
 
@@ -36,13 +39,14 @@ pub const LOCAL_LIMIT: &str = "envoy.filters.http.local_ratelimit";
 /// Which clients may.
 pub const CLIENTS: &str = "envoy.filters.http.rbac";
 
-/// What a route tells them.
-pub fn of_route(policy: &Policy) -> BTreeMap<String, Any> {
+/// What a route tells them at a port.
+pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
     let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
-    let clients = policy.clients.as_ref().map(|clients| (CLIENTS, any(&per_route(clients))));
+    let clients = clients(policy).map(|rbac| (CLIENTS, any(&RbacPerRoute { rbac: Some(rbac) })));
     let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
-    told.chain(cookies::of(&policy.cookies)).collect()
+    let told = told.chain(cookies::of(&policy.cookies)).chain(jwt::of(port, policy));
+    told.chain(ext_authz::of(port, policy)).collect()
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.
@@ -70,8 +74,14 @@ fn uncounted() -> Any {
     any(&LocalRateLimit { stat_prefix: "route".to_owned(), token_bucket: Some(bucket), ..Default::default() })
 }
 
-fn per_route(clients: &IpFilter) -> RbacPerRoute {
-    RbacPerRoute { rbac: Some(Rbac { rules: Some(rules(clients)), ..Default::default() }) }
+/// Who may, and the mark of requests that somebody else is asked about.
+fn clients(policy: &Policy) -> Option<Rbac> {
+    let (clients, check) = (policy.clients.as_ref(), policy.authorization.check());
+    if clients.is_none() && check.is_none() {
+        return None;
+    }
+    let shadow_rules = check.map(|check| ext_authz::mark(check.server.fail_open));
+    Some(Rbac { rules: clients.map(rules), shadow_rules, ..Default::default() })
 }
 
 /// Who may, as rules for requests.

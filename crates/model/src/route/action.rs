@@ -262,6 +262,11 @@ impl Redirect {
     pub fn to_https(port: Option<u16>) -> Self {
         Self { scheme: Some(Scheme::Https), host: None, port, path: None, status: 301 }
     }
+
+    /// Whether it is a permanent redirect to HTTPS, of everything but the scheme and the port as it is.
+    pub fn is_to_https(&self) -> bool {
+        *self == Self::to_https(self.port)
+    }
 }
 
 /// The scheme of a URL.

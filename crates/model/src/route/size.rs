@@ -2,9 +2,10 @@
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
 use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathRewrite, Policy, ValueMatch};
-use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
+use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
+    cluster::Backend,
     header::{HeaderFormat, MutableHeader},
 };
 
@@ -19,8 +20,8 @@ impl Conditions {
 
     /// How much text they hold.
     pub fn bytes(&self) -> usize {
-        let headers = self.headers.iter().map(|header| header.name.as_str().len() + compared_with(&header.value));
-        let query = self.query.iter().map(|query| query.name.len() + compared_with(&query.value));
+        let headers = self.headers.iter().map(|header| header.name.as_str().len() + header.value.bytes());
+        let query = self.query.iter().map(|query| query.name.len() + query.value.bytes());
         headers.chain(query).sum()
     }
 }
@@ -28,13 +29,27 @@ impl Conditions {
 impl Policy {
     /// How much text it holds.
     pub fn bytes(&self) -> usize {
-        let Self { request_headers, response_headers, clients, limit, host_rate_limit: _, cors, cookies } = self;
+        let Self {
+            request_headers,
+            response_headers,
+            clients,
+            limit,
+            host_rate_limit: _,
+            global_limit,
+            cors,
+            cookies,
+            jwt,
+            authorization,
+        } = self;
         changes(request_headers)
             + changes(response_headers)
             + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
             + limit.as_ref().map_or(0, |LocalRateLimitPolicy { headers, .. }| set(headers))
+            + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
+            + jwt.as_ref().map_or(0, |_| 2 * ENTRY)
+            + asked(authorization)
     }
 }
 
@@ -87,13 +102,19 @@ fn rewritten(rewrite: &PathRewrite) -> usize {
 }
 
 fn cluster(id: &ClusterId) -> usize {
-    ENTRY + id.backend.namespace.len() + id.backend.service.len()
+    match &id.backend {
+        Backend::Service(backend) => ENTRY + backend.namespace.len() + backend.service.len(),
+        Backend::Extension(object) => ENTRY + object.namespace.len() + object.name.len(),
+    }
 }
 
-fn compared_with(value: &ValueMatch) -> usize {
-    match value {
-        ValueMatch::Present => 0,
-        ValueMatch::Text { text, .. } => text.as_str().len(),
+impl ValueMatch {
+    /// How much text it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ValueMatch::Present => 0,
+            ValueMatch::Text { text, .. } => text.as_str().len(),
+        }
     }
 }
 
@@ -112,6 +133,16 @@ fn cross_origin(cors: &Cors) -> usize {
     });
     let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
     origins.chain(words).sum()
+}
+
+fn asked(authorization: &Authorization) -> usize {
+    let words = |context: &AuthContext| context.iter().map(|(key, value)| ENTRY + key.len() + value.len()).sum();
+    match authorization {
+        Authorization::Unset | Authorization::Disabled => 0,
+        Authorization::AskDefault(context) => words(context),
+        // Who is asked is written out for each route.
+        Authorization::Ask(check) => 4 * ENTRY + cluster(&check.server.extension.cluster) + words(&check.context),
+    }
 }
 
 fn rewrites(cookies: &[CookieRewrite]) -> usize {

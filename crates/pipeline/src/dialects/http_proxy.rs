@@ -1,11 +1,14 @@
 //! HTTPProxy of both groups, wired: the objects that a root includes, and the roots of a name.
 
 use super::Dialect;
-use crate::{objects::Objects, settings::ForHttpProxies, view::TableView};
+use crate::{jwks::JwksStates, objects::Objects, settings::ForHttpProxies, view::TableView};
 use dialect_httpproxy::{HttpProxyView, budget, translate};
 use engine::Index;
 use kinds::{HttpProxy, Kind, Typed};
-use model::{ObjectRef, Translation};
+use model::{
+    ObjectRef, Translation,
+    jwt::{Jwks, JwksState, RemoteJwks},
+};
 use std::sync::Arc;
 
 /// HTTPProxies.
@@ -55,5 +58,13 @@ impl HttpProxyView for TableView<'_, '_> {
     fn roots(&mut self, fqdn: &str) -> Vec<(Kind, Arc<HttpProxy>)> {
         let keys: Vec<_> = self.reads().probe::<RootsByFqdn>(&fqdn.into()).collect();
         keys.into_iter().filter_map(|key| Some((key.kind, self.get(key)?))).collect()
+    }
+
+    fn jwks(&mut self, source: &Arc<RemoteJwks>) -> Option<Arc<JwksState>> {
+        self.reads().get::<JwksStates>(source).cloned()
+    }
+
+    fn local_jwks(&mut self, secret: &ObjectRef, entry: &str) -> Option<Result<Jwks, resolve::Rejection>> {
+        self.secret(secret, |secret| resolve::jwks::read(secret, entry))
     }
 }

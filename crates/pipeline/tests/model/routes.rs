@@ -4,12 +4,16 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
+    cluster::Extension,
+    jwt::JwtProviderId,
     route::{
-        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, DirectResponse, Forward, Hash, HashOf,
-        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
-        Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect, RetryPolicy, Scheme, Share,
-        StringMatch, UnavailableAnswer, UnavailableShare, ValueMatch, WeightedCluster,
+        Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
+        Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
+        HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy, Mirror, OnEqual,
+        PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect, RetryPolicy, Scheme, Share, StringMatch,
+        UnavailableAnswer, UnavailableShare, ValueMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
+        authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
         policy::is_status,
@@ -241,9 +245,63 @@ fn policy(dice: &mut Dice) -> Policy {
         clients: dice.maybe(clients),
         limit: dice.maybe(limit),
         host_rate_limit: None,
+        global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
+        jwt: dice.maybe(|dice| {
+            let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+            Arc::new(JwtProviderId { object, name: dice.text().into() })
+        }),
+        authorization: authorization(dice),
     }
+}
+
+fn authorization(dice: &mut Dice) -> Authorization {
+    if dice.one_in(2) {
+        return dice.pick(&[Authorization::Unset, Authorization::Disabled]);
+    }
+    let object = ObjectRef::new(kinds::kind::CONTOUR_EXTENSION_SERVICE, dice.object_name(), dice.object_name());
+    let pattern = |dice: &mut Dice| {
+        let name = dice.header_name();
+        dice.pick(&[HeaderNamePattern::Exact, HeaderNamePattern::Prefix, HeaderNamePattern::Contains])(name)
+    };
+    let protocol = if dice.one_in(2) {
+        AuthProtocol::Grpc
+    } else {
+        AuthProtocol::Http { path_prefix: dice.maybe(Dice::path), upstream_headers: dice.list(0, 2, pattern) }
+    };
+    let server = AuthServer {
+        extension: Extension::of(object, dice.maybe(|dice| dice.header_value().as_str().into()), dice.timeout()),
+        protocol,
+        timeout: dice.timeout(),
+        fail_open: dice.one_in(2),
+        body: dice.maybe(|dice| AuthBody {
+            most: dice.number().max(1),
+            partial: dice.one_in(2),
+            as_bytes: dice.one_in(2),
+        }),
+    };
+    let context = dice.list(0, 2, |dice| (dice.text().into(), dice.text().into())).into_iter().collect();
+    Authorization::Ask(Arc::new(AuthCheck { server: Arc::new(server), context }))
+}
+
+fn global_limit(dice: &mut Dice) -> GlobalRateLimit {
+    let entry = |dice: &mut Dice| match dice.below(4) {
+        0 => DescriptorEntry::Generic { key: dice.maybe(filled), value: filled(dice) },
+        1 => DescriptorEntry::Header { name: dice.header_name(), key: filled(dice) },
+        2 => DescriptorEntry::HeaderMatch {
+            headers: dice.list(1, 2, header_match),
+            expected: dice.one_in(2),
+            value: filled(dice),
+        },
+        _ => DescriptorEntry::RemoteAddress,
+    };
+    GlobalRateLimit { descriptors: dice.list(1, 3, |dice| Descriptor { entries: dice.list(1, 3, entry) }) }
+}
+
+/// Any text that is not empty.
+fn filled(dice: &mut Dice) -> Arc<str> {
+    Some(dice.text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned()).into()
 }
 
 /// Sorted, each cookie once.

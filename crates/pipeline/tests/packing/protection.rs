@@ -11,6 +11,7 @@ use kinds::{Object, kind};
 use pipeline::settings::Packing;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
+use testbed::tokens::{TokenSigner, key_set};
 use testbed::{Backend, Client, certs::Ca};
 
 /// What came back: the status, the headers in lower case, and whether a backend was asked.
@@ -130,6 +131,18 @@ fn proxy(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> Object {
     )
 }
 
+/// A host that has a provider of tokens.
+fn tokens(default: bool) -> Value {
+    let keys = json!({"secretName": "keys", "key": "keys"});
+    json!({"tls": {"secretName": "cert"}, "jwtProviders": [{"name": "a", "default": default, "localJWKS": keys}]})
+}
+
+/// A Secret with the keys of that provider.
+fn keys() -> Object {
+    let keys = key_set([&TokenSigner::new("a")]);
+    object(kind::SECRET, &json!({"metadata": {"namespace": "default", "name": "keys"}, "stringData": {"keys": keys}}))
+}
+
 /// A protection as a part of a virtual host and as a part of a route, and what it answers to us.
 fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
     let deny = json!({"ipDenyPolicy": [{"source": "Peer", "cidr": "127.0.0.0/8"}]});
@@ -137,6 +150,7 @@ fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
     let unread = json!({"ipAllowPolicy": [{"source": "Peer", "cidr": "nonsense"}]});
     let limit = json!({"rateLimitPolicy": {"local": {"requests": 1, "unit": "hour"}}});
     let cors = json!({"corsPolicy": {"allowOrigin": ["https://friend.example.com"], "allowMethods": ["GET"]}});
+    let required = json!({"permitInsecure": true, "jwtVerificationPolicy": {"require": "a"}});
     vec![
         ("host-deny", deny.clone(), json!({}), Expect::Closed(403)),
         ("route-deny", json!({}), deny, Expect::Closed(403)),
@@ -147,6 +161,8 @@ fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
         ("route-limit", json!({}), limit, Expect::Closed(429)),
         ("cors", cors, json!({}), Expect::Withheld),
         ("secure", json!({"tls": {"secretName": "cert"}}), json!({}), Expect::Closed(301)),
+        ("default-token", tokens(true), json!({"permitInsecure": true}), Expect::Closed(401)),
+        ("route-token", tokens(false), required, Expect::Closed(401)),
     ]
 }
 
@@ -155,7 +171,7 @@ async fn closed_stays_closed(packing: Packing) {
     let backend = Backend::start("web").await.unwrap();
     let ca = Ca::new("protection");
     let mut world = World::start(packing, [service("web", backend.ip())]).await;
-    world.put([secret(&ca, "cert", "cert.example.com"), ingress("open", "open.example.com", "/", "web")]);
+    world.put([secret(&ca, "cert", "cert.example.com"), keys(), ingress("open", "open.example.com", "/", "web")]);
     for (name, host, route, _) in protections() {
         world.put([
             proxy(name, &format!("{name}.example.com"), host.clone(), route.clone()),
@@ -196,7 +212,7 @@ async fn closed_stays_closed_under_tls(packing: Packing) {
     let backend = Backend::start("web").await.unwrap();
     let ca = Ca::new("protection");
     let mut world = World::start(packing, [service("web", backend.ip())]).await;
-    world.put([secret(&ca, "cert", "cert.example.com"), secret(&ca, "other", "other.example.com")]);
+    world.put([secret(&ca, "cert", "cert.example.com"), secret(&ca, "other", "other.example.com"), keys()]);
     let secure = |mut host: Value, name: &str| {
         host["tls"] = json!({"secretName": name});
         host

@@ -78,7 +78,7 @@ fn a_tree_only_where_it_pays() {
             route.path = PathMatch::Prefix(Path::parse(&path).unwrap());
             Arc::new(route)
         });
-        let mut host = virtual_host::virtual_host(&host("a.com", &routes.collect::<Vec<_>>()));
+        let mut host = virtual_host::virtual_host(&http_port().id, &host("a.com", &routes.collect::<Vec<_>>()));
         let size = host.encoded_len();
         virtual_host::tree::shape(&mut host);
         (host.matcher.is_some(), host.encoded_len() / size)
@@ -113,8 +113,8 @@ async fn trees_answer_as_lists_do() {
     for seed in 1..=8 {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let routes: Vec<_> = (0..120).map(|number| dice.route(number)).collect();
-        let list = virtual_host::virtual_host(&host("list.com", &routes));
-        let mut tree = virtual_host::virtual_host(&host("tree.com", &routes));
+        let list = virtual_host::virtual_host(&http_port().id, &host("list.com", &routes));
+        let mut tree = virtual_host::virtual_host(&http_port().id, &host("tree.com", &routes));
         // So many patterns and paths below each other are no tree in earnest; here they are what must be right.
         tree.matcher = virtual_host::tree::matcher(&tree.routes, usize::MAX);
         assert!(tree.matcher.is_some() && tree.routes.len() > 32, "seed {seed}");

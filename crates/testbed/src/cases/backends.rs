@@ -7,12 +7,15 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 
 use super::clients::ClientCertificates;
+use crate::auth_server::AuthServer;
 use crate::backend::{Backend, Error};
 use crate::certs::Ca;
 
 /// Backends by name.
 pub struct Backends {
     running: BTreeMap<String, Backend>,
+    /// Those that are asked for authorization.
+    auth_servers: BTreeMap<String, AuthServer>,
     /// Who signed what all of them present on their TLS ports.
     ca: Ca,
     /// What they present there: a certificate for `backend`. They ask for one of `clients`.
@@ -32,7 +35,7 @@ impl Backends {
     pub fn new() -> Backends {
         let (ca, clients) = (Ca::new("backends"), ClientCertificates::new());
         let tls = ca.leaf("backend").make().server_config_asking(clients.ca());
-        Backends { running: BTreeMap::new(), ca, tls, clients }
+        Backends { running: BTreeMap::new(), auth_servers: BTreeMap::new(), ca, tls, clients }
     }
 
     /// Who signed what they present.
@@ -69,9 +72,24 @@ impl Backends {
         Ok(ip)
     }
 
+    /// The authorization server of this name, started if it is not there; its address.
+    pub async fn auth_server(&mut self, name: &str) -> Result<Ipv4Addr, Error> {
+        if let Some(server) = self.auth_servers.get(name) {
+            return Ok(server.ip());
+        }
+        let server = AuthServer::start(name, self.tls.clone()).await?;
+        let ip = server.ip();
+        self.auth_servers.insert(name.to_owned(), server);
+        Ok(ip)
+    }
+
     /// The name of the backend at an address.
     pub fn name_of(&self, address: &str) -> Option<&str> {
         let address: IpAddr = address.parse().ok()?;
+        let asked = self.auth_servers.iter().find(|(_, server)| IpAddr::from(server.ip()) == address);
+        if let Some((name, _)) = asked {
+            return Some(name);
+        }
         self.running.values().find(|backend| IpAddr::from(backend.ip()) == address).map(Backend::name)
     }
 

@@ -65,8 +65,9 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         tables.extend(unpacked(of(Kind::ScopedRoute)));
         out.push_str(&routes(&tables));
         let mut extensions = of(Kind::Extension);
-        extensions.retain(|name, _| !name.starts_with("slot/"));
+        let slots: BTreeMap<String, Value> = extensions.extract_if(.., |name, _| name.starts_with("slot/")).collect();
         out.push_str(&streams(&extensions));
+        out.push_str(&filled(slots));
         out.push_str(&clusters(&of(Kind::Cluster)));
     }
     out.push_str(&endpoints(&of(Kind::Endpoints), backends));
@@ -78,6 +79,18 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         out.extend(secrets.into_iter().map(|name| format!("- {}\n", text::word(name))));
     }
     out
+}
+
+/// The slots that do something.
+fn filled(mut slots: BTreeMap<String, Value>) -> String {
+    let does_something = |slot: &Value| slot["typed_config"].as_object().is_some_and(|config| config.len() > 1);
+    slots.retain(|_, slot| does_something(slot));
+    if slots.is_empty() {
+        return String::new();
+    }
+    let slots = slots.into_iter().map(|(name, slot)| (name, slot["typed_config"].clone()));
+    let slots: Value = slots.collect::<serde_json::Map<_, _>>().into();
+    format!("slots:{}", text::below(&slots, 0))
 }
 
 fn value(resource: &xds::Resource) -> Value {

@@ -5,6 +5,8 @@
 //! never committed. A Secret or ConfigMap with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of
 //! the `clients`' side, one of [client certificates](super::clients), or `garbage`. A Secret with the annotation
 //! `projectsesame.io/test-crl` gets CRLs of those, and one with `projectsesame.io/test-client-certificate` one of them with its key.
+//! A Service with the annotation `projectsesame.io/test-authorization` has an authorization server behind it
+//! ([`crate::auth_server`]), and no echo.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -24,6 +26,7 @@ const CERTIFICATE: &str = "projectsesame.io/test-certificate";
 const AUTHORITY: &str = "projectsesame.io/test-ca";
 const REVOKED: &str = "projectsesame.io/test-crl";
 const CLIENT: &str = "projectsesame.io/test-client-certificate";
+const AUTHORIZATION: &str = "projectsesame.io/test-authorization";
 const FORM: &str = "projectsesame.io/test-certificate-form";
 
 /// An object from JSON, by its `apiVersion` and `kind`: for tests that make objects by the thousand.
@@ -238,8 +241,12 @@ async fn slice(
     if known.target != resolve::service::Target::Slices || own.into_iter().any(|slice| of_service(&slice)) {
         return Ok(None);
     }
-    let address =
-        backends.named(&format!("{}/{}", meta.namespace, meta.name)).await.map_err(|error| error.to_string())?;
+    let name = format!("{}/{}", meta.namespace, meta.name);
+    let address = match meta.annotations.get(AUTHORIZATION).ok().flatten() {
+        Some(_) => backends.auth_server(&name).await,
+        None => backends.named(&name).await,
+    };
+    let address = address.map_err(|error| error.to_string())?;
     let ports: Vec<_> = known
         .ports
         .iter()

@@ -8,6 +8,8 @@
 //!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
 //!   stream in a version that is gone may point anywhere.
+//! - Routes wait until the client was sent the filters that they name, as they are now: responses are taken in their order. A filter
+//!   that does nothing any more waits as a removal does, so that nothing it protected is open for a moment.
 //! - A cluster that uses secrets waits while an answer about one of them is due.
 //! - A certificate that a client asks for by the name of a host waits for the host's scope, where it names one.
 //! - Endpoints and other secrets wait for nothing, and so does the answer that something does not exist.
@@ -59,6 +61,9 @@ impl Session {
         for to in &entry.refs {
             let readiness = match to {
                 Ref::To(Kind::Cluster, name) => self.cluster_readiness(name, now),
+                Ref::To(Kind::Extension, name) if matches!(kind, Kind::Route | Kind::ScopedRoute) => {
+                    self.extension_readiness(name, now)
+                }
                 Ref::To(Kind::ScopedRoute, name) if matches!(kind, Kind::Listener | Kind::Secret) => {
                     self.scope_readiness(name, false, now)
                 }
@@ -113,6 +118,21 @@ impl Session {
             Delivery::Unsent(Some(refused)) => Readiness::until(refused + timeout, now),
             Delivery::Unsent(None) => Readiness::Blocked(None),
         }
+    }
+
+    /// A filter that the client has refused, or does not ask for, holds nothing up.
+    fn extension_readiness(&self, name: &Name, now: Instant) -> Readiness {
+        let table = self.view.table(Kind::Extension);
+        let Some(flow) = self.flow(Kind::Extension) else { return self.inventory_readiness(now) };
+        let Some(target) = flow.target(table, name).filter(|_| flow.covers(name)) else { return Readiness::Ready };
+        let is_sent = match flow.states.get(name) {
+            Some(state) => {
+                let is_refused = state.refused.is_some_and(|(version, _)| version == target.version);
+                state.heading() == Some(target.version) || is_refused
+            }
+            None => flow.default_state != DefaultState::Unsent,
+        };
+        if is_sent || target.role == Role::Withheld { Readiness::Ready } else { Readiness::Blocked(None) }
     }
 
     /// Whether the client has what a cluster needs to be warm, or was told that it does not exist.

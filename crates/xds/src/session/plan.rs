@@ -200,7 +200,12 @@ impl Session {
                         return Decision::Nothing;
                     }
                 }
-                self.readiness(kind, entry, now)
+                match self.readiness(kind, entry, now) {
+                    Readiness::Ready if entry.idle && state.heading().is_some() => {
+                        self.removal_readiness(kind, name, referenced.get_or_insert_with(|| self.referenced()), now)
+                    }
+                    readiness => readiness,
+                }
             }
             None if self.options.style == Style::Sotw && !kind.is_full_state() => {
                 // Absence cannot be said, only that there are no endpoints.

@@ -8,9 +8,9 @@ use crate::{
     route::{Place, cookies, headers, optional},
     tls::secret_id,
 };
-use kinds::http_proxy::{Route, Service};
+use kinds::http_proxy::{Route, Service, service::UpstreamValidation};
 use model::{
-    ClusterId, Code, HeaderValue, Timeout,
+    ClusterId, Code, FieldPath, HeaderValue, Timeout,
     cluster::{
         Aggression, ClusterOverrides, HealthCheck, LONGEST_SERVER_NAME, LoadBalancing, Protocol, SlowStart,
         SubjectAltName, TrustedCa, Validation,
@@ -18,7 +18,7 @@ use model::{
     route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
     timeout::parse_duration,
 };
-use resolve::PortRef;
+use resolve::{PortRef, View};
 
 /// What the route says about the way to all its backends.
 pub(crate) struct UpstreamOptions {
@@ -252,28 +252,41 @@ fn validation(
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         return Ok(None);
     }
+    upstream_validation(work.view, &place.object.meta.namespace, &field, policy).map(Some)
+}
+
+/// Whom to trust behind a TLS connection of an object of this namespace.
+pub(crate) fn upstream_validation(
+    view: &mut impl View,
+    namespace: &str,
+    field: &FieldPath,
+    policy: &UpstreamValidation,
+) -> Result<Validation, Rejection> {
     let no = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
-    let names: Vec<&str> = match &policy.subject_names[..] {
-        [] => vec![&policy.subject_name],
-        [first, ..] if !policy.subject_name.is_empty() && **first != *policy.subject_name => {
-            return Err(no("subjectNames", "the first entry must equal subjectName".to_owned()));
-        }
-        names => names.iter().map(|name| &**name).collect(),
-    };
-    let fits = |name: &&str| (1..=LONGEST_SUBJECT).contains(&name.len()) && HeaderValue::parse(name).is_ok();
-    if names.len() > MOST_SUBJECTS || !names.iter().all(fits) {
-        return Err(no(
-            "subjectName",
-            format!("must have 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters"),
-        ));
-    }
-    let namespace = &place.object.meta.namespace;
+    let names = subject_names(policy).map_err(|(name, why)| no(name, why))?;
     let ca = secret_id(namespace, &policy.ca_secret);
-    resolve::trusted(work.view, namespace, &ca).map_err(|found| match found.code {
+    resolve::trusted(view, namespace, &ca).map_err(|found| match found.code {
         Code::DelegationMissing => Rejection::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
         Code::SecretPending => Rejection::new(Code::SecretPending, field.field("caSecret"), found.why),
         _ => no("caSecret", found.why.into()),
     })?;
     let names = names.into_iter().map(|name| SubjectAltName::Dns(name.into())).collect();
-    Ok(Some(Validation { ca: TrustedCa::Bundle(ca.into()), names }))
+    Ok(Validation { ca: TrustedCa::Bundle(ca.into()), names })
+}
+
+/// The names of which the certificate of a server must have one, or the field that is wrong, and why.
+pub(crate) fn subject_names(policy: &UpstreamValidation) -> Result<Vec<&str>, (&'static str, String)> {
+    let names: Vec<&str> = match &policy.subject_names[..] {
+        [] => vec![&policy.subject_name],
+        [first, ..] if !policy.subject_name.is_empty() && **first != *policy.subject_name => {
+            return Err(("subjectNames", "the first entry must equal subjectName".to_owned()));
+        }
+        names => names.iter().map(|name| &**name).collect(),
+    };
+    let fits = |name: &&str| (1..=LONGEST_SUBJECT).contains(&name.len()) && HeaderValue::parse(name).is_ok();
+    if names.len() > MOST_SUBJECTS || !names.iter().all(fits) {
+        let why = format!("must have 1 to {MOST_SUBJECTS} names of 1 to {LONGEST_SUBJECT} characters");
+        return Err(("subjectName", why));
+    }
+    Ok(names)
 }

@@ -1,0 +1,140 @@
+//! External authorization of a route: who is asked, told to the slot that asks.
+//!
+//! A slot serves the whole port, and most routes of a port ask nobody. To name them all would make the first host that asks for
+//! authorization, and the last that stops, an edit of every other host. So a slot asks about marked requests only
+//! ([`mark`], [`is_marked`]): the filter of IP lists, which stands before it and which every request goes through, writes the name
+//! of the slot into the metadata of a request whose route says so. It reads the route when it runs, so the mark is there however
+//! the route was found. A marked request whose route names no server is refused: the slot itself knows none.
+
+use crate::{listener::slots::Slot, name};
+use envoy_api::{
+    Any, any,
+    envoy::{
+        config::{
+            core::v3::{GrpcService, HttpUri, grpc_service, http_uri::HttpUpstreamType},
+            rbac::v3::{Permission, Policy as Rule, Principal, Rbac as Rules, permission, principal, rbac::Action},
+        },
+        extensions::filters::http::ext_authz::v3::{
+            AuthorizationResponse, BufferSettings, CheckSettings, ExtAuthzPerRoute, HttpService,
+            check_settings::ServiceOverride, ext_authz_per_route::Override,
+        },
+        r#type::matcher::v3::{
+            ListStringMatcher, MetadataMatcher, StringMatcher, ValueMatcher,
+            metadata_matcher::{PathSegment, path_segment::Segment},
+            string_matcher::MatchPattern,
+            value_matcher,
+        },
+    },
+    google::protobuf::Duration as Span,
+};
+use model::{
+    PortId, Timeout,
+    route::{
+        AuthCheck, AuthServer, Policy,
+        authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
+    },
+    timeout::LONGEST,
+};
+use std::{collections::BTreeMap, time::Duration};
+
+/// How long a gRPC server may take by default; Envoy's own default, written down.
+const GRPC_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long an HTTP server may take by default.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What a route tells the slot that asks its server.
+pub fn of(port: &PortId, policy: &Policy) -> Option<(String, Any)> {
+    let AuthCheck { server, context } = policy.authorization.check()?;
+    let settings = CheckSettings {
+        context_extensions: context.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+        with_request_body: server.body.as_ref().map(body),
+        service_override: Some(service(server)),
+        ..Default::default()
+    };
+    let config = ExtAuthzPerRoute { r#override: Some(Override::CheckSettings(settings)) };
+    Some((name::slot(port, Slot::ext_authz(server.fail_open)), any(&config)))
+}
+
+/// Marks every request for a slot.
+pub(super) fn mark(fail_open: bool) -> Rules {
+    let everything = Permission { rule: Some(permission::Rule::Any(true)) };
+    let everybody = Principal { identifier: Some(principal::Identifier::Any(true)) };
+    let rule = Rule { permissions: vec![everything], principals: vec![everybody], ..Default::default() };
+    Rules {
+        action: Action::Allow.into(),
+        policies: BTreeMap::from([(Slot::ext_authz(fail_open).to_string(), rule)]),
+        ..Default::default()
+    }
+}
+
+/// Whether a request is marked for a slot.
+pub(crate) fn is_marked(fail_open: bool) -> MetadataMatcher {
+    let key = PathSegment { segment: Some(Segment::Key("shadow_effective_policy_id".to_owned())) };
+    let name = exact(Slot::ext_authz(fail_open).to_string());
+    MetadataMatcher {
+        filter: "envoy.filters.http.rbac".to_owned(),
+        path: vec![key],
+        value: Some(ValueMatcher { match_pattern: Some(value_matcher::MatchPattern::StringMatch(name)) }),
+        ..Default::default()
+    }
+}
+
+fn service(server: &AuthServer) -> ServiceOverride {
+    let cluster = name::cluster(&server.extension.cluster);
+    let authority = server.extension.authority.to_string();
+    match &server.protocol {
+        AuthProtocol::Grpc => {
+            let envoy = grpc_service::EnvoyGrpc { cluster_name: cluster, authority, ..Default::default() };
+            ServiceOverride::GrpcService(GrpcService {
+                target_specifier: Some(grpc_service::TargetSpecifier::EnvoyGrpc(envoy)),
+                timeout: Some(timeout(server, GRPC_TIMEOUT)),
+                ..Default::default()
+            })
+        }
+        AuthProtocol::Http { path_prefix, upstream_headers } => {
+            let allowed = (!upstream_headers.is_empty())
+                .then(|| ListStringMatcher { patterns: upstream_headers.iter().map(names).collect() });
+            ServiceOverride::HttpService(HttpService {
+                server_uri: Some(HttpUri {
+                    uri: format!("http://{authority}/"),
+                    http_upstream_type: Some(HttpUpstreamType::Cluster(cluster)),
+                    timeout: Some(timeout(server, HTTP_TIMEOUT)),
+                }),
+                path_prefix: path_prefix.as_ref().map(|path| path.as_str().to_owned()).unwrap_or_default(),
+                authorization_response: Some(AuthorizationResponse {
+                    allowed_upstream_headers: allowed,
+                    ..Default::default()
+                }),
+                ..Default::default()
+            })
+        }
+    }
+}
+
+/// What the route says, then what the extension says. There is always an end: a request that waits for its server is held.
+fn timeout(server: &AuthServer, default: Duration) -> Span {
+    let of = |timeout: Timeout| match timeout {
+        Timeout::Default => None,
+        Timeout::Infinite => Some(LONGEST),
+        Timeout::After(span) => Some(span.max(Duration::from_millis(1))),
+    };
+    of(server.timeout).or_else(|| of(server.extension.response_timeout)).unwrap_or(default).into()
+}
+
+fn body(body: &AuthBody) -> BufferSettings {
+    BufferSettings { max_request_bytes: body.most, allow_partial_message: body.partial, pack_as_bytes: body.as_bytes }
+}
+
+fn names(pattern: &HeaderNamePattern) -> StringMatcher {
+    let pattern = match pattern {
+        HeaderNamePattern::Exact(name) => MatchPattern::Exact(name.to_string()),
+        HeaderNamePattern::Prefix(name) => MatchPattern::Prefix(name.to_string()),
+        HeaderNamePattern::Suffix(name) => MatchPattern::Suffix(name.to_string()),
+        HeaderNamePattern::Contains(name) => MatchPattern::Contains(name.to_string()),
+    };
+    StringMatcher { match_pattern: Some(pattern), ignore_case: false }
+}
+
+fn exact(text: String) -> StringMatcher {
+    StringMatcher { match_pattern: Some(MatchPattern::Exact(text)), ignore_case: false }
+}

@@ -1,0 +1,63 @@
+//! The authorization server that the operator names for all routes, of every dialect, whose objects do not say otherwise.
+
+use crate::{
+    extensions::{self, ExtensionName},
+    settings::ForAuthorization,
+};
+use dialect_httpproxy::authorization::AuthSettings;
+use engine::Reads;
+use kinds::kind;
+use model::{
+    Code, ObjectRef, Route, Translation, Verdict,
+    cluster::Extension,
+    route::{Action, AuthCheck},
+};
+use std::sync::Arc;
+
+/// An authorization server for all routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalAuthorization {
+    /// Which extension it is.
+    pub extension: ExtensionName,
+    /// How it is asked.
+    pub settings: AuthSettings,
+}
+
+/// The translation with the server of the operator, where there is one. Redirects to HTTPS ask nobody: what they lead to does.
+pub fn with_global(mut translation: Translation, reads: &mut Reads<'_>) -> Translation {
+    let Some(global) = reads.get::<ForAuthorization>(&()).and_then(|global| global.as_ref().as_ref()) else {
+        return translation;
+    };
+    if translation.all_routes().next().is_none() {
+        return translation;
+    }
+    let extension = extensions::find(&global.extension, reads).unwrap_or_else(|no| {
+        let ExtensionName { namespace, name } = &global.extension;
+        if no.code == Code::SecretPending {
+            translation.pending.push(translation.subject.clone());
+            translation.pending.sort();
+            translation.pending.dedup();
+        }
+        let why = format!("the authorization server for all routes cannot be asked: {}", no.why);
+        translation.verdicts.push(Verdict::new(no.code, translation.subject.at(""), why));
+        translation.verdicts.sort();
+        Extension::absent(ObjectRef::new(kind::CONTOUR_EXTENSION_SERVICE, namespace.clone(), name.clone()))
+    });
+    let server = Arc::new(global.settings.server(extension));
+    let check = Arc::new(AuthCheck { server, context: global.settings.context.clone() });
+    let is_on = !global.settings.disabled;
+    let own = translation.routes.iter_mut().map(|piece| &mut piece.route);
+    let shared = translation.shared.iter_mut().flat_map(|shared| shared.routes.iter_mut());
+    own.chain(shared).for_each(|route| ask(route, &check, is_on));
+    translation
+}
+
+fn ask(route: &mut Arc<Route>, check: &Arc<AuthCheck>, is_on: bool) {
+    if matches!(&route.action, Action::Redirect(redirect) if redirect.is_to_https()) {
+        return;
+    }
+    let authorization = route.policy.authorization.or_default(check, is_on);
+    if authorization != route.policy.authorization {
+        Arc::make_mut(route).policy.authorization = authorization;
+    }
+}

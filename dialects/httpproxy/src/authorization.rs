@@ -1,0 +1,276 @@
+//! External authorization: who is asked whether requests of a host may pass, and what its routes say about it.
+//!
+//! In: `virtualhost.authorization` and `routes[].authPolicy`. Out: for each route, the server and what it is told, or that nobody
+//! is asked. What cannot be used makes the host, or the route, fail closed. An ExtensionService that is not there, or not valid, is
+//! told here and named all the same: no proxy has its cluster, so requests are denied, or pass where `failOpen` says so.
+
+use crate::{HttpProxyView, Rejection, Work, route::Place};
+use kinds::{
+    Fault, HttpProxy, TextMap,
+    http_proxy::{
+        self, VirtualHost,
+        security::{AllowedHeader, AuthPolicy, AuthorizationServer, ExtensionServiceReference, HttpAuthorization},
+    },
+    kind,
+};
+use model::{
+    Code, FieldPath, HeaderName, ObjectRef, Timeout,
+    cluster::Extension,
+    route::{
+        AuthCheck, AuthContext, AuthServer, Authorization, Path,
+        authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
+    },
+};
+use std::sync::Arc;
+
+/// The most text that a server is told besides a request: each route and each call has all of it.
+const MOST_CONTEXT: usize = 8 * 1024;
+/// The most of a body that a server is sent: a proxy holds it in memory for each request.
+const MOST_BODY: i64 = 1024 * 1024;
+/// What is sent of a body where nothing is said.
+const BODY: i64 = 1024;
+/// The most patterns of header names.
+const MOST_HEADERS: usize = 100;
+
+/// What is set about a server, without which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthSettings {
+    /// How it is asked.
+    pub protocol: AuthProtocol,
+    /// How long it may take.
+    pub timeout: Timeout,
+    /// Whether requests pass when it cannot be asked.
+    pub fail_open: bool,
+    /// How much of the body it is sent.
+    pub body: Option<AuthBody>,
+    /// Whether it is asked about no route that does not say otherwise.
+    pub disabled: bool,
+    /// What it is told about every route.
+    pub context: AuthContext,
+    /// The names of headers that it would be sent alone; all are.
+    pub limits_headers: bool,
+}
+
+impl AuthSettings {
+    /// A server with these settings.
+    pub fn server(&self, extension: Extension) -> AuthServer {
+        let Self { protocol, timeout, fail_open, body, .. } = self;
+        AuthServer { extension, protocol: protocol.clone(), timeout: *timeout, fail_open: *fail_open, body: *body }
+    }
+}
+
+/// What a host says to its routes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostAuthorization {
+    /// Who is asked; whoever the operator names, if nobody.
+    server: Option<Arc<AuthServer>>,
+    /// Whether it says what holds for routes that say nothing.
+    is_stated: bool,
+    disabled: bool,
+    context: AuthContext,
+}
+
+/// Reads what a host says; everything that is in the way of it.
+pub(crate) fn of_host(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    subject: &ObjectRef,
+    host: &VirtualHost,
+) -> Result<(), Vec<Rejection>> {
+    let field = FieldPath::from("spec.virtualhost.authorization");
+    let found = host.authorization.get().map_err(|fault: &Fault| vec![fault.into()])?;
+    let Some(authorization) = found else { return Ok(()) };
+    let settings = settings(authorization, &field).map_err(|no| vec![no])?;
+    if settings.limits_headers {
+        let why = "no effect: all headers of a request are sent, except those that begin with x-sesame-";
+        let at = field.field("httpSettings").field("allowedAuthorizationHeaders");
+        work.report(subject, Rejection::new(Code::ProxyIgnored, at, why));
+    }
+    let mut nos = Vec::new();
+    let tls = host.tls.ok().and_then(Option::as_ref);
+    if tls.is_some_and(|tls| tls.enable_fallback_certificate) {
+        let at = FieldPath::from("spec.virtualhost.tls.enableFallbackCertificate");
+        nos.push(Rejection::new(Code::ProxyTlsIncompatible, at, "cannot be used together with authorization"));
+    }
+    let server = match authorization.extension_ref.as_deref() {
+        None => {
+            if !settings.disabled && !work.settings.global_authorization {
+                let why = "extensionRef is missing, and the operator has configured no globalExtAuth";
+                nos.push(Rejection::new(Code::ExtensionNotFound, field.field("extensionRef"), why));
+            }
+            None
+        }
+        Some(reference) => {
+            if !tls.is_some_and(|tls| !tls.passthrough) || !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
+                let why = "requires a host that terminates TLS: without it, credentials would travel in plaintext";
+                nos.push(Rejection::new(Code::ProxyAuthNotPermitted, field.field("extensionRef"), why));
+            }
+            let at = field.field("extensionRef");
+            match extension(work, object, subject, reference, &at) {
+                Ok(extension) => Some(Arc::new(settings.server(extension))),
+                Err(no) => {
+                    nos.push(no);
+                    None
+                }
+            }
+        }
+    };
+    if !nos.is_empty() {
+        return Err(nos);
+    }
+    let is_stated = authorization.auth_policy.is_some();
+    work.authorization =
+        HostAuthorization { server, is_stated, disabled: settings.disabled, context: settings.context };
+    Ok(())
+}
+
+/// What a route says, with what its host says.
+pub(crate) fn of_route<V>(
+    work: &Work<'_, V>,
+    place: &Place<'_>,
+    route: &http_proxy::Route,
+) -> Result<Authorization, Rejection> {
+    let HostAuthorization { server, is_stated, disabled, context } = &work.authorization;
+    let (mut is_stated, mut disabled, mut context) = (*is_stated, *disabled, context.clone());
+    if let Some(policy) = route.auth_policy.get()? {
+        is_stated = true;
+        let field = place.field.field("authPolicy").field("context");
+        disabled = policy.disabled;
+        let over_http = server.as_ref().is_some_and(|server| server.protocol != AuthProtocol::Grpc);
+        merge(&mut context, &policy.context, over_http, &field)?;
+    }
+    Ok(match server {
+        _ if disabled => Authorization::Disabled,
+        Some(server) => Authorization::Ask(Arc::new(AuthCheck { server: server.clone(), context })),
+        None if is_stated => Authorization::AskDefault(Arc::new(context)),
+        None => Authorization::Unset,
+    })
+}
+
+/// The ExtensionService that is meant; one that cannot be used is told.
+fn extension(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    subject: &ObjectRef,
+    reference: &ExtensionServiceReference,
+    field: &FieldPath,
+) -> Result<Extension, Rejection> {
+    let own = if work.kind == kind::SESAME_HTTP_PROXY {
+        kind::SESAME_EXTENSION_SERVICE
+    } else {
+        kind::CONTOUR_EXTENSION_SERVICE
+    };
+    let kind = match reference.api_version.as_deref().filter(|version| !version.is_empty()) {
+        None => own,
+        Some(version) => kind::of(version, "ExtensionService").ok_or_else(|| {
+            let why = format!("must be {}, not `{version}`", own.api_version());
+            Rejection::new(Code::ProxyAuthVersion, field.field("apiVersion"), why)
+        })?,
+    };
+    let namespace = reference.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    let namespace = namespace.unwrap_or(&object.meta.namespace);
+    let name = reference.name.as_deref().unwrap_or_default();
+    if !resolve::name::is_label(namespace) || !resolve::name::is_subdomain(name) {
+        return Err(Rejection::new(Code::ExtensionNotFound, field.clone(), "no object can have this name"));
+    }
+    let id = ObjectRef::new(kind, namespace, name);
+    Ok(resolve::extension::get(work.view, &id).unwrap_or_else(|no| {
+        work.report(subject, Rejection::new(no.code, field.clone(), no.why));
+        Extension::absent(id)
+    }))
+}
+
+/// Reads what the operator sets about a server; an error names the field below it.
+pub fn of_operator(server: &AuthorizationServer) -> Result<AuthSettings, String> {
+    settings(server, &FieldPath::from("")).map_err(|no| format!("{}: {}", no.field, no.why))
+}
+
+/// Reads everything about a server but which it is.
+fn settings(server: &AuthorizationServer, field: &FieldPath) -> Result<AuthSettings, Rejection> {
+    let no = |name: &str, why: String| Rejection::new(Code::ProxyAuthSettings, field.field(name), why);
+    let http = server.http_settings.as_deref();
+    let protocol = match (server.service_type.as_deref(), http) {
+        (None | Some("" | "grpc"), None) => AuthProtocol::Grpc,
+        (None | Some("" | "grpc"), Some(_)) => {
+            return Err(no("httpSettings", "requires serviceType http".to_owned()));
+        }
+        (Some("http"), http) => over_http(http, &field.field("httpSettings"))?,
+        (Some(other), _) => return Err(no("serviceType", format!("must be grpc or http, not `{other}`"))),
+    };
+    let timeout = Timeout::parse(server.response_timeout.as_deref().unwrap_or_default())
+        .map_err(|error| Rejection::new(Code::ProxyAuthTimeout, field.field("responseTimeout"), error.to_string()))?;
+    let mut body = None;
+    if let Some(wanted) = &server.with_request_body {
+        let most = wanted.max_request_bytes.unwrap_or(BODY);
+        let fits = u32::try_from(most).ok().filter(|_| (1..=MOST_BODY).contains(&most));
+        let most = fits.ok_or_else(|| {
+            no("withRequestBody", format!("maxRequestBytes must be from 1 to {MOST_BODY}, not {most}"))
+        })?;
+        body = Some(AuthBody { most, partial: wanted.allow_partial_message, as_bytes: wanted.pack_as_bytes });
+    }
+    let mut context = AuthContext::new();
+    let mut disabled = false;
+    if let Some(AuthPolicy { disabled: is_disabled, context: words }) = server.auth_policy.as_deref() {
+        disabled = *is_disabled;
+        let at = field.field("authPolicy").field("context");
+        merge(&mut context, words, protocol != AuthProtocol::Grpc, &at)?;
+    }
+    let limits_headers = http.is_some_and(|http| !http.allowed_authorization_headers.is_empty());
+    let fail_open = server.fail_open;
+    Ok(AuthSettings { protocol, timeout, fail_open, body, disabled, context, limits_headers })
+}
+
+fn over_http(settings: Option<&HttpAuthorization>, field: &FieldPath) -> Result<AuthProtocol, Rejection> {
+    let Some(settings) = settings else {
+        return Ok(AuthProtocol::Http { path_prefix: None, upstream_headers: Vec::new() });
+    };
+    let prefix = settings.path_prefix.as_deref().filter(|prefix| !prefix.is_empty());
+    let path_prefix = prefix
+        .map(Path::parse)
+        .transpose()
+        .map_err(|error| Rejection::new(Code::ProxyAuthSettings, field.field("pathPrefix"), error.to_string()))?;
+    patterns(&settings.allowed_authorization_headers, &field.field("allowedAuthorizationHeaders"))?;
+    let upstream_headers = patterns(&settings.allowed_upstream_headers, &field.field("allowedUpstreamHeaders"))?;
+    Ok(AuthProtocol::Http { path_prefix, upstream_headers })
+}
+
+/// Names of headers, whatever their case.
+fn patterns(list: &[AllowedHeader], field: &FieldPath) -> Result<Vec<HeaderNamePattern>, Rejection> {
+    if list.len() > MOST_HEADERS {
+        let why = format!("{} entries; the limit is {MOST_HEADERS}", list.len());
+        return Err(Rejection::new(Code::ProxyAuthHeader, field.clone(), why));
+    }
+    let read = |(index, entry): (usize, &AllowedHeader)| {
+        let no = |why: String| Rejection::new(Code::ProxyAuthHeader, field.index(index), why);
+        let name = |text: &str| HeaderName::parse(text).map_err(|error| no(error.to_string()));
+        let AllowedHeader { exact, prefix, suffix, contains, ignore_case: _ } = entry;
+        match (exact, prefix, suffix, contains) {
+            (Some(text), None, None, None) => Ok(HeaderNamePattern::Exact(name(text)?)),
+            (None, Some(text), None, None) => Ok(HeaderNamePattern::Prefix(name(text)?)),
+            (None, None, Some(text), None) => Ok(HeaderNamePattern::Suffix(name(text)?)),
+            (None, None, None, Some(text)) => Ok(HeaderNamePattern::Contains(name(text)?)),
+            _ => Err(no("exactly one of exact, prefix, suffix and contains must be set".to_owned())),
+        }
+    };
+    list.iter().enumerate().map(read).collect()
+}
+
+/// Adds what a server is told; later words win.
+fn merge(into: &mut AuthContext, words: &TextMap, over_http: bool, field: &FieldPath) -> Result<(), Rejection> {
+    if let Some(fault) = words.broken() {
+        return Err(fault.into());
+    }
+    for (key, value) in words.iter() {
+        into.insert(key.into(), value?.clone());
+    }
+    if over_http && !into.is_empty() {
+        let why = "only gRPC servers are told a context";
+        return Err(Rejection::new(Code::ProxyAuthContextForHttp, field.clone(), why));
+    }
+    let bytes: usize = into.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bytes > MOST_CONTEXT {
+        let why = format!("{bytes} bytes with those of the host; the limit is {MOST_CONTEXT}");
+        return Err(Rejection::new(Code::ProxyAuthContext, field.clone(), why));
+    }
+    Ok(())
+}
