@@ -139,6 +139,7 @@ codes! {
     3121 CrlExpired Warning "a CRL is expired or not yet valid" "publish a new one; until then every client certificate that its CA signed is refused";
     3122 CrlExpiresSoon Warning "a CRL expires soon" "publish a new one before that; afterwards every client certificate that its CA signed is refused";
     3123 CrlMissing Warning "a CA of the bundle has no CRL" "add its CRL, or remove the CA from the bundle; client certificates that it signed are refused";
+    3124 ClientCertificateNotValid Error "the client certificate for TLS backends cannot be used" "ask the operator to fix the Secret of tls.envoy-client-certificate; until then TLS backends are not used";
     3201 DelegationMissing Error "the Secret is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
 
     4001 IngressHost Error "the host is not a valid host name" "use a lower-case DNS name, optionally with `*.` in front; ports and IP addresses are not allowed";

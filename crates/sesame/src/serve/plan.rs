@@ -305,6 +305,13 @@ fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, Str
     {
         warnings.push(format!("Secret {namespace}/{name} has the fallback certificate, and its namespace is not read"));
     }
+    if let (Some(namespace), Some(name)) = &config.client_certificate
+        && !is_read(namespace)
+    {
+        warnings.push(format!(
+            "Secret {namespace}/{name} has the client certificate for TLS backends, and its namespace is not read"
+        ));
+    }
     warnings.into_iter().map(|why| (Code::NamespaceNotWatched, why)).collect()
 }
 

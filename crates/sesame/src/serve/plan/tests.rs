@@ -184,7 +184,7 @@ const FIELDS: &[(&str, &str, Check)] = &[
 ];
 
 /// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 21] = [
+const QUIET: [&str; 23] = [
     "rateLimitService.domain",
     "rateLimitService.failOpen",
     "rateLimitService.enableXRateLimitHeaders",
@@ -203,6 +203,8 @@ const QUIET: [&str; 21] = [
     "featureFlags",
     "tls.fallback-certificate.namespace",
     "tls.fallback-certificate.name",
+    "tls.envoy-client-certificate.namespace",
+    "tls.envoy-client-certificate.name",
     "gateway.gatewayRef.namespace",
     "gateway.gatewayRef.name",
     "policy.applyToIngress",
@@ -238,6 +240,11 @@ fn every_key_takes_effect() {
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
     assert_eq!(fallback, Some(ObjectRef::new(kind::SECRET, "a", "b")));
+    let client = "tls: {envoy-client-certificate: {namespace: a, name: b}}";
+    let pipeline::Settings { ingress, http_proxy, .. } = plan(&[], client).pipeline;
+    let expected = Some(ObjectRef::new(kind::SECRET, "a", "b"));
+    assert_eq!((&http_proxy.client_certificate, &ingress.client_certificate), (&expected, &expected));
+    assert_eq!(plan(&["--watch-namespaces=projectsesame"], client).warnings[0].0, Code::NamespaceNotWatched);
     let bound = plan(&[], "gateway: {gatewayRef: {namespace: a, name: b}}").pipeline.gateway.bound;
     assert_eq!(bound, Some(("a".into(), "b".into())));
     let narrow = plan(&["--watch-namespaces=projectsesame"], file);
