@@ -5,6 +5,7 @@
 //! page in `docs` is written from the same rows. A key that is unknown, or that would have no effect, is an error: a
 //! setting that is ignored in silence is found out at the worst time.
 
+mod authorization;
 mod headers;
 mod program;
 mod proxies;
@@ -15,6 +16,7 @@ pub(super) mod tests;
 mod tls;
 mod value;
 
+use self::authorization::Authorization;
 use self::rate_limit::RateLimit;
 use self::row::{Effect, Row};
 use self::value::Wrong;
@@ -41,6 +43,7 @@ pub const SECTIONS: &[(&str, &[Row])] = &[
     ("Headers", headers::HEADERS),
     ("Metrics and probes", program::METRICS),
     ("Rate limit service", rate_limit::RATE_LIMIT),
+    ("External authorization", authorization::AUTHORIZATION),
     ("External services", program::SERVICES),
 ];
 
@@ -88,6 +91,8 @@ pub struct Config {
     pub metrics: Bind,
     /// The rate limit service.
     pub rate_limit: RateLimit,
+    /// The authorization server for all routes.
+    pub authorization: Authorization,
     /// What is to be said about the file, though it can be used.
     pub warnings: Vec<(Code, String)>,
 }
@@ -112,6 +117,7 @@ impl Default for Config {
             envoy_service_name: "envoy".to_owned(),
             metrics: Bind::any(8000),
             rate_limit: RateLimit::default(),
+            authorization: Authorization::default(),
             warnings: Vec::new(),
         }
     }
@@ -188,6 +194,7 @@ impl Config {
         if self.fallback.0.is_some() != self.fallback.1.is_some() {
             found.push(("tls.fallback-certificate", "both namespace and name are required".to_owned()));
         }
+        found.extend(self.authorization.contradiction().map(|why| ("globalExtAuth", why)));
         if self.gateway.0.is_some() != self.gateway.1.is_some() {
             found.push(("gateway.gatewayRef", "both namespace and name are required".to_owned()));
         }
