@@ -37,6 +37,7 @@ struct Spec {
     class: bool,
     created: u8,
     auth: Option<(u8, bool, bool)>,
+    tokens: Option<(u8, bool)>,
 }
 
 const SPACES: [&str; 2] = ["a", "b"];
@@ -51,13 +52,14 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::option::weighted(0.5, (0..2_u8, 0..2_u8)),
         proptest::option::of((0..2_u8, 0..6_u8, any::<bool>())),
         vec((0..2_u8, 0..5_u8, 0..4_u8), 0..3),
-        vec((0..6_u8, 0..3_u8, 0..6_u8), 0..3),
+        vec((0..6_u8, 0..3_u8, 0..8_u8), 0..3),
         proptest::option::weighted(0.3, (any::<bool>(), 0..2_u8, 0..5_u8)),
         prop::bool::weighted(0.9),
         0..3_u8,
         proptest::option::weighted(0.5, (0..3_u8, any::<bool>(), any::<bool>())),
+        proptest::option::weighted(0.4, (0..4_u8, any::<bool>())),
     )
-        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth)| Spec {
+        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth, tokens)| Spec {
             fqdn,
             secret,
             clients,
@@ -67,6 +69,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             class,
             created,
             auth,
+            tokens,
         })
 }
 
@@ -134,6 +137,12 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
             route["directResponsePolicy"] = json!({ "statusCode": 200 });
             route["authPolicy"] = json!({ "disabled": service == 0, "context": { "key": service.to_string() } });
         }
+        5 | 6 => {
+            let policy = if kind == 5 { json!({ "require": "k1" }) } else { json!({ "disabled": true }) };
+            route["jwtVerificationPolicy"] = policy;
+            route["permitInsecure"] = (service == 0).into();
+            route["services"] = json!([{ "name": format!("s{service}"), "port": 80 }]);
+        }
         _ => {
             route["services"] =
                 json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s1", "port": 80, "weight": 2 }])
@@ -174,6 +183,20 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
                     if let Some(clients) = spec.clients {
                         body["virtualhost"]["tls"]["clientValidation"] = client_validation(clients);
                     }
+                    if let Some((of, default)) = spec.tokens {
+                        let source = match of {
+                            0 => json!({ "uri": "https://keys.example.com/" }),
+                            1 => json!({ "uri": "https://keys.example.com/", "timeout": "2s", "cacheDuration": "1m" }),
+                            _ => json!({ "uri": "http://keys.example.com:99999/" }),
+                        };
+                        let mut provider = json!({ "name": format!("k{}", of % 2), "default": default });
+                        if of == 3 {
+                            provider["localJWKS"] = json!({ "secretName": "t0", "key": "keys" });
+                        } else {
+                            provider["remoteJWKS"] = source;
+                        }
+                        body["virtualhost"]["jwtProviders"] = json!([provider]);
+                    }
                 } else if spec.tcp.is_some() {
                     body["virtualhost"]["tls"] = json!({ "passthrough": true });
                 }
@@ -206,7 +229,8 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
         Edit::Secret { space: n, name, gone, good } => {
             let [chain, key, ca, crl] = pems();
             let (key, crl) = if *good { (key.as_str(), crl.as_str()) } else { ("nonsense", "nonsense") };
-            let data = json!({ "tls.crt": chain, "tls.key": key, "ca.crt": ca, "crl.pem": crl });
+            let keys = if *good { r#"{"keys":[{"kty":"oct","k":"AQAB"}]}"# } else { "nonsense" };
+            let data = json!({ "tls.crt": chain, "tls.key": key, "ca.crt": ca, "crl.pem": crl, "keys": keys });
             let body = json!({ "type": "kubernetes.io/tls", "stringData": data });
             (kind::SECRET, space(*n), format!("t{name}"), *gone, body)
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     cluster::Extension,
-    jwt::JwtProviderId,
+    jwt::{Jwks, JwtProvider, JwtProviderId},
     route::{
         Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
         Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
@@ -248,11 +248,11 @@ fn policy(dice: &mut Dice) -> Policy {
         global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
+        authorization: authorization(dice),
         jwt: dice.maybe(|dice| {
             let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
             Arc::new(JwtProviderId { object, name: dice.text().into() })
         }),
-        authorization: authorization(dice),
     }
 }
 
@@ -304,6 +304,25 @@ fn global_limit(dice: &mut Dice) -> GlobalRateLimit {
 /// Any text that is not empty.
 fn filled(dice: &mut Dice) -> Arc<str> {
     Some(dice.text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned()).into()
+}
+
+/// A provider of tokens, with keys or without.
+pub fn provider(dice: &mut Dice) -> JwtProvider {
+    let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+    let keys = [
+        r#"{"k":"AQAB","kty":"oct"}"#,
+        r#"{"e":"AQAB","kid":"","kty":"RSA","n":"AQAB"}"#,
+        r#"{"crv":"Ed25519","kty":"OKP","x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}"#,
+        r#"{"crv":"P-256","kty":"EC","x":"AA","y":"AA"}"#,
+    ];
+    JwtProvider {
+        id: Arc::new(JwtProviderId { object, name: dice.text().into() }),
+        issuer: dice.maybe(|dice| dice.text().into()),
+        audiences: dice.list(0, 3, |dice| dice.text().into()),
+        forward: dice.one_in(2),
+        keys: Jwks::new(dice.list(0, 3, |dice| Arc::from(dice.pick(&keys)))),
+        remote: None,
+    }
 }
 
 /// Sorted, each cookie once.
