@@ -4,7 +4,7 @@ use crate::{
     extensions::{self, ExtensionName},
     settings::ForAuthorization,
 };
-use dialect_httpproxy::authorization::AuthSettings;
+pub use dialect_httpproxy::authorization::{AuthSettings, of_operator};
 use engine::Reads;
 use model::{
     Code, Route, Translation, Verdict,

@@ -5,9 +5,12 @@
 
 mod script;
 
-use dialect_httpproxy::authorization::of_operator;
 use kinds::{Object, ObjectRef, http_proxy::security::AuthorizationServer, kind};
-use pipeline::{Settings, authorization::GlobalAuthorization, extensions::ExtensionName};
+use pipeline::{
+    Settings,
+    authorization::{GlobalAuthorization, of_operator},
+    extensions::ExtensionName,
+};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 use std::sync::OnceLock;

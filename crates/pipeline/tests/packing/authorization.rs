@@ -4,10 +4,14 @@
 use super::claims::Claims;
 use super::requests::TURN;
 use super::world::{World, https_scope, ingress_with, object, secret, service, settings};
-use dialect_httpproxy::authorization::of_operator;
 use kinds::{Object, http_proxy::security::AuthorizationServer, kind};
 use model::{FleetId, PortProtocol};
-use pipeline::{Settings, authorization::GlobalAuthorization, extensions::ExtensionName, settings::Packing};
+use pipeline::{
+    Settings,
+    authorization::{GlobalAuthorization, of_operator},
+    extensions::ExtensionName,
+    settings::Packing,
+};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use testbed::{Backend, Client, auth_server::AuthServer, certs::Ca, envoy::Config};

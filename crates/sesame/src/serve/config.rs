@@ -5,6 +5,7 @@
 //! yet; the page in `docs` is written from the same rows. A key that is unknown, or that would have no effect, is an error: a
 //! setting that is ignored in silence is found out at the worst time.
 
+mod authorization;
 mod headers;
 mod program;
 mod proxies;
@@ -16,6 +17,7 @@ pub(super) mod tests;
 mod tls;
 mod value;
 
+use self::authorization::Authorization;
 use self::rate_limit::RateLimit;
 use self::row::{Effect, Form, Row};
 use self::value::Wrong;
@@ -45,6 +47,7 @@ pub const SECTIONS: &[(&str, &[Row])] = &[
     ("Headers", headers::HEADERS),
     ("Metrics and probes", program::METRICS),
     ("Rate limit service", rate_limit::RATE_LIMIT),
+    ("External authorization", authorization::AUTHORIZATION),
     ("External services", program::SERVICES),
 ];
 
@@ -116,6 +119,8 @@ pub struct Config {
     pub at_start: BTreeMap<&'static str, String>,
     /// The rate limit service.
     pub rate_limit: RateLimit,
+    /// The authorization server for all routes.
+    pub authorization: Authorization,
     /// What is to be said about the file, though it can be used.
     pub warnings: Vec<(Code, String)>,
 }
@@ -176,6 +181,7 @@ impl Default for Config {
             overload_health: (None, None),
             at_start: BTreeMap::new(),
             rate_limit: RateLimit::default(),
+            authorization: Authorization::default(),
             warnings: Vec::new(),
         }
     }
@@ -275,6 +281,7 @@ impl Config {
         let overload_health = self.overload_health();
         let mut settings = pipeline::Settings { stats, metrics, metrics_tls, overload_health, ..self.pipeline };
         self.rate_limit.apply(&mut settings);
+        self.authorization.apply(&mut settings);
         if self.headers_on_ingresses {
             settings.ingress.request_headers.clone_from(&settings.http_proxy.request_headers);
             settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);
@@ -342,6 +349,7 @@ impl Config {
         {
             found.push((key, field, "both namespace and name are required".to_owned()));
         }
+        found.extend(self.authorization.contradiction().map(|why| ("globalExtAuth", "globalExtAuth", why)));
         let files = [
             ("metrics.contour", "metrics.tls", &self.metrics_tls),
             ("metrics.envoy", "envoy.metrics.tls", &self.envoy_metrics_tls),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::ObjectRef;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores};
+use pipeline::authorization::{GlobalAuthorization, of_operator};
 use pipeline::extensions::ExtensionName;
 use pipeline::settings::{GlobalRateLimits, default_policy};
 use serde::Deserialize;
@@ -41,6 +42,8 @@ pub(super) struct Settings {
     /// Services may list endpoints.
     listed_endpoints: bool,
     rate_limit_service: Option<RateLimitService>,
+    /// The authorization server for all routes, as in the configuration file.
+    global_ext_auth: Option<serde_json::Value>,
     access_log: Log,
     access_log_level: Level,
     compression: Codec,
@@ -107,6 +110,20 @@ impl RateLimitService {
             Some(GlobalRateLimits { service: (namespace, name), default, add_namespace: self.add_namespace });
         Some(())
     }
+}
+
+/// The authorization server for all routes.
+///
+/// # Panics
+/// When it cannot be used.
+fn global_authorization(file: &serde_json::Value) -> GlobalAuthorization {
+    let name = file["extensionService"].as_str().and_then(|name| name.split_once('/'));
+    let (namespace, name) = name.unwrap_or_else(|| panic!("the authorization server of a case: {file}"));
+    let extension = ExtensionName { namespace: namespace.into(), name: name.into() };
+    let server = serde_json::from_value(file.clone()).map_err(|error| error.to_string());
+    let settings = server.and_then(|server| of_operator(&server));
+    let settings = settings.unwrap_or_else(|why| panic!("the authorization server of a case: {why}"));
+    GlobalAuthorization { extension, settings }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -208,6 +225,9 @@ impl Settings {
         if let Some(service) = &self.rate_limit_service {
             file.insert("rateLimitService".to_owned(), service.file());
         }
+        if let Some(server) = &self.global_ext_auth {
+            file.insert("globalExtAuth".to_owned(), server.clone());
+        }
         match &self.access_log {
             Log::Envoy => {}
             Log::Json => _ = file.insert("accesslog-format".to_owned(), "json".into()),
@@ -262,6 +282,7 @@ impl Settings {
         if let Some(service) = &self.rate_limit_service {
             assert!(service.set(&mut settings).is_some(), "the rate limit service of a case: {service:?}");
         }
+        settings.authorization = self.global_ext_auth.as_ref().map(global_authorization);
         settings.ingress.https_port = self.https_port;
         settings.ingress.self_signed = self.self_signed;
         settings.resolve.external_names = self.external_names;

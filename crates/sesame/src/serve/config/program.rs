@@ -72,13 +72,6 @@ pub const METRICS: &[Row] = rows! {
 
 /// Other services that proxies ask.
 pub const SERVICES: &[Row] = rows! {
-    not_yet("globalExtAuth.extensionService" = "globalExtAuth.extensionRef", "ExtensionService of the authorization server, `namespace/name`");
-    not_yet("globalExtAuth.serviceType" = "globalExtAuth.serviceType", "protocol of the authorization server");
-    not_yet("globalExtAuth.httpSettings" = "globalExtAuth.httpSettings", "settings of HTTP authorization servers");
-    not_yet("globalExtAuth.failOpen" = "globalExtAuth.failOpen", "allow requests when the service is unavailable");
-    not_yet("globalExtAuth.authPolicy" = "globalExtAuth.authPolicy", "authorization policy of routes without one");
-    not_yet("globalExtAuth.responseTimeout" = "globalExtAuth.responseTimeout", "response timeout");
-    not_yet("globalExtAuth.withRequestBody" = "globalExtAuth.withRequestBody", "how much of the request body is sent to the authorization server");
     not_yet("tracing.extensionService" = "tracing.extensionService", "ExtensionService of the trace collector, `namespace/name`");
     not_yet("tracing.serviceName" = "tracing.serviceName", "service name in traces");
     not_yet("tracing.overallSampling" = "tracing.overallSampling", "maximum percentage of requests traced");
