@@ -30,6 +30,7 @@ struct Spec {
     tcp: Option<(bool, u8, u8)>,
     class: bool,
     created: u8,
+    tokens: Option<(u8, bool)>,
 }
 
 const SPACES: [&str; 2] = ["a", "b"];
@@ -43,12 +44,13 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::option::of(0..3_u8),
         proptest::option::weighted(0.3, (0..2_u8, 0..2_u8)),
         vec((0..2_u8, 0..5_u8, 0..4_u8), 0..3),
-        vec((0..6_u8, 0..3_u8, 0..6_u8), 0..3),
+        vec((0..6_u8, 0..3_u8, 0..8_u8), 0..3),
         proptest::option::weighted(0.3, (any::<bool>(), 0..2_u8, 0..5_u8)),
         prop::bool::weighted(0.9),
         0..3_u8,
+        proptest::option::weighted(0.4, (0..4_u8, any::<bool>())),
     )
-        .prop_map(|(fqdn, secret, includes, routes, tcp, class, created)| Spec {
+        .prop_map(|(fqdn, secret, includes, routes, tcp, class, created, tokens)| Spec {
             fqdn,
             secret,
             includes,
@@ -56,6 +58,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             tcp,
             class,
             created,
+            tokens,
         })
 }
 
@@ -98,6 +101,12 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
             route["pathRewritePolicy"] = json!({ "replacePrefix": [{ "replacement": "/" }] });
         }
         4 => route["authPolicy"] = json!({ "disabled": true }),
+        5 | 6 => {
+            let policy = if kind == 5 { json!({ "require": "k1" }) } else { json!({ "disabled": true }) };
+            route["jwtVerificationPolicy"] = policy;
+            route["permitInsecure"] = (service == 0).into();
+            route["services"] = json!([{ "name": format!("s{service}"), "port": 80 }]);
+        }
         _ => {
             route["services"] =
                 json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s1", "port": 80, "weight": 2 }])
@@ -133,6 +142,20 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
                     let tls =
                         json!({ "secretName": format!("{}/t{name}", space(n)), "enableFallbackCertificate": fallback });
                     body["virtualhost"]["tls"] = tls;
+                    if let Some((of, default)) = spec.tokens {
+                        let source = match of {
+                            0 => json!({ "uri": "https://keys.example.com/" }),
+                            1 => json!({ "uri": "https://keys.example.com/", "timeout": "2s", "cacheDuration": "1m" }),
+                            _ => json!({ "uri": "http://keys.example.com:99999/" }),
+                        };
+                        let mut provider = json!({ "name": format!("k{}", of % 2), "default": default });
+                        if of == 3 {
+                            provider["localJWKS"] = json!({ "secretName": "t0", "key": "keys" });
+                        } else {
+                            provider["remoteJWKS"] = source;
+                        }
+                        body["virtualhost"]["jwtProviders"] = json!([provider]);
+                    }
                 } else if spec.tcp.is_some() {
                     body["virtualhost"]["tls"] = json!({ "passthrough": true });
                 }
@@ -158,7 +181,8 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
         Edit::Secret { space: n, name, gone, good } => {
             let (chain, key) = leaf();
             let key = if *good { key.as_str() } else { "nonsense" };
-            let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
+            let keys = if *good { r#"{"keys":[{"kty":"oct","k":"AQAB"}]}"# } else { "nonsense" };
+            let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key, "keys": keys } });
             (kind::SECRET, space(*n), format!("t{name}"), *gone, body)
         }
         Edit::Delegation { space: n, gone, to } => {

@@ -94,6 +94,19 @@ fn service(fields: Value) -> Value {
     root(json!({ "services": [service] }))
 }
 
+/// A provider of tokens whose Secret is not there.
+fn local(name: &str) -> Value {
+    json!({ "name": name, "localJWKS": { "secretName": "nobody", "key": "a" } })
+}
+
+/// A root with these providers of tokens, and a route that has these fields.
+fn tokens(providers: Value, route: Value) -> Value {
+    let mut spec = root(route);
+    spec["virtualhost"]["tls"] = json!({ "secretName": "cert" });
+    spec["virtualhost"]["jwtProviders"] = providers;
+    spec
+}
+
 fn include(include: Value) -> Value {
     json!({ "virtualhost": { "fqdn": "it.example.com" }, "includes": include })
 }
@@ -114,6 +127,12 @@ fn rewrite(conditions: Value, list: Value) -> Value {
 fn every_error_is_told_in_contours_words() {
     let web = || json!([{ "name": "web", "port": 80 }]);
     let tls_web = |fields: Value| service(json!({ "protocol": "tls", "validation": fields }));
+    let uri = "https://keys.example.com/";
+    let default = |mut provider: Value| {
+        provider["default"] = true.into();
+        provider
+    };
+    let remote = |fields: Value| tokens(json!([{ "name": "a", "remoteJWKS": fields }]), json!({}));
     let rows = [
         ("VirtualHostError FQDNNotSpecified", json!({ "virtualhost": {}, "routes": [{ "services": web() }] })),
         (
@@ -245,6 +264,54 @@ fn every_error_is_told_in_contours_words() {
         ("TCPProxyIncludeError IncludeNotFound", tcp(json!({ "include": { "name": "nobody" } }))),
         ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "root" } }))),
         ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "it" } }))),
+        ("JWTVerificationError JWTVerificationNotPermitted", host(json!({ "jwtProviders": [local("a")] }))),
+        ("JWTVerificationError DuplicateProviderName", tokens(json!([local("a"), local("a")]), json!({}))),
+        (
+            "JWTVerificationError MultipleDefaultProvidersSpecified",
+            tokens(json!([default(local("a")), default(local("b"))]), json!({})),
+        ),
+        (
+            "JWTVerificationError JWKSSourceConflict",
+            tokens(json!([{ "name": "a", "remoteJWKS": {}, "localJWKS": {} }]), json!({})),
+        ),
+        ("JWTVerificationError JWKSSourceMissing", tokens(json!([{ "name": "a" }]), json!({}))),
+        ("JWTVerificationError LocalJWKSInvalid", tokens(json!([local("a")]), json!({}))),
+        ("JWTVerificationError RemoteJWKSURIInvalid", remote(json!({ "uri": "https://" }))),
+        ("JWTVerificationError RemoteJWKSURIInvalid", remote(json!({ "uri": "http://169.254.169.254/" }))),
+        ("JWTVerificationError RemoteJWKSSchemeInvalid", remote(json!({ "uri": "gopher://keys.example.com/" }))),
+        (
+            "JWTVerificationError RemoteJWKSUpstreamValidationInvalid",
+            remote(json!({ "uri": uri, "validation": { "caSecret": "nobody", "subjectName": "x" } })),
+        ),
+        (
+            "JWTVerificationError RemoteJWKSCACertificateNotDelegated",
+            remote(json!({ "uri": uri, "validation": { "caSecret": "b/ca", "subjectName": "x" } })),
+        ),
+        ("JWTVerificationError RemoteJWKSTimeoutInvalid", remote(json!({ "uri": uri, "timeout": "-1s" }))),
+        ("JWTVerificationError RemoteJWKSCacheDurationInvalid", remote(json!({ "uri": uri, "cacheDuration": "soon" }))),
+        ("JWTVerificationError RemoteJWKSPortInvalid", remote(json!({ "uri": "https://keys.example.com:99999/" }))),
+        (
+            "JWTVerificationError RemoteJWKSDNSLookupFamilyInvalid",
+            remote(json!({ "uri": uri, "dnsLookupFamily": "ipv4" })),
+        ),
+        (
+            "JWTVerificationError InvalidJWTVerificationPolicy",
+            tokens(json!([]), json!({ "jwtVerificationPolicy": { "require": "a", "disabled": true } })),
+        ),
+        (
+            "JWTVerificationError JWTProviderNotDefined",
+            tokens(json!([]), json!({ "jwtVerificationPolicy": { "require": "a" } })),
+        ),
+        (
+            "JWTVerificationError JWTProviderLimitExceeded",
+            tokens((0..17).map(|number| local(&number.to_string())).collect(), json!({})),
+        ),
+        (
+            "TLSError TLSIncompatibleFeatures",
+            host(
+                json!({ "tls": { "secretName": "cert", "enableFallbackCertificate": true }, "jwtProviders": [local("a")] }),
+            ),
+        ),
     ];
     let mut wrong = Vec::new();
     for (words, spec) in rows {

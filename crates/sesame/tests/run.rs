@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use testbed::certs::Ca;
 use testbed::process::{Command, Process};
-use testbed::{Backend, Client, Load, Net, StateDir, eventually};
+use testbed::tokens::{TokenSigner, claims, key_set};
+use testbed::{Backend, Client, KeyAnswer, KeyServer, Load, Net, StateDir, eventually};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -275,4 +276,36 @@ fn is_running(pid: u32) -> bool {
 fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn tokens_are_checked_with_the_keys_of_a_server_that_rotates_them() {
+    let backend = Backend::start("web").await.unwrap();
+    let keys = KeyServer::start(None).await.unwrap();
+    let [one, two] = ["one", "two"].map(TokenSigner::new);
+    keys.set(KeyAnswer::Document(key_set([&one])));
+    let proxy = format!(
+        "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: api}}\nspec:\n  virtualhost:\n    \
+         fqdn: api.example.com\n    tls: {{secretName: none}}\n    jwtProviders: [{{name: a, default: true, remoteJWKS: \
+         {{uri: 'http://{}/', cacheDuration: 1s}}}}]\n  routes: [{{services: [{{name: web, port: 80}}]}}]\n",
+        keys.address()
+    );
+    let served = Served::start(&[("web.yaml", service("web", &backend)), ("api.yaml", proxy)]).await;
+    let client = Client::new(served.https).https().accept_any().sni("api.example.com").host("api.example.com");
+    let status = async |signer: &TokenSigner| {
+        let token = format!("Bearer {}", signer.token(&claims("anybody", "anything")));
+        client.get("/").header("authorization", &token).await.unwrap().status.as_u16()
+    };
+    // What is served first has the keys already.
+    assert_eq!((status(&one).await, status(&two).await), (200, 401));
+    assert_eq!(client.get("/").await.unwrap().status, 401);
+    keys.set(KeyAnswer::Document(key_set([&two])));
+    let rotated = async || match (status(&one).await, status(&two).await) {
+        (401, 200) => Ok(()),
+        other => Err(other),
+    };
+    eventually("the new key to be the only one", LIMIT, rotated).await.unwrap();
+    keys.set(KeyAnswer::Reset);
+    served.process.expect_line("SES5158", LIMIT).await.unwrap();
+    assert_eq!((status(&one).await, status(&two).await), (401, 200), "the last keys are kept");
 }

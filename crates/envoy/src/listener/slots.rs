@@ -5,8 +5,9 @@
 //! their next request. An empty one is published as a filter that does nothing, so that an Envoy that returns has it and is sent
 //! nothing again.
 //!
-//! A slot whose default protects nobody must not be without its resource for a moment: a listener waits for it. That is an answer
-//! of the server, also that there is no such resource, so nothing waits for slots that nobody fills.
+//! The default of a slot for JWT verification refuses what requires a token, so that nothing is open before its resource has come; and
+//! a listener waits for the resource, so that nothing is refused either. It waits for ever if there is none: every slot of a port
+//! that has chains is published. Other slots have the filter that does nothing as their default, and no listener waits for them.
 //!
 //! `removed` makes a slot what its default is.
 

@@ -16,6 +16,7 @@ use crate::{
         CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
         TcpResources, UdpClusterResources, UdpEndpointResources, authors,
     },
+    slots::SlotResources,
     translations::{SharedClustersInUse, Translations},
     withheld::{FleetTarget, Withheld, WithheldRows, WithheldVersions, Withholdable},
 };
@@ -49,7 +50,9 @@ impl Derived for ActiveTargets {
             Kind::Route => of::<RouteResources>(target, reads),
             Kind::ScopedRoute => of::<ScopeResources>(target, reads).or_else(|| of::<RedirectScopes>(target, reads)),
             Kind::Listener => of::<ListenerResources>(target, reads),
-            Kind::Extension => of::<TcpResources>(target, reads).or_else(|| of::<StreamResources>(target, reads)),
+            Kind::Extension => of::<TcpResources>(target, reads)
+                .or_else(|| of::<StreamResources>(target, reads))
+                .or_else(|| of::<SlotResources>(target, reads)),
             Kind::Runtime | Kind::VirtualHost => None,
         }
     }

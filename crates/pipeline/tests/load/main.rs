@@ -10,3 +10,4 @@ mod bed;
 mod gateway;
 mod httpproxy;
 mod ingress;
+mod jwt;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
-    jwt::JwtProviderId,
+    jwt::{Jwks, JwtProvider, JwtProviderId},
     route::{
         Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, DirectResponse, Forward, Hash, HashOf,
         HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
@@ -248,6 +248,25 @@ fn policy(dice: &mut Dice) -> Policy {
             let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
             Arc::new(JwtProviderId { object, name: dice.text().into() })
         }),
+    }
+}
+
+/// A provider of tokens, with keys or without.
+pub fn provider(dice: &mut Dice) -> JwtProvider {
+    let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+    let keys = [
+        r#"{"k":"AQAB","kty":"oct"}"#,
+        r#"{"e":"AQAB","kid":"","kty":"RSA","n":"AQAB"}"#,
+        r#"{"crv":"Ed25519","kty":"OKP","x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}"#,
+        r#"{"crv":"P-256","kty":"EC","x":"AA","y":"AA"}"#,
+    ];
+    JwtProvider {
+        id: Arc::new(JwtProviderId { object, name: dice.text().into() }),
+        issuer: dice.maybe(|dice| dice.text().into()),
+        audiences: dice.list(0, 3, |dice| dice.text().into()),
+        forward: dice.one_in(2),
+        keys: Jwks::new(dice.list(0, 3, |dice| Arc::from(dice.pick(&keys)))),
+        remote: None,
     }
 }
 

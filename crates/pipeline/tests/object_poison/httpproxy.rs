@@ -5,16 +5,18 @@
 
 use crate::dice::{Dice, seed};
 use kinds::Object;
+use model::jwt::{Jwks, JwksState};
 use pipeline::{
     Pipeline, Settings,
     settings::{Bind, Packing},
 };
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 use testbed::{
     Client, Net,
     cases::{Backends, Proxy, object},
     certs::Ca,
+    tokens::{TokenSigner, key_set},
 };
 
 /// How many roots a batch has.
@@ -116,6 +118,37 @@ fn services(dice: &mut Dice) -> Value {
     })
 }
 
+fn provider(dice: &mut Dice) -> Value {
+    let mut provider = dice.map(
+        3,
+        &[
+            ("issuer", |dice| dice.text(&["https://issuer.example.com"])),
+            ("audiences", |dice| dice.list(3, |dice| dice.text(&["shop", "admin"]))),
+            ("forwardJWT", |_| true.into()),
+            ("default", |_| true.into()),
+        ],
+    );
+    provider["name"] = dice.text(&["a", "b"]);
+    if dice.roll(2) == 0 {
+        let keys = ["good", "rubbish", "both", "none"];
+        provider["localJWKS"] = json!({ "secretName": dice.text(&["keys"]), "key": dice.text(&keys) });
+    } else {
+        let mut remote = dice.map(
+            3,
+            &[
+                ("timeout", Dice::duration),
+                ("cacheDuration", Dice::duration),
+                ("dnsLookupFamily", |dice| dice.text(&["auto", "v4", "v6", "all"])),
+                ("validation", |dice| json!({ "caSecret": "ca", "subjectName": dice.text(&["keys.example.com"]) })),
+            ],
+        );
+        remote["uri"] =
+            dice.text(&["https://keys.example.com/jwks", "http://10.0.0.1:99999/", "https://[fd00::1]/a?b"]);
+        provider["remoteJWKS"] = remote;
+    }
+    provider
+}
+
 fn route(dice: &mut Dice) -> Value {
     let mut route = dice.map(
         6,
@@ -138,6 +171,7 @@ fn route(dice: &mut Dice) -> Value {
             ("responseHeadersPolicy", headers),
             ("cookieRewritePolicies", cookies),
             ("rateLimitPolicy", limit),
+            ("jwtVerificationPolicy", |dice| json!({ "require": dice.text(&["a", "b"]), "disabled": dice.roll(4) == 0 })),
             ("internalRedirectPolicy", |dice| {
                 json!({ "maxInternalRedirects": dice.number(&[1, 3]), "redirectResponseCodes": dice.list(2, |dice| dice.number(&[301, 302])),
                     "allowCrossSchemeRedirect": dice.text(&["Always", "Never", "SafeOnly"]) })
@@ -172,13 +206,16 @@ fn root(dice: &mut Dice, number: usize) -> Value {
             ("rateLimitPolicy", limit),
             ("ipAllowPolicy", clients),
             ("ipDenyPolicy", clients),
+            ("jwtProviders", |dice| dice.list(3, provider)),
         ],
     );
     let name = format!("p{number}.example.com");
     host["fqdn"] = if dice.roll(10) == 0 { dice.text(&["*.wide.example.com"]) } else { name.as_str().into() };
     let mut spec = json!({ "routes": dice.list(4, route) });
-    if dice.roll(4) == 0 {
-        let pass = dice.roll(2) == 0;
+    // Tokens need TLS that ends at the proxy.
+    let has_tokens = host.get("jwtProviders").is_some();
+    if has_tokens || dice.roll(4) == 0 {
+        let pass = !has_tokens && dice.roll(2) == 0;
         host["tls"] = if pass { json!({ "passthrough": true }) } else { json!({ "secretName": dice.text(&["cert"]) }) };
         if dice.roll(2) == 0 {
             spec["tcpproxy"] = json!({ "services": services(dice), "loadBalancerPolicy": balance(dice), "healthCheckPolicy": health(dice) });
@@ -205,7 +242,26 @@ async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing() {
         for object in kept.iter().cloned().chain((0..BATCH).map(|number| object(&root(&mut dice, number)))) {
             pipeline.put(&object.key(), Some(object));
         }
-        let output = pipeline.settle();
+        let mut output = pipeline.settle();
+        // Servers of keys answer with keys that cannot be used, or say why there are none.
+        let sources = pipeline.jwks_refs();
+        println!("batch {batch}: {} key sets are referred to", sources.len());
+        for (source, _) in &sources {
+            let rubbish = [
+                "{}",
+                "null",
+                r#"{"kty":"RSA","n":"AQAB","e":"AQAB"}"#,
+                r#"{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}"#,
+            ];
+            let keys = Jwks::new([Arc::from(dice.of(&rubbish))]).filter(|_| dice.roll(3) > 0);
+            let failure = dice.text(&["no answer"]).as_str().map(Arc::from);
+            pipeline.set_jwks(source, Some(JwksState { keys, failure }));
+        }
+        let again = pipeline.settle();
+        output.verdicts.extend(again.verdicts);
+        let replaced: Vec<_> = again.xds.upserts.iter().map(|it| (it.kind, it.name.clone())).collect();
+        output.xds.upserts.retain(|it| !replaced.contains(&(it.kind, it.name.clone())));
+        output.xds.upserts.extend(again.xds.upserts);
         assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
         let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
         println!("batch {batch}: {fine} of {BATCH} are fine as they are");
@@ -229,6 +285,9 @@ async fn good(backends: &mut Backends) -> Vec<Object> {
         json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": meta("cert"),
             "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } }),
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("ca"), "stringData": { "ca.crt": ca.pem() } }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("keys"), "stringData": {
+            "good": key_set([&TokenSigner::new("a")]), "rubbish": "rubbish", "none": "{\"keys\":[]}",
+            "both": "{\"keys\":[1,{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQAB\"},{\"kty\":\"oct\",\"k\":\"AQAB\"}]}" } }),
         json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta("good"),
             "spec": { "virtualhost": { "fqdn": "good.example.org" }, "routes": [{ "services": [{ "name": "good", "port": 80 }] }] } }),
     ];

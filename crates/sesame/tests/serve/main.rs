@@ -6,6 +6,7 @@ mod bed;
 mod cases;
 mod fleets;
 mod gateway;
+mod jwt;
 mod life;
 mod outage;
 mod programmed;
