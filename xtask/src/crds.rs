@@ -1,12 +1,13 @@
 //! `cargo xtask crds`: the CRDs that Sesame ships, from one description of our own.
 //!
-//! In: the schemas in [`http_proxy`] and [`delegation`], written with the words of [`schema`]. Out: a file of YAML for
+//! In: the schemas in [`http_proxy`], [`delegation`] and [`extension_service`], written with the words of [`schema`]. Out: a file of YAML for
 //! each kind and group in `deploy/crds/`. Objects written for Contour are taken as they are, so a rule here is never
 //! stricter than Contour's; its own CRD is what [`tests`] compares with, field by field.
 //!
 //! The two groups have the same schema: what is learned about one holds for the other.
 
 mod delegation;
+mod extension_service;
 mod http_proxy;
 mod schema;
 mod status;
@@ -26,6 +27,7 @@ const GROUPS: [&str; 2] = ["projectcontour.io", "projectsesame.io"];
 /// What is said about a kind besides its schema.
 struct Names {
     kind: &'static str,
+    version: &'static str,
     singular: &'static str,
     plural: &'static str,
     short: &'static [&'static str],
@@ -60,7 +62,7 @@ pub fn run(check: bool) -> Result<()> {
 fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for group in GROUPS {
-        for crd in [http_proxy::crd(group), delegation::crd(group)] {
+        for crd in [http_proxy::crd(group), delegation::crd(group), extension_service::crd(group)] {
             let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             files.push((format!("{name}.yaml"), yaml::document(&crd)));
         }
@@ -68,11 +70,11 @@ fn files() -> Vec<(String, String)> {
     files
 }
 
-/// A CRD with one version, `v1`, that is served and stored.
+/// A CRD with one version, that is served and stored.
 fn crd(group: &str, names: &Names, schema: Value, columns: Value) -> Value {
-    let Names { kind, singular, plural, short } = names;
+    let Names { kind, version, singular, plural, short } = names;
     let mut version = json!({
-        "name": "v1", "served": true, "storage": true,
+        "name": version, "served": true, "storage": true,
         "schema": { "openAPIV3Schema": schema },
         "subresources": { "status": {} },
     });
@@ -110,6 +112,7 @@ mod tests {
         (".port", "maximum", "maximum 65535 is the same for whole numbers"),
         ("cookieRewritePolicies[].name", "pattern", "the same characters, as a range"),
         ("pathRewrite.value", "pattern", "the same characters, as a range"),
+        ("spec.protocol", "enum", "http/1.1 is spoken, too"),
         ("jwtProviders[]", "required", "keys may also come from a Secret: a rule asks for exactly one of the two"),
     ];
 
@@ -191,6 +194,7 @@ mod tests {
             columns.iter().map(|column| (column["name"].clone(), column["jsonPath"].clone())).collect()
         };
         assert_eq!(columns(ours), columns(theirs));
+        assert_eq!(version(ours)["name"], version(theirs)["name"]);
         assert_eq!(version(ours)["subresources"], version(theirs)["subresources"]);
     }
 
@@ -198,11 +202,13 @@ mod tests {
     fn every_field_and_rule_of_contour_is_there() {
         compare(&http_proxy::crd("projectcontour.io"), &theirs("HTTPProxy"));
         compare(&delegation::crd("projectcontour.io"), &theirs("TLSCertificateDelegation"));
+        compare(&extension_service::crd("projectcontour.io"), &theirs("ExtensionService"));
     }
 
     #[test]
     fn every_exception_is_still_one() {
-        let fields = schemas(&theirs("HTTPProxy"));
+        let mut fields = schemas(&theirs("HTTPProxy"));
+        fields.extend(schemas(&theirs("ExtensionService")));
         for (end, rule, why) in EXCEPTIONS {
             let found = fields.iter().any(|(path, rules)| path.ends_with(end) && rules.contains_key(*rule));
             assert!(found, "{end} has no {rule} any more ({why})");
@@ -216,8 +222,10 @@ mod tests {
 
     #[test]
     fn the_two_groups_have_one_schema() {
-        let [contour, sesame] = GROUPS.map(http_proxy::crd);
-        assert_eq!(version(&contour), version(&sesame));
+        for of in [http_proxy::crd, extension_service::crd] {
+            let [contour, sesame] = GROUPS.map(of);
+            assert_eq!(version(&contour), version(&sesame));
+        }
     }
 
     /// A value for each field of a schema.
@@ -243,6 +251,7 @@ mod tests {
         for (crd, kind) in [
             (http_proxy::crd("projectsesame.io"), kinds::kind::SESAME_HTTP_PROXY),
             (delegation::crd("projectsesame.io"), kinds::kind::SESAME_TLS_CERTIFICATE_DELEGATION),
+            (extension_service::crd("projectsesame.io"), kinds::kind::SESAME_EXTENSION_SERVICE),
         ] {
             let mut object = json!({ "metadata": { "name": "all" } });
             object["spec"] = filled(&version(&crd)["schema"]["openAPIV3Schema"]["properties"]["spec"]);

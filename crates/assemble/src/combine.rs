@@ -151,7 +151,7 @@ mod tests {
 
     fn cluster(name: &str) -> ClusterId {
         let backend = EndpointsId::tcp("ns", name, 80);
-        ClusterId { backend, overrides: None }
+        ClusterId::from(backend)
     }
 
     /// A route to backends of these weights, called after its object.
@@ -183,7 +183,7 @@ mod tests {
             let sum: u32 = forward.clusters.iter().map(|share| share.weight).sum();
             let part = |share: &WeightedCluster| {
                 let thousandths = (u64::from(share.weight) * 1000 + u64::from(sum) / 2) / u64::from(sum);
-                (share.cluster.backend.service.to_string(), u32::try_from(thousandths).unwrap())
+                (share.cluster.service().unwrap().service.to_string(), u32::try_from(thousandths).unwrap())
             };
             let clusters = forward.clusters.iter().map(part).collect();
             (clusters, served.origins().map(|origin| origin.object.name.to_string()).collect(), lost)

@@ -13,6 +13,7 @@ use envoy_api::envoy::{
             cluster::{
                 ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbConfig, LbPolicy,
                 LeastRequestLbConfig, RoundRobinLbConfig, SlowStartConfig,
+                common_lb_config::{LocalityConfigSpecifier, LocalityWeightedLbConfig},
             },
         },
         core::v3::{
@@ -84,6 +85,7 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         lb_policy: balance(cluster.balance).into(),
         common_lb_config: Some(CommonLbConfig {
             healthy_panic_threshold: Some(Percent { value: 0.0 }),
+            locality_config_specifier: (cluster.discovery == Discovery::WeightedEndpoints).then(weighted_localities),
             ..Default::default()
         }),
         health_checks: health_checks(cluster),
@@ -99,7 +101,7 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         ..Default::default()
     };
     match &cluster.discovery {
-        Discovery::Endpoints => Cluster {
+        Discovery::Endpoints | Discovery::WeightedEndpoints => Cluster {
             cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())),
             eds_cluster_config: Some(EdsClusterConfig {
                 eds_config: Some(name::on_this_stream()),
@@ -121,6 +123,11 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             ..built
         },
     }
+}
+
+/// Localities have the shares that their weights say.
+pub(crate) fn weighted_localities() -> LocalityConfigSpecifier {
+    LocalityConfigSpecifier::LocalityWeightedLbConfig(LocalityWeightedLbConfig::default())
 }
 
 fn balance(balance: LoadBalancing) -> LbPolicy {

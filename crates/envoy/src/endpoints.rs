@@ -25,11 +25,26 @@ pub fn load_assignment(id: &ClusterId, endpoints: &Endpoints) -> ClusterLoadAssi
     ClusterLoadAssignment { cluster_name: name::cluster(id), endpoints: localities, ..Default::default() }
 }
 
+/// The endpoints of several backends, each with its name and share. A backend without endpoints has no share.
+pub fn weighted<'a>(
+    name: String,
+    backends: impl Iterator<Item = (String, &'a Endpoints, u32)>,
+) -> ClusterLoadAssignment {
+    let used = backends.filter(|(_, endpoints, _)| !endpoints.list.is_empty());
+    let localities = used.map(|(name, endpoints, weight)| LocalityLbEndpoints {
+        locality: Some(Locality { sub_zone: name, ..Default::default() }),
+        lb_endpoints: endpoints.list.iter().map(endpoint).collect(),
+        load_balancing_weight: Some(weight.into()),
+        ..Default::default()
+    });
+    ClusterLoadAssignment { cluster_name: name, endpoints: localities.collect(), ..Default::default() }
+}
+
 fn locality(zone: &str) -> Option<Locality> {
     (!zone.is_empty()).then(|| Locality { zone: zone.to_owned(), ..Default::default() })
 }
 
-pub(crate) fn endpoint(endpoint: &model::Endpoint) -> LbEndpoint {
+fn endpoint(endpoint: &model::Endpoint) -> LbEndpoint {
     LbEndpoint {
         host_identifier: Some(HostIdentifier::Endpoint(Endpoint {
             address: Some(socket(&endpoint.address.to_string(), endpoint.port)),

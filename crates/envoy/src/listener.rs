@@ -8,7 +8,6 @@ pub mod access_log;
 pub mod admin;
 pub mod connection;
 pub mod filters;
-pub mod jwt;
 pub mod slots;
 pub mod sni;
 pub mod source_ip;

@@ -7,7 +7,8 @@ use envoy_api::envoy::config::core::v3::{
     AggregatedConfigSource, ApiVersion, ConfigSource, config_source::ConfigSourceSpecifier,
 };
 use model::{
-    CertificateRef, ChainId, ClusterId, Host, ListenerId, ObjectRef, PortId, Transport, cluster::CaBundle,
+    CertificateRef, ChainId, ClusterId, EndpointsId, Host, ListenerId, ObjectRef, PortId, Transport,
+    cluster::{Backend, CaBundle},
     jwt::JwtProviderId,
 };
 use std::fmt;
@@ -41,10 +42,14 @@ pub fn cluster(id: &ClusterId) -> String {
 
 /// A cluster in statistics: `namespace_service_port`, as Contour has it.
 pub fn cluster_in_stats(id: &ClusterId) -> String {
-    let model::EndpointsId { namespace, service, port, transport } = &id.backend;
-    match transport {
-        Transport::Tcp => format!("{namespace}_{service}_{port}"),
-        Transport::Udp => format!("{namespace}_{service}_udp_{port}"),
+    match &id.backend {
+        Backend::Service(EndpointsId { namespace, service, port, transport: Transport::Tcp }) => {
+            format!("{namespace}_{service}_{port}")
+        }
+        Backend::Service(EndpointsId { namespace, service, port, transport: Transport::Udp }) => {
+            format!("{namespace}_{service}_udp_{port}")
+        }
+        extension @ Backend::Extension(_) => extension.to_string().replace('/', "_"),
     }
 }
 

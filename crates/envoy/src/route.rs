@@ -5,6 +5,7 @@ pub mod action;
 pub mod cookies;
 pub mod filters;
 pub mod jwt;
+pub mod rate_limit;
 pub mod retry;
 
 use envoy_api::{
@@ -36,7 +37,7 @@ pub fn route(port: &PortId, host: &Host, route: &model::Route, names: Names) -> 
         name: route.origin.to_string(),
         r#match: Some(route_match(host, route, names)),
         metadata: Some(origin(&route.origin.object)),
-        action: Some(action::action(&route.action)),
+        action: Some(action::action(&route.action, route.policy.descriptors())),
         typed_per_filter_config: filters::of_route(port, &route.policy),
         request_headers_to_add: headers_to_add(&route.policy.request_headers),
         request_headers_to_remove: headers_to_remove(&route.policy.request_headers),

@@ -12,8 +12,9 @@ use crate::{
     object::{TypeVisitor, visit_type_of},
     suggest,
 };
+use serde::de::DeserializeOwned;
 use std::fmt;
-use tree::Notes;
+use tree::{Notes, TreeError};
 
 pub(crate) use tree::{Tree, fault};
 
@@ -90,6 +91,19 @@ pub fn decode(kind: Kind, node: &Node<'_>) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder { kind, node, decoded: None };
     visit_type_of(kind, &mut decoder);
     decoder.decoded.expect("every kind of the table has a type")
+}
+
+/// Decodes a part of an object that stands somewhere else, such as in a configuration file. There nothing is taken in part: a
+/// field that is unknown is a fault, too.
+pub fn decode_part<T: DeserializeOwned>(node: &Node<'_>) -> Result<T, Fault> {
+    let notes = Notes::new(&[]);
+    let part = T::deserialize(Tree::root(node, &notes)).map_err(TreeError::into_fault)?;
+    let (faults, unknown) = notes.into_parts();
+    let unknown = unknown.into_iter().map(|field| Fault { why: field.to_string().into(), path: field.path });
+    match faults.into_iter().chain(unknown).next() {
+        None => Ok(part),
+        Some(fault) => Err(fault),
+    }
 }
 
 /// Decodes a tree into the type of its kind.

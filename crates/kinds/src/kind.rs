@@ -67,6 +67,15 @@ macro_rules! table {
                     "projectsesame.io" ["v1"] "TLSCertificateDelegation" "tlscertificatedelegations" Namespaced,
                     shown as "TLSCertificateDelegation.projectsesame.io";
             }
+            ExtensionService in extension_service [status optional] {
+                /// A service that proxies ask: for authorization, rate limits, traces. As Contour has it.
+                CONTOUR_EXTENSION_SERVICE =
+                    "projectcontour.io" ["v1alpha1"] "ExtensionService" "extensionservices" Namespaced;
+                /// The same in Sesame's own group.
+                SESAME_EXTENSION_SERVICE =
+                    "projectsesame.io" ["v1alpha1"] "ExtensionService" "extensionservices" Namespaced,
+                    shown as "ExtensionService.projectsesame.io";
+            }
             GatewayClass in gateway [status optional] {
                 /// Which controller owns the Gateways of a class.
                 GATEWAY_CLASS = "gateway.networking.k8s.io" ["v1", "v1beta1"] "GatewayClass" "gatewayclasses" Cluster;

@@ -20,6 +20,7 @@ pub mod config_map;
 pub mod custom_resource_definition;
 pub mod decode;
 pub mod endpoint_slice;
+pub mod extension_service;
 pub mod gateway;
 pub mod http_proxy;
 pub mod ingress;
@@ -41,8 +42,9 @@ pub mod uid;
 pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
 pub use custom_resource_definition::CustomResourceDefinition;
-pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json};
+pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json, decode_part};
 pub use endpoint_slice::EndpointSlice;
+pub use extension_service::ExtensionService;
 pub use gateway::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute, TlsRoute,
     UdpRoute,

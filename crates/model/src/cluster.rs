@@ -1,24 +1,62 @@
-//! A cluster: one Service port as a proxy reaches it.
+//! A cluster: one Service port as a proxy reaches it, or an [extension](Extension): several of them that proxies themselves call.
 //!
 //! Its name comes from identity alone, so that the same Service port has the same name however many routes use it, in
 //! whatever order, on every replica. What the Service sets (protocol, circuit breakers) is content, not name: a change of it
 //! updates the cluster in place. What a route sets for its connections ([`ClusterOverrides`]: health checks, slow start, TLS
 //! validation) is identity.
 
+mod extension;
 mod overrides;
 
 use crate::{EndpointsId, HeaderValue, ObjectRef, Timeout, route::PathAndQuery};
 use std::{fmt, sync::Arc, time::Duration};
 
+pub use extension::Extension;
 pub use overrides::{ClusterOverrides, LoadBalancing};
 
 /// Which cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId {
-    /// The Service port behind it.
-    pub backend: EndpointsId,
+    /// What is behind it.
+    pub backend: Backend,
     /// What the route overrides, if anything.
     pub overrides: Option<Arc<ClusterOverrides>>,
+}
+
+/// What is behind a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Backend {
+    /// A Service port.
+    Service(EndpointsId),
+    /// The Services of an extension, by the object that names them.
+    Extension(ObjectRef),
+}
+
+/// `namespace/service/port`, or `extension/namespace/name`. The kind stands before the namespace where two groups have one of that
+/// name, and where the name could be a port: a namespace may be called `extension`, and none has upper-case letters.
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Backend::Service(endpoints) => endpoints.fmt(f),
+            Backend::Extension(ObjectRef { kind, namespace, name }) => {
+                f.write_str("extension/")?;
+                if kind.label() != kind.name() || name.bytes().all(|byte| byte.is_ascii_digit()) {
+                    write!(f, "{}/", kind.label())?;
+                }
+                write!(f, "{namespace}/{name}")
+            }
+        }
+    }
+}
+
+impl ClusterId {
+    /// The Service port, if it is one's cluster.
+    pub fn service(&self) -> Option<&EndpointsId> {
+        match &self.backend {
+            Backend::Service(endpoints) => Some(endpoints),
+            Backend::Extension(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for ClusterId {
@@ -32,7 +70,7 @@ impl fmt::Display for ClusterId {
 
 impl From<EndpointsId> for ClusterId {
     fn from(backend: EndpointsId) -> Self {
-        Self { backend, overrides: None }
+        Self { backend: Backend::Service(backend), overrides: None }
     }
 }
 
@@ -80,8 +118,17 @@ impl Protocol {
 pub enum Discovery {
     /// By EDS.
     Endpoints,
+    /// By EDS, with a weight for each of several Services.
+    WeightedEndpoints,
     /// By DNS.
     Dns(Vec<DnsTarget>),
+}
+
+impl Discovery {
+    /// Whether a proxy asks for the endpoints by EDS.
+    pub fn is_by_eds(&self) -> bool {
+        !matches!(self, Discovery::Dns(_))
+    }
 }
 
 /// A DNS name.
@@ -250,6 +297,15 @@ pub enum SubjectAltName {
     Dns(Arc<str>),
     /// A URI, such as a SPIFFE ID.
     Uri(Arc<str>),
+}
+
+impl SubjectAltName {
+    /// The name.
+    pub fn text(&self) -> &Arc<str> {
+        match self {
+            SubjectAltName::Dns(name) | SubjectAltName::Uri(name) => name,
+        }
+    }
 }
 
 /// Active health checks.

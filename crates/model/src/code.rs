@@ -233,6 +233,16 @@ codes! {
     5158 ProxyJwksStale Warning "the JSON Web Key Set of a JWT provider cannot be fetched again" "the message says why; it is retried, and the last keys are used until then";
     5159 ProxyJwksPending Warning "the JSON Web Key Set of a JWT provider has not been fetched yet" "nothing to do; no token of the provider is accepted until then";
 
+    5120 ExtensionTimeout Error "timeoutPolicy of the ExtensionService is invalid" "write durations such as `250ms`, or `infinity`";
+    5121 ExtensionValidation Error "validation of the ExtensionService is invalid" "name a Secret with ca.crt and the subject names of the certificate of its Services";
+    5122 ExtensionProtocol Error "the protocol of the ExtensionService is unknown or contradicts another field" "use h2, h2c or http/1.1; validation requires h2";
+    5123 ExtensionServiceType Error "a Service of the ExtensionService is of a type that cannot be used" "use a Service with endpoints; an external name is not allowed";
+    5124 ExtensionServices Error "the services of the ExtensionService are invalid" "name at least one Service in its namespace, with a port from 1 to 65535 and a weight of at least 0";
+    5125 ExtensionCircuitBreakers Error "circuitBreakerPolicy of the ExtensionService is invalid" "use numbers from 0 to 4294967295";
+    5126 ExtensionNotFound Error "the ExtensionService does not exist" "create it, or correct its name and namespace; requests that need it are denied until then, unless failOpen is set";
+    5127 ExtensionNotValid Error "the ExtensionService is not valid" "its status says what to correct; requests that need it are denied until then, unless failOpen is set";
+    5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
+    5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
     6003 GatewayClassNotAccepted Error "the GatewayClass is not accepted" "correct the GatewayClass; its status says what is wrong";

@@ -9,6 +9,7 @@ pub mod cors;
 pub mod path;
 pub mod policy;
 pub mod precedence;
+pub mod rate_limit;
 mod size;
 
 use crate::{HeaderName, Host, OrDefault, Origin, Regex};
@@ -23,6 +24,7 @@ pub use cors::Cors;
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
 pub use precedence::{Dialect, OnEqual, Precedence, Share, TieBreak};
+pub use rate_limit::{Descriptor, DescriptorEntry, GlobalRateLimit};
 
 /// How deep a wildcard host reaches for this route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@ use crate::{
     FieldPath, Host, ListenerId, ObjectRef, Origin, Route, Verdict,
     jwt::{JwtProvider, JwtProviderId},
     listener::{ListenerClaim, StreamPiece},
-    route::{Conditions, Cors, Depth, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
+    route::{Conditions, Cors, Depth, GlobalRateLimit, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
     shared_routes::{RouteSelector, SharedRoutes},
     status::StatusFacts,
     tls::{Termination, TlsMode},
@@ -58,6 +58,8 @@ pub struct HostPolicy {
     pub clients: Option<IpFilter>,
     /// The local rate limit.
     pub limit: Option<Arc<LocalRateLimitPolicy>>,
+    /// The global rate limit.
+    pub global_limit: Option<Arc<GlobalRateLimit>>,
     /// The CORS policy.
     pub cors: Option<Arc<Cors>>,
     /// The provider whose token a request must have.

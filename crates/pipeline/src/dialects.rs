@@ -4,6 +4,7 @@
 //! translates, which it looks up, by which tables and indexes. A new dialect is a file here and a line in [`Dialects::all`]. What the
 //! operator sets for one is a row that it reads ([`crate::settings`]).
 
+mod extension_service;
 pub(crate) mod gateway;
 mod http_proxy;
 mod ingress;
@@ -53,6 +54,7 @@ impl Dialects {
         Self(vec![
             Box::new(ingress::IngressDialect),
             Box::new(http_proxy::HttpProxyDialect),
+            Box::new(extension_service::ExtensionServiceDialect),
             Box::new(gateway::GatewayDialect),
         ])
     }

@@ -38,6 +38,7 @@ mod rows;
 
 pub mod certificates;
 pub mod dialects;
+pub mod extensions;
 pub mod facts;
 pub mod holders;
 pub mod hosts;

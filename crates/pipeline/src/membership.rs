@@ -9,6 +9,7 @@
 //! one that comes or goes costs its own rows. What others use has a row that says whether the shared fleet does, too.
 
 use crate::{
+    extensions::{ExtensionsByFleet, NamedExtensionsInUse, SharedExtensionsInUse},
     hosts::{NamedChainCertificates, SharedChainCertificates},
     services,
     translations::{NamedClustersInUse, SharedClustersInUse, TranslationRow, Translations, clusters_by_fleet},
@@ -41,8 +42,7 @@ impl Table for FleetClusters {
 
 impl Derived for FleetClusters {
     fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<CaBundle>> {
-        let Some(ca) = services::ca(cluster) else { return Some(None) };
-        Some(services::cluster(cluster, reads).map(|_| ca.clone()))
+        Some(services::ca(cluster, reads))
     }
 }
 
@@ -64,7 +64,7 @@ rows_without_value! {
     FleetSecrets of (FleetId, CertificateRef), "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
 }
 
-/// Translations by the clusters that trust a CA and are used in the shared fleet.
+/// Translations by the clusters that may trust a CA and are used in the shared fleet.
 pub struct SharedClustersWithCa;
 
 impl Index for SharedClustersWithCa {
@@ -74,7 +74,7 @@ impl Index for SharedClustersWithCa {
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
         let shared = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet == FleetId::Shared);
-        let with_ca = shared.filter(|(_, cluster)| services::ca(cluster).is_some());
+        let with_ca = shared.filter(|(_, cluster)| services::may_trust_ca(cluster));
         with_ca.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
     }
 }
@@ -90,8 +90,7 @@ impl Table for CasOfSharedClusters {
 
 impl Derived for CasOfSharedClusters {
     fn compute(&self, cluster: &ClusterId, reads: &mut Reads<'_>) -> Option<CaBundle> {
-        services::cluster(cluster, reads)?;
-        services::ca(cluster).cloned()
+        services::ca(cluster, reads)
     }
 }
 
@@ -257,7 +256,7 @@ memberships! {
 }
 
 fn uses_cluster(id: &ClusterId, reads: &mut Reads<'_>) -> bool {
-    reads.probe::<SharedClustersInUse>(id).len() > 0
+    reads.probe::<SharedClustersInUse>(id).len() > 0 || reads.probe::<SharedExtensionsInUse>(id).len() > 0
 }
 
 fn uses_ca(id: &CaBundle, reads: &mut Reads<'_>) -> bool {
@@ -270,13 +269,13 @@ fn uses_secret(id: &CertificateRef, reads: &mut Reads<'_>) -> bool {
 
 /// Declares the tables about clusters.
 pub fn declare_clusters(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(FleetClusters).per::<ClustersByFleet>().output();
+    pipeline.derived(FleetClusters).per::<ClustersByFleet>().per::<ExtensionsByFleet>().output();
     pipeline.index::<FleetsOfCluster>();
     pipeline.derived(FleetCas).per::<CasByFleet>().output();
     pipeline.index::<FleetsOfCa>();
-    pipeline.derived(CasOfSharedClusters).per::<SharedClustersWithCa>();
+    pipeline.derived(CasOfSharedClusters).per::<SharedClustersWithCa>().per::<SharedExtensionsInUse>();
     pipeline.index::<SharedClustersByCa>();
-    pipeline.derived(SharedClusters).per::<NamedClustersInUse>().output();
+    pipeline.derived(SharedClusters).per::<NamedClustersInUse>().per::<NamedExtensionsInUse>().output();
     pipeline.derived(SharedCas).per::<FleetsOfCa>().output();
 }
 

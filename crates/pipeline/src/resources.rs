@@ -8,6 +8,7 @@ pub use changes::{Early, FleetChanges, all_changes, lane_changes};
 
 use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
+    extensions::{NamedExtensionsInUse, SharedExtensionsInUse},
     holders::{HolderResources, holder_name},
     hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
     listeners::ListenerResources,
@@ -49,6 +50,8 @@ pub struct Resource {
     pub idle: bool,
     /// Whether it is a set of endpoints that has none.
     pub lacks_endpoints: bool,
+    /// The CA bundle that it trusts, where it is a cluster that does.
+    pub ca: Option<Arc<CaBundle>>,
     /// Whose it is, where it is one object's.
     pub origin: Option<Arc<ObjectRef>>,
     /// Whether it is what every proxy is to have; of what many fleets have, what the others are to have.
@@ -69,9 +72,9 @@ impl Resource {
     /// A resource that refers to nothing.
     pub(crate) fn of(name: String, body: Bytes) -> Self {
         let (hash, role) = (xds::content_version(&body), Role::Own);
-        let (refs, origin, refused, fleet) = Default::default();
+        let (refs, ca, origin, refused, fleet) = Default::default();
         let (warms, idle, lacks_endpoints) = (false, false, false);
-        Self { name: name.into(), body, refs, warms, idle, lacks_endpoints, origin, role, hash, refused, fleet }
+        Self { name: name.into(), body, refs, warms, idle, lacks_endpoints, ca, origin, role, hash, refused, fleet }
     }
 
     /// The same, of one fleet alone.
@@ -252,16 +255,17 @@ impl Derived for ClusterResources {
         let cluster = services::cluster(id, reads)?;
         let settings = reads.get::<ForClusters>(&())?;
         let mut resource = Resource::new(name::cluster(id), &envoy::cluster::cluster(&cluster, settings));
-        match cluster.discovery {
-            Discovery::Endpoints => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
-            Discovery::Dns(_) => resource.warms = true,
+        match cluster.discovery.is_by_eds() {
+            true => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
+            false => resource.warms = true,
         }
-        resource.origin = Some(Arc::new(services::service(id)));
+        resource.ca = cluster.validation.as_ref().and_then(|validation| validation.ca.bundle()).cloned().map(Arc::new);
+        resource.origin = Some(Arc::new(services::origin(id)));
         Some(resource.unless_held(Kind::Cluster, reads))
     }
 }
 
-/// Clusters by the CA that they trust, which a route asks for.
+/// Clusters by the CA that they trust.
 pub struct ClustersByCa;
 
 impl Index for ClustersByCa {
@@ -269,8 +273,8 @@ impl Index for ClustersByCa {
     type Key = CaBundle;
     const NAME: &'static str = "by CA";
 
-    fn keys(id: &ClusterId, _: &Resource) -> impl IntoIterator<Item = CaBundle> {
-        services::ca(id).cloned()
+    fn keys(_: &ClusterId, resource: &Resource) -> impl IntoIterator<Item = CaBundle> {
+        resource.ca.as_deref().cloned()
     }
 }
 
@@ -316,13 +320,19 @@ impl Table for EndpointResources {
 
 impl Derived for EndpointResources {
     fn compute(&self, id: &ClusterId, reads: &mut Reads<'_>) -> Option<Resource> {
-        if services::cluster(id, reads)?.discovery != Discovery::Endpoints {
-            return None;
-        }
+        let discovery = services::cluster(id, reads)?.discovery;
         let endpoints = services::endpoints(id, reads)?;
-        let mut resource = Resource::new(name::cluster(id), &envoy::endpoints::load_assignment(id, &endpoints));
-        resource.origin = Some(Arc::new(services::service(id)));
-        resource.lacks_endpoints = endpoints.list.is_empty();
+        let assignment = match (discovery, &endpoints[..]) {
+            (Discovery::Endpoints, [(_, endpoints, _)]) => envoy::endpoints::load_assignment(id, endpoints),
+            (Discovery::WeightedEndpoints, all) => {
+                let all = all.iter().map(|(id, endpoints, weight)| (id.to_string(), endpoints, *weight));
+                envoy::endpoints::weighted(name::cluster(id), all)
+            }
+            (Discovery::Endpoints | Discovery::Dns(_), _) => return None,
+        };
+        let mut resource = Resource::new(name::cluster(id), &assignment);
+        resource.origin = Some(Arc::new(services::origin(id)));
+        resource.lacks_endpoints = endpoints.iter().all(|(_, endpoints, _)| endpoints.list.is_empty());
         Some(resource.unless_held(Kind::Endpoints, reads))
     }
 }
@@ -432,10 +442,11 @@ impl Table for UdpEndpointResources {
 impl Derived for UdpEndpointResources {
     fn compute(&self, key: &UdpTarget, reads: &mut Reads<'_>) -> Option<Resource> {
         let UdpTarget { listener, clusters, unavailable, objects } = key;
-        let backends = clusters.iter().filter_map(|(cluster, weight)| {
-            Some((name::cluster(cluster), services::endpoints(cluster, reads)?, *weight))
-        });
-        let backends: Vec<_> = backends.collect();
+        let mut backends = Vec::new();
+        for (cluster, weight) in clusters.iter() {
+            let endpoints = services::endpoints(cluster, reads).into_iter().flatten();
+            backends.extend(endpoints.map(|(_, endpoints, _)| (name::cluster(cluster), endpoints, *weight)));
+        }
         let backends = backends.iter().map(|(name, endpoints, weight)| (name.clone(), endpoints, *weight));
         let message = listener::udp::load_assignment(listener, backends, *unavailable);
         let resource = Resource::new(name::udp_cluster(listener), &message).in_fleet(listener.fleet());
@@ -525,8 +536,10 @@ pub(crate) fn authors(key: &HostKey, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
 
 /// Declares the resources of clusters and endpoints, those of UDP listeners included, which are in the lane.
 pub fn declare_lane(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(ClusterResources).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane().output();
-    pipeline.derived(EndpointResources).per::<SharedClustersInUse>().per::<NamedClustersInUse>().lane().output();
+    let clusters = pipeline.derived(ClusterResources).per::<SharedClustersInUse>().per::<NamedClustersInUse>();
+    clusters.per::<SharedExtensionsInUse>().per::<NamedExtensionsInUse>().lane().output();
+    let endpoints = pipeline.derived(EndpointResources).per::<SharedClustersInUse>().per::<NamedClustersInUse>();
+    endpoints.per::<SharedExtensionsInUse>().per::<NamedExtensionsInUse>().lane().output();
     pipeline.index::<WithoutEndpoints>();
     pipeline.derived(CaResources).per::<ClustersByCa>().lane().output();
     pipeline.derived(UdpEndpointResources).per::<UdpTargets>().lane().output();

@@ -3,6 +3,7 @@
 use crate::{
     certificates::{self, SelfSigned, Unsigned},
     dialects::gateway::{FleetStates, GatewayFleets},
+    extensions,
     facts::{self, Facts},
     holders, hosts, isolation,
     jwks::{self, FetchSpec, JwksRefs, JwksStates},
@@ -141,6 +142,7 @@ impl Pipeline {
         validity::declare_input(&mut declaration);
         secret_refs::declare_results(&mut declaration);
         jwks::declare_states(&mut declaration);
+        extensions::declare(&mut declaration, settings.fetched_secrets);
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
         jwks::declare(&mut declaration);

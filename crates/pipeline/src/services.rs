@@ -1,12 +1,16 @@
-//! Services, and the clusters and endpoints that are made of them. All of it is in the lane.
+//! Services and extensions, and the clusters and endpoints that are made of them. All of it is in the lane.
 
 use crate::{
+    extensions::KnownExtensions,
     objects::{EndpointSlices, Services, SlicesByService},
     settings::ForResolve,
 };
 use engine::{Derived, Reads, Table};
 use kinds::kind;
-use model::{Cluster, ClusterId, Endpoints, ObjectRef, cluster::CaBundle};
+use model::{
+    Cluster, ClusterId, Endpoints, EndpointsId, ObjectRef,
+    cluster::{Backend, CaBundle},
+};
 use resolve::Service;
 
 /// What is known about each Service.
@@ -24,30 +28,68 @@ impl Derived for KnownServices {
     }
 }
 
-/// The cluster that is made of a Service, if it is there and has the port.
+/// The cluster that is made of a Service or an extension, if it is there and has the port.
 pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
-    Some(reads.get::<KnownServices>(&service(id))?.cluster(id.backend.port, id.backend.transport)?.varied(id))
+    match &id.backend {
+        Backend::Service(backend) => {
+            let service = reads.get::<KnownServices>(&service(backend))?;
+            Some(service.cluster(backend.port, backend.transport)?.varied(id))
+        }
+        Backend::Extension(object) => Some(reads.get::<KnownExtensions>(object)?.found.as_ref().ok()?.cluster()),
+    }
 }
 
-/// The CA bundle that a cluster trusts: that is for a route to say.
-pub fn ca(id: &ClusterId) -> Option<&CaBundle> {
-    id.overrides.as_ref()?.validation.as_ref()?.ca.bundle()
+/// Whether a cluster may trust a CA bundle. Of most the identity says that they do not.
+pub fn may_trust_ca(id: &ClusterId) -> bool {
+    match &id.backend {
+        Backend::Service(_) => id.overrides.as_ref().is_some_and(|overrides| overrides.validation.is_some()),
+        Backend::Extension(_) => true,
+    }
 }
 
-/// The endpoints of a cluster, if its Service is there.
-pub fn endpoints(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Endpoints> {
+/// The CA bundle that a cluster trusts, if it is there.
+pub fn ca(id: &ClusterId, reads: &mut Reads<'_>) -> Option<CaBundle> {
+    if !may_trust_ca(id) {
+        return None;
+    }
+    cluster(id, reads)?.validation?.ca.bundle().cloned()
+}
+
+/// The endpoints of a cluster, if what is behind it is there: of each Service port, with its share.
+pub fn endpoints(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Vec<(EndpointsId, Endpoints, u32)>> {
+    match &id.backend {
+        Backend::Service(backend) => {
+            let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
+            Some(vec![(backend.clone(), endpoints_of(backend, health, reads)?, 1)])
+        }
+        Backend::Extension(object) => {
+            let services = reads.get::<KnownExtensions>(object)?.found.as_ref().ok()?.services.iter();
+            let of_each =
+                services.filter_map(|(id, weight)| Some((id.clone(), endpoints_of(id, None, reads)?, *weight)));
+            Some(of_each.collect())
+        }
+    }
+}
+
+fn endpoints_of(id: &EndpointsId, health: Option<u16>, reads: &mut Reads<'_>) -> Option<Endpoints> {
     let name = service(id);
     let service = reads.get::<KnownServices>(&name)?;
     let slices: Vec<_> = reads.probe::<SlicesByService>(&name).collect();
     let slices: Vec<_> = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key)).collect();
-    let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
-    let model::EndpointsId { port, transport, .. } = id.backend;
-    Some(resolve::endpoints::endpoints(service, port, transport, health, slices.into_iter().map(|slice| &**slice)))
+    let slices = slices.into_iter().map(|slice| &**slice);
+    Some(resolve::endpoints::endpoints(service, id.port, id.transport, health, slices))
 }
 
-/// The Service that a cluster is made from.
-pub fn service(id: &ClusterId) -> ObjectRef {
-    ObjectRef::new(kind::SERVICE, id.backend.namespace.clone(), id.backend.service.clone())
+fn service(id: &EndpointsId) -> ObjectRef {
+    ObjectRef::new(kind::SERVICE, id.namespace.clone(), id.service.clone())
+}
+
+/// The object that a cluster is made from.
+pub fn origin(id: &ClusterId) -> ObjectRef {
+    match &id.backend {
+        Backend::Service(backend) => service(backend),
+        Backend::Extension(object) => object.clone(),
+    }
 }
 
 /// Declares what is known about Services.

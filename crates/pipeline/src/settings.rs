@@ -5,21 +5,23 @@
 //! pipeline lives.
 
 pub use dialect_gateway::PortShift;
+pub use dialect_httpproxy::{GlobalRateLimits, route::rate_limit::global::default_policy};
 use engine::{Engine, Input, Table};
 use envoy::cluster::ClusterSettings;
 pub use envoy::listener::tls::Certificates;
 pub use envoy::packing::Packing;
 use model::{
     FleetId, ListenerId, PortId, PortProtocol,
-    listener::{ConnectionSettings, HttpSettings},
+    listener::{ConnectionSettings, HttpSettings, RateLimitService},
 };
 pub use resolve::ForeignProtection;
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
-use crate::server_name::ByServerName;
+use crate::{extensions::ExtensionName, server_name::ByServerName};
 
 /// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +102,10 @@ pub struct Settings {
     pub http_proxy: dialect_httpproxy::Settings,
     /// What holds for Gateways; the ports of the shared fleet's listeners are taken from where it has them.
     pub gateway: dialect_gateway::Settings,
+    /// The rate limit service of the shared fleet, and the extension that it is.
+    pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
+    /// The extensions that settings use whatever the routes are: the clusters of these exist in every fleet.
+    pub extensions: BTreeSet<ExtensionName>,
     /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
     /// not been read yet, until [`crate::Pipeline::answer`] says otherwise; without this it does not exist.
     pub fetched_secrets: bool,
@@ -124,6 +130,8 @@ impl Default for Settings {
             ingress: dialect_ingress::Settings::default(),
             http_proxy: dialect_httpproxy::Settings::default(),
             gateway: dialect_gateway::Settings::default(),
+            rate_limit_service: None,
+            extensions: BTreeSet::new(),
             fetched_secrets: false,
             spoil: None,
         }
@@ -180,6 +188,7 @@ impl Settings {
             connections: self.connections.clone(),
             http_settings: self.http_settings.clone(),
             https_settings: self.https_settings.clone(),
+            rate_limit_service: self.rate_limit_service.clone(),
         }
     }
 }
@@ -201,6 +210,8 @@ pub struct FleetSettings {
     pub http_settings: HttpSettings,
     /// What holds for requests under TLS.
     pub https_settings: HttpSettings,
+    /// The rate limit service that proxies ask, and the extension that it is.
+    pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
 }
 
 /// A listener of Envoy's that shows pages of its own.
@@ -273,6 +284,7 @@ global! {
     ForResolve resolve::Settings, "resolve settings", "What objects may refer to.";
     ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
     ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
+    ForExtensions BTreeSet<ExtensionName>, "extension settings", "The extensions that settings use.";
     ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
 }
 
@@ -284,6 +296,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<ForIngresses>();
     pipeline.input::<ForHttpProxies>();
     pipeline.input::<ForGateways>();
+    pipeline.input::<ForExtensions>();
 }
 
 /// Writes the rows: what is as it was wakes nobody.
@@ -294,6 +307,7 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
     engine.set::<ForHttpProxies>(&(), settings.http_proxy.clone());
     engine.set::<ForGateways>(&(), settings.gateway());
+    engine.set::<ForExtensions>(&(), settings.extensions.clone());
 }
 
 #[cfg(test)]

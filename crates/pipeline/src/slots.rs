@@ -6,14 +6,21 @@
 mod jwt;
 
 use crate::{
+    extensions::{self, ExtensionName},
     hosts::ChainsByListener,
     ports::{PortSettings, Ports},
     resources::Resource,
+    settings::Fleets,
     withheld::WithheldRows,
 };
 use engine::{Derived, Index, Reads, Table};
-use envoy::{listener::slots::Slot, name};
-use model::{Port, PortId, PortProtocol};
+use envoy::{
+    listener::slots::{self, Slot},
+    name,
+};
+use kinds::kind;
+use model::{ObjectRef, Port, PortId, PortProtocol, cluster::Extension};
+use xds::{Kind, Ref};
 
 /// A slot of a port.
 pub type SlotKey = (PortId, Slot);
@@ -55,13 +62,34 @@ impl Derived for SlotResources {
         }
         let filled = match slot {
             Slot::JwtAuthn(_) => jwt::filled(id, *slot, port, reads),
-            Slot::ExtAuthz | Slot::RateLimit => None,
+            Slot::RateLimit => rate_limit(id, reads),
+            Slot::ExtAuthz => None,
         };
         Some(filled.unwrap_or_else(|| {
             let empty = Resource::new(name::slot(id, *slot), &slot.empty(id));
             Resource { idle: true, ..empty }
         }))
     }
+}
+
+/// The filter of global rate limits, in a fleet that has a service. One that cannot be used is asked all the same: requests
+/// are denied, or let through if the operator says so.
+fn rate_limit(port: &PortId, reads: &mut Reads<'_>) -> Option<Resource> {
+    let fleet = reads.get::<Fleets>(port.fleet())?.clone();
+    let (named, service) = fleet.rate_limit_service.as_ref()?;
+    let (extension, refs) = match extensions::find(named, reads) {
+        Ok(found) => {
+            let refs = vec![Ref::To(Kind::Cluster, name::cluster(&found.cluster).into())];
+            (found, refs)
+        }
+        Err(_) => {
+            let ExtensionName { namespace, name } = named.clone();
+            let object = ObjectRef::new(kind::CONTOUR_EXTENSION_SERVICE, namespace, name);
+            (Extension::absent(object), Vec::new())
+        }
+    };
+    let message = slots::rate_limit::filled(port, service, &extension);
+    Some(Resource { refs, ..Resource::new(message.name.clone(), &message) })
 }
 
 /// The name of what fills a slot.

@@ -1,15 +1,16 @@
 //! The table of statuses: how the status of each kind is decided, by the dialect that the kind belongs to.
 
 use kinds::{
-    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, Kind, ListenerSet, TcpRoute,
-    TlsRoute, Typed, UdpRoute,
+    BackendTlsPolicy, ExtensionService, Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, Kind,
+    ListenerSet, TcpRoute, TlsRoute, Typed, UdpRoute,
 };
 use model::status::StatusKind;
 
 /// The kinds whose status is ours.
-const TABLE: [(&[Kind], &StatusKind); 11] = [
+const TABLE: [(&[Kind], &StatusKind); 12] = [
     (Ingress::KINDS, &dialect_ingress::status::STATUS),
     (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS),
+    (ExtensionService::KINDS, &dialect_httpproxy::extension_service::STATUS),
     (GatewayClass::KINDS, &dialect_gateway::status::CLASS),
     (Gateway::KINDS, &dialect_gateway::status::GATEWAY),
     (ListenerSet::KINDS, &dialect_gateway::status::LISTENER_SET),

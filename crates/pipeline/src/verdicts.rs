@@ -13,7 +13,10 @@ use crate::{
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::kind;
-use model::{ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, translation::TlsPiece};
+use model::{
+    ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, cluster::Backend,
+    translation::TlsPiece,
+};
 use resolve::Service;
 use std::collections::BTreeSet;
 
@@ -110,9 +113,13 @@ fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
 fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, all: &mut VerdictList) {
     for (origin, cluster) in backends {
         if reads.probe::<WithoutEndpoints>(cluster).len() > 0 {
-            let EndpointsId { namespace, service, port, transport } = &cluster.backend;
-            let transport = if *transport == Transport::Udp { "UDP " } else { "" };
-            let why = format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}");
+            let why = match &cluster.backend {
+                Backend::Service(EndpointsId { namespace, service, port, transport }) => {
+                    let transport = if *transport == Transport::Udp { "UDP " } else { "" };
+                    format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}")
+                }
+                Backend::Extension(object) => format!("no Service of {object} has a ready endpoint"),
+            };
             all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     certificates::{self, CaBundles, Certificates},
+    extensions::KnownExtensions,
     objects::{Objects, Secrets},
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
@@ -9,7 +10,7 @@ use crate::{
 use engine::Reads;
 use kinds::{Secret, Typed, kind};
 use model::{Code, ObjectRef};
-use resolve::{Certificate, Rejection, Service, View};
+use resolve::{Certificate, KnownExtension, Rejection, Service, View};
 use std::sync::Arc;
 
 /// The tables, as dialects see them.
@@ -33,6 +34,11 @@ impl<'d, 'r> TableView<'d, 'r> {
     /// The tables, for what dialects look up by indexes of their own.
     pub fn reads(&mut self) -> &mut Reads<'r> {
         self.reads
+    }
+
+    /// Asks for a Secret that somebody else looked for.
+    pub fn want(&mut self, secret: &ObjectRef) {
+        self.secrets.push(secret.clone());
     }
 
     /// The Secrets that were looked for, whether they were there or not; sorted, each once.
@@ -82,6 +88,10 @@ impl View for TableView<'_, '_> {
     fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<CaBundles>(id).cloned().or_else(|| self.absent(id))
+    }
+
+    fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        self.reads.get::<KnownExtensions>(id).cloned()
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

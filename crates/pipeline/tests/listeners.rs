@@ -5,6 +5,8 @@
 #[path = "packing/claims.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod claims;
+#[path = "listeners/extensions.rs"]
+mod extensions;
 #[path = "listeners/fleets.rs"]
 mod fleets;
 #[path = "listeners/ports.rs"]

@@ -10,12 +10,14 @@ pub mod ca;
 pub mod certificate;
 pub mod delegation;
 pub mod endpoints;
+pub mod extension;
 pub mod jwks;
 pub mod name;
 pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
+pub use extension::{ExtensionService, KnownExtension};
 pub use service::{PortRef, Service};
 
 use kinds::{Kind, kind};
@@ -77,6 +79,9 @@ pub trait View {
 
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool;
+
+    /// What is known about an extension.
+    fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>>;
 }
 
 /// The cluster for a port of a Service.

@@ -302,7 +302,7 @@ async fn tokens_are_checked_with_the_keys_of_a_server_that_rotates_them() {
     keys.set(KeyAnswer::Document(key_set([&two])));
     let rotated = async || match (status(&one).await, status(&two).await) {
         (401, 200) => Ok(()),
-        other => Err(other),
+        other => Err(format!("{other:?}")),
     };
     eventually("the new key to be the only one", LIMIT, rotated).await.unwrap();
     keys.set(KeyAnswer::Reset);

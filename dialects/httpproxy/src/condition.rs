@@ -4,7 +4,7 @@
 //! parameters are added, and a child's pattern is put behind its parents' prefixes as one group, so that nothing in it can
 //! reach around them.
 
-mod headers;
+pub(crate) mod headers;
 mod query;
 
 use crate::Rejection;

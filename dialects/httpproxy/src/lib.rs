@@ -13,6 +13,7 @@ pub mod budget;
 pub mod class;
 pub mod condition;
 pub mod cors;
+pub mod extension_service;
 pub mod include;
 mod jwt;
 pub mod root;
@@ -27,7 +28,7 @@ use kinds::{Fault, HttpProxy, Kind};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
     jwt::{Jwks, JwksState, RemoteJwks},
-    route::{Dialect, HeaderDefaults, TieBreak},
+    route::{Dialect, GlobalRateLimit, HeaderDefaults, TieBreak},
     tls::TlsVersions,
     translation::{HostPolicy, Inclusion},
 };
@@ -59,8 +60,21 @@ pub struct Settings {
     pub disable_permit_insecure: bool,
     /// The certificate for clients that name no host, for roots that ask for it.
     pub fallback_certificate: Option<ObjectRef>,
+    /// What holds for global rate limits; nothing where no rate limit service is configured.
+    pub global_rate_limits: Option<GlobalRateLimits>,
     /// What is done with an HTTPProxy that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
+}
+
+/// What the operator sets for global rate limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalRateLimits {
+    /// The namespace and the name of the extension that is asked.
+    pub service: (Arc<str>, Arc<str>),
+    /// What holds for hosts that say nothing.
+    pub default: Option<Arc<GlobalRateLimit>>,
+    /// Whether each descriptor of a tenant begins with the tenant's namespace.
+    pub add_namespace: bool,
 }
 
 /// Where the dialect looks things up.

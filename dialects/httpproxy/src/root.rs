@@ -2,7 +2,10 @@
 
 use crate::{
     DIALECT, HttpProxyView, Rejection, Work, class, cors, include, jwt,
-    route::{RouteDraft, ip_filter, optional, rate_limit},
+    route::{
+        RouteDraft, ip_filter, optional,
+        rate_limit::{self, global::Said},
+    },
     subject, tcp, tls,
 };
 use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
@@ -41,7 +44,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             Err(())
         }
     };
-    let mut nos = host_policies(work, virtual_host);
+    let mut nos = host_policies(work, root, virtual_host);
     let jwt_providers = jwt::providers(work, object, root, virtual_host).unwrap_or_else(|more| {
         nos.extend(more);
         Vec::new()
@@ -176,7 +179,7 @@ fn secured(
 }
 
 /// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
-fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection> {
+fn host_policies(work: &mut Work<'_, impl HttpProxyView>, root: &ObjectRef, host: &VirtualHost) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
@@ -184,6 +187,12 @@ fn host_policies<V>(work: &mut Work<'_, V>, host: &VirtualHost) -> Vec<Rejection
     gather(clients.map(|clients| work.host.clients = clients));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
     gather(limit.map(|limit| work.host.limit = limit.map(Arc::new)));
+    let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
+    if matches!(said, Ok(Said::Nothing)) && default.is_some() {
+        rate_limit::global::look_at_service(work, root, field.clone());
+    }
+    gather(said.map(|said| work.host.global_limit = said.or(default)));
     gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
     let mut check = |name: &str, found: Result<bool, &kinds::Fault>| match found {
         Ok(false) => {}

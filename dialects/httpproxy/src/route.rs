@@ -16,6 +16,7 @@ pub mod retry;
 pub mod rewrite;
 pub mod service;
 
+use self::rate_limit::global::Said;
 use crate::{HttpProxyView, Rejection, Work, condition::Scope, jwt};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
@@ -108,6 +109,14 @@ fn done(
     gather(clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
     gather(limit.map(|limit| policy.limit = limit));
+    let global =
+        rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyLimit);
+    if route.services.is_empty() && matches!(global, Ok(Said::Descriptors(_))) {
+        let why = "no effect: proxies ask the rate limit service about requests that they forward; use `local`";
+        let field = place.field.field("rateLimitPolicy").field("global");
+        work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
+    }
+    gather(global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
     gather(jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider));
     let redirect = optional(&route.request_redirect_policy);
     let respond = optional(&route.direct_response_policy);
@@ -144,7 +153,7 @@ fn done(
 }
 
 /// A field, if it is set.
-pub(crate) fn optional<T>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
+pub(crate) fn optional<T: ?Sized>(field: &Checked<Option<Box<T>>>) -> Result<Option<&T>, &Fault> {
     field.get().map(|found| found.as_deref())
 }
 

@@ -37,23 +37,13 @@ pub const STATUS: StatusKind = StatusKind {
 
 /// What the status must say.
 pub fn facts(input: &StatusInput<'_>) -> StatusFacts {
-    let mut errors = input.verdicts.iter().filter(|verdict| verdict.severity() == Severity::Error);
-    let (first, more) = (errors.next(), errors.count());
     let orphaned = input.verdicts.iter().find(|verdict| verdict.code == Code::ProxyOrphaned);
-    let (current, description) = match (first, orphaned) {
+    let (current, description) = match (errors(input.verdicts), orphaned) {
         (None, _) => ("valid", "Valid HTTPProxy".to_owned()),
         (_, Some(orphaned)) => ("orphaned", line(orphaned)),
-        (Some(first), None) if more == 0 => ("invalid", line(first)),
-        (Some(first), None) => ("invalid", format!("{} (and {more} more, see errors)", line(first))),
+        (Some(errors), None) => ("invalid", errors),
     };
-    let reason = if first.is_none() { "Valid" } else { "ErrorPresent" };
-    let valid = Condition {
-        findings: vec![
-            ("errors", findings(input.verdicts, Severity::Error)),
-            ("warnings", findings(input.verdicts, Severity::Warning)),
-        ],
-        ..Condition::new(VALID, first.is_none().into(), reason, description.as_str())
-    };
+    let valid = valid(input.verdicts, &description);
     let mut object = Scope {
         values: vec![("currentStatus", StatusValue::text(current)), ("description", StatusValue::Text(description))],
         conditions: vec![valid],
@@ -68,6 +58,22 @@ pub fn facts(input: &StatusInput<'_>) -> StatusFacts {
         None => object.kept.push(PROGRAMMED),
     }
     StatusFacts { object, lists: Vec::new() }
+}
+
+/// The first error, and how many there are besides; nothing where there is none.
+pub(crate) fn errors(verdicts: &[Verdict]) -> Option<String> {
+    let mut errors = verdicts.iter().filter(|verdict| verdict.severity() == Severity::Error);
+    let (first, more) = (errors.next()?, errors.count());
+    Some(if more == 0 { line(first) } else { format!("{} (and {more} more, see errors)", line(first)) })
+}
+
+/// The condition `Valid`, with all errors and warnings.
+pub(crate) fn valid(verdicts: &[Verdict], message: &str) -> Condition {
+    let is_valid = errors(verdicts).is_none();
+    let reason = if is_valid { "Valid" } else { "ErrorPresent" };
+    let findings =
+        [("errors", Severity::Error), ("warnings", Severity::Warning)].map(|(name, of)| (name, findings(verdicts, of)));
+    Condition { findings: findings.into(), ..Condition::new(VALID, is_valid.into(), reason, message) }
 }
 
 fn programmed(proxies: ProxyCounts) -> Condition {

@@ -10,7 +10,7 @@ use model::{
     Code, ObjectRef,
     route::{Action, PathMatch},
 };
-use resolve::{Certificate, Service};
+use resolve::{Certificate, KnownExtension, Service};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Instant};
 
@@ -54,6 +54,10 @@ impl View for World {
 
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
+    }
+
+    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        None
     }
 }
 

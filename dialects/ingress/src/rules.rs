@@ -157,14 +157,15 @@ fn routes(
 }
 
 fn served(context: &Context<'_>, cluster: Option<ClusterId>, websocket: bool) -> Action {
-    let Some(cluster) = cluster.filter(|_| !context.refused) else {
+    let cluster = cluster.filter(|_| !context.refused);
+    let Some((cluster, backend)) = cluster.as_ref().and_then(|cluster| Some((cluster, cluster.service()?))) else {
         return Action::DirectResponse(DirectResponse::unavailable());
     };
     let annotations = &context.annotations;
-    let port = cluster.backend.port.to_string();
+    let port = backend.port.to_string();
     let own = [
-        ("CONTOUR_NAMESPACE", &*cluster.backend.namespace),
-        ("CONTOUR_SERVICE_NAME", &*cluster.backend.service),
+        ("CONTOUR_NAMESPACE", &*backend.namespace),
+        ("CONTOUR_SERVICE_NAME", &*backend.service),
         ("CONTOUR_SERVICE_PORT", &*port),
     ];
     let request_headers = context.settings.request_headers.under(Default::default(), &own).into();

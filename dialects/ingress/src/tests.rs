@@ -13,7 +13,7 @@ use model::{
     route::{Action, HeaderDefaults, PathMatch},
     tls::KeyPair,
 };
-use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
+use resolve::{Certificate, KnownExtension, Rejection, Service, View, certificate::Validity};
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc};
 
@@ -42,6 +42,10 @@ impl View for Objects {
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         self.delegated.contains(&(id.clone(), to.to_owned()))
+    }
+
+    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        None
     }
 }
 

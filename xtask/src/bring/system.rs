@@ -1,4 +1,4 @@
-//! What a Kubernetes node needs of the system: one apt line.
+//! What parts need of the system: one apt line.
 //!
 //! In: the packages in the pins. Out: the line run, where we are root and there is apt; printed elsewhere, which is no error,
 //! because only tests that need root anyway need these packages, and the rest must run for everyone.
@@ -19,7 +19,7 @@ pub fn bring(finder: &Finder<'_>, system: &System, shelf: &Path) -> Result<()> {
     }
     if !(is_root()? && finder.on_system("apt-get").is_some()) {
         let line = install_line(&packages).join(" ");
-        eprintln!("parts: a Kubernetes node needs packages of the system, which only root can install:\n  {line}");
+        eprintln!("parts: tests need packages of the system, which only root can install:\n  {line}");
         return Ok(());
     }
     let _lock =

@@ -20,6 +20,7 @@ pub fn crd(group: &str) -> Value {
     let status = object("What became of it.", [opt("conditions", status::conditions())]);
     let names = Names {
         kind: "TLSCertificateDelegation",
+        version: "v1",
         singular: "tlscertificatedelegation",
         plural: "tlscertificatedelegations",
         short: &["tlscerts"],

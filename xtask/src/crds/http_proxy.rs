@@ -1,9 +1,9 @@
 //! HTTPProxy: the object, its host and its children.
 
-mod policy;
-mod route;
+pub(super) mod policy;
+pub(super) mod route;
 mod security;
-mod service;
+pub(super) mod service;
 
 use super::{
     Names, crd as whole,
@@ -19,7 +19,13 @@ const TOKEN: &str = r"^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$";
 
 /// The CRD for a group.
 pub fn crd(group: &str) -> Value {
-    let names = Names { kind: "HTTPProxy", singular: "httpproxy", plural: "httpproxies", short: &["proxy", "proxies"] };
+    let names = Names {
+        kind: "HTTPProxy",
+        version: "v1",
+        singular: "httpproxy",
+        plural: "httpproxies",
+        short: &["proxy", "proxies"],
+    };
     let column = |name: &str, path: &str, about: &str| json!({ "name": name, "jsonPath": path, "description": about, "type": "string" });
     let columns = json!([
         column("FQDN", ".spec.virtualhost.fqdn", "The host"),

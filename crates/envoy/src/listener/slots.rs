@@ -11,6 +11,9 @@
 //!
 //! `removed` makes a slot what its default is.
 
+pub mod jwt;
+pub mod rate_limit;
+
 use crate::name;
 use envoy_api::{
     Any, Name, any,

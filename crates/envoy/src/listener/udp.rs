@@ -4,20 +4,17 @@
 //! stands in it: the cluster's name follows from the listener, and the backends are that cluster's endpoints, a locality for each
 //! backend with its share as weight ([`cluster`], [`load_assignment`]).
 
-use crate::{endpoints, name};
+use crate::{cluster::weighted_localities, endpoints, name};
 use envoy_api::{
     any,
     envoy::{
         config::{
             cluster::v3::{
                 Cluster,
-                cluster::{
-                    ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig,
-                    common_lb_config::{LocalityConfigSpecifier, LocalityWeightedLbConfig},
-                },
+                cluster::{ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig},
             },
-            core::v3::{Locality, address, socket_address},
-            endpoint::v3::{ClusterLoadAssignment, LocalityLbEndpoints},
+            core::v3::{address, socket_address},
+            endpoint::v3::ClusterLoadAssignment,
             listener::v3::{Listener, ListenerFilter, listener_filter::ConfigType},
         },
         extensions::filters::udp::udp_proxy::v3::{Route, UdpProxyConfig, udp_proxy_config::RouteSpecifier},
@@ -71,12 +68,14 @@ pub fn listener(port: &Port, of: &ListenerId) -> Listener {
 
 /// The cluster of a UDP listener.
 pub fn cluster(of: &ListenerId) -> Cluster {
-    let weighted = LocalityConfigSpecifier::LocalityWeightedLbConfig(LocalityWeightedLbConfig::default());
     Cluster {
         name: name::udp_cluster(of),
         cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())),
         eds_cluster_config: Some(EdsClusterConfig { eds_config: Some(name::on_this_stream()), ..Default::default() }),
-        common_lb_config: Some(CommonLbConfig { locality_config_specifier: Some(weighted), ..Default::default() }),
+        common_lb_config: Some(CommonLbConfig {
+            locality_config_specifier: Some(weighted_localities()),
+            ..Default::default()
+        }),
         ..Default::default()
     }
 }
@@ -92,17 +91,11 @@ pub fn load_assignment<'a>(
     backends: impl Iterator<Item = (String, &'a Endpoints, u32)>,
     unavailable: u32,
 ) -> ClusterLoadAssignment {
-    let locality = |name: String, endpoints: &Endpoints, weight: u32| LocalityLbEndpoints {
-        locality: Some(Locality { sub_zone: name, ..Default::default() }),
-        lb_endpoints: endpoints.list.iter().map(endpoints::endpoint).collect(),
-        load_balancing_weight: Some(weight.into()),
-        ..Default::default()
-    };
     let (address, port) = DISCARD;
     let discard = Endpoint { address, port, zone: "".into(), weight: 1, health_port: None };
     let discard = Endpoints { list: vec![discard] };
-    let dropped = (unavailable > 0).then(|| locality(name::NOWHERE.to_owned(), &discard, unavailable));
-    let used = backends.filter(|(_, endpoints, _)| !endpoints.list.is_empty());
-    let localities = used.map(|(name, endpoints, weight)| locality(name, endpoints, weight)).chain(dropped);
-    ClusterLoadAssignment { cluster_name: name::udp_cluster(of), endpoints: localities.collect(), ..Default::default() }
+    let dropped = (unavailable > 0).then(|| (name::NOWHERE.to_owned(), &discard, unavailable));
+    let mut backends: Vec<_> = backends.collect();
+    backends.extend(dropped);
+    endpoints::weighted(name::udp_cluster(of), backends.into_iter())
 }

@@ -1,6 +1,6 @@
 //! What is done with a request.
 
-use super::{cookies, headers_to_add, headers_to_remove, retry};
+use super::{cookies, headers_to_add, headers_to_remove, rate_limit, retry};
 use crate::name;
 use envoy_api::envoy::config::core::v3::{DataSource, RuntimeFractionalPercent, data_source};
 use envoy_api::envoy::config::route::v3::redirect_action::{
@@ -19,18 +19,20 @@ use envoy_api::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatche
 use envoy_api::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
 use envoy_api::google::protobuf::Duration;
 use model::route::{
-    DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Path, PathRewrite, Redirect, Scheme, UnavailableAnswer,
-    UnavailableShare,
+    Descriptor, DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Path, PathRewrite, Redirect, Scheme,
+    UnavailableAnswer, UnavailableShare,
 };
 use model::{Regex, Timeout, route};
 
 /// The shortest time that Envoy can tell from none.
 pub(super) const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// The action.
-pub fn action(action: &route::Action) -> Action {
+/// The action. The filter of global rate limits reads its descriptors from the actions that forward, and has no others.
+pub fn action(action: &route::Action, descriptors: &[Descriptor]) -> Action {
     match action {
-        route::Action::Forward(forward) => Action::Route(forwarded(forward)),
+        route::Action::Forward(forward) => {
+            Action::Route(RouteAction { rate_limits: rate_limit::rate_limits(descriptors), ..forwarded(forward) })
+        }
         route::Action::Redirect(redirect) => Action::Redirect(redirected(redirect)),
         route::Action::DirectResponse(respond) => Action::DirectResponse(responded(respond)),
     }

@@ -55,6 +55,25 @@ pub enum HttpVersions {
     Http2,
 }
 
+/// A rate limit service that proxies ask about requests, whatever it is reached at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RateLimitService {
+    /// The domain that its limits stand in.
+    pub domain: Arc<str>,
+    /// Whether requests are let through when it does not answer.
+    pub fail_open: bool,
+    /// Whether answers tell how much is left, in `x-ratelimit` headers.
+    pub response_headers: bool,
+    /// Whether a gRPC request over the limit is RESOURCE_EXHAUSTED; otherwise it is UNAVAILABLE.
+    pub resource_exhausted: bool,
+}
+
+impl Default for RateLimitService {
+    fn default() -> Self {
+        Self { domain: "contour".into(), fail_open: false, response_headers: false, resource_exhausted: false }
+    }
+}
+
 /// What holds for all requests of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpSettings {

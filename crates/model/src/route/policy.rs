@@ -1,6 +1,6 @@
 //! Policies of a route, whatever its action is: IP filters, local rate limits, header and cookie changes, CORS.
 
-use super::{CookieRewrite, Cors};
+use super::{CookieRewrite, Cors, GlobalRateLimit};
 use crate::{MutableHeader, header::HeaderFormat, jwt::JwtProviderId, or_default::StaticDefault};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,6 +34,8 @@ pub struct Policy {
     pub limit: Option<LocalRateLimitPolicy>,
     /// The local rate limit that all routes of the host without one of their own share.
     pub host_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
+    /// The global rate limit, its own or that of the host.
+    pub global_limit: Option<Arc<GlobalRateLimit>>,
     /// The CORS policy.
     pub cors: Option<Arc<Cors>>,
     /// Changes of the cookies that backends set; sorted, each cookie once.
@@ -57,6 +59,7 @@ impl StaticDefault for Policy {
             clients: None,
             limit: None,
             host_rate_limit: None,
+            global_limit: None,
             cors: None,
             cookies: Vec::new(),
             jwt: None,

@@ -5,6 +5,7 @@ use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathR
 use super::{CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
+    cluster::Backend,
     header::{HeaderFormat, MutableHeader},
 };
 
@@ -19,8 +20,8 @@ impl Conditions {
 
     /// How much text they hold.
     pub fn bytes(&self) -> usize {
-        let headers = self.headers.iter().map(|header| header.name.as_str().len() + compared_with(&header.value));
-        let query = self.query.iter().map(|query| query.name.len() + compared_with(&query.value));
+        let headers = self.headers.iter().map(|header| header.name.as_str().len() + header.value.bytes());
+        let query = self.query.iter().map(|query| query.name.len() + query.value.bytes());
         headers.chain(query).sum()
     }
 }
@@ -28,11 +29,22 @@ impl Conditions {
 impl Policy {
     /// How much text it holds.
     pub fn bytes(&self) -> usize {
-        let Self { request_headers, response_headers, clients, limit, host_rate_limit: _, cors, cookies, jwt } = self;
+        let Self {
+            request_headers,
+            response_headers,
+            clients,
+            limit,
+            host_rate_limit: _,
+            global_limit,
+            cors,
+            cookies,
+            jwt,
+        } = self;
         changes(request_headers)
             + changes(response_headers)
             + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
             + limit.as_ref().map_or(0, |LocalRateLimitPolicy { headers, .. }| set(headers))
+            + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)
             + rewrites(cookies)
             + jwt.as_ref().map_or(0, |_| 2 * ENTRY)
@@ -88,13 +100,19 @@ fn rewritten(rewrite: &PathRewrite) -> usize {
 }
 
 fn cluster(id: &ClusterId) -> usize {
-    ENTRY + id.backend.namespace.len() + id.backend.service.len()
+    match &id.backend {
+        Backend::Service(backend) => ENTRY + backend.namespace.len() + backend.service.len(),
+        Backend::Extension(object) => ENTRY + object.namespace.len() + object.name.len(),
+    }
 }
 
-fn compared_with(value: &ValueMatch) -> usize {
-    match value {
-        ValueMatch::Present => 0,
-        ValueMatch::Text { text, .. } => text.as_str().len(),
+impl ValueMatch {
+    /// How much text it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ValueMatch::Present => 0,
+            ValueMatch::Text { text, .. } => text.as_str().len(),
+        }
     }
 }
 

@@ -170,7 +170,7 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
 
 fn cluster(name: &str) -> WeightedCluster {
     let backend = model::EndpointsId::tcp("ns", name, 80);
-    WeightedCluster::new(model::ClusterId { backend, overrides: None }, 1)
+    WeightedCluster::new(model::ClusterId::from(backend), 1)
 }
 
 /// A route for a share of the requests, which a host has or shares.
@@ -198,7 +198,7 @@ fn routes_that_combine_are_one_route_of_all_their_objects() {
     let weights = |bed: &Bed| -> Vec<(String, u32)> {
         let found = bed.0.engine().get::<VirtualHosts>(&key).unwrap();
         let Action::Forward(forward) = &found.host.routes[0].action else { return Vec::new() };
-        forward.clusters.iter().map(|it| (it.cluster.backend.service.to_string(), it.weight)).collect()
+        forward.clusters.iter().map(|it| (it.cluster.service().unwrap().service.to_string(), it.weight)).collect()
     };
     assert_eq!(weights(&bed), [("main".to_owned(), 900_000), ("canary".to_owned(), 100_000)]);
     assert!(bed.told("main").is_empty() && bed.told("canary").is_empty());

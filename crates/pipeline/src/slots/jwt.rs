@@ -7,7 +7,7 @@ use crate::{
 };
 use engine::{Index, PartIndex, Reads};
 use envoy::{
-    listener::{jwt, slots::Slot},
+    listener::slots::{Slot, jwt},
     name,
 };
 use model::{ListenerId, ObjectRef, PortId, jwt::JwtProvider};

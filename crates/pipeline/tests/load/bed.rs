@@ -5,7 +5,7 @@ use pipeline::{Pipeline, Settings, settings::Bind};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use testbed::{
-    Client, Load, Net,
+    Client, Envoy, Load, Net,
     cases::{Backends, Proxy, object},
     certs::Leaf,
 };
@@ -22,21 +22,29 @@ pub struct Bed {
     pub https: Client,
     pipeline: Pipeline,
     proxy: Proxy,
+    others: Vec<Proxy>,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Bed {
     pub async fn start(name: &str) -> Self {
+        Self::with(name, |_| {}).await
+    }
+
+    /// One with other settings.
+    pub async fn with(name: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let turn = TURN.lock().await;
         let address = Net::here().unwrap().address();
         let bind = |port| Bind { address: address.into(), port };
         let mut settings =
             Settings { http: bind(8080), https: bind(8443), stats: bind(8002), admin_port: 0, ..Settings::default() };
         settings.gateway.address = address.into();
+        change(&mut settings);
         let client = |port| Client::new(SocketAddr::new(address.into(), port));
         Self {
             pipeline: Pipeline::new(&settings),
             proxy: Proxy::start(name).await.unwrap(),
+            others: Vec::new(),
             backends: Backends::new(),
             http: client(8080),
             https: client(8443).https(),
@@ -68,7 +76,19 @@ impl Bed {
     /// Waits until Envoy has what has changed.
     pub async fn publish(&mut self) {
         let output = self.pipeline.settle();
+        for other in &mut self.others {
+            other.publish(output.xds.clone()).await.unwrap();
+        }
         self.proxy.publish(output.xds).await.unwrap();
+    }
+
+    /// A second Envoy that is given the same, and listens on the same addresses: each connection is taken by one of them.
+    pub async fn add_proxy(&mut self, name: &str) {
+        self.others.push(Proxy::start(name).await.unwrap());
+    }
+
+    pub fn envoys(&self) -> impl Iterator<Item = &Envoy> {
+        [&self.proxy].into_iter().chain(&self.others).map(Proxy::envoy)
     }
 
     /// A Service with a backend that calls itself by its name.

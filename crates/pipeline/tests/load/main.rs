@@ -11,3 +11,4 @@ mod gateway;
 mod httpproxy;
 mod ingress;
 mod jwt;
+mod rate_limit;

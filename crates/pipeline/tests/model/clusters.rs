@@ -58,7 +58,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         max_retries: None,
     };
     let overrides = dice.maybe(overrides).unwrap_or_default();
-    plain.varied(&ClusterId { backend, overrides: overrides.shared() })
+    plain.varied(&ClusterId { overrides: overrides.shared(), ..backend.into() })
 }
 
 fn protocol(dice: &mut Dice) -> Protocol {

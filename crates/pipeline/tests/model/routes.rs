@@ -6,10 +6,11 @@ use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     jwt::{Jwks, JwtProvider, JwtProviderId},
     route::{
-        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, DirectResponse, Forward, Hash, HashOf,
-        HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy,
-        Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect, RetryPolicy, Scheme, Share,
-        StringMatch, UnavailableAnswer, UnavailableShare, ValueMatch, WeightedCluster,
+        Action, AddressOf, Cidr, Conditions, Cors, CrossScheme, Depth, Descriptor, DescriptorEntry, DirectResponse,
+        Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges, HeaderMatch, HostRewrite, InternalRedirect, IpFilter,
+        LONGEST_PARAMETER, LocalRateLimitPolicy, Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence,
+        QueryMatch, Redirect, RetryPolicy, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, ValueMatch,
+        WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
         cors::{HeaderToken, Origin},
@@ -242,6 +243,7 @@ fn policy(dice: &mut Dice) -> Policy {
         clients: dice.maybe(clients),
         limit: dice.maybe(limit),
         host_rate_limit: None,
+        global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
         jwt: dice.maybe(|dice| {
@@ -268,6 +270,25 @@ pub fn provider(dice: &mut Dice) -> JwtProvider {
         keys: Jwks::new(dice.list(0, 3, |dice| Arc::from(dice.pick(&keys)))),
         remote: None,
     }
+}
+
+fn global_limit(dice: &mut Dice) -> GlobalRateLimit {
+    let entry = |dice: &mut Dice| match dice.below(4) {
+        0 => DescriptorEntry::Generic { key: dice.maybe(filled), value: filled(dice) },
+        1 => DescriptorEntry::Header { name: dice.header_name(), key: filled(dice) },
+        2 => DescriptorEntry::HeaderMatch {
+            headers: dice.list(1, 2, header_match),
+            expected: dice.one_in(2),
+            value: filled(dice),
+        },
+        _ => DescriptorEntry::RemoteAddress,
+    };
+    GlobalRateLimit { descriptors: dice.list(1, 3, |dice| Descriptor { entries: dice.list(1, 3, entry) }) }
+}
+
+/// Any text that is not empty.
+fn filled(dice: &mut Dice) -> Arc<str> {
+    Some(dice.text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned()).into()
 }
 
 /// Sorted, each cookie once.

@@ -78,8 +78,11 @@ impl World {
                 Slot::JwtAuthn(_) => dice.list(0, 3, routes::provider),
                 Slot::ExtAuthz | Slot::RateLimit => Vec::new(),
             };
-            let message =
-                if providers.is_empty() { slot.empty(port) } else { listener::jwt::filled(port, slot, &providers) };
+            let message = if providers.is_empty() {
+                slot.empty(port)
+            } else {
+                listener::slots::jwt::filled(port, slot, &providers)
+            };
             self.add(Kind::Extension, &name::slot(port, slot), &message, providers);
         }
     }

@@ -8,12 +8,14 @@
 mod headers;
 mod program;
 mod proxies;
+mod rate_limit;
 pub mod row;
 #[cfg(test)]
 pub(super) mod tests;
 mod tls;
 mod value;
 
+use self::rate_limit::RateLimit;
 use self::row::{Effect, Row};
 use self::value::Wrong;
 use kinds::{Node, Value, suggest};
@@ -38,6 +40,7 @@ pub const SECTIONS: &[(&str, &[Row])] = &[
     ("Clusters", proxies::CLUSTERS),
     ("Headers", headers::HEADERS),
     ("Metrics and probes", program::METRICS),
+    ("Rate limit service", rate_limit::RATE_LIMIT),
     ("External services", program::SERVICES),
 ];
 
@@ -83,6 +86,8 @@ pub struct Config {
     pub envoy_service_name: String,
     /// Where metrics are shown.
     pub metrics: Bind,
+    /// The rate limit service.
+    pub rate_limit: RateLimit,
     /// What is to be said about the file, though it can be used.
     pub warnings: Vec<(Code, String)>,
 }
@@ -106,6 +111,7 @@ impl Default for Config {
             envoy_service_namespace: None,
             envoy_service_name: "envoy".to_owned(),
             metrics: Bind::any(8000),
+            rate_limit: RateLimit::default(),
             warnings: Vec::new(),
         }
     }

@@ -194,6 +194,7 @@ fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
     let json = args.accesslog_format.map_or(config.json_log, |format| format == LogFormat::Json);
     let format = config.log_format(json);
     let mut settings = config.pipeline;
+    config.rate_limit.apply(&mut settings);
     if config.headers_on_ingresses {
         settings.ingress.request_headers.clone_from(&settings.http_proxy.request_headers);
         settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);

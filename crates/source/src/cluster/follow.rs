@@ -3,6 +3,7 @@
 //! In: pages and lines of JSON. Out: an [`Update`] for each list and for each handful of events that arrived together.
 //! The module above says what is promised; [`list_watch`] does the work, this is what holds them together.
 
+mod large;
 mod list_watch;
 mod object;
 

@@ -9,10 +9,17 @@ use hashbrown::{Equivalent, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The names of an object of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Names {
     pub namespace: Arc<str>,
     pub name: Arc<str>,
+}
+
+impl Names {
+    /// Those in a head.
+    pub fn of(head: &HeadMeta<'_>) -> Self {
+        Self { namespace: Arc::from(&*head.namespace), name: Arc::from(&*head.name) }
+    }
 }
 
 /// The same, borrowed.
@@ -46,32 +53,26 @@ pub struct Known {
     list: u32,
 }
 
-/// What a version of an object is to us.
-pub enum Seen {
-    /// It is known.
-    Unchanged,
-    /// It is new, or known in another version; and whether that had problems.
-    Changed { was_faulty: bool },
-}
-
 impl Known {
-    /// Begins a list: what it does not [`see`](Self::see) is gone at its [end](Self::end).
+    /// Begins a list: what is not [looked at](Self::is_news) is gone at its [end](Self::end).
     pub fn begin(&mut self) {
         self.list = self.list.wrapping_add(1);
     }
 
     /// Whether this version is news. Nothing is noted but that the list holds it.
-    pub fn see(&mut self, head: &HeadMeta<'_>, version: u64) -> Seen {
+    pub fn is_news(&mut self, head: &HeadMeta<'_>, version: u64) -> bool {
         match self.rows.get_mut(&NamesRef { namespace: &head.namespace, name: &head.name }) {
             Some(row) => {
                 row.list = self.list;
-                match row.version == version {
-                    true => Seen::Unchanged,
-                    false => Seen::Changed { was_faulty: row.is_faulty },
-                }
+                row.version != version
             }
-            None => Seen::Changed { was_faulty: false },
+            None => true,
         }
+    }
+
+    /// Whether something was said to be wrong with an object.
+    pub fn was_faulty(&self, names: &Names) -> bool {
+        self.rows.get(names).is_some_and(|row| row.is_faulty)
     }
 
     /// Notes a version. Its names may be those of the object, to share their memory.
@@ -122,7 +123,7 @@ mod tests {
         known.begin();
         let mut news = Vec::new();
         for &(name, version) in held {
-            if let Seen::Changed { .. } = known.see(&head(name), version) {
+            if known.is_news(&head(name), version) {
                 news.push((name, version));
             }
         }
@@ -150,7 +151,7 @@ mod tests {
         let mut known = Known::default();
         list(&mut known, &[("a", 1), ("b", 2)]);
         known.begin();
-        assert!(matches!(known.see(&head("a"), 9), Seen::Changed { .. }));
+        assert!(known.is_news(&head("a"), 9));
         assert_eq!(list(&mut known, &[("a", 9), ("b", 2)]), (vec!["a"], vec![]));
     }
 

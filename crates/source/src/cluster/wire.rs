@@ -8,9 +8,12 @@ use crate::cluster::api::Failure;
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, error::Error};
+use std::{borrow::Cow, error::Error, fmt};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The names and the version of an object.
@@ -73,6 +76,71 @@ pub struct Event<'a> {
     pub kind: Cow<'a, str>,
     #[serde(borrow)]
     pub object: &'a RawValue,
+}
+
+impl<'a> Event<'a> {
+    /// The event on a line.
+    pub fn of(line: &'a [u8]) -> Result<Event<'a>, Failure> {
+        serde_json::from_slice(line).map_err(|error| Failure::Other(format!("an event cannot be read: {error}")))
+    }
+}
+
+/// The beginning of an event: its type, and the names of its object.
+#[derive(Debug, Default)]
+pub struct Opening<'a> {
+    pub kind: Cow<'a, str>,
+    pub metadata: HeadMeta<'a>,
+}
+
+impl<'a> Opening<'a> {
+    /// The beginning of a line; nothing if more comes before it than an API server sends. The rest of the line is not looked at.
+    pub fn of(line: &'a [u8]) -> Option<Opening<'a>> {
+        let (mut opening, mut is_whole) = (Opening::default(), false);
+        let mut json = serde_json::Deserializer::from_slice(line);
+        // Once all is found this ends with an error: a map cannot be left half read in another way.
+        let _ = json.deserialize_map(EventMap { opening: &mut opening, is_whole: &mut is_whole });
+        is_whole.then_some(opening)
+    }
+}
+
+/// Reads the map of an event up to the metadata of its object.
+struct EventMap<'o, 'a> {
+    opening: &'o mut Opening<'a>,
+    is_whole: &'o mut bool,
+}
+
+impl<'a> Visitor<'a> for EventMap<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
+        let EventMap { opening, is_whole } = self;
+        while let Some(key) = map.next_key::<Cow<'a, str>>()? {
+            match &*key {
+                "type" => opening.kind = map.next_value()?,
+                "object" => return map.next_value_seed(EventMap { opening, is_whole }),
+                "metadata" => {
+                    opening.metadata = map.next_value()?;
+                    *is_whole = !opening.kind.is_empty();
+                    return Err(de::Error::custom("the rest is not looked at"));
+                }
+                "kind" | "apiVersion" => _ = map.next_value::<IgnoredAny>()?,
+                _ => return Err(de::Error::custom("something else comes first")),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> DeserializeSeed<'a> for EventMap<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, object: D) -> Result<(), D::Error> {
+        object.deserialize_map(self)
+    }
 }
 
 /// What the API server says when it cannot do something.
@@ -165,6 +233,27 @@ mod tests {
             found.extend(some.iter().map(|line| String::from_utf8(line.to_vec()).unwrap()));
         }
         found
+    }
+
+    #[test]
+    fn an_event_is_known_by_its_beginning() {
+        let opening = |line: &'static str| {
+            let Opening { kind, metadata } = Opening::of(line.as_bytes())?;
+            Some((kind, metadata.namespace, metadata.name, metadata.resource_version))
+        };
+        let found = opening(
+            r#"{"type":"ADDED","object":{"kind":"K","apiVersion":"v1","metadata":{"name":"a","namespace":"n","labels":{"x":"y"},"resourceVersion":"7"},"spec":{"#,
+        );
+        assert_eq!(found, Some(("ADDED".into(), "n".into(), "a".into(), "7".into())));
+        for unknown in [
+            "",
+            "[]",
+            r#"{"type":"ADDED","object":{"spec":{},"metadata":{"name":"a"}}}"#,
+            r#"{"object":{"metadata":{"name":"a"}},"type":"ADDED"}"#,
+            r#"{"type":"ADDED","object":{"metadata":{"name":"#,
+        ] {
+            assert_eq!(opening(unknown), None, "{unknown}");
+        }
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fake;
+mod large;
 mod mirror;
 mod outage;
 mod real;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use model::ObjectRef;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores};
+use pipeline::extensions::ExtensionName;
+use pipeline::settings::{GlobalRateLimits, default_policy};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -36,6 +38,7 @@ pub(super) struct Settings {
     external_names: bool,
     /// Services may list endpoints.
     listed_endpoints: bool,
+    rate_limit_service: Option<RateLimitService>,
     access_log: Log,
     access_log_level: Level,
     compression: Codec,
@@ -62,6 +65,46 @@ pub(super) enum Print {
     Brief,
     /// All of it.
     Everything,
+}
+
+/// The rate limit service.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RateLimitService {
+    /// Its ExtensionService: `namespace/name`.
+    extension_service: String,
+    #[serde(default)]
+    fail_open: bool,
+    #[serde(default)]
+    add_namespace: bool,
+    /// The policy of hosts without one.
+    #[serde(default)]
+    default: Option<serde_json::Value>,
+}
+
+impl RateLimitService {
+    fn file(&self) -> serde_json::Value {
+        let mut file = json!({ "extensionService": self.extension_service, "failOpen": self.fail_open,
+            "addNamespace": self.add_namespace });
+        if let Some(default) = &self.default {
+            file["defaultGlobalRateLimitPolicy"] = default.clone();
+        }
+        file
+    }
+
+    /// The policy must be a good one.
+    fn set(&self, settings: &mut pipeline::Settings) -> Option<()> {
+        let (namespace, name) = self.extension_service.split_once('/')?;
+        let (namespace, name): (Arc<str>, Arc<str>) = (namespace.into(), name.into());
+        let extension = ExtensionName { namespace: namespace.clone(), name: name.clone() };
+        let service = model::listener::RateLimitService { fail_open: self.fail_open, ..Default::default() };
+        settings.rate_limit_service = Some((extension, service));
+        let default = self.default.as_ref().map(|policy| serde_json::from_value(policy.clone())).transpose().ok()?;
+        let default = default.map(|policy| default_policy(&policy)).transpose().ok()?.flatten().map(Arc::new);
+        settings.http_proxy.global_rate_limits =
+            Some(GlobalRateLimits { service: (namespace, name), default, add_namespace: self.add_namespace });
+        Some(())
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -152,6 +195,9 @@ impl Settings {
             let certificate = json!({ "fallback-certificate": { "namespace": namespace, "name": name } });
             file.insert("tls".to_owned(), certificate);
         }
+        if let Some(service) = &self.rate_limit_service {
+            file.insert("rateLimitService".to_owned(), service.file());
+        }
         match &self.access_log {
             Log::Envoy => {}
             Log::Json => _ = file.insert("accesslog-format".to_owned(), "json".into()),
@@ -198,6 +244,9 @@ impl Settings {
         if self.foreign_protection == Foreign::Refuse {
             settings.ingress.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
             settings.http_proxy.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
+        }
+        if let Some(service) = &self.rate_limit_service {
+            assert!(service.set(&mut settings).is_some(), "the rate limit service of a case: {service:?}");
         }
         settings.ingress.https_port = self.https_port;
         settings.ingress.self_signed = self.self_signed;

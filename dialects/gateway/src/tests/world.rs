@@ -14,7 +14,7 @@ use kinds::{
     ReferenceGrant, Typed, decode_json, kind,
 };
 use model::{Code, ObjectRef, Translation, tls::KeyPair};
-use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
+use resolve::{Certificate, KnownExtension, Rejection, Service, View, certificate::Validity};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -153,6 +153,10 @@ impl View for World {
 
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
+    }
+
+    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        None
     }
 }
 

@@ -9,7 +9,7 @@ use model::{
 use std::collections::BTreeSet;
 
 /// One condition. Of several operators the first of Contour's order counts, and the others are told.
-pub(super) fn condition(
+pub(crate) fn condition(
     header: &HeaderCondition,
     field: &FieldPath,
     notes: &mut Vec<Rejection>,

@@ -1,4 +1,6 @@
-//! How many requests are taken.
+//! How many requests are taken: by each proxy for itself, and by a [service](global) that all of them ask.
+
+pub mod global;
 
 use crate::{Rejection, route::optional};
 use kinds::{
@@ -12,7 +14,7 @@ use model::{
 };
 use std::time::Duration;
 
-/// Reads the policy of a route or, with another code, of a host.
+/// Reads the local limit of a route or, with another code, of a host.
 pub(crate) fn local(
     policy: &Checked<Option<Box<RateLimitPolicy>>>,
     field: &FieldPath,
@@ -20,9 +22,6 @@ pub(crate) fn local(
 ) -> Result<Option<LocalRateLimitPolicy>, Rejection> {
     let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("rateLimitPolicy");
-    if policy.global.is_some() {
-        return Err(Rejection::unsupported(field.field("global")));
-    }
     let Some(local) = &policy.local else { return Ok(None) };
     let field = field.field("local");
     let no = |name: &str, why: String| Rejection::new(code, field.field(name), why);

@@ -10,7 +10,7 @@ use crate::{
 };
 use kinds::http_proxy::{Route, Service, service::UpstreamValidation};
 use model::{
-    ClusterId, Code, HeaderValue, Timeout,
+    ClusterId, Code, FieldPath, HeaderValue, Timeout,
     cluster::{
         Aggression, ClusterOverrides, HealthCheck, LONGEST_SERVER_NAME, LoadBalancing, Protocol, SlowStart,
         SubjectAltName, TrustedCa, Validation,
@@ -18,7 +18,7 @@ use model::{
     route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
     timeout::parse_duration,
 };
-use resolve::PortRef;
+use resolve::{PortRef, View};
 
 /// What the route says about the way to all its backends.
 pub(crate) struct UpstreamOptions {
@@ -249,17 +249,26 @@ fn validation(
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
         return Ok(None);
     }
+    upstream_validation(work.view, &place.object.meta.namespace, &field, policy).map(Some)
+}
+
+/// Whom to trust behind a TLS connection of an object of this namespace.
+pub(crate) fn upstream_validation(
+    view: &mut impl View,
+    namespace: &str,
+    field: &FieldPath,
+    policy: &UpstreamValidation,
+) -> Result<Validation, Rejection> {
     let no = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
     let names = subject_names(policy).map_err(|(name, why)| no(name, why))?;
-    let namespace = &place.object.meta.namespace;
     let ca = secret_id(namespace, &policy.ca_secret);
-    resolve::trusted(work.view, namespace, &ca).map_err(|found| match found.code {
+    resolve::trusted(view, namespace, &ca).map_err(|found| match found.code {
         Code::DelegationMissing => Rejection::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
         Code::SecretPending => Rejection::new(Code::SecretPending, field.field("caSecret"), found.why),
         _ => no("caSecret", found.why.into()),
     })?;
     let names = names.into_iter().map(|name| SubjectAltName::Dns(name.into())).collect();
-    Ok(Some(Validation { ca: TrustedCa::Bundle(ca.into()), names }))
+    Ok(Validation { ca: TrustedCa::Bundle(ca.into()), names })
 }
 
 /// The names of which the certificate of a server must have one, or the field that is wrong, and why.

@@ -34,7 +34,7 @@ words! {
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
     ProxyUnsupported => SpecError FieldNotSupported;
-    ProxyIgnored | ProxyNotDynamic => SpecError IgnoredField;
+    ProxyIgnored | ProxyNotDynamic | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
     ProxyTlsIncompatible => TLSError TLSIncompatibleFeatures;
@@ -93,6 +93,14 @@ words! {
     ProxyTcpIncludeNotFound => TCPProxyIncludeError IncludeNotFound;
     ProxyTcpIncludesRoot => TCPProxyIncludeError RootIncludesRoot;
     ProxyTcpIncludeCycle => TCPProxyIncludeError IncludeCreatesCycle;
+    ExtensionTimeout => SpecError TimeoutPolicyNotValid;
+    ExtensionValidation => SpecError TLSUpstreamValidation;
+    ExtensionProtocol => SpecError InconsistentProtocol;
+    ExtensionServiceType => ServiceError UnsupportedServiceType;
+    ExtensionServices => ServiceError ServiceUnresolvedReference;
+    ExtensionCircuitBreakers => SpecError CircuitBreakerPolicyNotValid;
+    ExtensionNotFound => AuthError ExtensionServiceNotFound;
+    ExtensionNotValid => AuthError ExtensionServiceNotValid;
     ProxyJwtNotPermitted => JWTVerificationError JWTVerificationNotPermitted;
     ProxyJwtDuplicate => JWTVerificationError DuplicateProviderName;
     ProxyJwtDefaults => JWTVerificationError MultipleDefaultProvidersSpecified;

@@ -144,7 +144,8 @@ fn internal_redirect() -> Schema {
     )
 }
 
-fn timeouts() -> Schema {
+/// How long things may take.
+pub fn timeouts() -> Schema {
     object(
         "How long things may take.",
         [

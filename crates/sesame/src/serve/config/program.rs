@@ -46,12 +46,6 @@ pub const METRICS: &[Row] = rows! {
 
 /// Other services that proxies ask.
 pub const SERVICES: &[Row] = rows! {
-    not_yet("rateLimitService.extensionService", "ExtensionService of the rate limit service, `namespace/name`");
-    not_yet("rateLimitService.domain", "rate limit domain");
-    not_yet("rateLimitService.failOpen", "allow requests when the service is unavailable");
-    not_yet("rateLimitService.enableXRateLimitHeaders", "add `x-ratelimit` headers to responses");
-    not_yet("rateLimitService.enableResourceExhaustedCode", "answer limited gRPC requests with RESOURCE_EXHAUSTED");
-    not_yet("rateLimitService.defaultGlobalRateLimitPolicy", "rate limit policy of hosts without one");
     not_yet("globalExtAuth.extensionService", "ExtensionService of the authorization server, `namespace/name`");
     not_yet("globalExtAuth.serviceType", "protocol of the authorization server");
     not_yet("globalExtAuth.httpSettings", "settings of HTTP authorization servers");

@@ -37,6 +37,13 @@ impl Wrong {
         Self { part: format!("[\"{key}\"]{}", self.part), ..self }
     }
 
+    /// It is about a field of a map.
+    #[must_use]
+    pub fn field(self, path: &str) -> Self {
+        let part = if path.is_empty() { self.part } else { format!(".{path}{}", self.part) };
+        Self { part, ..self }
+    }
+
     /// It is about an item of a list.
     #[must_use]
     pub fn item(self, index: usize) -> Self {
@@ -129,4 +136,21 @@ pub fn list<T>(node: &Node<'_>, read: impl Fn(&Node<'_>) -> Result<T, Wrong>) ->
 pub fn map<T>(node: &Node<'_>, read: impl Fn(&str, &Node<'_>) -> Result<T, Wrong>) -> Result<Vec<T>, Wrong> {
     let Value::Map(entries) = &node.value else { return Err(Wrong::expected("a map", node)) };
     entries.iter().map(|(key, value)| read(&key.text, value).map_err(|wrong| wrong.entry(&key.text))).collect()
+}
+
+/// `namespace/name`; nothing where the text is empty.
+pub fn namespaced(node: &Node<'_>) -> Result<Option<(String, String)>, Wrong> {
+    let text = text(node)?;
+    match text.split_once('/') {
+        None if text.is_empty() => Ok(None),
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(Some((namespace.to_owned(), name.to_owned())))
+        }
+        _ => Err(Wrong::new(format!("expected `namespace/name`, found `{text}`"))),
+    }
+}
+
+/// A value that objects have as well.
+pub fn part<T: serde::de::DeserializeOwned>(node: &Node<'_>) -> Result<T, Wrong> {
+    kinds::decode_part(node).map_err(|fault| Wrong::new(fault.why).field(&fault.path))
 }

@@ -1,14 +1,20 @@
 //! A list and a watch: everything there is of a target, told as the difference to what was known, and then every
 //! change of it as it comes.
 
-use super::{Follower, Presence, Stop};
+use super::{
+    Follower, Presence, Stop,
+    large::{self, LargeEvents, Read},
+};
 use crate::{
     Closed, Update,
     cluster::{
         api::Failure,
-        wire::{Event, Head, Page, Status},
+        known::Names,
+        target::Content,
+        wire::{Event, Head, Opening, Page, Status},
     },
 };
+use bytes::Bytes;
 use http::StatusCode;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -91,8 +97,14 @@ impl Follower {
         }
         let mut is_proven = self.failed_watches == 0;
         trace!(target = %self.target, version, "watching");
+        let mut large = LargeEvents::default();
         loop {
             let next = tokio::select! {
+                biased;
+                read = large.next() => {
+                    self.tell_large(read).await?;
+                    continue;
+                }
                 next = timeout(self.api.timing.silence, lines.next()) => next,
                 () = tokio::time::sleep_until((begun + WORTH_IT).into()), if !is_proven => {
                     is_proven = true;
@@ -106,9 +118,10 @@ impl Follower {
             };
             let Ok(next) = next else {
                 debug!(target = %self.target, "the watch has been silent for too long");
-                return Ok(());
+                return self.tell_all(&mut large).await;
             };
-            let Some(lines) = next.map_err(Failure::Unreachable)? else {
+            let Some(lines) = self.or_tell_all(next.map_err(Failure::Unreachable), &mut large).await? else {
+                self.tell_all(&mut large).await?;
                 debug!(target = %self.target, lasted = ?begun.elapsed(), "the watch ended");
                 let is_worth_it = !is_silent || begun.elapsed() >= WORTH_IT;
                 return if is_worth_it { Ok(()) } else { Err(Failure::Ended.into()) };
@@ -121,23 +134,75 @@ impl Follower {
             let mut update = Update::default();
             let mut ended = Ok(());
             for line in lines {
-                ended = self.event(&line, version, &mut update);
+                if Self::is_blocked(&line, &large) {
+                    self.tell(std::mem::take(&mut update)).await?;
+                    self.tell_all(&mut large).await?;
+                }
+                ended = self.event(&line, version, &mut update, &mut large);
                 if ended.is_err() {
                     break;
                 }
             }
             self.tell(update).await?;
             self.failed_in_stream |= matches!(&ended, Err(failure) if !matches!(failure, Failure::Expired(_)));
-            ended?;
+            self.or_tell_all(ended, &mut large).await?;
         }
     }
 
-    fn event(&mut self, line: &[u8], version: &mut String, update: &mut Update) -> Result<(), Failure> {
+    /// Whether an event has to wait for those that are being decoded.
+    fn is_blocked(line: &[u8], large: &LargeEvents) -> bool {
+        // Without a beginning that can be read, nobody knows which object it is about.
+        !large.is_empty() && Opening::of(line).is_none_or(|opening| large.blocks(&Names::of(&opening.metadata)))
+    }
+
+    /// What went wrong, after all that came before it is told.
+    async fn or_tell_all<T>(&mut self, found: Result<T, Failure>, large: &mut LargeEvents) -> Result<T, Stop> {
+        if found.is_err() {
+            self.tell_all(large).await?;
+        }
+        Ok(found?)
+    }
+
+    /// Tells of all events that are being decoded.
+    async fn tell_all(&mut self, large: &mut LargeEvents) -> Result<(), Stop> {
+        while !large.is_empty() {
+            let read = large.next().await;
+            self.tell_large(read).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells of one.
+    async fn tell_large(&mut self, read: Result<Read, Failure>) -> Result<(), Stop> {
+        let (mut update, mut notes) = (Update::default(), Vec::new());
+        let Read { names, version, decoded } = read?;
+        self.decoded(names, version, decoded, &mut update, &mut notes);
+        self.note(notes);
+        Ok(self.tell(update).await?)
+    }
+
+    fn event(
+        &mut self,
+        line: &Bytes,
+        version: &mut String,
+        update: &mut Update,
+        large: &mut LargeEvents,
+    ) -> Result<(), Failure> {
         if line.is_empty() {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(line)
-            .map_err(|error| Failure::Other(format!("an event cannot be read: {error}")))?;
+        if let Some(Opening { kind, metadata }) = large::opening(line)
+            && ["ADDED", "MODIFIED"].contains(&&*kind)
+            && self.target.content != Content::Names
+            && !metadata.name.is_empty()
+        {
+            large.decode(self.target.kind, line.clone(), Names::of(&metadata));
+            if !metadata.resource_version.is_empty() {
+                *version = metadata.resource_version.into_owned();
+            }
+            return Ok(());
+        }
+        let event = Event::of(line)?;
         if event.kind == "ERROR" {
             let Status { message, code } = serde_json::from_str(event.object.get()).unwrap_or_default();
             let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

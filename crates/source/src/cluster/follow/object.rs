@@ -4,7 +4,7 @@ use super::Follower;
 use crate::{
     Change, Origin, Problem, Subject, Update,
     cluster::{
-        known::{Names, Seen},
+        known::Names,
         target::Content,
         wire::{Head, HeadMeta},
     },
@@ -31,29 +31,48 @@ impl Follower {
             return warn!(target = %self.target, "the API server sent something without a name; it is passed over");
         }
         let version = head.version();
-        let Seen::Changed { was_faulty } = self.known.see(&head.metadata, version) else { return };
-        let (names, problems) = match self.target.content {
-            Content::Names => (self.known.names(&head.metadata), Vec::new()),
-            Content::Whole | Content::Metadata => match kinds::decode_json(self.target.kind, object.get().as_bytes()) {
-                Ok(Decoded { object, faults, .. }) => {
-                    let key = object.key();
-                    let names = Names { namespace: key.namespace.clone(), name: key.name.clone() };
-                    let faults = faults.into_iter().take(MOST_FAULTS);
-                    let problems = faults
-                        .map(|fault| Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path));
-                    let problems = problems.collect();
-                    update.changes.push(Change { key, object: Some(object), origin: Origin::Cluster });
-                    (names, problems)
-                }
-                Err(error) => {
-                    let names = self.known.names(&head.metadata);
-                    let key = key(self.target.kind, &names);
-                    (names, vec![undecodable(&error, key)])
-                }
-            },
+        if !self.known.is_news(&head.metadata, version) {
+            return;
+        }
+        match self.target.content {
+            Content::Names => {
+                notes.push(Note { names: self.known.names(&head.metadata), version, is_faulty: false });
+            }
+            Content::Whole | Content::Metadata => {
+                let decoded = kinds::decode_json(self.target.kind, object.get().as_bytes());
+                self.decoded(Names::of(&head.metadata), version, decoded, update, notes);
+            }
+        }
+    }
+
+    /// Adds an object that was decoded to an update.
+    pub(super) fn decoded(
+        &mut self,
+        names: Names,
+        version: u64,
+        decoded: Result<Decoded, DecodeError>,
+        update: &mut Update,
+        notes: &mut Vec<Note>,
+    ) {
+        let (names, problems) = match decoded {
+            Ok(Decoded { object, faults, .. }) => {
+                let key = object.key();
+                // Those of the object, to share their memory.
+                let names = Names { namespace: key.namespace.clone(), name: key.name.clone() };
+                let faults = faults.into_iter().take(MOST_FAULTS);
+                let problems =
+                    faults.map(|fault| Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path));
+                let problems: Vec<_> = problems.collect();
+                update.changes.push(Change { key, object: Some(object), origin: Origin::Cluster });
+                (names, problems)
+            }
+            Err(error) => {
+                let key = key(self.target.kind, &names);
+                (names, vec![undecodable(&error, key)])
+            }
         };
         let is_faulty = !problems.is_empty();
-        if is_faulty || was_faulty {
+        if is_faulty || self.known.was_faulty(&names) {
             update.problems.insert(Subject::Object(key(self.target.kind, &names)), problems);
         }
         notes.push(Note { names, version, is_faulty });

@@ -94,7 +94,7 @@ fn tcp_and_udp_listeners_lead_to_weighted_backends() {
     one["parentRefs"] = json!([{ "name": "web", "sectionName": "more", "port": 9001 }]);
     assert_eq!(world().route(kind::TCP_ROUTE, one).streams.len(), 1);
     let udp = world().route(kind::UDP_ROUTE, rules(json!([backend("app", 53)])));
-    let backend = &udp.streams[0].target.clusters[0].0.backend;
+    let backend = udp.streams[0].target.clusters[0].0.service().unwrap();
     assert_eq!((backend.port, backend.transport), (53, Transport::Udp));
     let wrong = world().route(kind::UDP_ROUTE, rules(json!([super::world::backend("app", 80)])));
     assert_eq!(parents(&wrong)[0][1], "ResolvedRefs=False UnsupportedProtocol");
@@ -117,7 +117,7 @@ fn the_only_rule_decides_about_the_route() {
     let two = json!({ "rules": [{ "backendRefs": [backend("app", 80)] }, { "backendRefs": [backend("app", 81)] }] });
     let translation = world().route(kind::TCP_ROUTE, two);
     assert_eq!(parents(&translation)[0][2], "PartiallyInvalid=True UnsupportedValue");
-    assert_eq!(translation.streams[0].target.clusters[0].0.backend.port, 80);
+    assert_eq!(translation.streams[0].target.clusters[0].0.service().unwrap().port, 80);
 }
 
 #[test]

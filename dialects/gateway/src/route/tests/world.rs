@@ -16,7 +16,7 @@ use model::{
     status::{Condition, StatusFacts, StatusValue},
     tls::KeyPair,
 };
-use resolve::{Certificate, Rejection, Service, View, certificate::Validity};
+use resolve::{Certificate, KnownExtension, Rejection, Service, View, certificate::Validity};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -138,6 +138,10 @@ impl View for World {
 
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
+    }
+
+    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        None
     }
 }
 

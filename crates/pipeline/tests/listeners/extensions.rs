@@ -1,0 +1,186 @@
+//! Extensions: what their status says, in which fleets their clusters exist, and what their endpoints are.
+
+use super::*;
+use envoy_api::{
+    Message,
+    envoy::config::{cluster::v3::Cluster, endpoint::v3::ClusterLoadAssignment},
+};
+use kinds::{Object, kind};
+use model::status::StatusInput;
+use pipeline::{
+    extensions::{ExtensionName, find},
+    secret_refs::FetchResult,
+};
+use serde_json::{Value, json};
+use testbed::cases::object;
+
+fn extension(api_version: &str, spec: &Value) -> Object {
+    let meta = json!({ "name": "auth", "namespace": "default", "generation": 1 });
+    object(&json!({ "apiVersion": api_version, "kind": "ExtensionService", "metadata": meta, "spec": spec }))
+}
+
+fn contour(spec: &Value) -> Object {
+    extension("projectcontour.io/v1alpha1", spec)
+}
+
+fn ca(namespace: &str, name: &str) -> Object {
+    object(&json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": { "name": name, "namespace": namespace }, "stringData": { "ca.crt": Ca::new("extension").pem() } }))
+}
+
+fn name() -> ExtensionName {
+    ExtensionName { namespace: "default".into(), name: "auth".into() }
+}
+
+fn put(pipeline: &mut Pipeline, object: &Object) -> Output {
+    pipeline.put(&object.key(), Some(object.clone()));
+    pipeline.settle()
+}
+
+/// The errors and warnings in the status of an ExtensionService, as `type reason`.
+#[test]
+fn every_error_of_an_extension_service_is_in_its_status() {
+    let external = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "external", "namespace": "default" },
+        "spec": { "type": "ExternalName", "externalName": "auth.example.com", "ports": [{ "port": 80 }] } });
+    let said = |spec: Value| -> Vec<String> {
+        let mut pipeline = pipeline();
+        for object in [object(&external), ca("default", "ca"), ca("other", "ca")] {
+            pipeline.put(&object.key(), Some(object));
+        }
+        let it = contour(&spec);
+        let output = put(&mut pipeline, &it);
+        let verdicts = output.verdicts.into_iter().find(|(of, _)| *of == it.key()).unwrap().1.unwrap();
+        let facts = pipeline::status_of(kind::CONTOUR_EXTENSION_SERVICE).unwrap().facts;
+        let status = status::render::status(&facts(&StatusInput { verdicts: &verdicts, ..StatusInput::default() }), 1);
+        let valid = &status["conditions"][0];
+        let list = ["errors", "warnings"].map(|list| valid[list].as_array().cloned().unwrap_or_default()).concat();
+        if list.is_empty() {
+            assert_eq!((&valid["reason"], &valid["message"]), (&json!("Valid"), &json!("Valid ExtensionService")));
+        }
+        let words = |it: &Value| format!("{} {}", it["type"].as_str().unwrap(), it["reason"].as_str().unwrap());
+        list.iter().map(words).collect()
+    };
+    let web = json!([{ "name": "web", "port": 80 }]);
+    let with = |field: &str, value: Value| {
+        let mut spec = json!({ "services": web });
+        spec[field] = value;
+        said(spec)
+    };
+    let services = |list: Value| said(json!({ "services": list }));
+    let trust = |secret: &str| json!({ "caSecret": secret, "subjectName": "auth" });
+    let none: [&str; 0] = [];
+    assert_eq!(with("protocol", json!("h2c")), none);
+    assert_eq!(with("protocol", json!("http/1.1")), none);
+    assert_eq!(with("validation", trust("ca")), none);
+    assert_eq!(with("circuitBreakerPolicy", json!({ "maxConnections": 5 })), none);
+    assert_eq!(with("timeoutPolicy", json!({ "response": "-1s" })), ["SpecError TimeoutPolicyNotValid"]);
+    assert_eq!(with("timeoutPolicy", json!({ "idle": "1s" })), ["SpecError IgnoredField"]);
+    assert_eq!(with("loadBalancerPolicy", json!({ "strategy": "Cookie" })), ["SpecError IgnoredField"]);
+    assert_eq!(with("protocol", json!("h3")), ["SpecError InconsistentProtocol"]);
+    assert_eq!(with("protocolVersion", json!("v2")), ["SpecError InconsistentProtocol"]);
+    let h2c = json!({ "services": web, "protocol": "h2c", "validation": trust("ca") });
+    assert_eq!(said(h2c), ["SpecError InconsistentProtocol"]);
+    assert_eq!(with("validation", trust("nowhere")), ["SpecError TLSUpstreamValidation"]);
+    assert_eq!(with("validation", trust("other/ca")), ["TLSError CACertificateNotDelegated"]);
+    assert_eq!(with("circuitBreakerPolicy", json!({ "maxRequests": -1 })), ["SpecError CircuitBreakerPolicyNotValid"]);
+    assert_eq!(services(json!([])), ["ServiceError ServiceUnresolvedReference"]);
+    assert_eq!(services(json!([{ "name": "nobody", "port": 80 }])), ["ServiceError ServiceUnresolvedReference"]);
+    assert_eq!(services(json!([{ "name": "web", "port": 99999 }])), ["ServiceError ServiceUnresolvedReference"]);
+    assert_eq!(
+        services(json!([{ "name": "web", "port": 80, "weight": -1 }])),
+        ["ServiceError ServiceUnresolvedReference"]
+    );
+    assert_eq!(
+        services(json!([{ "name": "web", "port": 80 }, { "name": "external", "port": 80 }])),
+        ["ServiceError UnsupportedServiceType"]
+    );
+    assert_eq!(with("services", json!("web")), ["ServiceError ServiceUnresolvedReference", "SpecError FieldNotValid"]);
+}
+
+fn body<M: Message + Default>(output: &mut Output, fleet: &FleetId, what: &str) -> Option<M> {
+    let changes = output.take_fleet(fleet).xds;
+    let found = changes.upserts.into_iter().find(|it| format!("{} {}", it.kind, it.name) == what)?;
+    Some(M::decode(found.body).unwrap())
+}
+
+/// An extension that a setting uses is a cluster in every fleet, whatever its routes are; what it consists of changes in place.
+#[test]
+fn an_extension_that_settings_use_exists_in_every_fleet() {
+    let settings = Settings { extensions: [name()].into(), ..world::settings(Packing::Scoped) };
+    let mut pipeline = Pipeline::new(&settings);
+    let fleet = named(1);
+    pipeline.set_fleet(&fleet, Some(FleetSettings::default()));
+    for object in [service("web", Ipv4Addr::LOCALHOST), service("other", [127, 0, 0, 2].into()), ca("default", "ca")] {
+        pipeline.put(&object.key(), Some(object));
+    }
+    pipeline.settle();
+    let missing = pipeline.engine().read(|reads| find(&name(), reads)).unwrap_err();
+    assert_eq!(missing.code, model::Code::ExtensionNotFound);
+
+    let spec = json!({ "services": [{ "name": "web", "port": 80, "weight": 3 }, { "name": "other", "port": 80, "weight": 1 }],
+        "validation": { "caSecret": "ca", "subjectName": "auth.local" }, "timeoutPolicy": { "response": "250ms" } });
+    let mut output = put(&mut pipeline, &contour(&spec));
+    for fleet in [&FleetId::Shared, &fleet] {
+        let (set, _) = told(&mut output, fleet);
+        let expected = ["cds extension/default/auth", "eds extension/default/auth", "sds ca/default/ca"];
+        assert!(expected.iter().all(|name| set.contains(*name)), "{fleet}: {set:?}");
+    }
+    let found = pipeline.engine().read(|reads| find(&name(), reads)).unwrap();
+    assert_eq!(
+        (&*found.authority, found.response_timeout),
+        ("auth.local", model::Timeout::After(Duration::from_millis(250)))
+    );
+
+    // Other Services, another protocol: the same cluster, with other contents; the CA goes with who trusts it.
+    let moved = json!({ "services": [{ "name": "other", "port": 80 }, { "name": "web", "port": 80 }], "protocol": "h2c",
+        "circuitBreakerPolicy": { "maxConnections": 7 } });
+    let mut output = put(&mut pipeline, &contour(&moved));
+    assert!(told(&mut output, &fleet).1.contains("sds ca/default/ca"));
+    let cluster: Cluster = body(&mut output, &FleetId::Shared, "cds extension/default/auth").unwrap();
+    let limits = &cluster.circuit_breakers.unwrap().thresholds[0];
+    assert_eq!(limits.max_connections.map(|it| it.value), Some(7));
+    assert!(cluster.common_lb_config.unwrap().locality_config_specifier.is_some());
+    let even: ClusterLoadAssignment = {
+        let mut output =
+            put(&mut pipeline, &contour(&json!({ "services": [{ "name": "web", "port": 80, "weight": 2 }] })));
+        body(&mut output, &FleetId::Shared, "eds extension/default/auth").unwrap()
+    };
+    let weights: Vec<_> = even.endpoints.iter().map(|it| it.load_balancing_weight.map(|it| it.value)).collect();
+    assert_eq!(weights, [Some(2)]);
+
+    // That of Contour's group wins over one of the same name; without it the other one is found.
+    let sesame = extension("projectsesame.io/v1alpha1", &moved);
+    let (set, _) = told(&mut put(&mut pipeline, &sesame), &FleetId::Shared);
+    assert_eq!(set, BTreeSet::new());
+    pipeline.put(&contour(&moved).key(), None);
+    let (set, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let name = "cds extension/ExtensionService.projectsesame.io/default/auth";
+    assert!(set.contains(name) && gone.contains("cds extension/default/auth"), "{set:?} {gone:?}");
+    pipeline.self_check().unwrap();
+    pipeline.set_settings(&Settings { extensions: BTreeSet::new(), ..settings });
+    let (_, gone) = told(&mut pipeline.settle(), &fleet);
+    assert!(gone.contains(name), "{gone:?}");
+    pipeline.self_check().unwrap();
+}
+
+/// While the Secret of a changed extension is being read, the extension stays what it was.
+#[test]
+fn an_extension_stays_what_it_was_until_its_ca_is_read() {
+    let settings = Settings { extensions: [name()].into(), fetched_secrets: true, ..world::settings(Packing::Scoped) };
+    let mut pipeline = Pipeline::new(&settings);
+    let web = service("web", Ipv4Addr::LOCALHOST);
+    pipeline.put(&web.key(), Some(web));
+    let services = json!([{ "name": "web", "port": 80 }]);
+    put(&mut pipeline, &contour(&json!({ "services": services })));
+    let secret = ca("default", "ca");
+    let trust = json!({ "services": services, "validation": { "caSecret": "ca", "subjectName": "auth.local" } });
+    let mut output = put(&mut pipeline, &contour(&trust));
+    assert_eq!(told(&mut output, &FleetId::Shared), Default::default());
+    assert_eq!(pipeline.secret_refs().new, [secret.key()]);
+    assert!(pipeline.is_pending(&contour(&trust).key()));
+    pipeline.put(&secret.key(), Some(secret.clone()));
+    pipeline.set_fetch_result(&secret.key(), Some(FetchResult::Found));
+    let (set, _) = told(&mut pipeline.settle(), &FleetId::Shared);
+    assert!(set.contains("cds extension/default/auth") && set.contains("sds ca/default/ca"), "{set:?}");
+    pipeline.self_check().unwrap();
+}

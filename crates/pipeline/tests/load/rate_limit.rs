@@ -1,0 +1,179 @@
+//! Global rate limits, counted by a real rate limit service.
+
+use kinds::Object;
+use pipeline::{
+    extensions::ExtensionName,
+    settings::{GlobalRateLimits, Settings},
+};
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use testbed::{RateLimitService, cases::object, eventually};
+
+use crate::bed::{Bed, service, slice_of};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// So many requests an hour for one value, and for any other that has a limit.
+const LIMITS: &str = "
+domain: contour
+descriptors:
+- {key: generic_key, value: shared, rate_limit: {unit: hour, requests_per_unit: 40}}
+- {key: generic_key, value: many, rate_limit: {unit: hour, requests_per_unit: 1000000}}
+- {key: user, rate_limit: {unit: hour, requests_per_unit: 2}}
+- key: namespace
+  value: team-a
+  descriptors:
+  - {key: generic_key, value: shared, rate_limit: {unit: hour, requests_per_unit: 3}}
+";
+
+fn settings(fail_open: bool, add_namespace: bool) -> impl FnOnce(&mut Settings) {
+    move |settings| {
+        let (namespace, name): (Arc<str>, Arc<str>) = ("limits".into(), "counter".into());
+        let service = model::listener::RateLimitService { fail_open, response_headers: true, ..Default::default() };
+        settings.http_proxy.global_rate_limits =
+            Some(GlobalRateLimits { service: (namespace.clone(), name.clone()), default: None, add_namespace });
+        settings.rate_limit_service = Some((ExtensionName { namespace, name }, service));
+    }
+}
+
+/// The ExtensionService, its Service and its endpoint. A busy machine takes its time to answer.
+fn extension(counter: &RateLimitService) -> [Object; 3] {
+    let std::net::IpAddr::V4(address) = counter.address().ip() else { unreachable!("test addresses are IPv4") };
+    let extension = object(&json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+        "metadata": { "name": "counter", "namespace": "limits" },
+        "spec": { "protocol": "h2c", "services": [{ "name": "counter", "port": 80 }], "timeoutPolicy": { "response": "5s" } } }));
+    [extension, service("limits", "counter"), slice_of("limits", "counter", &[address], counter.address().port())]
+}
+
+fn proxy(namespace: &str, fqdn: &str, descriptors: &Value) -> Object {
+    let limit = json!({ "global": { "descriptors": descriptors } });
+    object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+        "metadata": { "name": "web", "namespace": namespace },
+        "spec": { "virtualhost": { "fqdn": fqdn, "rateLimitPolicy": limit },
+            "routes": [{ "services": [{ "name": "web", "port": 80 }] },
+                { "conditions": [{ "prefix": "/free" }], "services": [{ "name": "web", "port": 80 }],
+                  "rateLimitPolicy": { "global": { "disabled": true } } }] } }))
+}
+
+fn generic(value: &str) -> Value {
+    json!([{ "entries": [{ "genericKey": { "value": value } }] }])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_hold_for_all_envoys_together() {
+    let counter = RateLimitService::start(LIMITS).await.unwrap();
+    let mut bed = Bed::with("rate-limit", settings(false, false)).await;
+    bed.add_proxy("rate-limit-second").await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.extend(extension(&counter));
+    objects.push(proxy("team-a", "web.example.com", &generic("shared")));
+    bed.apply(objects).await;
+    let (mut served, mut limited) = (0, 0);
+    for _ in 0..60 {
+        let answer = bed.http.clone().host("web.example.com").get("/").await.unwrap();
+        match answer.status.as_u16() {
+            200 => served += 1,
+            429 => limited += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!((served, limited), (40, 20));
+    for envoy in bed.envoys() {
+        let asked = envoy.stats(r"ratelimit\.(ok|over_limit)$").await.unwrap();
+        assert!(asked.values().sum::<u64>() > 0, "{asked:?}");
+    }
+    // What is switched off is not counted, and an answer tells what is left.
+    let free = bed.http.clone().host("web.example.com").get("/free").await.unwrap();
+    assert_eq!((free.status.as_u16(), free.headers.get("x-ratelimit-limit")), (200, None));
+    let over = bed.http.clone().host("WEB.example.com").get("/").await.unwrap();
+    assert_eq!((over.status.as_u16(), over.headers["x-ratelimit-remaining"].as_bytes()), (429, &b"0"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_headers_are_counted_each_and_namespaces_apart() {
+    let counter = RateLimitService::start(LIMITS).await.unwrap();
+    let mut bed = Bed::with("rate-limit-headers", settings(false, false)).await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.extend(extension(&counter));
+    let by_user = json!([{ "entries": [{ "requestHeader": { "headerName": "X-User", "descriptorKey": "user" } }] }]);
+    objects.push(proxy("team-a", "web.example.com", &by_user));
+    bed.apply(objects).await;
+    for (user, expected) in [("a", [200, 200, 429]), ("b", [200, 200, 429])] {
+        for status in expected {
+            let request = bed.http.clone().host("web.example.com").header("x-user", user);
+            assert_eq!(request.get("/").await.unwrap().status.as_u16(), status, "{user}");
+        }
+    }
+    // Without the header there is no descriptor, and nothing to count.
+    assert_eq!(bed.http.clone().host("web.example.com").get("/").await.unwrap().status.as_u16(), 200);
+    drop(bed);
+
+    // Two tenants that write the same descriptor: each has the namespace before it, and none uses up the other's limit.
+    let mut bed = Bed::with("rate-limit-namespaces", settings(false, true)).await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.extend(bed.service("team-b", "web").await);
+    objects.extend(extension(&counter));
+    objects.push(proxy("team-a", "a.example.com", &generic("shared")));
+    objects.push(proxy("team-b", "b.example.com", &generic("shared")));
+    bed.apply(objects).await;
+    for _ in 0..10 {
+        assert_eq!(bed.http.clone().host("b.example.com").get("/").await.unwrap().status.as_u16(), 200);
+    }
+    for status in [200, 200, 200, 429] {
+        assert_eq!(bed.http.clone().host("a.example.com").get("/").await.unwrap().status.as_u16(), status);
+    }
+}
+
+/// The service stops and comes back under load. What is closed then answers 500, what is open loses nothing.
+async fn stopped_and_started(name: &str, fail_open: bool) {
+    let mut counter = RateLimitService::start(LIMITS).await.unwrap();
+    let mut bed = Bed::with(name, settings(fail_open, false)).await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.extend(extension(&counter));
+    objects.push(proxy("team-a", "web.example.com", &generic("many")));
+    bed.apply(objects).await;
+    let denied = Arc::new(AtomicU64::new(0));
+    let count = denied.clone();
+    let load = bed.load(&bed.http, "web.example.com", "/", 2).expect(move |answer| match answer.status.as_u16() {
+        200 => Ok(()),
+        500 if !fail_open => {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+        other => Err(other.to_string()),
+    });
+    let load = load.start();
+    let free = bed.load(&bed.http, "web.example.com", "/free", 2).start();
+    load.answered(50).await;
+    assert_eq!(denied.load(Ordering::Relaxed), 0);
+    counter.stop().await.unwrap();
+    load.answered(50).await;
+    let status = async || bed.http.clone().host("web.example.com").get("/").await.unwrap().status.as_u16();
+    assert_eq!(status().await, if fail_open { 200 } else { 500 });
+    counter.resume().await.unwrap();
+    let served = async || match status().await {
+        200 => Ok(()),
+        other => Err(other),
+    };
+    eventually("the service to be asked again", PATIENCE, served).await.unwrap();
+    load.answered(50).await;
+    assert_eq!(denied.load(Ordering::Relaxed) > 0, !fail_open);
+    free.stop().await.assert_nothing_lost();
+    load.stop().await.assert_nothing_lost();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_stops_denies_requests() {
+    stopped_and_started("rate-limit-closed", false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_stops_lets_requests_through_if_the_operator_says_so() {
+    stopped_and_started("rate-limit-open", true).await;
+}

@@ -1,0 +1,243 @@
+//! ExtensionService of both groups: Services that proxies call for authorization, rate limits and traces.
+//!
+//! In: one object. Out: what is known about the extension ([`KnownExtension`]), for those who use it and for its status. A Service
+//! that cannot be used loses its share and is told; where none is left, or where a policy cannot be used, the extension cannot be
+//! used: whoever needs it denies requests, or lets them pass if the object that names it says `failOpen`.
+
+use crate::{
+    Rejection,
+    route::{optional, service::upstream_validation},
+    status,
+};
+use kinds::{ExtensionService, Kind, extension_service::CircuitBreakerPolicy, http_proxy::route::Strategy};
+use model::{
+    Code, EndpointsId, FieldPath, ObjectRef, Timeout, Transport, Verdict, VerdictList,
+    cluster::{CircuitBreakers, LoadBalancing, Protocol, Validation},
+    status::{Acknowledgement, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout},
+};
+use resolve::{KnownExtension, PortRef, View, service::Target};
+use std::{collections::BTreeMap, time::Duration};
+
+/// How many Services an extension may have: each proxy is sent the endpoints of all of them.
+const MOST_SERVICES: usize = 100;
+/// Envoy's circuit breakers, which hold for what a policy does not set.
+const CONNECTIONS: u32 = 1024;
+const RETRIES: u32 = 3;
+
+/// Reads an object; whoever looks up Secrets adds which were asked for.
+pub fn read(kind: Kind, object: &ExtensionService, view: &mut impl View) -> KnownExtension {
+    let id = ObjectRef::new(kind, object.meta.namespace.clone(), object.meta.name.clone());
+    let mut work = Reading { id: &id, object, view, verdicts: VerdictList::default() };
+    let found = work.extension();
+    let found = found.map_err(|no| {
+        let told = resolve::Rejection::new(no.code, format!("{}: {}", no.field, no.why));
+        work.report(no);
+        told
+    });
+    KnownExtension { found, verdicts: work.verdicts.into_sorted(), secrets: Vec::new() }
+}
+
+struct Reading<'a, V> {
+    id: &'a ObjectRef,
+    object: &'a ExtensionService,
+    view: &'a mut V,
+    verdicts: VerdictList,
+}
+
+impl<V: View> Reading<'_, V> {
+    fn report(&mut self, no: Rejection) {
+        self.verdicts.push(Verdict::new(no.code, self.id.at(no.field), no.why));
+    }
+
+    fn extension(&mut self) -> Result<resolve::ExtensionService, Rejection> {
+        let protocol = self.protocol()?;
+        let validation = self.validation(protocol)?;
+        let balance = self.balance()?;
+        let (response_timeout, idle) = self.timeouts()?;
+        let breakers = match optional(&self.object.spec.circuit_breaker_policy)? {
+            Some(policy) => circuit_breakers(policy)?,
+            None => CircuitBreakers::default(),
+        };
+        if let Some(version) = optional(&self.object.spec.protocol_version)?.filter(|version| *version != "v3") {
+            let why = format!("must be v3, not `{version}`");
+            return Err(Rejection::new(Code::ExtensionProtocol, spec("protocolVersion"), why));
+        }
+        let services = self.services()?;
+        let object = self.id.clone();
+        Ok(resolve::ExtensionService {
+            object,
+            services,
+            protocol,
+            validation,
+            balance,
+            idle,
+            response_timeout,
+            breakers,
+        })
+    }
+
+    fn protocol(&self) -> Result<Protocol, Rejection> {
+        match optional(&self.object.spec.protocol)? {
+            None | Some("" | "h2") => Ok(Protocol::H2),
+            Some("h2c") => Ok(Protocol::H2c),
+            Some("http/1.1") => Ok(Protocol::Http1),
+            Some(other) => {
+                let why = format!("must be h2, h2c or http/1.1, not `{other}`");
+                Err(Rejection::new(Code::ExtensionProtocol, spec("protocol"), why))
+            }
+        }
+    }
+
+    fn validation(&mut self, protocol: Protocol) -> Result<Option<Validation>, Rejection> {
+        let Some(policy) = optional(&self.object.spec.validation)? else { return Ok(None) };
+        if !protocol.is_tls() {
+            let why = "validation requires the protocol h2: without TLS there is no certificate to validate";
+            return Err(Rejection::new(Code::ExtensionProtocol, spec("validation"), why));
+        }
+        let read = upstream_validation(self.view, &self.id.namespace, &spec("validation"), policy);
+        read.map(Some).map_err(|no| match no.code {
+            Code::ProxyUpstreamValidation => Rejection { code: Code::ExtensionValidation, ..no },
+            _ => no,
+        })
+    }
+
+    /// Strategies that need a request of a client are told, and have no effect.
+    fn balance(&mut self) -> Result<LoadBalancing, Rejection> {
+        let Some(policy) = optional(&self.object.spec.load_balancer_policy)? else { return Ok(Default::default()) };
+        Ok(match &policy.strategy {
+            None | Some(Strategy::RoundRobin) => LoadBalancing::RoundRobin,
+            Some(Strategy::Random) => LoadBalancing::Random,
+            Some(Strategy::WeightedLeastRequest) => LoadBalancing::LeastRequest,
+            Some(Strategy::Cookie | Strategy::RequestHash | Strategy::Unknown(_)) => {
+                let why = "must be RoundRobin, Random or WeightedLeastRequest; RoundRobin is used instead";
+                self.report(Rejection::new(Code::ProxyIgnored, spec("loadBalancerPolicy").field("strategy"), why));
+                LoadBalancing::RoundRobin
+            }
+        })
+    }
+
+    /// How long a call may take, and how long a connection may be idle.
+    fn timeouts(&mut self) -> Result<(Timeout, Timeout), Rejection> {
+        let Some(policy) = optional(&self.object.spec.timeout_policy)? else { return Ok(Default::default()) };
+        let field = spec("timeoutPolicy");
+        let read = |name: &str, text: &Option<Box<str>>| {
+            let no = |error: model::timeout::TimeoutError| {
+                Rejection::new(Code::ExtensionTimeout, field.field(name), error.to_string())
+            };
+            Timeout::parse(text.as_deref().unwrap_or_default()).map_err(no)
+        };
+        let timeouts = (read("response", &policy.response)?, read("idleConnection", &policy.idle_connection)?);
+        if read("idle", &policy.idle)? != Timeout::Default {
+            let why = "no effect: a call has no idle timeout; use response or idleConnection";
+            self.report(Rejection::new(Code::ProxyIgnored, field.field("idle"), why));
+        }
+        Ok(timeouts)
+    }
+
+    /// The Services that can be used, with their shares.
+    fn services(&mut self) -> Result<Vec<(EndpointsId, u32)>, Rejection> {
+        let list = &self.object.spec.services;
+        list.faults().for_each(|fault| self.verdicts.push(verdict(self.id, fault.into())));
+        if list.len() > MOST_SERVICES {
+            let why = format!("{} services; the limit is {MOST_SERVICES}", list.len());
+            return Err(Rejection::new(Code::ExtensionServices, spec("services"), why));
+        }
+        let mut total = 0;
+        let mut found: BTreeMap<EndpointsId, u64> = BTreeMap::new();
+        for (index, target) in list.good() {
+            let field = spec("services").index(index);
+            let Ok(weight) = u32::try_from(target.weight.unwrap_or_default()) else {
+                return Err(Rejection::new(Code::ExtensionServices, field.field("weight"), "must be at least 0"));
+            };
+            total += u64::from(weight);
+            match self.service(&field, &target.name, target.port) {
+                Ok(id) => *found.entry(id).or_default() += u64::from(weight),
+                Err(no) => self.report(no),
+            }
+        }
+        if total > u64::from(u32::MAX) {
+            let why = format!("the sum of the weights is {total}; the limit is {}", u32::MAX);
+            return Err(Rejection::new(Code::ExtensionServices, spec("services"), why));
+        }
+        let is_even = total == 0;
+        let services = found.into_iter().filter(|(_, weight)| is_even || *weight > 0);
+        let services: Vec<_> = services.map(|(id, weight)| (id, weight.max(1) as u32)).collect();
+        if services.is_empty() {
+            return Err(Rejection::new(Code::ExtensionServices, spec("services"), "no Service can be used"));
+        }
+        Ok(services)
+    }
+
+    fn service(&mut self, field: &FieldPath, name: &str, port: i64) -> Result<EndpointsId, Rejection> {
+        let port = u16::try_from(port).ok().filter(|&port| port != 0).ok_or_else(|| {
+            let why = format!("must be a port number from 1 to 65535, not {port}");
+            Rejection::new(Code::ExtensionServices, field.field("port"), why)
+        })?;
+        let namespace = &self.id.namespace;
+        let unsupported = |what: &str| {
+            let why = format!("Service {namespace}/{name} {what}");
+            Rejection::new(Code::ExtensionServiceType, field.field("name"), why)
+        };
+        let no = |no: resolve::Rejection| {
+            let of_port = matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp);
+            Rejection::new(no.code, field.field(if of_port { "port" } else { "name" }), no.why)
+        };
+        let service = self.view.service(namespace, name).ok_or_else(|| {
+            let why = format!("Service {namespace}/{name} does not exist");
+            Rejection::new(Code::ServiceNotFound, field.field("name"), why)
+        })?;
+        if let Target::External(_) = service.target {
+            return Err(unsupported("is of type ExternalName"));
+        }
+        let backend = service.backend(&PortRef::Number(port)).map_err(|found| match found.code {
+            Code::ExternalNameOff | Code::ExternalNameRefused => unsupported("is of type ExternalName"),
+            _ => no(found),
+        })?;
+        let by_dns = service.cluster(port, Transport::Tcp).is_none_or(|cluster| !cluster.discovery.is_by_eds());
+        match backend.service() {
+            Some(id) if !by_dns => Ok(id.clone()),
+            _ => Err(unsupported("has endpoints that are names, not addresses")),
+        }
+    }
+}
+
+fn verdict(id: &ObjectRef, no: Rejection) -> Verdict {
+    Verdict::new(no.code, id.at(no.field), no.why)
+}
+
+fn spec(field: &str) -> FieldPath {
+    FieldPath::from("spec").field(field)
+}
+
+/// The policy replaces what the operator sets: what it does not set is Envoy's default.
+fn circuit_breakers(policy: &CircuitBreakerPolicy) -> Result<CircuitBreakers, Rejection> {
+    let read = |name: &str, limit: Option<i64>, default: u32| match limit {
+        None | Some(0) => Ok(Some(default)),
+        Some(limit) => u32::try_from(limit).map(Some).map_err(|_| {
+            let why = format!("must be a number from 0 to {}, not {limit}", u32::MAX);
+            Rejection::new(Code::ExtensionCircuitBreakers, spec("circuitBreakerPolicy").field(name), why)
+        }),
+    };
+    Ok(CircuitBreakers {
+        max_connections: read("maxConnections", policy.max_connections, CONNECTIONS)?,
+        max_pending_requests: read("maxPendingRequests", policy.max_pending_requests, CONNECTIONS)?,
+        max_requests: read("maxRequests", policy.max_requests, CONNECTIONS)?,
+        max_retries: read("maxRetries", policy.max_retries, RETRIES)?,
+        per_host_max_connections: read("perHostMaxConnections", policy.per_host_max_connections, u32::MAX)?,
+    })
+}
+
+/// The status of ExtensionServices.
+pub const STATUS: StatusKind = StatusKind {
+    layout: StatusLayout { fields: &[], conditions: &[status::VALID], lists: &[], marks: &[] },
+    facts,
+    acknowledgement: Acknowledgement::Ignored,
+    interval: Duration::ZERO,
+};
+
+/// What the status must say.
+fn facts(input: &StatusInput<'_>) -> StatusFacts {
+    let message = status::errors(input.verdicts).unwrap_or_else(|| "Valid ExtensionService".to_owned());
+    let valid = status::valid(input.verdicts, &message);
+    StatusFacts { object: Scope { conditions: vec![valid], ..Scope::default() }, lists: Vec::new() }
+}
