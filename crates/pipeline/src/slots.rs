@@ -3,7 +3,7 @@
 //! In: the ports whose requests are looked at. Out: a resource for each of their slots, also for those that are empty: an
 //! Envoy that comes back asks for what it has, and is sent nothing again.
 
-mod jwt;
+pub mod jwt;
 
 use crate::{
     extensions::{self, ExtensionName},
@@ -99,7 +99,7 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.parts::<jwt::JwtBySlot>();
+    jwt::declare(pipeline);
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
     pipeline.index::<WithheldRows<SlotResources>>();
 }

@@ -8,6 +8,7 @@ use crate::{
     resources::WithoutEndpoints,
     services::KnownServices,
     shared_routes::SelectedRoutes,
+    slots::jwt::JwtOverflows,
     translations::{ObjectPart, Translations, TranslationsBySubject},
     validity::OutOfDateCertificates,
 };
@@ -69,6 +70,9 @@ impl Derived for Verdicts {
         }
         if asks(|part| !part.tls.is_empty()) {
             lost::<TlsHosts>(object, reads, &mut all);
+        }
+        if asks(|part| part.has_jwt_providers) {
+            lost::<JwtOverflows>(object, reads, &mut all);
         }
         if asks(|part| part.has_shared_routes) {
             lost::<SelectedRoutes>(object, reads, &mut all);
