@@ -46,7 +46,7 @@ fn encrypted(port: &Port) -> EnvoyListener {
 
 fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {
     let backend = EndpointsId::tcp("shop", "web", port);
-    let (breakers, idle, balance, health, slow_start, validation, server_name) = Default::default();
+    let (breakers, idle, balance, health, slow_start, validation, server_name, client_certificate) = Default::default();
     let max_retries = Some(7);
     let discovery = Discovery::Dns(vec![DnsTarget { host: "web.example".into(), port }]);
     let id = ClusterId::from(backend);
@@ -61,6 +61,7 @@ fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {
         health,
         slow_start,
         validation,
+        client_certificate,
         max_retries,
     }
 }

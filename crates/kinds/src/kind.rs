@@ -58,7 +58,7 @@ macro_rules! table {
                 SESAME_HTTP_PROXY = "projectsesame.io" ["v1"] "HTTPProxy" "httpproxies" Namespaced,
                     shown as "HTTPProxy.projectsesame.io";
             }
-            TlsCertificateDelegation in tls_certificate_delegation [] {
+            TlsCertificateDelegation in tls_certificate_delegation [status] {
                 /// Permission for other namespaces to use a Secret: as Contour has it.
                 CONTOUR_TLS_CERTIFICATE_DELEGATION =
                     "projectcontour.io" ["v1"] "TLSCertificateDelegation" "tlscertificatedelegations" Namespaced;

@@ -1,6 +1,6 @@
 //! TLSCertificateDelegation, `projectcontour.io/v1` and `projectsesame.io/v1`.
 
-use crate::{List, Meta};
+use crate::{List, Meta, Status};
 use serde::Deserialize;
 
 /// Permission for other namespaces to use Secrets of this one.
@@ -12,6 +12,9 @@ pub struct TlsCertificateDelegation {
     /// What is asked for.
     #[serde(default)]
     pub spec: TlsCertificateDelegationSpec,
+    /// What became of it.
+    #[serde(default)]
+    pub status: Status,
 }
 
 /// What a delegation asks for.
@@ -34,4 +37,4 @@ pub struct Delegation {
 }
 
 /// The fields of the API that nothing reads.
-pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD, ("TlsCertificateDelegation", &["status"])];
+pub(crate) const UNREAD: &[(&str, &[&str])] = &[crate::meta::UNREAD];

@@ -192,6 +192,8 @@ pub struct Cluster {
     pub slow_start: Option<SlowStart>,
     /// How the certificate of the backend is validated; not at all if not set.
     pub validation: Option<Validation>,
+    /// The Secret with the certificate that backends are presented over TLS, if they are presented one.
+    pub client_certificate: Option<ObjectRef>,
     /// How many retries may be in flight, where no circuit breaker says so.
     pub max_retries: Option<u32>,
 }
@@ -209,6 +211,7 @@ impl Cluster {
             health,
             slow_start,
             validation,
+            client_certificate,
             max_retries,
             health_port: _,
         } = &**overrides;
@@ -221,6 +224,7 @@ impl Cluster {
             health: health.clone(),
             slow_start: slow_start.clone(),
             validation: validation.clone(),
+            client_certificate: client_certificate.clone(),
             max_retries: *max_retries,
             ..self
         }

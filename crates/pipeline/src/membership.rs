@@ -31,18 +31,37 @@ impl Index for ClustersByFleet {
     }
 }
 
-/// The clusters that fleets other than the shared one use, each with the CA that it trusts.
+/// The secrets of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSecrets {
+    /// The CA that it trusts.
+    pub ca: Option<CaBundle>,
+    /// The certificate that it presents.
+    pub certificate: Option<CertificateRef>,
+}
+
+impl ClusterSecrets {
+    /// Those of a cluster, if it is there and has any.
+    fn of(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Self> {
+        let cluster = services::may_have_secrets(id).then(|| services::cluster(id, reads)).flatten()?;
+        let ca = cluster.validation.and_then(|validation| validation.ca.bundle().cloned());
+        let found = Self { ca, certificate: cluster.client_certificate.map(CertificateRef::Secret) };
+        (found != Self::default()).then_some(found)
+    }
+}
+
+/// The clusters that fleets other than the shared one use, each with its secrets.
 pub struct FleetClusters;
 
 impl Table for FleetClusters {
     type Key = (FleetId, ClusterId);
-    type Value = Option<CaBundle>;
+    type Value = ClusterSecrets;
     const NAME: &'static str = "clusters of fleets";
 }
 
 impl Derived for FleetClusters {
-    fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<Option<CaBundle>> {
-        Some(services::ca(cluster, reads))
+    fn compute(&self, (_, cluster): &(FleetId, ClusterId), reads: &mut Reads<'_>) -> Option<ClusterSecrets> {
+        Some(ClusterSecrets::of(cluster, reads).unwrap_or_default())
     }
 }
 
@@ -54,43 +73,59 @@ impl Index for CasByFleet {
     type Key = (FleetId, CaBundle);
     const NAME: &'static str = "by fleet and CA";
 
-    fn keys((fleet, _): &(FleetId, ClusterId), ca: &Option<CaBundle>) -> impl IntoIterator<Item = (FleetId, CaBundle)> {
-        ca.as_ref().map(|ca| (fleet.clone(), ca.clone()))
+    fn keys((fleet, _): &(FleetId, ClusterId), of: &ClusterSecrets) -> impl IntoIterator<Item = (FleetId, CaBundle)> {
+        of.ca.as_ref().map(|ca| (fleet.clone(), ca.clone()))
+    }
+}
+
+/// These by the certificate.
+pub struct CertificatesByFleet;
+
+impl Index for CertificatesByFleet {
+    type Of = FleetClusters;
+    type Key = (FleetId, CertificateRef);
+    const NAME: &'static str = "by fleet and certificate";
+
+    fn keys(
+        (fleet, _): &(FleetId, ClusterId),
+        of: &ClusterSecrets,
+    ) -> impl IntoIterator<Item = (FleetId, CertificateRef)> {
+        of.certificate.as_ref().map(|certificate| (fleet.clone(), certificate.clone()))
     }
 }
 
 rows_without_value! {
     FleetCas of (FleetId, CaBundle), "CAs of fleets", "The CAs that clusters of fleets other than the shared one trust.";
-    FleetSecrets of (FleetId, CertificateRef), "certificates of fleets", "The certificates that chains of fleets other than the shared one show.";
+    FleetSecrets of (FleetId, CertificateRef), "certificates of fleets", "The certificates that chains of fleets other than the shared one show, and clusters present.";
 }
 
-/// Translations by the clusters that may trust a CA and are used in the shared fleet.
-pub struct SharedClustersWithCa;
+/// Translations by the clusters that have secrets and are used in the shared fleet.
+pub struct SharedClustersWithSecrets;
 
-impl Index for SharedClustersWithCa {
+impl Index for SharedClustersWithSecrets {
     type Of = Translations;
     type Key = ClusterId;
-    const NAME: &'static str = "by cluster with a CA";
+    const NAME: &'static str = "by cluster with secrets";
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ClusterId> {
         let shared = clusters_by_fleet(translation).filter(|(fleet, _)| **fleet == FleetId::Shared);
-        let with_ca = shared.filter(|(_, cluster)| services::may_trust_ca(cluster));
-        with_ca.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
+        let with_secrets = shared.filter(|(_, cluster)| services::may_have_secrets(cluster));
+        with_secrets.map(|(_, cluster)| cluster.clone()).collect::<Vec<_>>()
     }
 }
 
-/// The clusters of the shared fleet that trust a CA, each with it, if their Service is there. Most trust none.
-pub struct CasOfSharedClusters;
+/// The clusters of the shared fleet that have secrets, each with them, if their Service is there. Most have none.
+pub struct SecretsOfSharedClusters;
 
-impl Table for CasOfSharedClusters {
+impl Table for SecretsOfSharedClusters {
     type Key = ClusterId;
-    type Value = CaBundle;
-    const NAME: &'static str = "CAs of clusters of the shared fleet";
+    type Value = ClusterSecrets;
+    const NAME: &'static str = "secrets of clusters of the shared fleet";
 }
 
-impl Derived for CasOfSharedClusters {
-    fn compute(&self, cluster: &ClusterId, reads: &mut Reads<'_>) -> Option<CaBundle> {
-        services::ca(cluster, reads)
+impl Derived for SecretsOfSharedClusters {
+    fn compute(&self, cluster: &ClusterId, reads: &mut Reads<'_>) -> Option<ClusterSecrets> {
+        ClusterSecrets::of(cluster, reads)
     }
 }
 
@@ -98,12 +133,25 @@ impl Derived for CasOfSharedClusters {
 pub struct SharedClustersByCa;
 
 impl Index for SharedClustersByCa {
-    type Of = CasOfSharedClusters;
+    type Of = SecretsOfSharedClusters;
     type Key = CaBundle;
     const NAME: &'static str = "by CA";
 
-    fn keys(_: &ClusterId, ca: &CaBundle) -> impl IntoIterator<Item = CaBundle> {
-        [ca.clone()]
+    fn keys(_: &ClusterId, of: &ClusterSecrets) -> impl IntoIterator<Item = CaBundle> {
+        of.ca.clone()
+    }
+}
+
+/// These by the certificate.
+pub struct SharedClustersByCertificate;
+
+impl Index for SharedClustersByCertificate {
+    type Of = SecretsOfSharedClusters;
+    type Key = CertificateRef;
+    const NAME: &'static str = "by certificate";
+
+    fn keys(_: &ClusterId, of: &ClusterSecrets) -> impl IntoIterator<Item = CertificateRef> {
+        of.certificate.clone()
     }
 }
 
@@ -129,7 +177,7 @@ macro_rules! by_key {
 by_key! {
     FleetsOfCluster of FleetClusters by ClusterId, "The fleets other than the shared one that use a cluster.";
     FleetsOfCa of FleetCas by CaBundle, "The fleets other than the shared one that use a CA.";
-    FleetsOfSecret of FleetSecrets by CertificateRef, "The fleets other than the shared one that show a certificate.";
+    FleetsOfSecret of FleetSecrets by CertificateRef, "The fleets other than the shared one that show or present a certificate.";
 }
 
 /// Of the clusters that other fleets use: whether the shared one does, too.
@@ -264,7 +312,7 @@ fn uses_ca(id: &CaBundle, reads: &mut Reads<'_>) -> bool {
 }
 
 fn uses_secret(id: &CertificateRef, reads: &mut Reads<'_>) -> bool {
-    reads.probe::<SharedChainCertificates>(id).len() > 0
+    reads.probe::<SharedChainCertificates>(id).len() > 0 || reads.probe::<SharedClustersByCertificate>(id).len() > 0
 }
 
 /// Declares the tables about clusters.
@@ -273,7 +321,7 @@ pub fn declare_clusters(pipeline: &mut engine::Pipeline) {
     pipeline.index::<FleetsOfCluster>();
     pipeline.derived(FleetCas).per::<CasByFleet>().output();
     pipeline.index::<FleetsOfCa>();
-    pipeline.derived(CasOfSharedClusters).per::<SharedClustersWithCa>().per::<SharedExtensionsInUse>();
+    pipeline.derived(SecretsOfSharedClusters).per::<SharedClustersWithSecrets>().per::<SharedExtensionsInUse>();
     pipeline.index::<SharedClustersByCa>();
     pipeline.derived(SharedClusters).per::<NamedClustersInUse>().per::<NamedExtensionsInUse>().output();
     pipeline.derived(SharedCas).per::<FleetsOfCa>().output();
@@ -281,6 +329,6 @@ pub fn declare_clusters(pipeline: &mut engine::Pipeline) {
 
 /// Declares those about certificates.
 pub fn declare_secrets(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(FleetSecrets).per::<NamedChainCertificates>().output();
+    pipeline.derived(FleetSecrets).per::<NamedChainCertificates>().per::<CertificatesByFleet>().output();
     pipeline.derived(SharedSecrets).per::<FleetsOfSecret>().output();
 }

@@ -14,7 +14,7 @@ use crate::{
     holders::{HolderResources, holder_name},
     hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
     listeners::ListenerResources,
-    membership::{FleetsOfSecret, Membership, OfCas, OfClusters, OfSecrets},
+    membership::{FleetsOfSecret, Membership, OfCas, OfClusters, OfSecrets, SharedClustersByCertificate},
     packing::{self, RouteResources, ScopeResources},
     partition,
     ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
@@ -264,6 +264,8 @@ impl Derived for ClusterResources {
             true => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             false => resource.warms = true,
         }
+        let presented = cluster.client_certificate.filter(|_| cluster.protocol.is_tls()).map(CertificateRef::Secret);
+        resource.refs.extend(presented.map(|id| Ref::To(Kind::Secret, name::secret(&id).into())));
         resource.ca = cluster.validation.as_ref().and_then(|validation| validation.ca.bundle()).cloned().map(Arc::new);
         resource.origin = Some(Arc::new(services::origin(id)));
         Some(resource.unless_held(Kind::Cluster, reads))
@@ -476,7 +478,7 @@ impl Resources for UdpEndpointResources {
     }
 }
 
-/// Certificates that chains show, under the names of their Secrets.
+/// Certificates that chains show and clusters present, under the names of their Secrets.
 pub struct SecretResources;
 
 impl Table for SecretResources {
@@ -556,7 +558,12 @@ pub fn declare_lane(pipeline: &mut engine::Pipeline) {
 
 /// Declares the others.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
-    pipeline.derived(SecretResources).per::<SharedChainCertificates>().per::<FleetsOfSecret>().output();
+    pipeline
+        .derived(SecretResources)
+        .per::<SharedChainCertificates>()
+        .per::<SharedClustersByCertificate>()
+        .per::<FleetsOfSecret>()
+        .output();
     pipeline.derived(HostSecretResources(settings.packing)).each::<TlsHosts>().output();
     pipeline.derived(TcpResources).each::<TcpHosts>().output();
     pipeline.derived(StreamResources).each::<Streams>().output();

@@ -9,7 +9,7 @@ use engine::{Derived, Reads, Table};
 use kinds::kind;
 use model::{
     Cluster, ClusterId, Endpoints, EndpointsId, ObjectRef,
-    cluster::{Backend, CaBundle},
+    cluster::{Backend, ClusterOverrides},
 };
 use resolve::Service;
 
@@ -39,20 +39,13 @@ pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
     }
 }
 
-/// Whether a cluster may trust a CA bundle. Of most the identity says that they do not.
-pub fn may_trust_ca(id: &ClusterId) -> bool {
+/// Whether a cluster may trust a CA bundle or present a certificate. Of most the identity says that they do neither.
+pub fn may_have_secrets(id: &ClusterId) -> bool {
+    let has_secrets = |it: &ClusterOverrides| it.validation.is_some() || it.client_certificate.is_some();
     match &id.backend {
-        Backend::Service(_) => id.overrides.as_ref().is_some_and(|overrides| overrides.validation.is_some()),
+        Backend::Service(_) => id.overrides.as_deref().is_some_and(has_secrets),
         Backend::Extension(_) => true,
     }
-}
-
-/// The CA bundle that a cluster trusts, if it is there.
-pub fn ca(id: &ClusterId, reads: &mut Reads<'_>) -> Option<CaBundle> {
-    if !may_trust_ca(id) {
-        return None;
-    }
-    cluster(id, reads)?.validation?.ca.bundle().cloned()
 }
 
 /// The endpoints of a cluster, if what is behind it is there: of each Service port, with its share.

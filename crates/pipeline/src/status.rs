@@ -2,14 +2,15 @@
 
 use kinds::{
     BackendTlsPolicy, ExtensionService, Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, Kind,
-    ListenerSet, TcpRoute, TlsRoute, Typed, UdpRoute,
+    ListenerSet, TcpRoute, TlsCertificateDelegation, TlsRoute, Typed, UdpRoute,
 };
 use model::status::StatusKind;
 
 /// The kinds whose status is ours.
-const TABLE: [(&[Kind], &StatusKind); 12] = [
+const TABLE: [(&[Kind], &StatusKind); 13] = [
     (Ingress::KINDS, &dialect_ingress::status::STATUS),
     (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS),
+    (TlsCertificateDelegation::KINDS, &dialect_httpproxy::delegation::STATUS),
     (ExtensionService::KINDS, &dialect_httpproxy::extension_service::STATUS),
     (GatewayClass::KINDS, &dialect_gateway::status::CLASS),
     (Gateway::KINDS, &dialect_gateway::status::GATEWAY),

@@ -53,6 +53,29 @@ async fn the_api_server_takes_them_and_checks_by_them() {
                  spec: {{delegations: [{entry}]}}}}"
             )
         };
+        let configuration = |spec: &str| {
+            format!(
+                "{{apiVersion: {group}/v1alpha1, kind: ContourConfiguration, metadata: {{name: c, namespace: {namespace}}}, \
+                 spec: {spec}}}"
+            )
+        };
+        for spec in [
+            "{}",
+            "{metrics: {tls: {certFile: a, keyFile: b}}, envoy: {runtimeSettings: {a.b: '1'}, timeouts: {requestTimeout: 5s}}}",
+            "{tracing: {extensionService: {namespace: a, name: b}, customTags: [{tagName: a, literal: b}]}}",
+        ] {
+            api.apply(&configuration(spec)).await.unwrap_or_else(|error| panic!("{spec}: {error:?}"));
+        }
+        for spec in [
+            "{metrics: {tls: {certFile: a}}}",
+            "{envoy: {metrics: {tls: {keyFile: a}}}}",
+            "{envoy: {listener: {compression: {algorithm: lzw}}}}",
+            "{envoy: {listener: {socketOptions: {tos: 256}}}}",
+            "{gateway: {gatewayRef: {name: a}}}",
+            "{tracing: {extensionService: {namespace: a, name: b}, customTags: [{tagName: a}]}}",
+        ] {
+            assert!(api.apply(&configuration(spec)).await.is_err(), "{group}: {spec} was taken");
+        }
         api.apply(&delegation("{secretName: cert, targetNamespaces: ['*']}")).await.unwrap();
         assert!(api.apply(&delegation("{secretName: cert}")).await.is_err());
     }

@@ -126,8 +126,7 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
             route["loadBalancerPolicy"] = json!({ "strategy": "Cookie" });
         }
         3 => {
-            route["services"] =
-                json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s0", "port": 80, "mirror": true }]);
+            route["services"] = json!([{ "name": format!("s{service}"), "port": 80, "protocol": "tls" }, { "name": "s0", "port": 80, "mirror": true }]);
             route["pathRewritePolicy"] = json!({ "replacePrefix": [{ "replacement": "/" }] });
         }
         4 => {
@@ -277,6 +276,7 @@ proptest! {
         }
         if limited {
             settings.http_proxy.root_namespaces = vec!["a".into()];
+            settings.http_proxy.client_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "b", "t0"));
             settings.http_proxy.fallback_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "a", "t1"));
         }
         script::run(&batches, &settings, change)?;

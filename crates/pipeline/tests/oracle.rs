@@ -13,12 +13,13 @@ use kinds::{Object, ObjectRef};
 use model::{FleetId, PortProtocol};
 use pipeline::{
     FleetSettings, Output, Pipeline, Quarantined, Settings,
-    settings::{Bind, Certificates, Packing},
+    settings::{Bind, Certificates, MetricsTls, Packing},
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
+    sync::Arc,
     sync::LazyLock,
     time::Duration,
 };
@@ -360,6 +361,16 @@ fn vary(settings: &mut Settings, form: u8) {
     settings.http = Bind::any([8080, 9000][usize::from(form / 64) % 2]);
     settings.resolve.external_names = !form.is_multiple_of(11);
     settings.ingress.https_port = form.is_multiple_of(4).then_some(8443);
+    settings.metrics = form.is_multiple_of(3).then(|| Bind::any([8002, 8003][usize::from(form) % 2]));
+    settings.metrics_tls = form.is_multiple_of(6).then(|| {
+        let ca = form.is_multiple_of(12).then(|| "/ca".into());
+        Arc::new(MetricsTls { certificate: "/certificate".into(), key: "/key".into(), ca })
+    });
+    settings.overload_health = form.is_multiple_of(5).then(|| Bind::any(8004));
+    settings.runtime.max_connections = form.is_multiple_of(4).then_some(u32::from(form) + 1);
+    settings.runtime.max_requests_per_io_cycle = form.is_multiple_of(9).then_some(3);
+    let values = form.is_multiple_of(7).then(|| ("some.key".into(), form.to_string().into()));
+    settings.runtime.values = values.into_iter().collect();
 }
 
 impl Inputs {

@@ -44,7 +44,7 @@ pub struct ExtensionService {
 impl ExtensionService {
     /// Its cluster.
     pub fn cluster(&self) -> Cluster {
-        let (health, slow_start, max_retries) = Default::default();
+        let (health, slow_start, client_certificate, max_retries) = Default::default();
         Cluster {
             id: self.extension().cluster,
             discovery: Discovery::WeightedEndpoints,
@@ -56,6 +56,7 @@ impl ExtensionService {
             health,
             slow_start,
             validation: self.validation.clone(),
+            client_certificate,
             max_retries,
         }
     }

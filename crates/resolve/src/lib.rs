@@ -23,7 +23,10 @@ pub use extension::{ExtensionService, KnownExtension};
 pub use service::{PortRef, Service};
 
 use kinds::{Kind, kind};
-use model::{ClusterId, Code, FieldPath, ObjectRef, Verdict};
+use model::{
+    ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
+    cluster::{Backend, ClusterOverrides, Protocol},
+};
 use std::sync::Arc;
 
 /// What the operator of Sesame allows.
@@ -96,6 +99,35 @@ pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef
         .service(namespace, name)
         .ok_or_else(|| Rejection::new(Code::ServiceNotFound, format!("Service {namespace}/{name} does not exist")))?;
     service.backend(port)
+}
+
+/// The cluster with the certificate that proxies present to it, if it speaks TLS and the operator has set one. Without the
+/// certificate the cluster is not used: a backend that asks for it would refuse every connection.
+pub fn presenting(
+    view: &mut impl View,
+    cluster: ClusterId,
+    certificate: Option<&ObjectRef>,
+) -> Result<ClusterId, Rejection> {
+    let (Some(certificate), Backend::Service(backend)) = (certificate, &cluster.backend) else { return Ok(cluster) };
+    let EndpointsId { namespace, service, port, transport } = backend;
+    let overridden = cluster.overrides.as_ref().and_then(|overrides| overrides.protocol);
+    let protocol = overridden.or_else(|| Some(view.service(namespace, service)?.cluster(*port, *transport)?.protocol));
+    if !protocol.is_some_and(Protocol::is_tls) {
+        return Ok(cluster);
+    }
+    let not_valid = |why: &str| {
+        Rejection::new(Code::ClientCertificateNotValid, format!("the client certificate for TLS backends: {why}"))
+    };
+    match view.certificate(certificate).as_deref() {
+        Some(Ok(_)) => {
+            let overrides = cluster.overrides.as_deref().cloned().unwrap_or_default();
+            let overrides = ClusterOverrides { client_certificate: Some(certificate.clone()), ..overrides };
+            Ok(ClusterId { overrides: overrides.shared(), ..cluster })
+        }
+        Some(Err(no)) if no.code == Code::SecretPending => Err(no.clone()),
+        Some(Err(no)) => Err(not_valid(&no.why)),
+        None => Err(not_valid(&format!("{certificate} does not exist"))),
+    }
 }
 
 /// The certificate in a Secret, for an object of namespace `user`.

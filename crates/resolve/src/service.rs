@@ -168,7 +168,7 @@ impl Service {
             Target::Refused(_) => return None,
         };
         let id = self.endpoints_id(number, transport).into();
-        let (idle, balance, health, slow_start, validation, max_retries) = Default::default();
+        let (idle, balance, health, slow_start, validation, client_certificate, max_retries) = Default::default();
         let (protocol, breakers) = (port.protocol, self.breakers);
         Some(Cluster {
             id,
@@ -181,6 +181,7 @@ impl Service {
             health,
             slow_start,
             validation,
+            client_certificate,
             max_retries,
         })
     }

@@ -184,6 +184,11 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
         assert!(may(&sesame, &right, Some(NAMESPACE), name).await, "{right:?}");
         assert!(!may(&sesame, &right, Some("shop"), name).await, "{right:?}");
     }
+    for (verb, group, resource) in granted("Role", "sesame-configuration") {
+        let right = (&*verb, &*group, &*resource);
+        assert!(may(&sesame, &right, Some(NAMESPACE), None).await, "{right:?}");
+        assert!(!may(&sesame, &right, Some("shop"), None).await, "{right:?}");
+    }
     for right in [
         ("create", "", "secrets"),
         ("update", "", "secrets"),

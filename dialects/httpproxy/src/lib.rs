@@ -15,6 +15,7 @@ pub mod class;
 pub mod client_validation;
 pub mod condition;
 pub mod cors;
+pub mod delegation;
 pub mod extension_service;
 pub mod include;
 mod jwt;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub disable_permit_insecure: bool,
     /// The certificate for clients that name no host, for roots that ask for it.
     pub fallback_certificate: Option<ObjectRef>,
+    /// The certificate that backends are presented over TLS.
+    pub client_certificate: Option<ObjectRef>,
     /// What holds for global rate limits; nothing where no rate limit service is configured.
     pub global_rate_limits: Option<GlobalRateLimits>,
     /// What is done with an HTTPProxy that asks another controller for protection.

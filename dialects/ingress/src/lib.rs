@@ -46,6 +46,8 @@ pub struct Settings {
     /// Whether a TLS host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own
     /// machine.
     pub self_signed: bool,
+    /// The certificate that backends are presented over TLS.
+    pub client_certificate: Option<ObjectRef>,
     /// What is done with an Ingress that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
 }

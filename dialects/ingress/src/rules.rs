@@ -234,8 +234,11 @@ fn cluster(
         Some(Backend { service: Some(service), .. }) => {
             let field = field.field("service");
             port(&service.port).map_err(|no| no.at(&context.subject, field.field("port"))).and_then(|port| {
-                resolve::backend(view, &context.object.meta.namespace, &service.name, &port)
-                    .map_err(|no| no.at(&context.subject, field.field(part(&no))))
+                let cluster = resolve::backend(view, &context.object.meta.namespace, &service.name, &port)
+                    .map_err(|no| no.at(&context.subject, field.field(part(&no))))?;
+                let presented = resolve::presenting(view, cluster, context.settings.client_certificate.as_ref());
+                context.is_pending |= presented.as_ref().is_err_and(|no| no.code == Code::SecretPending);
+                presented.map_err(|no| no.at(&context.subject, field))
             })
         }
         Some(Backend { resource: Some(resource), .. }) => {

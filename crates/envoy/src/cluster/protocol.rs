@@ -30,7 +30,7 @@ use envoy_api::{
     google::protobuf::Any,
 };
 use model::{
-    Timeout,
+    CertificateRef, ObjectRef, Timeout,
     cluster::{SubjectAltName, TrustedCa, Validation},
 };
 use std::collections::BTreeMap;
@@ -82,6 +82,7 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
                 ..Default::default()
             }),
             alpn_protocols: alpn,
+            tls_certificate_sds_secret_configs: cluster.client_certificate.iter().map(client_certificate).collect(),
             validation_context_type: cluster.validation.as_ref().map(|found| validation(found, settings)),
             ..Default::default()
         }),
@@ -92,6 +93,12 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
         name: "envoy.transport_sockets.tls".to_owned(),
         config_type: Some(ConfigType::TypedConfig(any(&context))),
     })
+}
+
+/// The certificate that a backend is presented.
+fn client_certificate(secret: &ObjectRef) -> SdsSecretConfig {
+    let name = name::secret(&CertificateRef::Secret(secret.clone()));
+    SdsSecretConfig { name, sds_config: Some(name::on_this_stream()) }
 }
 
 /// Whom to trust: who was signed by the CA, which comes by SDS or is the system's, and has one of the names.

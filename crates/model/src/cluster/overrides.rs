@@ -5,7 +5,7 @@
 //! setting that a later version adds changes no name of today.
 
 use super::{HealthCheck, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation};
-use crate::Timeout;
+use crate::{ObjectRef, Timeout};
 use std::{
     fmt::{self, Write},
     sync::Arc,
@@ -44,6 +44,8 @@ pub struct ClusterOverrides {
     pub slow_start: Option<SlowStart>,
     /// How the certificate of the backend is validated.
     pub validation: Option<Validation>,
+    /// The Secret with the certificate that the backend is presented over TLS.
+    pub client_certificate: Option<ObjectRef>,
     /// How many retries may be in flight, where no circuit breaker says so.
     pub max_retries: Option<u32>,
 }
@@ -56,8 +58,8 @@ impl ClusterOverrides {
 
     /// All of it as a text; what is not overridden is left out.
     pub fn canonical(&self) -> String {
-        let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port, max_retries } =
-            self;
+        let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port, .. } = self;
+        let Self { client_certificate, max_retries, .. } = self;
         let mut out = String::new();
         let mut put = |name: &str, value: fmt::Arguments<'_>| {
             let _infallible = writeln!(out, "{name}={value}");
@@ -113,6 +115,9 @@ impl ClusterOverrides {
                 SubjectAltName::Uri(uri) => put("uri", format_args!("{uri}")),
             });
         }
+        if let Some(ObjectRef { namespace, name, .. }) = client_certificate {
+            put("client-certificate", format_args!("{namespace}/{name}"));
+        }
         if let Some(most) = max_retries {
             put("max-retries", format_args!("{most}"));
         }
@@ -131,7 +136,7 @@ impl fmt::Display for ClusterOverrides {
 mod tests {
     use super::*;
     use crate::{
-        HeaderValue, ObjectRef,
+        HeaderValue,
         cluster::{Aggression, CaBundle},
         route::Path,
     };
@@ -154,6 +159,10 @@ mod tests {
     fn trusted(ca: &str, names: &[&str]) -> Validation {
         let names = names.iter().map(|&name| SubjectAltName::Dns(name.into())).collect();
         Validation { ca: TrustedCa::Bundle(ObjectRef::new(kinds::kind::SECRET, "ns", ca).into()), names }
+    }
+
+    fn secret(namespace: &str, name: &str) -> ObjectRef {
+        ObjectRef::new(kinds::kind::SECRET, namespace, name)
     }
 
     fn slow(aggression: &str, least_percent: u32) -> SlowStart {
@@ -181,6 +190,9 @@ mod tests {
             ClusterOverrides { health: Some(HealthCheck { probe: Probe::Tcp, ..health() }), ..plain.clone() },
             ClusterOverrides { health_port: Some(81), ..plain.clone() },
             ClusterOverrides { max_retries: Some(81), ..plain.clone() },
+            ClusterOverrides { client_certificate: Some(secret("a", "b")), ..plain.clone() },
+            ClusterOverrides { client_certificate: Some(secret("a", "c")), ..plain.clone() },
+            ClusterOverrides { client_certificate: Some(secret("c", "b")), ..plain.clone() },
             ClusterOverrides { health: Some(HealthCheck { healthy: 3, ..health() }), ..plain.clone() },
             ClusterOverrides { slow_start: Some(slow("1.0", 10)), ..plain.clone() },
             ClusterOverrides { slow_start: Some(slow("1.5", 10)), ..plain.clone() },

@@ -11,7 +11,9 @@ use crate::{
     holders::HolderResources,
     hosts::{NamedChainCertificates, SharedChainCertificates},
     listeners::ListenerResources,
-    membership::{ClustersByFleet, Membership, OfCas, OfClusters, OfSecrets},
+    membership::{
+        CertificatesByFleet, ClustersByFleet, Membership, OfCas, OfClusters, OfSecrets, SharedClustersByCertificate,
+    },
     packing::{EncodedHosts, RouteResources, ScopeResources},
     redirects::RedirectScopes,
     resources::{
@@ -23,7 +25,7 @@ use crate::{
     withheld::{FleetTarget, Withheld, WithheldRows, WithheldVersions, Withholdable},
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{FleetId, ObjectRef};
+use model::{ClusterId, FleetId, ObjectRef};
 use std::collections::BTreeSet;
 use xds::Kind;
 
@@ -90,22 +92,35 @@ where
 
 fn of_cluster(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
     let (id, withheld) = of_member::<ClusterResources, OfClusters>(target, reads)?;
-    let users: Vec<&ObjectRef> = match &target.fleet {
-        FleetId::Shared => reads.probe::<SharedClustersInUse>(id).collect(),
-        fleet @ FleetId::Named(_) => reads.probe::<ClustersByFleet>(&(fleet.clone(), id.clone())).collect(),
-    };
+    let users = users_of_cluster(&target.fleet, id, reads);
     Some(with_users(withheld, users, reads))
+}
+
+/// The translations that use a cluster in a fleet.
+fn users_of_cluster<'r>(fleet: &FleetId, id: &ClusterId, reads: &mut Reads<'r>) -> Vec<&'r ObjectRef> {
+    match fleet {
+        FleetId::Shared => reads.probe::<SharedClustersInUse>(id).collect(),
+        FleetId::Named(_) => reads.probe::<ClustersByFleet>(&(fleet.clone(), id.clone())).collect(),
+    }
 }
 
 fn of_secret(target: &FleetTarget, reads: &mut Reads<'_>) -> Option<Withheld> {
     let (certificate, withheld) = of_member::<SecretResources, OfSecrets>(target, reads)?;
-    let hosts: Vec<_> = match &target.fleet {
-        FleetId::Shared => reads.probe::<SharedChainCertificates>(certificate).collect(),
+    let (hosts, clusters): (Vec<_>, Vec<ClusterId>) = match &target.fleet {
+        FleetId::Shared => (
+            reads.probe::<SharedChainCertificates>(certificate).collect(),
+            reads.probe::<SharedClustersByCertificate>(certificate).cloned().collect(),
+        ),
         fleet @ FleetId::Named(_) => {
-            reads.probe::<NamedChainCertificates>(&(fleet.clone(), certificate.clone())).collect()
+            let key = (fleet.clone(), certificate.clone());
+            let clusters = reads.probe::<CertificatesByFleet>(&key).map(|(_, cluster)| cluster.clone()).collect();
+            (reads.probe::<NamedChainCertificates>(&key).collect(), clusters)
         }
     };
-    let users: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
+    let mut users: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
+    for cluster in &clusters {
+        users.extend(users_of_cluster(&target.fleet, cluster, reads).into_iter().cloned());
+    }
     Some(with_users(withheld, &users, reads))
 }
 

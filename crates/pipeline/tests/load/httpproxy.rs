@@ -1,6 +1,6 @@
 //! HTTPProxies: certificates, targets of includes, weights and whole namespaces that change.
 
-use kinds::Object;
+use kinds::{Object, ObjectRef};
 use serde_json::{Value, json};
 use std::{
     sync::{
@@ -10,12 +10,13 @@ use std::{
     time::Duration,
 };
 use testbed::{
-    Client,
+    Backend, Client,
     cases::object,
     certs::{Ca, Leaf},
+    deadline::eventually,
 };
 
-use crate::bed::{Bed, secret, undisturbed};
+use crate::bed::{Bed, secret, slice_of, undisturbed};
 
 fn proxy(namespace: &str, name: &str, spec: &Value) -> Object {
     object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
@@ -321,6 +322,52 @@ async fn a_client_ca_that_goes_or_breaks_closes_the_host_and_no_other() {
         let answer = standing.get("/").await;
         assert!(answer.as_ref().is_ok_and(|answer| answer.status != 200) || answer.is_err(), "{answer:?}");
         bed.apply([ca_good.clone(), crl_good.clone()]).await;
+        load.answered(20).await;
+    }
+    undisturbed([load]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_certificate_for_backends_rotates_and_no_request_fails() {
+    let certificate = ObjectRef::new(kinds::kind::SECRET, "operator", "client");
+    let mut bed = Bed::with("proxy-client-certificate", |settings| {
+        settings.http_proxy.client_certificate = Some(certificate);
+        // Each request has a connection of its own to the backend.
+        settings.cluster.max_requests = Some(1);
+    })
+    .await;
+    let (ca, server) = (Ca::new("clients"), Ca::new("backends"));
+    let config = server.leaf("backend").make().server_config_for_clients(&ca, &[]);
+    let backend = Backend::named("strict").tls_config(config).start().await.unwrap();
+    let web = json!({ "name": "strict", "port": 443, "protocol": "tls" });
+    let host = json!({ "fqdn": "web.example.com" });
+    let strict = object(&json!({ "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": "strict", "namespace": "a" }, "spec": { "ports": [{ "port": 443 }] } }));
+    let mut objects = bed.service("a", "plain").await;
+    objects.extend([
+        strict,
+        slice_of("a", "strict", &[backend.ip()], 443),
+        proxy("a", "web", &json!({ "virtualhost": host, "routes": [{ "services": [web] }] })),
+    ]);
+    bed.apply(objects).await;
+    let client = bed.http.clone().host("web.example.com");
+    assert_eq!(client.get("/").await.unwrap().status, 503, "there is no certificate to present");
+    let first = ca.leaf("proxy").make();
+    bed.apply([secret("operator", "client", &first)]).await;
+    let load = bed.load(&bed.http, "web.example.com", "/", 1).start();
+    load.answered(50).await;
+    for _ in 0..10 {
+        let next = ca.leaf("proxy").make();
+        let expected = echo::CertificateSeen::of(&next.chain()[0]).sha256;
+        bed.apply([secret("operator", "client", &next)]).await;
+        eventually("a connection with the new certificate", Duration::from_secs(20), async || {
+            let answer = client.get("/").await.map_err(|failure| failure.to_string())?;
+            let seen = answer.echo().tls.ok_or("no TLS")?;
+            let shown = seen.peer.first().map(|peer| peer.sha256.clone()).unwrap_or_default();
+            if shown == expected { Ok(()) } else { Err(shown) }
+        })
+        .await
+        .unwrap();
         load.answered(20).await;
     }
     undisturbed([load]).await;

@@ -55,6 +55,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         health: None,
         slow_start: None,
         validation: None,
+        client_certificate: None,
         max_retries: None,
     };
     let overrides = dice.maybe(overrides).unwrap_or_default();
@@ -89,6 +90,10 @@ fn overrides(dice: &mut Dice) -> ClusterOverrides {
             window: dice.span(),
             aggression: aggression(dice),
             least_percent: dice.between(0, 100),
+        }),
+        client_certificate: dice.maybe(|dice| {
+            let (namespace, name) = (dice.object_name(), dice.object_name());
+            ObjectRef::new(kinds::kind::SECRET, namespace, format!("{name}-client"))
         }),
         validation: dice.maybe(|dice| Validation {
             ca: ca(dice),

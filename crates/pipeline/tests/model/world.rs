@@ -1,7 +1,7 @@
 //! Arbitrary values put together: everything that one Envoy can be given at once, through every constructor.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     net::Ipv4Addr,
     sync::{Arc, LazyLock},
@@ -17,7 +17,7 @@ use envoy::{
 };
 use envoy_api::Message;
 use model::{
-    ChainId, ClusterId, FleetId, Host, ListenerId, Port, PortId, PortProtocol, VirtualHost,
+    CertificateRef, ChainId, ClusterId, FleetId, Host, ListenerId, Port, PortId, PortProtocol, VirtualHost,
     cluster::Discovery,
     tls::{Admission, KeyPair, Termination},
 };
@@ -100,7 +100,7 @@ impl World {
 
     fn clusters(&mut self, dice: &mut Dice) -> Vec<ClusterId> {
         let settings = clusters::settings(dice);
-        let mut authorities = BTreeMap::new();
+        let (mut authorities, mut certificates) = (BTreeMap::new(), BTreeSet::new());
         let mut ids = Vec::new();
         for number in 0..CLUSTERS {
             let model = clusters::cluster(dice, number);
@@ -115,10 +115,17 @@ impl World {
             if let Some(ca) = validation.and_then(|validation| validation.ca.bundle()) {
                 authorities.insert(name::ca(ca), ca.clone());
             }
+            if let Some(secret) = &model.client_certificate {
+                certificates.insert(CertificateRef::Secret(secret.clone()));
+            }
             ids.push(model.id);
         }
         for (name, ca) in authorities {
             self.add(Kind::Secret, &name, &secret::authority(&ca, AUTHORITY.pem()), ca);
+        }
+        for id in certificates {
+            let pair = dice.pick(&PAIRS);
+            self.add(Kind::Secret, &name::secret(&id), &secret::certificate(&name::secret(&id), &pair), pair);
         }
         ids
     }

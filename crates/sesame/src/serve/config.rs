@@ -62,6 +62,8 @@ pub struct Config {
     pub pipeline: pipeline::Settings,
     /// The namespace and the name of the Secret for clients that name no host: both or neither.
     pub fallback: (Option<String>, Option<String>),
+    /// The namespace and name of the Secret with the certificate for backends.
+    pub client_certificate: (Option<String>, Option<String>),
     /// The namespace and the name of the only Gateway that is served: both or neither.
     pub gateway: (Option<String>, Option<String>),
     /// What is said about headers holds for Ingresses too.
@@ -147,6 +149,7 @@ impl Default for Config {
         Self {
             pipeline: pipeline::Settings::default(),
             fallback: (None, None),
+            client_certificate: (None, None),
             gateway: (None, None),
             headers_on_ingresses: false,
             json_log: false,
@@ -280,6 +283,11 @@ impl Config {
             settings.http_proxy.fallback_certificate =
                 Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
         }
+        if let (Some(namespace), Some(name)) = &self.client_certificate {
+            let certificate = Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
+            settings.http_proxy.client_certificate.clone_from(&certificate);
+            settings.ingress.client_certificate = certificate;
+        }
         if let (Some(namespace), Some(name)) = &self.gateway {
             settings.gateway.bound = Some((namespace.as_str().into(), name.as_str().into()));
         }
@@ -326,6 +334,7 @@ impl Config {
         }
         let halves = [
             ("tls.fallback-certificate", "httpproxy.fallbackCertificate", &self.fallback),
+            ("tls.envoy-client-certificate", "envoy.clientCertificate", &self.client_certificate),
             ("gateway.gatewayRef", "gateway.gatewayRef", &self.gateway),
         ];
         for (key, field, _) in

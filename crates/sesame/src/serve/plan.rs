@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use kinds::{Kind, kind};
+use kinds::{ExtensionService, Kind, Typed, kind};
 use model::Code;
 use model::listener::AccessLog;
 use pipeline::{Dialects, settings::Bind};
@@ -269,13 +269,13 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
 /// Whether the operator wants objects of a kind to be ignored.
 fn is_disabled(args: &Args, kind: Kind) -> bool {
     let of = |feature: &Feature| match feature {
-        Feature::ExtensionServices => None,
-        Feature::TlsRoutes => Some(kind::TLS_ROUTE),
-        Feature::GrpcRoutes => Some(kind::GRPC_ROUTE),
-        Feature::TcpRoutes => Some(kind::TCP_ROUTE),
-        Feature::BackendTlsPolicies => Some(kind::BACKEND_TLS_POLICY),
+        Feature::ExtensionServices => ExtensionService::KINDS,
+        Feature::TlsRoutes => &[kind::TLS_ROUTE],
+        Feature::GrpcRoutes => &[kind::GRPC_ROUTE],
+        Feature::TcpRoutes => &[kind::TCP_ROUTE],
+        Feature::BackendTlsPolicies => &[kind::BACKEND_TLS_POLICY],
     };
-    args.disable_feature.iter().any(|feature| of(feature) == Some(kind))
+    args.disable_feature.iter().any(|feature| of(feature).contains(&kind))
 }
 
 /// Flags that are taken for the sake of habit.
@@ -304,6 +304,13 @@ fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, Str
         && !is_read(namespace)
     {
         warnings.push(format!("Secret {namespace}/{name} has the fallback certificate, and its namespace is not read"));
+    }
+    if let (Some(namespace), Some(name)) = &config.client_certificate
+        && !is_read(namespace)
+    {
+        warnings.push(format!(
+            "Secret {namespace}/{name} has the client certificate for TLS backends, and its namespace is not read"
+        ));
     }
     warnings.into_iter().map(|why| (Code::NamespaceNotWatched, why)).collect()
 }

@@ -176,6 +176,16 @@ async fn too_late(client: &kube::Client) {
         let proxies = custom(client, group, "HTTPProxy", "httpproxies");
         let brief = named_brief(group, "HTTPProxy", json!({ "virtualhost": { "fqdn": "brief.example.com" } }));
         brief_one(proxies, serde_json::from_value(brief).unwrap()).await;
+        let delegations = custom(client, group, "TLSCertificateDelegation", "tlscertificatedelegations");
+        let spec = json!({ "delegations": [{ "secretName": "none", "targetNamespaces": ["*"] }] });
+        let brief = named_brief(group, "TLSCertificateDelegation", spec);
+        brief_one(delegations, serde_json::from_value(brief).unwrap()).await;
+        let kind = GroupVersionKind::gvk(group, "v1alpha1", "ExtensionService");
+        let extensions = ApiResource::from_gvk_with_plural(&kind, "extensionservices");
+        let extensions = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &extensions);
+        let mut brief = named_brief(group, "ExtensionService", json!({ "services": [{ "name": "none", "port": 80 }] }));
+        brief["apiVersion"] = json!(format!("{group}/v1alpha1"));
+        brief_one(extensions, serde_json::from_value(brief).unwrap()).await;
     }
     let route =
         json!({ "parentRefs": [{ "name": "web" }], "rules": [{ "backendRefs": [{ "name": "none", "port": 80 }] }] });

@@ -371,6 +371,33 @@ async fn a_contour_configuration_changes_twenty_times_with_its_status_and_nothin
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_status_of_delegations_is_written() {
+    let bed = Bed::start().await;
+    let namespace = bed.api.namespace("delegations").await.unwrap();
+    let _replica = bed.replica("sesame-0").await.ready().await;
+    for group in ["projectcontour.io", "projectsesame.io"] {
+        let delegation = |names: Value| {
+            json!({
+                "apiVersion": format!("{group}/v1"), "kind": "TLSCertificateDelegation",
+                "metadata": { "name": "sesame", "namespace": namespace },
+                "spec": { "delegations": [{ "secretName": "cert", "targetNamespaces": names }] },
+            })
+        };
+        let kind = GroupVersionKind::gvk(group, "v1", "TLSCertificateDelegation");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "tlscertificatedelegations");
+        let objects = Api::namespaced_with(bed.api.client().unwrap(), &namespace, &resource);
+        bed.api.apply(&delegation(json!(["shop"])).to_string()).await.unwrap();
+        let valid = expect_valid(&objects, |condition| condition["status"] == "True").await;
+        assert_eq!(valid["message"], "Valid TLSCertificateDelegation");
+        bed.api.apply(&delegation(json!(["shop", "*"])).to_string()).await.unwrap();
+        let warned = expect_valid(&objects, |condition| !condition["warnings"].is_null()).await;
+        let message = warned["warnings"][0]["message"].as_str().unwrap();
+        assert!(message.starts_with("SES5160: spec.delegations[0].targetNamespaces"), "{message}");
+        assert_eq!(warned["status"], "True");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ports_of_envoy_change_with_a_contour_configuration() {
     let bed = Bed::start().await;
     let backend = Backend::start("a").await.unwrap();

@@ -18,7 +18,7 @@ pub struct Backends {
     auth_servers: BTreeMap<String, AuthServer>,
     /// Who signed what all of them present on their TLS ports.
     ca: Ca,
-    /// What they present there: a certificate for `backend`.
+    /// What they present there: a certificate for `backend`. They ask for one of `clients`.
     tls: Arc<ServerConfig>,
     /// What clients present.
     clients: ClientCertificates,
@@ -33,10 +33,9 @@ impl Default for Backends {
 impl Backends {
     /// None yet.
     pub fn new() -> Backends {
-        let ca = Ca::new("backends");
-        let tls = ca.leaf("backend").make().server_config();
-        let (running, auth_servers) = Default::default();
-        Backends { running, auth_servers, ca, tls, clients: ClientCertificates::new() }
+        let (ca, clients) = (Ca::new("backends"), ClientCertificates::new());
+        let tls = ca.leaf("backend").make().server_config_asking(clients.ca());
+        Backends { running: BTreeMap::new(), auth_servers: BTreeMap::new(), ca, tls, clients }
     }
 
     /// Who signed what they present.

@@ -39,6 +39,11 @@ impl ClientCertificates {
         ClientCertificates { ca, other, between, leaves }
     }
 
+    /// Who signed most of them.
+    pub(super) fn ca(&self) -> &Ca {
+        &self.ca
+    }
+
     /// A certificate.
     pub fn named(&self, name: &str) -> Result<&Leaf, String> {
         self.leaves.get(name).ok_or_else(|| format!("there is no client certificate {name}"))

@@ -127,7 +127,8 @@ pub(super) struct How {
     pub shows: Option<String>,
     /// The protocol that the handshake agreed on.
     pub agrees: Option<String>,
-    /// What the backend saw: `path`, `host`, `protocol`, `sni`, or a header; null where it must not be there.
+    /// What the backend saw: `path`, `host`, `protocol`, `sni`, `tls`, `client` (the subject of the certificate that it was
+    /// presented), or a header; null where it must not be there.
     pub sees: BTreeMap<String, Option<String>>,
     /// Parts of what the backend saw, where the rest differs each time.
     pub sees_part: BTreeMap<String, String>,

@@ -4,8 +4,9 @@
 //! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
 //! never committed. A Secret or ConfigMap with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of
 //! the `clients`' side, one of [client certificates](super::clients), or `garbage`. A Secret with the annotation
-//! `projectsesame.io/test-crl` gets CRLs of those. A Service with the annotation `projectsesame.io/test-authorization` has an
-//! authorization server behind it ([`crate::auth_server`]), and no echo.
+//! `projectsesame.io/test-crl` gets CRLs of those, and one with `projectsesame.io/test-client-certificate` one of them with its key.
+//! A Service with the annotation `projectsesame.io/test-authorization` has an authorization server behind it
+//! ([`crate::auth_server`]), and no echo.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -23,8 +24,9 @@ use crate::state::StateDir;
 
 const CERTIFICATE: &str = "projectsesame.io/test-certificate";
 const AUTHORITY: &str = "projectsesame.io/test-ca";
-const AUTHORIZATION: &str = "projectsesame.io/test-authorization";
 const REVOKED: &str = "projectsesame.io/test-crl";
+const CLIENT: &str = "projectsesame.io/test-client-certificate";
+const AUTHORIZATION: &str = "projectsesame.io/test-authorization";
 const FORM: &str = "projectsesame.io/test-certificate-form";
 
 /// An object from JSON, by its `apiVersion` and `kind`: for tests that make objects by the thousand.
@@ -174,6 +176,11 @@ fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret
     if let Some(which) = annotation(REVOKED) {
         let pem = backends.clients().crls(which)?;
         return Ok(Some(secret.clone().with([("crl.pem".into(), pem.as_bytes().into())])));
+    }
+    if let Some(name) = annotation(CLIENT) {
+        let leaf = backends.clients().named(name)?;
+        let entries = [("tls.crt", leaf.chain_pem()), ("tls.key", leaf.key_pem())];
+        return Ok(Some(secret.clone().with(entries.map(|(name, pem)| (name.into(), pem.as_bytes().into())))));
     }
     let Some(names) = annotation(CERTIFICATE) else { return Ok(None) };
     let names: Vec<&str> = names.split(' ').collect();

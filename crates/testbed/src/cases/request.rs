@@ -155,6 +155,7 @@ fn seen(answer: &Answer, name: &str) -> Option<String> {
         "protocol" => Some(seen.protocol),
         "sni" => seen.tls?.sni,
         "tls" => Some(seen.tls?.version),
+        "client" => Some(seen.tls?.peer.first()?.subject.clone()),
         header => seen.header(header).map(str::to_owned),
     }
 }

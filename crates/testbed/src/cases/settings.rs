@@ -30,6 +30,8 @@ pub(super) struct Settings {
     foreign_protection: Foreign,
     /// The certificate for clients that name no host: `namespace/name`.
     fallback_certificate: Option<String>,
+    /// The certificate for TLS backends: `namespace/name`.
+    client_certificate: Option<String>,
     /// The port of HTTPS that clients know.
     https_port: Option<u16>,
     /// TLS hosts without a Secret get a certificate.
@@ -191,9 +193,17 @@ impl Settings {
         if self.external_names {
             file.insert("enableExternalNameService".to_owned(), true.into());
         }
-        if let Some((namespace, name)) = self.fallback_certificate.as_ref().and_then(|id| id.split_once('/')) {
-            let certificate = json!({ "fallback-certificate": { "namespace": namespace, "name": name } });
-            file.insert("tls".to_owned(), certificate);
+        let mut tls = serde_json::Map::new();
+        for (key, id) in [
+            ("fallback-certificate", &self.fallback_certificate),
+            ("envoy-client-certificate", &self.client_certificate),
+        ] {
+            if let Some((namespace, name)) = id.as_ref().and_then(|id| id.split_once('/')) {
+                tls.insert(key.to_owned(), json!({ "namespace": namespace, "name": name }));
+            }
+        }
+        if !tls.is_empty() {
+            file.insert("tls".to_owned(), tls.into());
         }
         if let Some(service) = &self.rate_limit_service {
             file.insert("rateLimitService".to_owned(), service.file());
@@ -238,9 +248,13 @@ impl Settings {
         settings.http_proxy.https_port = self.https_port;
         settings.http_proxy.self_signed = self.self_signed;
         settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
-        let fallback = self.fallback_certificate.as_deref().and_then(|name| name.split_once('/'));
-        settings.http_proxy.fallback_certificate =
-            fallback.map(|(namespace, name)| ObjectRef::new(kinds::kind::SECRET, namespace, name));
+        let secret = |id: &Option<String>| {
+            let (namespace, name) = id.as_deref()?.split_once('/')?;
+            Some(ObjectRef::new(kinds::kind::SECRET, namespace, name))
+        };
+        settings.http_proxy.fallback_certificate = secret(&self.fallback_certificate);
+        settings.http_proxy.client_certificate = secret(&self.client_certificate);
+        settings.ingress.client_certificate = secret(&self.client_certificate);
         if self.foreign_protection == Foreign::Refuse {
             settings.ingress.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
             settings.http_proxy.foreign_protection = pipeline::settings::ForeignProtection::Refuse;

@@ -15,7 +15,7 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 
 use super::{Ca, Crl, DAY, KeyType, params, valid};
 
@@ -188,13 +188,26 @@ impl Leaf {
 
     /// A server that presents it, and lets in only clients that `ca` vouches for and none of the lists revokes.
     pub fn server_config_for_clients(&self, ca: &Ca, crls: &[Crl]) -> Arc<ServerConfig> {
+        self.server_config_with(ca, crls, |verifier| verifier)
+    }
+
+    /// A server that presents it, and asks clients for a certificate that `ca` vouches for, but needs none.
+    pub fn server_config_asking(&self, ca: &Ca) -> Arc<ServerConfig> {
+        self.server_config_with(ca, &[], ClientCertVerifierBuilder::allow_unauthenticated)
+    }
+
+    fn server_config_with(
+        &self,
+        ca: &Ca,
+        crls: &[Crl],
+        change: impl FnOnce(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
+    ) -> Arc<ServerConfig> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let lists: Vec<CertificateRevocationListDer<'static>> = crls.iter().map(|crl| crl.der().clone()).collect();
         let verifier = WebPkiClientVerifier::builder_with_provider(ca.roots(), provider.clone())
             .with_crls(lists)
-            .allow_unknown_revocation_status()
-            .build()
-            .expect("the authority is a root");
+            .allow_unknown_revocation_status();
+        let verifier = change(verifier).build().expect("the authority is a root");
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("aws-lc-rs has every version")

@@ -43,8 +43,9 @@ words! {
     ProxyFallbackNotValid => TLSError FallbackNotValid;
     SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
         | CertificateExpired | CertificateNoName | CertificateOtherHost | CertificateNotServed | SecretPending
-        | SecretNotReadable => TLSError SecretNotValid;
+        | SecretNotReadable | ClientCertificateNotValid => TLSError SecretNotValid;
     DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
+    DelegationTargets => SpecError TargetNamespacesNotValid;
     ProxyCors => CORSError PolicyDidNotParse;
     ProxyClientsBoth => IPFilterError IncompatibleIPAddressFilters;
     ProxyClients => IPFilterError IPFilterPolicyNotValid;

@@ -148,6 +148,7 @@ fn a_value_that_cannot_be_used_is_an_error_at_its_place() {
             "the minimum version 1.3 is above the maximum version 1.2",
         ),
         ("tls:\n  fallback-certificate:\n    name: a", (2, 3), "both namespace and name are required"),
+        ("tls:\n  envoy-client-certificate:\n    name: a", (2, 3), "both namespace and name are required"),
         ("policy: {request-headers: {set: {host: a}}}", (1, 40), "the header Host cannot be changed for all"),
         (
             "policy: {request-headers: {remove: [a b]}}",

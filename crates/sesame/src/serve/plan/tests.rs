@@ -144,6 +144,9 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("metrics.contour.port", "9000", |p| p.metrics == "0.0.0.0:9000".parse().unwrap()),
     ("metrics.envoy.port", "9003", |p| p.pipeline.metrics == Some(Bind::any(9003))),
     ("omEnforcedHealthListener.port", "9004", |p| p.pipeline.overload_health == Some(Bind::any(9004))),
+    ("rateLimitService.extensionService", "edge/limits", |p| {
+        p.pipeline.rate_limit_service.as_ref().is_some_and(|(extension, _)| &*extension.name == "limits")
+    }),
     ("listener.max-requests-per-io-cycle", "2", |p| p.pipeline.runtime.max_requests_per_io_cycle == Some(2)),
     ("listener.max-connections-per-listener", "9", |p| p.pipeline.runtime.max_connections == Some(9)),
     ("runtime-settings", "{a.b: true, c: '7', d: 1.5}", |p| {
@@ -181,7 +184,13 @@ const FIELDS: &[(&str, &str, Check)] = &[
 ];
 
 /// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 15] = [
+const QUIET: [&str; 23] = [
+    "rateLimitService.domain",
+    "rateLimitService.failOpen",
+    "rateLimitService.enableXRateLimitHeaders",
+    "rateLimitService.enableResourceExhaustedCode",
+    "rateLimitService.defaultGlobalRateLimitPolicy",
+    "rateLimitService.addNamespace",
     "metrics.envoy.address",
     "metrics.contour.server-certificate-path",
     "metrics.contour.server-key-path",
@@ -194,6 +203,8 @@ const QUIET: [&str; 15] = [
     "featureFlags",
     "tls.fallback-certificate.namespace",
     "tls.fallback-certificate.name",
+    "tls.envoy-client-certificate.namespace",
+    "tls.envoy-client-certificate.name",
     "gateway.gatewayRef.namespace",
     "gateway.gatewayRef.name",
     "policy.applyToIngress",
@@ -229,6 +240,11 @@ fn every_key_takes_effect() {
     let file = "tls: {fallback-certificate: {namespace: a, name: b}}";
     let fallback = plan(&[], file).pipeline.http_proxy.fallback_certificate;
     assert_eq!(fallback, Some(ObjectRef::new(kind::SECRET, "a", "b")));
+    let client = "tls: {envoy-client-certificate: {namespace: a, name: b}}";
+    let pipeline::Settings { ingress, http_proxy, .. } = plan(&[], client).pipeline;
+    let expected = Some(ObjectRef::new(kind::SECRET, "a", "b"));
+    assert_eq!((&http_proxy.client_certificate, &ingress.client_certificate), (&expected, &expected));
+    assert_eq!(plan(&["--watch-namespaces=projectsesame"], client).warnings[0].0, Code::NamespaceNotWatched);
     let bound = plan(&[], "gateway: {gatewayRef: {namespace: a, name: b}}").pipeline.gateway.bound;
     assert_eq!(bound, Some(("a".into(), "b".into())));
     let narrow = plan(&["--watch-namespaces=projectsesame"], file);
@@ -289,6 +305,23 @@ fn the_object_has_defaults_of_its_own_and_flags_stand_above_it() {
     assert_eq!(plan.pipeline.http_proxy.root_namespaces, ["b".into()]);
     let both = flags::with_contour_names(Line::command(), |_| false);
     assert!(both.try_get_matches_from(["serve", "-c", "x", "--contour-config-name", "y"]).is_err());
+}
+
+#[test]
+fn the_rate_limit_service_is_the_same_in_a_file_and_in_an_object() {
+    let more = "domain: shop, failOpen: true, enableXRateLimitHeaders: true, enableResourceExhaustedCode: true, \
+                addNamespace: true, defaultGlobalRateLimitPolicy: {descriptors: [{entries: [{remoteAddress: {}}]}]}";
+    let file = plan(&[], &format!("rateLimitService: {{extensionService: edge/limits, {more}}}")).pipeline;
+    let reference = "{namespace: edge, name: limits}";
+    let object = plan_of_object(&[], &format!("rateLimitService: {{extensionService: {reference}, {more}}}"));
+    let object = object.unwrap().pipeline;
+    assert_eq!(file.rate_limit_service, object.rate_limit_service);
+    assert_eq!(file.http_proxy.global_rate_limits, object.http_proxy.global_rate_limits);
+    let (_, service) = file.rate_limit_service.unwrap();
+    assert_eq!((&*service.domain, service.fail_open), ("shop", true));
+    assert!(service.response_headers && service.resource_exhausted);
+    let limits = file.http_proxy.global_rate_limits.unwrap();
+    assert!(limits.add_namespace && limits.default.is_some());
 }
 
 #[test]
@@ -429,6 +462,11 @@ fn every_flag_of_contour_is_there() {
     let line: Vec<String> = features.split(' ').map(|name| format!("--disable-feature={name}")).collect();
     let line: Vec<&str> = line.iter().map(String::as_str).collect();
     assert_eq!(args(&line).disable_feature.len(), 5);
+    let read = plan(&line, "").source.kinds;
+    let ignored: Vec<&str> =
+        plan(&[], "").source.kinds.iter().filter(|kind| !read.contains(kind)).map(|kind| kind.name()).collect();
+    let all = ["ExtensionService", "ExtensionService", "GRPCRoute", "TLSRoute", "TCPRoute", "BackendTLSPolicy"];
+    assert_eq!(ignored, all);
     assert!(plan(&line, "").warnings.is_empty());
 }
 
