@@ -3,7 +3,7 @@
 //! A provider is named after the object that defines it, not after what it says: routes that require its tokens stay the same
 //! when it is edited.
 
-use crate::ObjectRef;
+use crate::{ObjectRef, Origin};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// Which provider: the object that defines it, and its name there.
@@ -30,6 +30,23 @@ pub struct JwtProvider {
     pub keys: Option<Jwks>,
     /// The server that has them.
     pub remote: Option<JwksFetch>,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+impl JwtProvider {
+    /// How much text it holds, about as much as a proxy is sent for it.
+    pub fn bytes(&self) -> usize {
+        let keys = self.keys.iter().flat_map(|keys| keys.keys()).map(|key| key.len() + 1);
+        let texts = self.issuer.iter().chain(&self.audiences).map(|text| text.len());
+        keys.chain(texts).sum()
+    }
+
+    /// The same without keys: no token is good. It has no other texts either.
+    #[must_use]
+    pub fn closed(&self) -> Self {
+        Self { issuer: None, audiences: Vec::new(), keys: None, ..self.clone() }
+    }
 }
 
 /// Keys that were looked at: each is JSON that Envoy can read. There is at least one.

@@ -4,7 +4,7 @@
 //! Envoy that comes back asks for what it has, and is sent nothing again.
 
 mod ext_authz;
-mod jwt;
+pub mod jwt;
 mod rate_limit;
 
 use crate::{
@@ -75,7 +75,7 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<ext_authz::AuthorizedBySlot>();
-    pipeline.parts::<jwt::JwtBySlot>();
+    jwt::declare(pipeline);
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
     pipeline.index::<WithheldRows<SlotResources>>();
 }

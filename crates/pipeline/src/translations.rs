@@ -281,6 +281,8 @@ pub struct ObjectPart<'v> {
     pub has_routes: bool,
     /// Whether some are for hosts that select them.
     pub has_shared_routes: bool,
+    /// Whether the translation has providers of tokens.
+    pub has_jwt_providers: bool,
     /// What is said about the object.
     pub verdicts: &'v [Verdict],
     /// The clusters that it refers to.
@@ -307,6 +309,7 @@ impl PartIndex for TranslationsBySubject {
             is_subject_pending: translation.is_pending(&translation.subject),
             has_routes: translation.all_routes().next().is_some(),
             has_shared_routes: !translation.shared.is_empty(),
+            has_jwt_providers: is_subject && !translation.jwt_providers.is_empty(),
             verdicts: Verdict::about(object, &translation.verdicts),
             backends: translation.backends_of(object),
             hosts: &translation.hosts,

@@ -9,6 +9,7 @@ use crate::{
     resources::WithoutEndpoints,
     services::KnownServices,
     shared_routes::SelectedRoutes,
+    slots::jwt::JwtOverflows,
     translations::{ObjectPart, Translations, TranslationsBySubject},
     validity::{Dated, OutOfDateSecrets},
 };
@@ -71,6 +72,9 @@ impl Derived for Verdicts {
         }
         if asks(|part| !part.tls.is_empty()) {
             lost::<TlsHosts>(object, reads, &mut all);
+        }
+        if asks(|part| part.has_jwt_providers) {
+            lost::<JwtOverflows>(object, reads, &mut all);
         }
         if asks(|part| part.has_shared_routes) {
             lost::<SelectedRoutes>(object, reads, &mut all);

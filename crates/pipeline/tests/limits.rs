@@ -173,3 +173,72 @@ fn a_long_catch_all_is_not_repeated_in_wildcard_hosts_and_told_once() {
     assert!((51..=100).contains(&catch_all(&pipeline)), "{}", catch_all(&pipeline));
     assert_eq!(pipeline.self_check(), Ok(()));
 }
+
+/// A host of a namespace with a provider of tokens, whose keys stand in the Secret `keys`.
+fn with_tokens(namespace: &str, number: usize) -> Object {
+    let fqdn = format!("h{number}.{namespace}.example.com");
+    let provider = json!({ "name": "a", "default": true, "localJWKS": { "secretName": "keys", "key": "keys" } });
+    let host = json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "jwtProviders": [provider] });
+    object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+        "metadata": { "name": format!("h{number}"), "namespace": namespace },
+        "spec": { "virtualhost": host, "routes": [{ "directResponsePolicy": { "statusCode": 200 } }] },
+    }))
+}
+
+/// The certificate of all hosts of a namespace, and a set of so many large keys, whose `kid` is the namespace.
+fn secrets(namespace: &str, keys: usize) -> [Object; 2] {
+    let leaf = testbed::certs::Ca::new("limits").leaf(&format!("*.{namespace}.example.com")).make();
+    let secret = |name: &str, data: Value| {
+        let meta = json!({ "name": name, "namespace": namespace });
+        object(&json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": data }))
+    };
+    let key = json!({ "kty": "RSA", "kid": namespace, "n": "A".repeat(1024), "e": "AQAB" });
+    let set = json!({ "keys": vec![key; keys] }).to_string();
+    [
+        secret("cert", json!({ "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() })),
+        secret("keys", json!({ "keys": set })),
+    ]
+}
+
+/// Namespaces share slots: one with far too many keys is without any, and the others keep theirs.
+#[test]
+fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
+    let mut pipeline = Pipeline::new(&Settings::default());
+    let greedy = (0..500).map(|number| with_tokens("greedy", number));
+    let modest = (0..20).map(|number| with_tokens("modest", number));
+    let too_many = with_tokens("many", 0);
+    let objects = greedy.chain(modest).chain([too_many.clone()]).chain(secrets("greedy", 55));
+    for object in objects.chain(secrets("modest", 10)).chain(secrets("many", 64)) {
+        pipeline.put(&object.key(), Some(object));
+    }
+    let output = pipeline.settle();
+    let mut told = BTreeSet::new();
+    for (object, said) in output.verdicts.iter().filter_map(|(object, said)| Some((object, said.as_ref()?))) {
+        if said.iter().any(|verdict| verdict.code == Code::ProxyJwtLimit) {
+            told.insert((object.namespace.to_string(), object.name.to_string()));
+        }
+    }
+    assert_eq!(told.iter().filter(|(namespace, _)| namespace == "greedy").count(), 500);
+    assert_eq!(told.len(), 501, "and the host whose own keys are too many: {told:?}");
+    assert!(told.contains(&("many".to_owned(), "h0".to_owned())));
+    let slots =
+        output.xds.upserts.iter().filter(|it| it.kind == Kind::Extension && it.name.contains("https/jwt_authn"));
+    let (mut all, mut modest) = (0, 0);
+    for slot in slots {
+        let text = String::from_utf8_lossy(&slot.body);
+        assert!(!text.contains("greedy") && slot.body.len() < 4 << 20, "{} has {} bytes", slot.name, slot.body.len());
+        all += text.matches("unused").count();
+        modest += text.matches("\"kid\":\"modest\"").count();
+    }
+    assert_eq!((all, modest), (521, 20 * 10), "every provider is there, and the modest have their keys");
+
+    // When the greedy have less, they have their keys.
+    for object in secrets("greedy", 20) {
+        pipeline.put(&object.key(), Some(object));
+    }
+    let output = pipeline.settle();
+    let is_told = |said: &[model::Verdict]| said.iter().any(|verdict| verdict.code == Code::ProxyJwtLimit);
+    assert!(output.verdicts.iter().all(|(_, said)| !said.as_ref().is_some_and(|said| is_told(said))));
+    pipeline.self_check().unwrap();
+}

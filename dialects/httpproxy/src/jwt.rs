@@ -25,8 +25,8 @@ const MOST_PROVIDERS: usize = 16;
 const MOST_AUDIENCES: usize = 64;
 /// The longest name, issuer or audience, in bytes.
 const LONGEST_TEXT: usize = 1024;
-/// How much all keys of a host may take, in bytes: proxies are sent the providers of many hosts together.
-const MOST_KEY_BYTES: usize = 64 * 1024;
+/// How much all providers of a host may take, in bytes: proxies are sent the providers of many hosts together.
+const MOST_BYTES: usize = 64 * 1024;
 
 /// The providers of a host, by name.
 pub(crate) type Names = BTreeMap<Box<str>, Arc<JwtProviderId>>;
@@ -82,13 +82,11 @@ pub(crate) fn providers(
     if !nos.is_empty() {
         return Err(nos);
     }
-    let bytes =
-        |provider: &JwtProvider| provider.keys.iter().flat_map(|keys| keys.keys()).map(|key| key.len()).sum::<usize>();
-    let bytes: usize = made.iter().map(bytes).sum();
-    if bytes > MOST_KEY_BYTES {
-        let why = format!("the keys of all providers take {bytes} bytes; the limit is {MOST_KEY_BYTES}");
+    let bytes: usize = made.iter().map(JwtProvider::bytes).sum();
+    if bytes > MOST_BYTES {
+        let why = format!("keys, issuers and audiences take {bytes} bytes; the limit is {MOST_BYTES}");
         work.report(root, Rejection::new(Code::ProxyJwtLimit, field, why));
-        made.iter_mut().for_each(|provider| provider.keys = None);
+        made = made.iter().map(JwtProvider::closed).collect();
     }
     made.sort_by(|a, b| a.id.cmp(&b.id));
     (work.jwt, work.host.jwt) = (names, default);
@@ -135,6 +133,7 @@ fn provider(
         (None, Some(spec)) => (source::local(work, object, root, spec, &field.field("localJWKS")), None),
     };
     Ok(JwtProvider {
+        origin: root.at(field.clone()),
         id,
         issuer: spec.issuer.as_deref().filter(|issuer| !issuer.is_empty()).map(Arc::from),
         audiences: spec.audiences.iter().map(|audience| Arc::from(&**audience)).collect(),

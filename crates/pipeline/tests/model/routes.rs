@@ -322,6 +322,7 @@ pub fn provider(dice: &mut Dice) -> JwtProvider {
         forward: dice.one_in(2),
         keys: Jwks::new(dice.list(0, 3, |dice| Arc::from(dice.pick(&keys)))),
         remote: None,
+        origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b").at("spec"),
     }
 }
 
