@@ -203,8 +203,7 @@ async fn runtime_values_and_limits_reach_envoy_and_leave_it() {
 
 /// An open connection.
 async fn open(bed: &Bed) -> impl Sized {
-    let connection = Client::new(bed.http()).host("web.example.com").connect().await.unwrap();
-    connection
+    Client::new(bed.http()).host("web.example.com").connect().await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
