@@ -1,11 +1,12 @@
 //! `cargo xtask crds`: the CRDs that Sesame ships, from one description of our own.
 //!
-//! In: the schemas in [`http_proxy`], [`delegation`] and [`extension_service`], written with the words of [`schema`]. Out: a file of YAML for
+//! In: the schemas of [`http_proxy`] and of the kinds beside it, written with the words of [`schema`]. Out: a file of YAML for
 //! each kind and group in `deploy/crds/`. Objects written for Contour are taken as they are, so a rule here is never
 //! stricter than Contour's; its own CRD is what [`tests`] compares with, field by field.
 //!
 //! The two groups have the same schema: what is learned about one holds for the other.
 
+mod configuration;
 mod delegation;
 mod extension_service;
 mod http_proxy;
@@ -62,7 +63,9 @@ pub fn run(check: bool) -> Result<()> {
 fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for group in GROUPS {
-        for crd in [http_proxy::crd(group), delegation::crd(group), extension_service::crd(group)] {
+        let crds =
+            [http_proxy::crd(group), delegation::crd(group), extension_service::crd(group), configuration::crd(group)];
+        for crd in crds {
             let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             files.push((format!("{name}.yaml"), yaml::document(&crd)));
         }
@@ -203,6 +206,7 @@ mod tests {
         compare(&http_proxy::crd("projectcontour.io"), &theirs("HTTPProxy"));
         compare(&delegation::crd("projectcontour.io"), &theirs("TLSCertificateDelegation"));
         compare(&extension_service::crd("projectcontour.io"), &theirs("ExtensionService"));
+        compare(&configuration::crd("projectcontour.io"), &theirs("ContourConfiguration"));
     }
 
     #[test]
@@ -252,6 +256,7 @@ mod tests {
             (http_proxy::crd("projectsesame.io"), kinds::kind::SESAME_HTTP_PROXY),
             (delegation::crd("projectsesame.io"), kinds::kind::SESAME_TLS_CERTIFICATE_DELEGATION),
             (extension_service::crd("projectsesame.io"), kinds::kind::SESAME_EXTENSION_SERVICE),
+            (configuration::crd("projectsesame.io"), kinds::kind::SESAME_CONFIGURATION),
         ] {
             let mut object = json!({ "metadata": { "name": "all" } });
             object["spec"] = filled(&version(&crd)["schema"]["openAPIV3Schema"]["properties"]["spec"]);

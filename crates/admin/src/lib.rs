@@ -31,14 +31,18 @@
 mod board;
 mod debug;
 mod health;
+mod listen;
 mod metrics;
 mod shutdown;
+pub mod tls;
 
 pub use board::{Board, Note, Recorder, board};
 pub use debug::{LogFilter, Views, debug};
 pub use health::{Readiness, Task, health};
+pub use listen::serve_on;
 pub use metrics::{BuildInfo, metrics};
 pub use shutdown::shutdown;
+pub use tls::{Tls, TlsFiles};
 
 pub use axum::Router;
 

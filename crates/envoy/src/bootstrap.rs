@@ -153,7 +153,7 @@ fn node_message(node: &Node) -> Option<core::Node> {
 
 /// Regular expressions are checked for size before they are sent; Envoy's own limit of 100 would refuse a route that
 /// people can write, so it only warns.
-const RUNTIME_VALUES: [(&str, f64); 2] =
+pub(crate) const RUNTIME_VALUES: [(&str, f64); 2] =
     [("re2.max_program_size.error_level", 1_048_576.0), ("re2.max_program_size.warn_level", 1000.0)];
 
 /// Runtime values: ours, then the server's, then what an operator sets by hand through the admin interface.

@@ -11,6 +11,7 @@ pub mod listener;
 pub mod name;
 pub mod packing;
 pub mod route;
+pub mod runtime;
 pub mod secret;
 mod splice;
 pub mod virtual_host;

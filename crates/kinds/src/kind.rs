@@ -67,6 +67,15 @@ macro_rules! table {
                     "projectsesame.io" ["v1"] "TLSCertificateDelegation" "tlscertificatedelegations" Namespaced,
                     shown as "TLSCertificateDelegation.projectsesame.io";
             }
+            ContourConfiguration in contour_configuration [status] {
+                /// The operator's settings: as Contour has it.
+                CONTOUR_CONFIGURATION =
+                    "projectcontour.io" ["v1alpha1"] "ContourConfiguration" "contourconfigurations" Namespaced;
+                /// The same in Sesame's own group.
+                SESAME_CONFIGURATION =
+                    "projectsesame.io" ["v1alpha1"] "ContourConfiguration" "contourconfigurations" Namespaced,
+                    shown as "ContourConfiguration.projectsesame.io";
+            }
             ExtensionService in extension_service [status optional] {
                 /// A service that proxies ask: for authorization, rate limits, traces. As Contour has it.
                 CONTOUR_EXTENSION_SERVICE =

@@ -17,6 +17,7 @@
 
 pub mod checked;
 pub mod config_map;
+pub mod contour_configuration;
 pub mod custom_resource_definition;
 pub mod decode;
 pub mod endpoint_slice;
@@ -41,6 +42,7 @@ pub mod uid;
 
 pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
+pub use contour_configuration::ContourConfiguration;
 pub use custom_resource_definition::CustomResourceDefinition;
 pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json, decode_part};
 pub use endpoint_slice::EndpointSlice;

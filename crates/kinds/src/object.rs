@@ -4,9 +4,9 @@
 //! (decode it, put it into the engine's table of that type) is a [`TypeVisitor`].
 
 use crate::{
-    BackendTlsPolicy, ConfigMap, CustomResourceDefinition, EndpointSlice, ExtensionService, Gateway, GatewayClass,
-    GrpcRoute, HttpProxy, HttpRoute, Ingress, IngressClass, Kind, ListenerSet, Meta, Namespace, ObjectRef,
-    ReferenceGrant, Secret, Service, Status, TcpRoute, TlsCertificateDelegation, TlsRoute, UdpRoute,
+    BackendTlsPolicy, ConfigMap, ContourConfiguration, CustomResourceDefinition, EndpointSlice, ExtensionService,
+    Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, IngressClass, Kind, ListenerSet, Meta, Namespace,
+    ObjectRef, ReferenceGrant, Secret, Service, Status, TcpRoute, TlsCertificateDelegation, TlsRoute, UdpRoute,
     kind::{self, table},
 };
 use serde::de::DeserializeOwned;

@@ -18,7 +18,7 @@
 use std::fmt;
 
 /// The numbers of codes that are no longer used.
-pub const RESERVED: &[u16] = &[8002];
+pub const RESERVED: &[u16] = &[1025, 8002];
 
 /// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,9 +96,11 @@ codes! {
     1022 ConfigValue Error "the configuration file contains an invalid value" "use one of the values allowed by the message; docs/configuration.md lists the values of every key";
     1023 ConfigUnsupported Error "the configuration key is not supported yet" "remove it, or use a version that supports it";
     1024 SettingNoEffect Warning "the flag or configuration key has no effect" "remove it";
-    1025 FlagUnsupported Warning "the flag is not supported yet" "remove it; everything else works without it";
     1026 NamespaceNotWatched Warning "a referenced namespace is not watched" "add the namespace to --watch-namespaces";
+    1027 ConfigRefused Error "the changed configuration is refused as a whole; the one before stays in effect" "correct what the lines before name; a valid configuration takes effect at once";
+    1028 ConfigAtStart Warning "a running process does not change this setting" "restart Sesame for it to take effect";
     1029 StateDiverged Error "an incremental table differs from a full rebuild" "report it with the names in the message; a restart rebuilds everything while proxies keep serving";
+    1030 ConfigMissing Error "there is no such ContourConfiguration" "create it in the namespace of Sesame, or correct --sesame-config-name";
 
     2001 NotYaml Error "the file is not valid YAML" "fix the syntax at the position shown; the last valid objects of the file stay in effect";
     2002 NotDecodable Error "the object does not match the schema of its kind" "correct the named field";
@@ -161,7 +163,6 @@ codes! {
     5003 ProxyRootNamespace Error "root HTTPProxies are not allowed in this namespace" "move the object to one of the root namespaces, or include it from a root there";
     5004 ProxyEmpty Error "the HTTPProxy has no routes, includes or tcpproxy" "add routes, includes or tcpproxy";
     5005 ProxyOrphaned Error "no root includes this HTTPProxy" "include it from a root, or give it a virtualhost";
-    5006 ProxyUnsupported Error "the field is not supported yet" "remove it, or use a version that supports it; what it would protect is not served until then";
     5007 ProxyValue Error "the field has the wrong type" "correct the named field";
     5008 ProxyIgnored Warning "the field has no effect" "remove it, or the field it conflicts with";
     5009 ProxyNotDynamic Warning "an unknown dynamic value is used as literal text" "use one of the allowed values, or double the `%` for literal text";

@@ -66,7 +66,8 @@ impl Route {
             Action::Forward(forward) => Some(forward.targets()),
             Action::Redirect(_) | Action::DirectResponse(_) => None,
         };
-        let asked = self.policy.authorization.check().map(|check| &check.server.extension.cluster);
+        let asked = self.policy.authorization.check().and_then(|check| check.server.extension.as_ref());
+        let asked = asked.map(|extension| &extension.cluster);
         forwarded.into_iter().flatten().chain(asked)
     }
 

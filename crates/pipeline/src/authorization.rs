@@ -6,10 +6,8 @@ use crate::{
 };
 use dialect_httpproxy::authorization::AuthSettings;
 use engine::Reads;
-use kinds::kind;
 use model::{
-    Code, ObjectRef, Route, Translation, Verdict,
-    cluster::Extension,
+    Code, Route, Translation, Verdict,
     route::{Action, AuthCheck},
 };
 use std::sync::Arc;
@@ -31,8 +29,7 @@ pub fn with_global(mut translation: Translation, reads: &mut Reads<'_>) -> Trans
     if translation.all_routes().next().is_none() {
         return translation;
     }
-    let extension = extensions::find(&global.extension, reads).unwrap_or_else(|no| {
-        let ExtensionName { namespace, name } = &global.extension;
+    let extension = extensions::find(&global.extension, reads).map_err(|no| {
         if no.code == Code::SecretPending {
             translation.pending.push(translation.subject.clone());
             translation.pending.sort();
@@ -41,9 +38,8 @@ pub fn with_global(mut translation: Translation, reads: &mut Reads<'_>) -> Trans
         let why = format!("the authorization server for all routes cannot be asked: {}", no.why);
         translation.verdicts.push(Verdict::new(no.code, translation.subject.at(""), why));
         translation.verdicts.sort();
-        Extension::absent(ObjectRef::new(kind::CONTOUR_EXTENSION_SERVICE, namespace.clone(), name.clone()))
     });
-    let server = Arc::new(global.settings.server(extension));
+    let server = Arc::new(global.settings.server(extension.ok()));
     let check = Arc::new(AuthCheck { server, context: global.settings.context.clone() });
     let is_on = !global.settings.disabled;
     let own = translation.routes.iter_mut().map(|piece| &mut piece.route);

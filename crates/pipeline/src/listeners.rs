@@ -10,7 +10,7 @@ use crate::{
     packing, partition,
     ports::{ActiveListeners, Listeners, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
-    settings::{FleetSettings, Fleets, OwnPage, Packing, Settings},
+    settings::{Bind, FleetSettings, Fleets, OwnPage, Packing, Settings},
     translations::HostKey,
     withheld::WithheldRows,
 };
@@ -151,11 +151,7 @@ impl Derived for ListenerResources {
         let settings = reads.get::<Fleets>(id.fleet());
         let page = settings.and_then(|settings| settings.own_pages(id.fleet()).find(|(page, _)| page == id));
         let resource = if let Some((_, page)) = page {
-            let message = match page {
-                OwnPage::Stats(bind) => listener::admin::stats(bind.address, bind.port),
-                OwnPage::Admin(port) => listener::admin::read_only(port),
-            };
-            Some(Resource::new(name::port(id), &message))
+            Some(own_page(id, &page))
         } else {
             let port = reads.get::<PortSettings>(id)?;
             match port.protocol {
@@ -167,6 +163,23 @@ impl Derived for ListenerResources {
         let resource = resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads);
         Some(resource.telling(|| claimants(id, reads)))
     }
+}
+
+fn own_page(id: &PortId, page: &OwnPage) -> Resource {
+    let Bind { address, port } = page.bind();
+    let mut refs = Vec::new();
+    let message = match page {
+        OwnPage::Stats(_) => listener::admin::stats(address, port),
+        OwnPage::Metrics(_, tls) => {
+            let secrets = tls.iter().flat_map(|tls| tls.secrets());
+            refs.extend(secrets.map(|secret| Ref::To(Kind::Secret, secret.name.into())));
+            listener::admin::metrics(address, port, tls.as_deref())
+        }
+        OwnPage::Health(_) => listener::admin::health(address, port),
+        OwnPage::OverloadHealth(_) => listener::admin::overload_health(address, port),
+        OwnPage::Admin(port) => listener::admin::read_only(*port),
+    };
+    Resource { refs, ..Resource::new(name::port(id), &message) }
 }
 
 /// The objects that ask for the listeners of a port.

@@ -6,6 +6,7 @@
 
 use crate::{
     client_trust::ClientTrustResources,
+    fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     listeners::ListenerResources,
     packing::{EncodedHosts, HostBytes, RouteResources, ScopeResources},
@@ -62,6 +63,7 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
             of_table::<HostSecretResources>(engine, fleet, &mut parts);
             of_table::<CaResources>(engine, fleet, &mut parts);
             of_table::<ClientTrustResources>(engine, fleet, &mut parts);
+            of_table::<MetricsSecretResources>(engine, fleet, &mut parts);
         }
         Kind::Extension => {
             of_table::<TcpResources>(engine, fleet, &mut parts);
@@ -76,7 +78,8 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
             of_table::<RedirectScopes>(engine, fleet, &mut parts);
         }
         Kind::Listener => of_table::<ListenerResources>(engine, fleet, &mut parts),
-        Kind::Route | Kind::Runtime | Kind::VirtualHost => {}
+        Kind::Runtime => of_table::<RuntimeResources>(engine, fleet, &mut parts),
+        Kind::Route | Kind::VirtualHost => {}
     }
     parts
 }

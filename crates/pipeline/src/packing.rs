@@ -24,7 +24,7 @@ use envoy::{
     name,
     packing::{self, Packing, plain, scoped},
 };
-use model::{Host, ListenerId, ObjectRef, PortId};
+use model::{Host, ListenerId, ObjectRef, PortId, Route};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -186,14 +186,12 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
 /// The slots that routes of a host name, as it is looked up at a port.
 fn slots(port: &PortId, host: &model::VirtualHost) -> Vec<Arc<str>> {
     let routes = host.routes.iter().chain(&host.catch_all);
-    let slots: BTreeSet<Slot> = routes
-        .flat_map(|route| {
-            let jwt = route.policy.jwt.as_deref().map(Slot::of_jwt_provider);
-            let check = route.policy.authorization.check();
-            [jwt, check.map(|check| Slot::ext_authz(check.server.fail_open))]
-        })
-        .flatten()
-        .collect();
+    let slots = |route: &Arc<Route>| {
+        let authorized = route.policy.authorization.check().map(|check| Slot::ext_authz(check.server.fail_open));
+        let verified = route.policy.jwt.as_deref().map(Slot::of_jwt_provider);
+        verified.into_iter().chain(authorized)
+    };
+    let slots: BTreeSet<Slot> = routes.flat_map(slots).collect();
     slots.into_iter().map(|slot| name::slot(port, slot).into()).collect()
 }
 

@@ -10,6 +10,7 @@ use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
     client_trust::{ClientTrustResources, client_trust_name},
     extensions::{NamedExtensionsInUse, SharedExtensionsInUse},
+    fleet_resources::{MetricsSecretResources, RuntimeResources, runtime_name, secret_name},
     holders::{HolderResources, holder_name},
     hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
     listeners::ListenerResources,
@@ -241,6 +242,8 @@ of_one_fleet! {
     ScopeResources => ScopedRoute, packing::scope_name, |key| key.0.fleet();
     RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
     ListenerResources => Listener, name::port, |key| key.fleet();
+    RuntimeResources => Runtime, runtime_name, |key| key;
+    MetricsSecretResources => Secret, secret_name, |key| &key.0;
 }
 
 /// Clusters.

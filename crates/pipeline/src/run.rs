@@ -6,7 +6,7 @@ use crate::{
     dialects::gateway::{FleetStates, GatewayFleets},
     extensions,
     facts::{self, Facts},
-    holders, hosts, isolation,
+    fleet_resources, holders, hosts, isolation,
     jwks::{self, FetchSpec, JwksRefs, JwksStates},
     large, listeners, membership,
     object_resources::{self, ObjectResource, ObjectResources},
@@ -162,6 +162,7 @@ impl Pipeline {
         client_trust::declare(&mut declaration);
         holders::declare(&mut declaration);
         listeners::declare(&mut declaration, settings);
+        fleet_resources::declare(&mut declaration);
         slots::declare(&mut declaration);
         quarantine::declare(&mut declaration);
         verdicts::declare(&mut declaration);

@@ -8,8 +8,9 @@ pub use dialect_gateway::PortShift;
 pub use dialect_httpproxy::{GlobalRateLimits, route::rate_limit::global::default_policy};
 use engine::{Engine, Input, Table};
 use envoy::cluster::ClusterSettings;
-pub use envoy::listener::tls::Certificates;
+pub use envoy::listener::{admin::MetricsTls, tls::Certificates};
 pub use envoy::packing::Packing;
+pub use envoy::runtime::RuntimeSettings;
 use model::{
     FleetId, ListenerId, PortId, PortProtocol,
     listener::{ConnectionSettings, HttpSettings, RateLimitService},
@@ -17,7 +18,8 @@ use model::{
 pub use resolve::ForeignProtection;
 use std::{
     collections::BTreeSet,
-    net::{IpAddr, Ipv4Addr},
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
 };
 
@@ -53,6 +55,12 @@ impl Bind {
     }
 }
 
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        SocketAddr::new(self.address, self.port).fmt(f)
+    }
+}
+
 /// Why settings cannot be used: a listener of theirs would be without its port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
@@ -78,10 +86,18 @@ pub struct Settings {
     pub http: Bind,
     /// Where proxies listen for HTTPS.
     pub https: Bind,
-    /// Where proxies answer probes and scrapers.
+    /// Where proxies answer probes, and scrapers unless they have a listener of their own.
     pub stats: Bind,
+    /// Where proxies answer scrapers, if not where they answer probes.
+    pub metrics: Option<Bind>,
+    /// With which files they do so over TLS.
+    pub metrics_tls: Option<Arc<MetricsTls>>,
+    /// Where proxies answer probes unless the overload manager says otherwise.
+    pub overload_health: Option<Bind>,
     /// The port on loopback at which proxies show their read-only admin pages; 0 for none.
     pub admin_port: u16,
+    /// Runtime values of proxies.
+    pub runtime: RuntimeSettings,
     /// What holds for connections of clients.
     pub connections: ConnectionSettings,
     /// What holds for requests of HTTP.
@@ -121,7 +137,11 @@ impl Default for Settings {
             http: Bind::any(8080),
             https: Bind::any(8443),
             stats: Bind::any(8002),
+            metrics: None,
+            metrics_tls: None,
+            overload_health: None,
             admin_port: 9001,
+            runtime: RuntimeSettings::default(),
             connections: ConnectionSettings::default(),
             http_settings: HttpSettings::default(),
             https_settings: HttpSettings::default(),
@@ -165,11 +185,10 @@ impl Settings {
 
     /// Whether each listener can have its port.
     pub fn check_binds(&self) -> Result<(), BindError> {
-        let admin = OwnPage::Admin(self.admin_port).bind();
-        let admin = (self.admin_port != 0).then_some(("the admin listener", admin));
-        let binds =
-            [("the HTTP listener", self.http), ("the HTTPS listener", self.https), ("the stats listener", self.stats)];
-        let binds: Vec<_> = binds.into_iter().chain(admin).collect();
+        let listeners = [("the HTTP listener", self.http), ("the HTTPS listener", self.https)];
+        let fleet = self.fleet();
+        let pages = fleet.own_pages(&FleetId::Shared).map(|(_, page)| (page.title(), page.bind()));
+        let binds: Vec<_> = listeners.into_iter().chain(pages).collect();
         for (at, (one, bind)) in binds.iter().enumerate() {
             if bind.port == 0 {
                 return Err(BindError::Zero(one));
@@ -187,7 +206,11 @@ impl Settings {
             http: Some(self.http),
             https: Some(self.https),
             stats: Some(self.stats),
+            metrics: self.metrics,
+            metrics_tls: self.metrics_tls.clone(),
+            overload_health: self.overload_health,
             admin_port: self.admin_port,
+            runtime: self.runtime.clone(),
             connections: self.connections.clone(),
             http_settings: self.http_settings.clone(),
             https_settings: self.https_settings.clone(),
@@ -203,10 +226,18 @@ pub struct FleetSettings {
     pub http: Option<Bind>,
     /// Where proxies listen for HTTPS, if not only where objects say so.
     pub https: Option<Bind>,
-    /// Where proxies answer probes and scrapers.
+    /// Where proxies answer probes, and scrapers unless they have a listener of their own.
     pub stats: Option<Bind>,
+    /// Where proxies answer scrapers, if not where they answer probes.
+    pub metrics: Option<Bind>,
+    /// With which files they do so over TLS.
+    pub metrics_tls: Option<Arc<MetricsTls>>,
+    /// Where proxies answer probes unless the overload manager says otherwise.
+    pub overload_health: Option<Bind>,
     /// The port on loopback at which proxies show their read-only admin pages; 0 for none.
     pub admin_port: u16,
+    /// Runtime values of proxies.
+    pub runtime: RuntimeSettings,
     /// What holds for connections of clients.
     pub connections: ConnectionSettings,
     /// What holds for plaintext requests.
@@ -218,20 +249,51 @@ pub struct FleetSettings {
 }
 
 /// A listener of Envoy's that shows pages of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnPage {
     /// Readiness and metrics.
     Stats(Bind),
+    /// Metrics alone.
+    Metrics(Bind, Option<Arc<MetricsTls>>),
+    /// Readiness alone.
+    Health(Bind),
+    /// Readiness that obeys the overload manager.
+    OverloadHealth(Bind),
     /// The read-only part of the admin interface.
     Admin(u16),
 }
 
 impl OwnPage {
     /// Where it listens.
-    pub fn bind(self) -> Bind {
+    pub fn bind(&self) -> Bind {
         match self {
-            OwnPage::Stats(bind) => bind,
-            OwnPage::Admin(port) => Bind { address: Ipv4Addr::LOCALHOST.into(), port },
+            OwnPage::Stats(bind)
+            | OwnPage::Metrics(bind, _)
+            | OwnPage::Health(bind)
+            | OwnPage::OverloadHealth(bind) => *bind,
+            OwnPage::Admin(port) => Bind { address: Ipv4Addr::LOCALHOST.into(), port: *port },
+        }
+    }
+
+    /// What it is, for people.
+    fn title(&self) -> &'static str {
+        match self {
+            OwnPage::Stats(_) => "the stats listener",
+            OwnPage::Metrics(..) => "the metrics listener",
+            OwnPage::Health(_) => "the health listener",
+            OwnPage::OverloadHealth(_) => "the health listener of the overload manager",
+            OwnPage::Admin(_) => "the admin listener",
+        }
+    }
+
+    /// The name of its listener.
+    fn name(&self) -> &'static str {
+        match self {
+            OwnPage::Stats(_) => "stats-health",
+            OwnPage::Metrics(..) => "stats",
+            OwnPage::Health(_) => "health",
+            OwnPage::OverloadHealth(_) => "health-om-enforced",
+            OwnPage::Admin(_) => "envoy-admin",
         }
     }
 }
@@ -247,10 +309,16 @@ impl FleetSettings {
 
     /// The listeners of Envoy's own pages.
     pub fn own_pages(&self, fleet: &FleetId) -> impl Iterator<Item = (PortId, OwnPage)> {
-        let stats = self.stats.map(|bind| ("stats-health", OwnPage::Stats(bind)));
-        let admin = (self.admin_port != 0).then_some(("envoy-admin", OwnPage::Admin(self.admin_port)));
-        let all = stats.into_iter().chain(admin);
-        all.map(move |(name, page)| (PortId::new(fleet.clone(), name), page))
+        let metrics = self.metrics.filter(|metrics| self.stats != Some(*metrics));
+        let stats = match metrics {
+            Some(_) => self.stats.map(OwnPage::Health),
+            None => self.stats.map(OwnPage::Stats),
+        };
+        let metrics = metrics.map(|bind| OwnPage::Metrics(bind, self.metrics_tls.clone()));
+        let overload = self.overload_health.map(OwnPage::OverloadHealth);
+        let admin = (self.admin_port != 0).then_some(OwnPage::Admin(self.admin_port));
+        let all = [stats, metrics, overload, admin].into_iter().flatten();
+        all.map(move |page| (PortId::new(fleet.clone(), page.name()), page))
     }
 }
 

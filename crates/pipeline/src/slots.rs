@@ -74,8 +74,8 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.parts::<jwt::JwtBySlot>();
     pipeline.index::<ext_authz::AuthorizedBySlot>();
+    pipeline.parts::<jwt::JwtBySlot>();
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
     pipeline.index::<WithheldRows<SlotResources>>();
 }

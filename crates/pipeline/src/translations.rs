@@ -91,7 +91,8 @@ impl Derived for Translations {
     fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<TranslationRow> {
         let Some(dialect) = self.dialects.of(key.kind) else {
             let contributed = reads.get::<Contributed>(key)?;
-            return Some(TranslationRow::new(Translation::clone(contributed), Vec::new()));
+            let contributed = Translation::clone(contributed);
+            return Some(TranslationRow::new(authorization::with_global(contributed, reads), Vec::new()));
         };
         let mut view = TableView::new(reads, self.fetched_secrets);
         let translation = dialect.translate(key, &mut view)?;

@@ -90,13 +90,13 @@ impl View for TableView<'_, '_> {
         self.reads.get::<CaBundles>(id).cloned().or_else(|| self.absent(id))
     }
 
+    fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        self.reads.get::<KnownExtensions>(id).cloned()
+    }
+
     fn crls(&mut self, id: &ObjectRef) -> Option<Arc<Result<RevocationLists, Rejection>>> {
         self.secrets.push(id.clone());
         self.reads.get::<Crls>(id).cloned().or_else(|| self.absent(id))
-    }
-
-    fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>> {
-        self.reads.get::<KnownExtensions>(id).cloned()
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

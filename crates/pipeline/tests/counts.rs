@@ -413,3 +413,57 @@ fn a_tls_policy_that_is_not_in_effect_wakes_nobody() {
     let (_, computed) = bed.put(tls_policy(0, 10, "changed.example.com"));
     assert_eq!(of(&computed, "translations"), 101, "{computed:?}");
 }
+
+fn with_tokens(number: usize, audience: &str) -> kinds::Object {
+    let uri = format!("https://keys.example.com/{number}");
+    let provider = json!({ "name": "a", "default": true, "audiences": [audience], "remoteJWKS": { "uri": uri } });
+    let fqdn = format!("web-{number}.example.com");
+    object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": format!("web-{number}") },
+        "spec": {
+            "virtualhost": { "fqdn": fqdn, "tls": { "secretName": "cert" }, "jwtProviders": [provider] },
+            "routes": [{ "services": [{ "name": "web-0", "port": 80 }] }],
+        },
+    }))
+}
+
+/// A thousand hosts with a provider of tokens each: an edit of one, or a key that it rotates, is one resource with a fifth of all
+/// providers, and no host.
+#[test]
+fn an_edit_of_one_provider_of_tokens_among_a_thousand_is_one_resource() {
+    const HOSTS: usize = 1_000;
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let objects = (0..HOSTS).map(|number| with_tokens(number, "shop")).chain([service(0), certificate()]);
+        let mut bed = Bed::of(packing, objects);
+        let sources: BTreeMap<String, _> =
+            bed.pipeline.jwks_refs().into_iter().map(|(source, _)| (source.uri.to_string(), source)).collect();
+        assert_eq!(sources.len(), HOSTS);
+        let keys = |key: &str| {
+            let keys = model::jwt::Jwks::new([Arc::from(key)]);
+            Some(model::jwt::JwksState { keys, failure: None })
+        };
+        for source in sources.values() {
+            bed.pipeline.set_jwks(source, keys(r#"{"k":"AQAB","kty":"oct"}"#));
+        }
+        let (output, _) = bed.settle();
+        let mut sizes: Vec<usize> = output.xds.upserts.iter().map(|resource| resource.body.len()).collect();
+        sizes.sort_unstable();
+        assert_eq!(sizes.len(), 5, "the slots of the TLS port, and no host");
+        assert!(sizes[4] < 2 * sizes[0], "the providers are spread evenly: {sizes:?}");
+        let one = |output: &pipeline::Output, computed: &BTreeMap<&'static str, u64>| {
+            let sent: Vec<String> = output.xds.upserts.iter().map(|it| format!("{} {}", it.kind, it.name)).collect();
+            assert!(sent.len() == 1 && sent[0].starts_with("ecds slot/ingress_https/jwt_authn-"), "{sent:?}");
+            assert!(output.xds.removes.is_empty());
+            assert!(computed.values().sum::<u64>() <= 20, "{computed:?}");
+        };
+        let (output, computed) = bed.put(with_tokens(471, "other"));
+        one(&output, &computed);
+        bed.pipeline.set_jwks(&sources["https://keys.example.com/471"], keys(r#"{"k":"AQAC","kty":"oct"}"#));
+        let (output, computed) = bed.settle();
+        one(&output, &computed);
+        // The keys that it has already are no news.
+        bed.pipeline.set_jwks(&sources["https://keys.example.com/471"], keys(r#"{"k":"AQAC","kty":"oct"}"#));
+        let (output, computed) = bed.settle();
+        assert!(output.xds.upserts.is_empty() && computed.values().sum::<u64>() <= 1, "{computed:?}");
+    }
+}

@@ -5,8 +5,9 @@
 
 mod script;
 
-use kinds::{Object, ObjectRef, kind};
-use pipeline::Settings;
+use dialect_httpproxy::authorization::of_operator;
+use kinds::{Object, ObjectRef, http_proxy::security::AuthorizationServer, kind};
+use pipeline::{Settings, authorization::GlobalAuthorization, extensions::ExtensionName};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -19,6 +20,7 @@ enum Edit {
     Service { space: u8, name: u8, gone: bool },
     Secret { space: u8, name: u8, gone: bool, good: bool },
     Delegation { space: u8, gone: bool, to: u8 },
+    Extension { space: u8, sesame: bool, gone: bool, services: u8, trust: u8 },
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ struct Spec {
     tcp: Option<(bool, u8, u8)>,
     class: bool,
     created: u8,
+    auth: Option<(u8, bool, bool)>,
+    tokens: Option<(u8, bool)>,
 }
 
 const SPACES: [&str; 2] = ["a", "b"];
@@ -45,12 +49,14 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::option::weighted(0.5, (0..2_u8, 0..2_u8)),
         proptest::option::of((0..2_u8, 0..6_u8, any::<bool>())),
         vec((0..2_u8, 0..5_u8, 0..4_u8), 0..3),
-        vec((0..6_u8, 0..3_u8, 0..6_u8), 0..3),
+        vec((0..6_u8, 0..3_u8, 0..8_u8), 0..3),
         proptest::option::weighted(0.3, (any::<bool>(), 0..2_u8, 0..5_u8)),
         prop::bool::weighted(0.9),
         0..3_u8,
+        proptest::option::weighted(0.5, (0..3_u8, any::<bool>(), any::<bool>())),
+        proptest::option::weighted(0.4, (0..4_u8, any::<bool>())),
     )
-        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created)| Spec {
+        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth, tokens)| Spec {
             fqdn,
             secret,
             clients,
@@ -59,6 +65,8 @@ fn spec() -> impl Strategy<Value = Spec> {
             tcp,
             class,
             created,
+            auth,
+            tokens,
         })
 }
 
@@ -72,6 +80,9 @@ fn edit() -> impl Strategy<Value = Edit> {
             Edit::Secret { space, name, gone, good }
         }),
         1 => (0..2_u8, any::<bool>(), 0..3_u8).prop_map(|(space, gone, to)| Edit::Delegation { space, gone, to }),
+        2 => (0..2_u8, any::<bool>(), any::<bool>(), 0..4_u8, 0..3_u8).prop_map(|(space, sesame, gone, services, trust)| {
+            Edit::Extension { space, sesame, gone, services, trust }
+        }),
     ]
 }
 
@@ -118,7 +129,16 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
             route["services"] = json!([{ "name": format!("s{service}"), "port": 80, "protocol": "tls" }, { "name": "s0", "port": 80, "mirror": true }]);
             route["pathRewritePolicy"] = json!({ "replacePrefix": [{ "replacement": "/" }] });
         }
-        4 => route["authPolicy"] = json!({ "disabled": true }),
+        4 => {
+            route["directResponsePolicy"] = json!({ "statusCode": 200 });
+            route["authPolicy"] = json!({ "disabled": service == 0, "context": { "key": service.to_string() } });
+        }
+        5 | 6 => {
+            let policy = if kind == 5 { json!({ "require": "k1" }) } else { json!({ "disabled": true }) };
+            route["jwtVerificationPolicy"] = policy;
+            route["permitInsecure"] = (service == 0).into();
+            route["services"] = json!([{ "name": format!("s{service}"), "port": 80 }]);
+        }
         _ => {
             route["services"] =
                 json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s1", "port": 80, "weight": 2 }])
@@ -159,9 +179,30 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
                     if let Some(clients) = spec.clients {
                         body["virtualhost"]["tls"]["clientValidation"] = client_validation(clients);
                     }
+                    if let Some((of, default)) = spec.tokens {
+                        let source = match of {
+                            0 => json!({ "uri": "https://keys.example.com/" }),
+                            1 => json!({ "uri": "https://keys.example.com/", "timeout": "2s", "cacheDuration": "1m" }),
+                            _ => json!({ "uri": "http://keys.example.com:99999/" }),
+                        };
+                        let mut provider = json!({ "name": format!("k{}", of % 2), "default": default });
+                        if of == 3 {
+                            provider["localJWKS"] = json!({ "secretName": "t0", "key": "keys" });
+                        } else {
+                            provider["remoteJWKS"] = source;
+                        }
+                        body["virtualhost"]["jwtProviders"] = json!([provider]);
+                    }
                 } else if spec.tcp.is_some() {
                     body["virtualhost"]["tls"] = json!({ "passthrough": true });
                 }
+            }
+            if let Some((n, disabled, fail_open)) = spec.auth.filter(|_| spec.fqdn.is_some()) {
+                let mut authorization = json!({ "authPolicy": { "disabled": disabled }, "failOpen": fail_open });
+                if n < 2 {
+                    authorization["extensionRef"] = json!({ "name": "e", "namespace": space(n) });
+                }
+                body["virtualhost"]["authorization"] = authorization;
             }
             if let Some((include, n, name)) = spec.tcp {
                 body["tcpproxy"] = if include {
@@ -184,7 +225,8 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
         Edit::Secret { space: n, name, gone, good } => {
             let [chain, key, ca, crl] = pems();
             let (key, crl) = if *good { (key.as_str(), crl.as_str()) } else { ("nonsense", "nonsense") };
-            let data = json!({ "tls.crt": chain, "tls.key": key, "ca.crt": ca, "crl.pem": crl });
+            let keys = if *good { r#"{"keys":[{"kty":"oct","k":"AQAB"}]}"# } else { "nonsense" };
+            let data = json!({ "tls.crt": chain, "tls.key": key, "ca.crt": ca, "crl.pem": crl, "keys": keys });
             let body = json!({ "type": "kubernetes.io/tls", "stringData": data });
             (kind::SECRET, space(*n), format!("t{name}"), *gone, body)
         }
@@ -193,6 +235,16 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
             let to = &targets[usize::from(*to)];
             let body = json!({ "spec": { "delegations": [{ "secretName": "t0", "targetNamespaces": to }] } });
             (kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, space(*n), "d".to_owned(), *gone, body)
+        }
+        Edit::Extension { space: n, sesame, gone, services, trust } => {
+            let kind = if *sesame { kind::SESAME_EXTENSION_SERVICE } else { kind::CONTOUR_EXTENSION_SERVICE };
+            let services: Vec<Value> =
+                (0..*services).map(|name| json!({ "name": format!("s{name}"), "port": 80, "weight": name })).collect();
+            let mut body = json!({ "spec": { "services": services } });
+            if *trust > 0 {
+                body["spec"]["validation"] = json!({ "caSecret": format!("{}/t0", space(*trust)), "subjectName": "x" });
+            }
+            (kind, space(*n), "e".to_owned(), *gone, body)
         }
     };
     let key = ObjectRef::new(kind, namespace, name.as_str());
@@ -213,8 +265,15 @@ proptest! {
     fn any_script_of_edits_ends_where_a_build_from_nothing_does(
         batches in vec(vec(edit(), 1..8), 1..12),
         limited in any::<bool>(),
+        global in any::<bool>(),
     ) {
         let mut settings = Settings::default();
+        if global {
+            let name = ExtensionName { namespace: "a".into(), name: "e".into() };
+            let server = of_operator(&AuthorizationServer::default()).unwrap();
+            settings.authorization = Some(GlobalAuthorization { extension: name.clone(), settings: server });
+            settings.extensions = [name].into();
+        }
         if limited {
             settings.http_proxy.root_namespaces = vec!["a".into()];
             settings.http_proxy.client_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "b", "t0"));

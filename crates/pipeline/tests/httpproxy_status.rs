@@ -26,6 +26,12 @@ fn world() -> Vec<Object> {
     let objects = [
         json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "a" },
             "spec": { "ports": [{ "port": 80 }] } }),
+        json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+            "metadata": { "name": "auth", "namespace": "a" },
+            "spec": { "protocol": "h2c", "services": [{ "name": "web", "port": 80 }] } }),
+        json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+            "metadata": { "name": "broken", "namespace": "a" },
+            "spec": { "services": [{ "name": "nobody", "port": 80 }] } }),
         proxy("child", json!({ "routes": [{ "services": [{ "name": "web", "port": 80 }] }] })),
         proxy(
             "root",
@@ -94,8 +100,28 @@ fn service(fields: Value) -> Value {
     root(json!({ "services": [service] }))
 }
 
+/// A provider of tokens whose Secret is not there.
+fn local(name: &str) -> Value {
+    json!({ "name": name, "localJWKS": { "secretName": "nobody", "key": "a" } })
+}
+
+/// A root with these providers of tokens, and a route that has these fields.
+fn tokens(providers: Value, route: Value) -> Value {
+    let mut spec = root(route);
+    spec["virtualhost"]["tls"] = json!({ "secretName": "cert" });
+    spec["virtualhost"]["jwtProviders"] = providers;
+    spec
+}
+
 fn include(include: Value) -> Value {
     json!({ "virtualhost": { "fqdn": "it.example.com" }, "includes": include })
+}
+
+/// A host with TLS that asks an ExtensionService that is there, with these fields besides.
+fn authorized(fields: Value) -> Value {
+    let mut authorization = json!({ "extensionRef": { "name": "auth" } });
+    authorization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    host(json!({ "tls": { "secretName": "cert" }, "authorization": authorization }))
 }
 
 fn tcp(fields: Value) -> Value {
@@ -114,6 +140,12 @@ fn rewrite(conditions: Value, list: Value) -> Value {
 fn every_error_is_told_in_contours_words() {
     let web = || json!([{ "name": "web", "port": 80 }]);
     let tls_web = |fields: Value| service(json!({ "protocol": "tls", "validation": fields }));
+    let uri = "https://keys.example.com/";
+    let default = |mut provider: Value| {
+        provider["default"] = true.into();
+        provider
+    };
+    let remote = |fields: Value| tokens(json!([{ "name": "a", "remoteJWKS": fields }]), json!({}));
     let rows = [
         ("VirtualHostError FQDNNotSpecified", json!({ "virtualhost": {}, "routes": [{ "services": web() }] })),
         (
@@ -161,6 +193,41 @@ fn every_error_is_told_in_contours_words() {
         ),
         ("TLSError FallbackNotPresent", tls(json!({ "secretName": "cert", "enableFallbackCertificate": true }))),
         ("TLSError CACertificateNotDelegated", tls_web(json!({ "caSecret": "b/ca", "subjectName": "x" }))),
+        (
+            "TLSError TLSIncompatibleFeatures",
+            host(json!({ "tls": { "secretName": "cert", "enableFallbackCertificate": true },
+                "authorization": { "extensionRef": { "name": "auth" } } })),
+        ),
+        ("AuthError AuthNotPermitted", host(json!({ "authorization": { "extensionRef": { "name": "auth" } } }))),
+        (
+            "AuthError AuthBadResourceVersion",
+            authorized(json!({ "extensionRef": { "name": "auth", "apiVersion": "projectcontour.io/v9" } })),
+        ),
+        ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": { "name": "nobody" } }))),
+        (
+            "AuthError ExtensionServiceNotFound",
+            authorized(json!({ "extensionRef": { "name": "auth", "namespace": "b" } })),
+        ),
+        ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": { "name": "line\nend" } }))),
+        ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": null }))),
+        ("AuthError ExtensionServiceNotValid", authorized(json!({ "extensionRef": { "name": "broken" } }))),
+        ("AuthError AuthResponseTimeoutInvalid", authorized(json!({ "responseTimeout": "soon" }))),
+        (
+            "AuthError AuthContextForHTTP",
+            authorized(json!({ "serviceType": "http", "authPolicy": { "context": { "a": "b" } } })),
+        ),
+        (
+            "AuthError AuthContextNotValid",
+            authorized(json!({ "authPolicy": { "context": { "a": "b".repeat(9_000) } } })),
+        ),
+        (
+            "AuthError AuthBadAllowedHeader",
+            authorized(json!({ "serviceType": "http",
+                "httpSettings": { "allowedUpstreamHeaders": [{ "exact": "a", "prefix": "b" }] } })),
+        ),
+        ("AuthError AuthSettingsNotValid", authorized(json!({ "serviceType": "smtp" }))),
+        ("AuthError AuthSettingsNotValid", authorized(json!({ "httpSettings": { "pathPrefix": "/a" } }))),
+        ("AuthError AuthSettingsNotValid", authorized(json!({ "withRequestBody": { "maxRequestBytes": 99_999_999 } }))),
         (
             "CORSError PolicyDidNotParse",
             host(json!({ "corsPolicy": { "allowOrigin": ["*"], "allowMethods": ["GET"], "maxAge": "-1s" } })),
@@ -264,6 +331,54 @@ fn every_error_is_told_in_contours_words() {
         ("TCPProxyIncludeError IncludeNotFound", tcp(json!({ "include": { "name": "nobody" } }))),
         ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "root" } }))),
         ("TCPProxyIncludeError RootIncludesRoot", tcp(json!({ "include": { "name": "it" } }))),
+        ("JWTVerificationError JWTVerificationNotPermitted", host(json!({ "jwtProviders": [local("a")] }))),
+        ("JWTVerificationError DuplicateProviderName", tokens(json!([local("a"), local("a")]), json!({}))),
+        (
+            "JWTVerificationError MultipleDefaultProvidersSpecified",
+            tokens(json!([default(local("a")), default(local("b"))]), json!({})),
+        ),
+        (
+            "JWTVerificationError JWKSSourceConflict",
+            tokens(json!([{ "name": "a", "remoteJWKS": {}, "localJWKS": {} }]), json!({})),
+        ),
+        ("JWTVerificationError JWKSSourceMissing", tokens(json!([{ "name": "a" }]), json!({}))),
+        ("JWTVerificationError LocalJWKSInvalid", tokens(json!([local("a")]), json!({}))),
+        ("JWTVerificationError RemoteJWKSURIInvalid", remote(json!({ "uri": "https://" }))),
+        ("JWTVerificationError RemoteJWKSURIInvalid", remote(json!({ "uri": "http://169.254.169.254/" }))),
+        ("JWTVerificationError RemoteJWKSSchemeInvalid", remote(json!({ "uri": "gopher://keys.example.com/" }))),
+        (
+            "JWTVerificationError RemoteJWKSUpstreamValidationInvalid",
+            remote(json!({ "uri": uri, "validation": { "caSecret": "nobody", "subjectName": "x" } })),
+        ),
+        (
+            "JWTVerificationError RemoteJWKSCACertificateNotDelegated",
+            remote(json!({ "uri": uri, "validation": { "caSecret": "b/ca", "subjectName": "x" } })),
+        ),
+        ("JWTVerificationError RemoteJWKSTimeoutInvalid", remote(json!({ "uri": uri, "timeout": "-1s" }))),
+        ("JWTVerificationError RemoteJWKSCacheDurationInvalid", remote(json!({ "uri": uri, "cacheDuration": "soon" }))),
+        ("JWTVerificationError RemoteJWKSPortInvalid", remote(json!({ "uri": "https://keys.example.com:99999/" }))),
+        (
+            "JWTVerificationError RemoteJWKSDNSLookupFamilyInvalid",
+            remote(json!({ "uri": uri, "dnsLookupFamily": "ipv4" })),
+        ),
+        (
+            "JWTVerificationError InvalidJWTVerificationPolicy",
+            tokens(json!([]), json!({ "jwtVerificationPolicy": { "require": "a", "disabled": true } })),
+        ),
+        (
+            "JWTVerificationError JWTProviderNotDefined",
+            tokens(json!([]), json!({ "jwtVerificationPolicy": { "require": "a" } })),
+        ),
+        (
+            "JWTVerificationError JWTProviderLimitExceeded",
+            tokens((0..17).map(|number| local(&number.to_string())).collect(), json!({})),
+        ),
+        (
+            "TLSError TLSIncompatibleFeatures",
+            host(
+                json!({ "tls": { "secretName": "cert", "enableFallbackCertificate": true }, "jwtProviders": [local("a")] }),
+            ),
+        ),
     ];
     let mut wrong = Vec::new();
     for (words, spec) in rows {
@@ -326,6 +441,8 @@ fn what_contour_lets_pass_leaves_an_object_valid() {
         host(json!({ "fqdn": "192.0.2.1" })),
         service(json!({ "slowStartPolicy": { "window": "0s" } })),
         self::root(json!({ "healthCheckPolicy": { "path": "/check?x=1" } })),
+        authorized(json!({ "failOpen": true, "withRequestBody": { "packAsBytes": true } })),
+        authorized(json!({ "extensionRef": null, "authPolicy": { "disabled": true } })),
     ] {
         let status = status(&spec, &Settings::default());
         assert_eq!(status["conditions"][0]["reason"], "Valid", "{spec}: {status}");

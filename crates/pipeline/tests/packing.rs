@@ -4,6 +4,8 @@
 
 #[path = "packing/absent.rs"]
 mod absent;
+#[path = "packing/authorization.rs"]
+mod authorization;
 #[path = "packing/catch_all.rs"]
 mod catch_all;
 #[path = "packing/certificates.rs"]

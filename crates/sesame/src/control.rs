@@ -13,6 +13,7 @@ mod fleets;
 mod jwks;
 mod outcomes;
 mod parts;
+mod reconfiguration;
 mod secrets;
 mod signing;
 
@@ -24,12 +25,12 @@ use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
 use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
-use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, xds_fleet};
+use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, Settings, xds_fleet};
 use provision::FleetStatus;
 use replicas::{Replicas, Shared};
 use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
@@ -87,6 +88,8 @@ enum Input {
     Fleet(FleetName, Option<FleetStatus>),
     /// What is known of servers of JSON Web Key Sets.
     Jwks(Vec<News>),
+    /// The operator's settings have changed.
+    Settings(Box<Settings>),
     /// The next part of an edit that reached many hosts.
     Part,
 }
@@ -136,6 +139,8 @@ pub struct Control {
     signer: Signer,
     secrets: Option<Secrets>,
     jwks: Jwks,
+    /// Where changed settings come from.
+    changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
     tells: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
@@ -180,6 +185,7 @@ impl Control {
             signer: Signer::default(),
             secrets: None,
             jwks: Jwks::new(Limits::default()),
+            changed_settings: None,
             tells: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
@@ -200,6 +206,11 @@ impl Control {
     /// The same, with Secrets that the source brings only when it is asked for them.
     pub fn fetching(self, secrets: Secrets) -> Self {
         Self { secrets: Some(secrets), ..self }
+    }
+
+    /// The same, with settings that change.
+    pub fn following(self, changes: mpsc::UnboundedReceiver<Settings>) -> Self {
+        Self { changed_settings: Some(changes), ..self }
     }
 
     /// The same, where Gateways have fleets of their own.
@@ -244,6 +255,7 @@ impl Control {
                 Input::Finished(finished) => self.finish(finished),
                 Input::Jwks(news) => self.jwks.take(news, &mut self.pipeline),
                 Input::Fleet(name, status) => fleets::set_state(&mut self.pipeline, &name, status),
+                Input::Settings(settings) => self.reconfigure(&settings),
                 Input::Part => self.pipeline.admit(self.part_size.partitions()),
             }
             let published = self.is_synced && self.work(&mut feed, is_part, &mut brought, &mut output).await;
@@ -330,6 +342,12 @@ impl Control {
                 None => std::future::pending().await,
             }
         };
+        let changed_settings = async {
+            match &mut self.changed_settings {
+                Some(changes) => reconfiguration::next(changes).await,
+                None => std::future::pending().await,
+            }
+        };
         let due = self.pipeline.time_due();
         let time = async {
             match due {
@@ -350,6 +368,7 @@ impl Control {
             finished = self.background.finished() => Some(Input::Finished(finished)),
             (name, status) = fleets => Some(Input::Fleet(name, status)),
             news = self.jwks.next() => Some(Input::Jwks(news)),
+            settings = changed_settings => Some(Input::Settings(Box::new(settings))),
         }
     }
 
@@ -388,7 +407,7 @@ impl Control {
             if self.signer.sign(&mut self.pipeline) {
                 continue;
             }
-            let own = self.gateway_fleets.as_ref();
+            let own = self.gateway_fleets.as_mut();
             if own.is_some_and(|fleets| fleets.settle(&mut self.pipeline, &self.server, &mut self.going)) {
                 continue;
             }

@@ -22,7 +22,13 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How often the file is looked for. A hook of another container writes it: there is nothing else to wait for.
 const LOOK: Duration = Duration::from_millis(200);
 /// Listeners whose connections are not clients': probes and scrapers stay to the end.
-const OURS: [&str; 2] = ["http.stats-health.downstream_cx_active", "http.envoy-admin.downstream_cx_active"];
+const OURS: [&str; 5] = [
+    "http.stats-health.downstream_cx_active",
+    "http.stats.downstream_cx_active",
+    "http.health.downstream_cx_active",
+    "http.health-om-enforced.downstream_cx_active",
+    "http.envoy-admin.downstream_cx_active",
+];
 
 /// How an Envoy is drained.
 #[derive(Clone, Debug)]

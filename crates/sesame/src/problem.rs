@@ -39,6 +39,11 @@ impl<T, E: Into<Error>> Coded<T> for Result<T, E> {
     }
 }
 
+/// The code of a failure, if it has one.
+pub fn code(error: &Error) -> Option<Code> {
+    error.downcast_ref::<Problem>().map(|problem| problem.code)
+}
+
 /// The text for the terminal.
 pub fn report(error: &Error) -> String {
     match error.downcast_ref::<Problem>() {

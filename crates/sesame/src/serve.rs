@@ -11,9 +11,10 @@
 //! their configuration. An API server that cannot be reached is no failure.
 
 pub mod config;
-mod listen;
+pub mod live;
 #[cfg(test)]
 mod page;
+mod pages;
 pub mod plan;
 mod programmed;
 mod report;
@@ -22,7 +23,7 @@ mod tasks;
 use std::sync::Arc;
 
 use admin::{BuildInfo, LogFilter, Readiness, Views};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
 use kinds::kind;
 use model::Code;
@@ -34,31 +35,64 @@ use source::Cluster;
 use source::feed::CAPACITY;
 use status::lease::Holder;
 use status::{Election, Leadership};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use xds::{Security, Server, Tls};
 
+use crate::cmd::serve::{Args, read};
 use crate::control::{Control, GatewayFleets, Secrets};
 use crate::problem::Coded;
 use crate::signals;
-use listen::Listeners;
+use config::Config;
+use live::{Live, Origin};
+use pages::{Pages, Prepared, Routers};
 use plan::Plan;
 use report::BatchReporter;
 use tasks::Tasks;
 
 /// Serves until SIGTERM or Ctrl-C.
-pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
+pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let stop_signal = signals::stop()?;
+    let usual_log = (log.get)();
+    let env = |name: &str| std::env::var(name).ok();
+    let (config, plan, connected) = match &args.sesame_config_name {
+        Some(name) => {
+            let connected = plan::access(&args, &Config::default()).connect().await;
+            let connected = connected.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
+            let config = live::object::read(&connected.0, &args.namespace, name).await?;
+            let plan = Plan::new(&args, config.clone(), env)?;
+            (config, plan, Some(connected))
+        }
+        None => {
+            let config = args.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
+            let plan = Plan::new(&args, config.clone(), env)?;
+            (config, plan, None)
+        }
+    };
+    if plan.verbose {
+        (log.set)("debug").map_err(|why| anyhow!("the log cannot be set to debug: {why}"))?;
+    }
     for (code, warning) in &plan.warnings {
         warn!("{code}: {warning} ({})", code.help());
     }
     // Certificates and addresses first: an error in them is reported before the API server is contacted.
     let security = security(&plan)?;
     let has_tls = matches!(security, Security::Tls(_));
-    let listeners = Listeners::bind(&plan).await?;
-    let client = plan.access.connect().await;
-    let (client, connection) = client.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
+    let prepared = Prepared::new(&plan).await?;
+    let xds = pages::bind("--xds-address, --xds-port", plan.xds).await?;
+    let (client, connection) = match connected {
+        Some(connected) => connected,
+        None => {
+            let connected = plan.access.connect().await;
+            connected.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?
+        }
+    };
+    let origin = match (&args.config_path, &args.sesame_config_name) {
+        (_, Some(name)) => Origin::Object(client.clone(), args.namespace.clone(), name.clone()),
+        (Some(path), None) => Origin::File(path.clone()),
+        (None, None) => Origin::Flags,
+    };
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
     let election = election.coded(Code::CommandLine, || "the leader election settings are not valid".to_owned())?;
     let election = election.map(|election| election.reporting(connection.for_caller("leader lease")));
@@ -83,12 +117,14 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     let (gateway_fleets, provisioner) = match plan.fleets.clone() {
         Some(fleets) => {
             let (fleets, statuses, task) = provision::channel(client.clone(), fleets, leadership.clone());
-            (Some(GatewayFleets { settings: settings.fleet(), fleets, statuses, tokens }), Some(task))
+            (Some(GatewayFleets::new(settings.fleet(), (fleets, statuses), tokens)), Some(task))
         }
         None => (None, None),
     };
+    let (settings_changes, changed_settings) = mpsc::unbounded_channel();
     let control = Control::new(Pipeline::new(&settings), server.clone(), replicas.clone())
         .fetching(Secrets::new(wants, answered))
+        .following(changed_settings)
         .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
         .provisioning(gateway_fleets)
         .checking(plan.self_check);
@@ -107,20 +143,30 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
     writer.register(&mut registry);
     leadership.register(&mut registry);
     connection.register(&mut registry);
-    let health = admin::health(&readiness);
-    let metrics = admin::metrics(Arc::new(registry));
-    let debug = admin::debug(Views { board, server: server.clone(), log: Some(log) });
+    let metrics = live::Metrics::default();
+    metrics.register(&mut registry);
+    let routers = Routers {
+        health: admin::health(&readiness),
+        metrics: admin::metrics(Arc::new(registry)),
+        debug: admin::debug(Views { board, server: server.clone(), log: Some(log.clone()) }),
+    };
 
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
-    let xds_address = listeners.xds.local_addr().context("cannot determine the address of the xDS server")?;
-    let (xds, pages) = listeners.pages(health, metrics, debug);
-    for (listener, router) in pages {
-        let served = admin::serve(listener, router, stop.clone().cancelled_owned());
-        tasks.spawn_ending("health, metrics and debug pages", async {
-            served.await.context("cannot serve health, metrics and debug pages")
-        });
-    }
+    let xds_address = xds.local_addr().context("cannot determine the address of the xDS server")?;
+    let has_leases = plan.lease.is_some();
+    let live = Live {
+        pages: Pages::start(prepared, routers, stop.clone()),
+        args,
+        config,
+        plan,
+        log,
+        usual_log,
+        settings: settings_changes,
+        reporter: reporter.clone(),
+        metrics,
+    };
+    tasks.spawn_ending("the configuration, and health, metrics and debug pages", live.run(origin, stop.clone()));
     tasks.spawn("log of rejected resources", {
         let events = server.events();
         async move { report::refusals(events).await }
@@ -147,7 +193,7 @@ pub async fn run(plan: Plan, log: LogFilter) -> Result<()> {
         let _nobody_listens = cluster.run(objects, answers).await;
         Ok(())
     });
-    info!(xds = %xds_address, leases = plan.lease.is_some(), "serving");
+    info!(xds = %xds_address, leases = has_leases, "serving");
 
     tasks.run(stop_signal).await
 }

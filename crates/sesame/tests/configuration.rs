@@ -38,14 +38,18 @@ fn everything_wrong_with_the_file_is_shown_at_its_line() {
 }
 
 #[test]
-fn contours_names_are_taken_and_what_is_not_there_yet_is_said_once() {
+fn contours_names_are_taken_and_what_has_no_effect_is_said_once() {
     let files = [("CONTOUR_CAFILE", "/no/ca.crt"), ("CONTOUR_CERT_FILE", "/no/tls.crt")];
-    let flags = ["--contour-key-file=/no/tls.key", "--contour-config-name=contour", "--kubernetes-debug=6"];
+    let flags = ["--contour-key-file=/no/tls.key", "--kubernetes-debug=6"];
     let text = complaint(&flags, &files);
-    assert_eq!(text.matches("SES1025").count(), 1, "{text}");
-    assert!(text.contains("the ContourConfiguration contour is not read"), "{text}");
     assert_eq!(text.matches("SES1024").count(), 1, "{text}");
     assert!(text.contains("error[SES1007]") && text.contains("/no/"), "{text}");
+}
+
+#[test]
+fn a_file_and_an_object_exclude_each_other() {
+    let text = complaint(&["-c", "sesame.yaml", "--contour-config-name=contour", "--insecure"], &[]);
+    assert!(text.contains("cannot be used with"), "{text}");
 }
 
 #[test]

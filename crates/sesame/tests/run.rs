@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use testbed::certs::Ca;
 use testbed::process::{Command, Process};
-use testbed::{Backend, Client, Load, Net, StateDir, eventually};
+use testbed::tokens::{TokenSigner, claims, key_set};
+use testbed::{Backend, Client, KeyAnswer, KeyServer, Load, Net, StateDir, eventually};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -25,6 +26,11 @@ struct Served {
 impl Served {
     /// Serves a folder with these files, each a name and a text.
     async fn start(files: &[(&str, String)]) -> Self {
+        Self::start_with(files, None).await
+    }
+
+    /// The same with the text of a configuration file, which stands beside the folder.
+    async fn start_with(files: &[(&str, String)], config: Option<&str>) -> Self {
         let state = StateDir::new("run").unwrap();
         let folder = state.path().join("objects");
         fs::create_dir(&folder).unwrap();
@@ -32,7 +38,10 @@ impl Served {
             fs::write(folder.join(name), text).unwrap();
         }
         let address = Net::here().unwrap().address();
-        let process = command(&folder, address).start_in(&state).unwrap();
+        let config = config.map(|text| state.write("sesame.yaml", text).unwrap());
+        let command = command(&folder, address);
+        let command = config.into_iter().fold(command, |command, file| command.flag("config-path", file));
+        let process = command.start_in(&state).unwrap();
         process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
         Self { folder, http: (address, 8080).into(), https: (address, 8443).into(), process, _state: state }
     }
@@ -112,6 +121,31 @@ async fn a_folder_is_served_and_followed() {
     served.answers("b.example.com", "/", 404).await;
     assert_eq!(served.status("a.example.com", "/").await, 200);
     assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_configuration_file_beside_a_folder_is_followed() {
+    let backend = Backend::start("web").await.unwrap();
+    let files = [("web.yaml", service("web", &backend)), ("a.yaml", ingress("a", "a.example.com", "web"))];
+    let config =
+        |value: &str| format!("policy: {{applyToIngress: true, response-headers: {{set: {{x-config: {value}}}}}}}\n");
+    let served = Served::start_with(&files, Some(&config("one"))).await;
+    let file = served.folder.with_file_name("sesame.yaml");
+    let expect = async |value: &str| {
+        let look = async || match Client::new(served.http).host("a.example.com").get("/").await {
+            Ok(answer) if answer.headers.get("x-config").is_some_and(|found| found == value) => Ok(()),
+            other => Err(format!("{other:?}")),
+        };
+        served.process.expect_ok(&format!("x-config: {value}"), LIMIT, look).await.unwrap();
+    };
+    expect("one").await;
+    fs::write(&file, config("two")).unwrap();
+    expect("two").await;
+    fs::write(&file, format!("{}nonsense: 1\n", config("three"))).unwrap();
+    served.process.expect_line("SES1027", LIMIT).await.unwrap();
+    expect("two").await;
+    fs::write(&file, config("four")).unwrap();
+    expect("four").await;
 }
 
 #[tokio::test]
@@ -275,4 +309,36 @@ fn is_running(pid: u32) -> bool {
 fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn tokens_are_checked_with_the_keys_of_a_server_that_rotates_them() {
+    let backend = Backend::start("web").await.unwrap();
+    let keys = KeyServer::start(None).await.unwrap();
+    let [one, two] = ["one", "two"].map(TokenSigner::new);
+    keys.set(KeyAnswer::Document(key_set([&one])));
+    let proxy = format!(
+        "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: api}}\nspec:\n  virtualhost:\n    \
+         fqdn: api.example.com\n    tls: {{secretName: none}}\n    jwtProviders: [{{name: a, default: true, remoteJWKS: \
+         {{uri: 'http://{}/', cacheDuration: 1s}}}}]\n  routes: [{{services: [{{name: web, port: 80}}]}}]\n",
+        keys.address()
+    );
+    let served = Served::start(&[("web.yaml", service("web", &backend)), ("api.yaml", proxy)]).await;
+    let client = Client::new(served.https).https().accept_any().sni("api.example.com").host("api.example.com");
+    let status = async |signer: &TokenSigner| {
+        let token = format!("Bearer {}", signer.token(&claims("anybody", "anything")));
+        client.get("/").header("authorization", &token).await.unwrap().status.as_u16()
+    };
+    // What is served first has the keys already.
+    assert_eq!((status(&one).await, status(&two).await), (200, 401));
+    assert_eq!(client.get("/").await.unwrap().status, 401);
+    keys.set(KeyAnswer::Document(key_set([&two])));
+    let rotated = async || match (status(&one).await, status(&two).await) {
+        (401, 200) => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("the new key to be the only one", LIMIT, rotated).await.unwrap();
+    keys.set(KeyAnswer::Reset);
+    served.process.expect_line("SES5158", LIMIT).await.unwrap();
+    assert_eq!((status(&one).await, status(&two).await), (401, 200), "the last keys are kept");
 }

@@ -44,7 +44,7 @@ use rate_limiter::Rate;
 pub use address::Addresses;
 pub use event::CONTROLLER;
 pub use lease::{Election, Leadership};
-pub use report::{Programmed, Report, Reporter};
+pub use report::{Identity, Programmed, Report, Reporter};
 pub use writer::Writer;
 
 /// Both ends: one for the control loop, one to run.

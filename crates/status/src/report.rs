@@ -4,6 +4,7 @@
 //! there are objects. Every replica reports everything to its writer, which writes nothing until it is the leader: a new
 //! leader knows everything already.
 
+use crate::Addresses;
 use kinds::Object;
 use model::status::{ProxyCounts, StatusFacts};
 use model::{ObjectRef, Verdict};
@@ -55,6 +56,15 @@ impl Programmed {
     }
 }
 
+/// Where objects are served and who says so, as the operator has it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// As in [`Settings::addresses`](crate::Settings::addresses).
+    pub addresses: Addresses,
+    /// As in [`Settings::controller`](crate::Settings::controller).
+    pub controller: String,
+}
+
 /// Where reports go. Clones are handles of the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Reporter(Arc<Inbox>);
@@ -73,6 +83,7 @@ pub(crate) struct Waiting {
     pub facts: HashMap<ObjectRef, Translated>,
     pub problems: HashMap<ObjectRef, Vec<Verdict>>,
     pub programmed: HashMap<ObjectRef, Programmed>,
+    pub identity: Option<Identity>,
     pub synced: bool,
 }
 
@@ -91,6 +102,12 @@ impl Reporter {
             }
             waiting.synced |= report.synced;
         }
+        self.0.filled.notify_one();
+    }
+
+    /// Takes other addresses and another controller name, in place of those of the [settings](crate::Settings).
+    pub fn set_identity(&self, identity: Identity) {
+        self.0.waiting.lock().identity = Some(identity);
         self.0.filled.notify_one();
     }
 

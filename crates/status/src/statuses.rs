@@ -11,9 +11,9 @@ use crate::{
     address::{self, Addresses},
     change::{self, Change, Current},
     rate_limiter::{Due, pause},
-    report::{Programmed, Translated, Verdicts},
+    report::{Identity, Programmed, Translated, Verdicts},
 };
-use kinds::{Kind, Object, ObjectRef, Service};
+use kinds::{Kind, Object, ObjectRef, Service, kind};
 use model::status::{Acknowledgement, Address, StatusInput, StatusKind};
 use std::{
     collections::HashMap,
@@ -76,6 +76,8 @@ pub(crate) struct Statuses {
     kinds: fn(Kind) -> Option<&'static StatusKind>,
     /// None until they are known.
     addresses: Option<Vec<Address>>,
+    /// The addresses of every Service that has any: the operator may name another one.
+    balancers: HashMap<ObjectRef, Vec<Address>>,
     synced: bool,
     entries: HashMap<ObjectRef, Entry>,
     due: Due<ObjectRef>,
@@ -97,6 +99,7 @@ impl Statuses {
             controller: settings.controller.clone(),
             kinds: settings.kinds,
             addresses,
+            balancers: HashMap::new(),
             synced: false,
             entries: HashMap::new(),
             due: Due::default(),
@@ -107,8 +110,8 @@ impl Statuses {
 
     /// An object as it is now.
     pub fn observe(&mut self, key: &ObjectRef, object: Option<Object>, now: Instant) {
-        if matches!(&self.source, Addresses::Service(service) if service == key) {
-            self.observe_service(object.as_ref(), now);
+        if key.kind == kind::SERVICE {
+            self.observe_service(key, object.as_ref(), now);
         }
         if (self.kinds)(key.kind).is_none() {
             return;
@@ -131,13 +134,44 @@ impl Statuses {
         self.review(key, now);
     }
 
-    fn observe_service(&mut self, service: Option<&Object>, now: Instant) {
+    fn observe_service(&mut self, key: &ObjectRef, service: Option<&Object>, now: Instant) {
         let service = service.and_then(Object::get::<Service>);
         let addresses = service.map(|service| address::of(service)).unwrap_or_default();
+        if matches!(&self.source, Addresses::Service(source) if source == key) {
+            self.set_addresses(addresses.clone(), now);
+        }
+        if addresses.is_empty() {
+            self.balancers.remove(key);
+        } else {
+            self.balancers.insert(key.clone(), addresses);
+        }
+    }
+
+    fn set_addresses(&mut self, addresses: Vec<Address>, now: Instant) {
         if self.addresses.as_ref() != Some(&addresses) {
             self.addresses = Some(addresses);
             self.review_all(now);
         }
+    }
+
+    /// Takes other addresses, and another name of ours in lists.
+    pub fn set_identity(&mut self, identity: Identity, now: Instant) {
+        let Identity { addresses, controller } = identity;
+        if self.controller != controller {
+            self.controller = controller;
+            self.review_all(now);
+        }
+        match &addresses {
+            Addresses::Fixed(fixed) => self.set_addresses(fixed.clone(), now),
+            Addresses::Service(service) => {
+                let known = self.balancers.get(service).cloned();
+                match known.or_else(|| self.synced.then(Vec::new)) {
+                    Some(known) => self.set_addresses(known, now),
+                    None => self.addresses = None,
+                }
+            }
+        }
+        self.source = addresses;
     }
 
     fn forget(&mut self, key: &ObjectRef) {

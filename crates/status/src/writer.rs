@@ -102,6 +102,9 @@ impl Writer {
     fn take(&self, work: &mut Work, waiting: Waiting) {
         let now = Instant::now();
         let is_new = work.synced && self.leadership.is_leader();
+        if let Some(identity) = waiting.identity {
+            work.statuses.set_identity(identity, now);
+        }
         for (key, object) in waiting.objects {
             work.event_queue.observe(&key, object.as_ref().map(|object| object.meta().uid.to_string()), now);
             work.statuses.observe(&key, object, now);

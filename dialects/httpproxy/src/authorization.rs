@@ -2,7 +2,7 @@
 //!
 //! In: `virtualhost.authorization` and `routes[].authPolicy`. Out: for each route, the server and what it is told, or that nobody
 //! is asked. What cannot be used makes the host, or the route, fail closed. An ExtensionService that is not there, or not valid, is
-//! told here and named all the same: no proxy has its cluster, so requests are denied, or pass where `failOpen` says so.
+//! told here: requests are denied, or pass where `failOpen` says so.
 
 use crate::{HttpProxyView, Rejection, Work, route::Place};
 use kinds::{
@@ -53,7 +53,7 @@ pub struct AuthSettings {
 
 impl AuthSettings {
     /// A server with these settings.
-    pub fn server(&self, extension: Extension) -> AuthServer {
+    pub fn server(&self, extension: Option<Extension>) -> AuthServer {
         let Self { protocol, timeout, fail_open, body, .. } = self;
         AuthServer { extension, protocol: protocol.clone(), timeout: *timeout, fail_open: *fail_open, body: *body }
     }
@@ -154,7 +154,7 @@ fn extension(
     subject: &ObjectRef,
     reference: &ExtensionServiceReference,
     field: &FieldPath,
-) -> Result<Extension, Rejection> {
+) -> Result<Option<Extension>, Rejection> {
     let own = if work.kind == kind::SESAME_HTTP_PROXY {
         kind::SESAME_EXTENSION_SERVICE
     } else {
@@ -174,10 +174,8 @@ fn extension(
         return Err(Rejection::new(Code::ExtensionNotFound, field.clone(), "no object can have this name"));
     }
     let id = ObjectRef::new(kind, namespace, name);
-    Ok(resolve::extension::get(work.view, &id).unwrap_or_else(|no| {
-        work.report(subject, Rejection::new(no.code, field.clone(), no.why));
-        Extension::absent(id)
-    }))
+    let found = resolve::extension::get(work.view, &id);
+    Ok(found.map_err(|no| work.report(subject, Rejection::new(no.code, field.clone(), no.why))).ok())
 }
 
 /// Reads what the operator sets about a server; an error names the field below it.

@@ -113,8 +113,8 @@ pub fn translate(
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
-    let (verdicts, includes, inclusions, pending, host, jwt, authorization) = Default::default();
-    let mut work = Work { kind, settings, view, host, jwt, authorization, verdicts, includes, inclusions, pending };
+    let (verdicts, includes, inclusions, pending, host, authorization, jwt) = Default::default();
+    let mut work = Work { kind, settings, view, host, authorization, jwt, verdicts, includes, inclusions, pending };
     let root::Pieces { hosts, routes, tls, jwt_providers } = root::pieces(&mut work, object, &subject);
     let Work { host: policy, verdicts, mut includes, inclusions, pending, .. } = work;
     includes.sort();
@@ -150,10 +150,10 @@ pub(crate) struct Work<'a, V> {
     pub view: &'a mut V,
     /// What holds for all routes that say nothing about it.
     pub host: HostPolicy,
-    /// The providers of tokens that routes may name.
-    pub jwt: jwt::Names,
     /// Who is asked about requests of all routes.
     pub authorization: authorization::HostAuthorization,
+    /// The providers of tokens that routes may name.
+    pub jwt: jwt::Names,
     pub verdicts: VerdictList,
     pub includes: Vec<ObjectRef>,
     pub inclusions: Vec<Inclusion>,

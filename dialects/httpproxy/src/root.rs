@@ -189,7 +189,7 @@ fn secured(
     }
 }
 
-/// Reads what holds for all routes. What cannot be used, or is not served yet, makes the host fail closed.
+/// Reads what holds for all routes. What cannot be used makes the host fail closed.
 fn host_policies(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,

@@ -2,7 +2,7 @@
 
 pub(super) mod policy;
 pub(super) mod route;
-mod security;
+pub(super) mod security;
 pub(super) mod service;
 
 use super::{

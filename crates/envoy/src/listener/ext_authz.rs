@@ -26,11 +26,17 @@ use model::PortId;
 
 /// The slot of a port, filled.
 pub fn filled(port: &PortId, fail_open: bool) -> TypedExtensionConfig {
+    let typed_config = Some(any(&filter(fail_open)));
+    TypedExtensionConfig { name: name::slot(port, Slot::ext_authz(fail_open)), typed_config }
+}
+
+/// The filter.
+pub(super) fn filter(fail_open: bool) -> ExtAuthz {
     let nobody = grpc_service::EnvoyGrpc { cluster_name: name::NOWHERE.to_owned(), ..Default::default() };
     let nobody =
         GrpcService { target_specifier: Some(grpc_service::TargetSpecifier::EnvoyGrpc(nobody)), ..Default::default() };
     let own = StringMatcher { match_pattern: Some(MatchPattern::Prefix("x-sesame-".to_owned())), ignore_case: true };
-    let filter = ExtAuthz {
+    ExtAuthz {
         services: Some(Services::GrpcService(nobody)),
         transport_api_version: ApiVersion::V3.into(),
         failure_mode_allow: fail_open,
@@ -48,6 +54,5 @@ pub fn filled(port: &PortId, fail_open: bool) -> TypedExtensionConfig {
             ..Default::default()
         }),
         ..Default::default()
-    };
-    TypedExtensionConfig { name: name::slot(port, Slot::ext_authz(fail_open)), typed_config: Some(any(&filter)) }
+    }
 }

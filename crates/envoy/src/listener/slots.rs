@@ -5,11 +5,13 @@
 //! their next request. An empty one is published as a filter that does nothing, so that an Envoy that returns has it and is sent
 //! nothing again.
 //!
-//! A slot whose default protects nobody must not be without its resource for a moment: a listener waits for it. That is an answer
-//! of the server, also that there is no such resource, so nothing waits for slots that nobody fills.
+//! The default of a slot for JWT verification refuses what requires a token, so that nothing is open before its resource has come; and
+//! a listener waits for the resource, so that nothing is refused either. It waits for ever if there is none: every slot of a port
+//! that has chains is published. Other slots have the filter that does nothing as their default, and no listener waits for them.
 //!
 //! `removed` makes a slot what its default is.
 
+use super::ext_authz;
 use crate::name;
 use envoy_api::{
     Any, Name, any,
@@ -56,16 +58,16 @@ impl Slot {
         Slot::RateLimit,
     ];
 
+    /// The slot that asks an authorization server.
+    pub fn ext_authz(fail_open: bool) -> Slot {
+        if fail_open { Slot::ExtAuthzFailOpen } else { Slot::ExtAuthz }
+    }
+
     /// The slot that has a provider of tokens.
     pub fn of_jwt_provider(provider: &JwtProviderId) -> Slot {
         let requirement = name::jwt_requirement(provider);
         let sum = requirement.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
         Slot::JwtAuthn(u8::try_from(sum % u32::from(JWT_SLOTS)).unwrap_or_default())
-    }
-
-    /// The slot that asks an authorization server.
-    pub fn ext_authz(fail_open: bool) -> Slot {
-        if fail_open { Slot::ExtAuthzFailOpen } else { Slot::ExtAuthz }
     }
 
     /// What fills this slot of a port as long as nothing else does.
@@ -78,7 +80,9 @@ impl Slot {
         let (filled, default, is_default_closed) = match self {
             // It knows no provider, so routes that require a token answer 403, and no others.
             Slot::JwtAuthn(_) => (JwtAuthentication::type_url(), any(&JwtAuthentication::default()), true),
-            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), nothing(), false),
+            // It asks about marked requests, and about no others.
+            Slot::ExtAuthz => (ExtAuthz::type_url(), any(&ext_authz::filter(false)), true),
+            Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), any(&ext_authz::filter(true)), true),
             Slot::RateLimit => (RateLimit::type_url(), nothing(), false),
         };
         let source = ExtensionConfigSource {

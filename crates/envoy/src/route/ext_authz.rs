@@ -29,6 +29,7 @@ use envoy_api::{
 };
 use model::{
     PortId, Timeout,
+    cluster::Extension,
     route::{
         AuthCheck, AuthServer, Policy,
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
@@ -80,8 +81,10 @@ pub(crate) fn is_marked(fail_open: bool) -> MetadataMatcher {
 }
 
 fn service(server: &AuthServer) -> ServiceOverride {
-    let cluster = name::cluster(&server.extension.cluster);
-    let authority = server.extension.authority.to_string();
+    let (cluster, authority) = match &server.extension {
+        Some(Extension { cluster, authority, .. }) => (name::cluster(cluster), authority.to_string()),
+        None => (name::NOWHERE.to_owned(), name::NOWHERE.to_owned()),
+    };
     match &server.protocol {
         AuthProtocol::Grpc => {
             let envoy = grpc_service::EnvoyGrpc { cluster_name: cluster, authority, ..Default::default() };
@@ -118,7 +121,8 @@ fn timeout(server: &AuthServer, default: Duration) -> Span {
         Timeout::Infinite => Some(LONGEST),
         Timeout::After(span) => Some(span.max(Duration::from_millis(1))),
     };
-    of(server.timeout).or_else(|| of(server.extension.response_timeout)).unwrap_or(default).into()
+    let of_extension = server.extension.as_ref().and_then(|extension| of(extension.response_timeout));
+    of(server.timeout).or(of_extension).unwrap_or(default).into()
 }
 
 fn body(body: &AuthBody) -> BufferSettings {

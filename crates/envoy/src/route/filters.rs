@@ -45,8 +45,8 @@ pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
     let clients = clients(policy).map(|rbac| (CLIENTS, any(&RbacPerRoute { rbac: Some(rbac) })));
     let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
-    let told = told.chain(cookies::of(&policy.cookies)).chain(jwt::of(port, policy));
-    told.chain(ext_authz::of(port, policy)).collect()
+    let slots = jwt::of(port, policy).into_iter().chain(ext_authz::of(port, policy));
+    told.chain(cookies::of(&policy.cookies)).chain(slots).collect()
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.

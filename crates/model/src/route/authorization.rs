@@ -32,8 +32,8 @@ pub struct AuthCheck {
 /// An authorization server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthServer {
-    /// The extension that it is.
-    pub extension: Extension,
+    /// The extension that it is; nothing where there is none that can be used, so that every call fails.
+    pub extension: Option<Extension>,
     /// How it is asked.
     pub protocol: AuthProtocol,
     /// How long it may take.

@@ -141,7 +141,10 @@ fn asked(authorization: &Authorization) -> usize {
         Authorization::Unset | Authorization::Disabled => 0,
         Authorization::AskDefault(context) => words(context),
         // Who is asked is written out for each route.
-        Authorization::Ask(check) => 4 * ENTRY + cluster(&check.server.extension.cluster) + words(&check.context),
+        Authorization::Ask(check) => {
+            let server = check.server.extension.as_ref().map_or(0, |extension| cluster(&extension.cluster));
+            4 * ENTRY + server + words(&check.context)
+        }
     }
 }
 

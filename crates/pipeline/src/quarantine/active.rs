@@ -7,6 +7,7 @@
 use super::shared;
 use crate::{
     client_trust::ClientTrustResources,
+    fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     hosts::{NamedChainCertificates, SharedChainCertificates},
     listeners::ListenerResources,
@@ -19,6 +20,7 @@ use crate::{
         CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
         TcpResources, UdpClusterResources, UdpEndpointResources, authors,
     },
+    slots::SlotResources,
     translations::{SharedClustersInUse, Translations},
     withheld::{FleetTarget, Withheld, WithheldRows, WithheldVersions, Withholdable},
 };
@@ -49,12 +51,16 @@ impl Derived for ActiveTargets {
             Kind::Secret => of_secret(target, reads)
                 .or_else(|| of::<HostSecretResources>(target, reads))
                 .or_else(|| of::<ClientTrustResources>(target, reads))
-                .or_else(|| of_member::<CaResources, OfCas>(target, reads).map(|(_, withheld)| withheld.clone())),
+                .or_else(|| of_member::<CaResources, OfCas>(target, reads).map(|(_, withheld)| withheld.clone()))
+                .or_else(|| of::<MetricsSecretResources>(target, reads)),
             Kind::Route => of::<RouteResources>(target, reads),
             Kind::ScopedRoute => of::<ScopeResources>(target, reads).or_else(|| of::<RedirectScopes>(target, reads)),
             Kind::Listener => of::<ListenerResources>(target, reads),
-            Kind::Extension => of::<TcpResources>(target, reads).or_else(|| of::<StreamResources>(target, reads)),
-            Kind::Runtime | Kind::VirtualHost => None,
+            Kind::Extension => of::<TcpResources>(target, reads)
+                .or_else(|| of::<StreamResources>(target, reads))
+                .or_else(|| of::<SlotResources>(target, reads)),
+            Kind::Runtime => of::<RuntimeResources>(target, reads),
+            Kind::VirtualHost => None,
         }
     }
 }

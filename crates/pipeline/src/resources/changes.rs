@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     client_trust::ClientTrustResources,
+    fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     listeners::ListenerResources,
     membership::{Membership, Moved, OfCas, OfClusters, OfSecrets},
@@ -75,6 +76,8 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     take::<ScopeResources>(engine, into);
     take::<RedirectScopes>(engine, into);
     take::<ListenerResources>(engine, into);
+    take::<RuntimeResources>(engine, into);
+    take::<MetricsSecretResources>(engine, into);
 }
 
 fn take<T: Resources>(engine: &mut Engine, into: &mut FleetChanges) {

@@ -11,6 +11,7 @@ use envoy::{
     name,
 };
 use model::{ListenerId, ObjectRef, PortId, jwt::JwtProvider};
+use prost::Message;
 use std::collections::BTreeSet;
 use xds::Kind;
 
@@ -48,7 +49,8 @@ impl PartIndex for JwtBySlot {
     }
 }
 
-/// The slot of a port with its providers; nothing if it has none. While proxies refuse it, they keep what they have.
+/// The slot of a port with its providers; nothing if it has none. While proxies refuse it, they keep what they have, and those that
+/// have nothing get a filter that knows no provider: a listener would wait for ever for one that does not come.
 pub fn filled(id: &PortId, slot: Slot, port: &PortRow, reads: &mut Reads<'_>) -> Option<Resource> {
     let mut providers = Vec::new();
     for (listener, _) in &port.listeners {
@@ -61,5 +63,6 @@ pub fn filled(id: &PortId, slot: Slot, port: &PortRow, reads: &mut Reads<'_>) ->
     let objects = objects.into_iter().cloned().collect();
     let message = jwt::filled(id, slot, providers);
     let resource = Resource::new(name::slot(id, slot), &message).in_fleet(id.fleet());
-    Some(resource.or_stand_in(Kind::Extension, objects, None, reads))
+    let closed = || jwt::filled(id, slot, []).encode_to_vec().into();
+    Some(resource.or_stand_in(Kind::Extension, objects, Some(&closed), reads))
 }

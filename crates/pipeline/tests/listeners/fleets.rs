@@ -265,7 +265,7 @@ fn settings_change_while_it_runs_and_reach_their_readers() {
         (set.into_iter().collect::<Vec<_>>(), gone.len(), rows)
     };
     // Each part of the settings is a row that is compared.
-    const PARTS: u64 = 6;
+    const PARTS: u64 = 8;
     assert_eq!(change(&settings), (Vec::new(), 0, PARTS), "nothing has changed");
     settings.http_settings.merge_slashes = false;
     let (set, gone, computed) = change(&settings);

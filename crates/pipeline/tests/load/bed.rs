@@ -68,7 +68,13 @@ impl Bed {
         self.publish().await;
     }
 
-    async fn publish(&mut self) {
+    /// The pipeline, for what is no object.
+    pub fn pipeline(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
+    }
+
+    /// Waits until Envoy has what has changed.
+    pub async fn publish(&mut self) {
         let output = self.pipeline.settle();
         for other in &mut self.others {
             other.publish(output.xds.clone()).await.unwrap();

@@ -10,4 +10,5 @@ mod bed;
 mod gateway;
 mod httpproxy;
 mod ingress;
+mod jwt;
 mod rate_limit;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     cluster::Extension,
-    jwt::JwtProviderId,
+    jwt::{Jwks, JwtProvider, JwtProviderId},
     route::{
         Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
         Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
@@ -248,11 +248,11 @@ fn policy(dice: &mut Dice) -> Policy {
         global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),
         cookies: cookies(dice),
+        authorization: authorization(dice),
         jwt: dice.maybe(|dice| {
             let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
             Arc::new(JwtProviderId { object, name: dice.text().into() })
         }),
-        authorization: authorization(dice),
     }
 }
 
@@ -260,7 +260,9 @@ fn authorization(dice: &mut Dice) -> Authorization {
     if dice.one_in(2) {
         return dice.pick(&[Authorization::Unset, Authorization::Disabled]);
     }
-    let object = ObjectRef::new(kinds::kind::CONTOUR_EXTENSION_SERVICE, dice.object_name(), dice.object_name());
+    let object = ObjectRef::new(kinds::kind::CONTOUR_EXTENSION_SERVICE, "a", dice.pick(&["b", "80", "c.d"]));
+    let name = dice.maybe(|dice| dice.header_value().as_str().into());
+    let extension = dice.maybe(|dice| Extension::of(object, name, dice.timeout()));
     let pattern = |dice: &mut Dice| {
         let name = dice.header_name();
         dice.pick(&[HeaderNamePattern::Exact, HeaderNamePattern::Prefix, HeaderNamePattern::Contains])(name)
@@ -271,7 +273,7 @@ fn authorization(dice: &mut Dice) -> Authorization {
         AuthProtocol::Http { path_prefix: dice.maybe(Dice::path), upstream_headers: dice.list(0, 2, pattern) }
     };
     let server = AuthServer {
-        extension: Extension::of(object, dice.maybe(|dice| dice.header_value().as_str().into()), dice.timeout()),
+        extension,
         protocol,
         timeout: dice.timeout(),
         fail_open: dice.one_in(2),
@@ -302,6 +304,25 @@ fn global_limit(dice: &mut Dice) -> GlobalRateLimit {
 /// Any text that is not empty.
 fn filled(dice: &mut Dice) -> Arc<str> {
     Some(dice.text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned()).into()
+}
+
+/// A provider of tokens, with keys or without.
+pub fn provider(dice: &mut Dice) -> JwtProvider {
+    let object = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "b");
+    let keys = [
+        r#"{"k":"AQAB","kty":"oct"}"#,
+        r#"{"e":"AQAB","kid":"","kty":"RSA","n":"AQAB"}"#,
+        r#"{"crv":"Ed25519","kty":"OKP","x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}"#,
+        r#"{"crv":"P-256","kty":"EC","x":"AA","y":"AA"}"#,
+    ];
+    JwtProvider {
+        id: Arc::new(JwtProviderId { object, name: dice.text().into() }),
+        issuer: dice.maybe(|dice| dice.text().into()),
+        audiences: dice.list(0, 3, |dice| dice.text().into()),
+        forward: dice.one_in(2),
+        keys: Jwks::new(dice.list(0, 3, |dice| Arc::from(dice.pick(&keys)))),
+        remote: None,
+    }
 }
 
 /// Sorted, each cookie once.

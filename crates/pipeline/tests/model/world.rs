@@ -9,7 +9,9 @@ use std::{
 
 use bytes::Bytes;
 use envoy::{
-    cluster, endpoints, listener, name,
+    cluster, endpoints,
+    listener::{self, slots::Slot},
+    name,
     packing::{self, Packing, plain, scoped},
     secret,
 };
@@ -56,6 +58,7 @@ impl World {
             let port = listeners::port(dice, PortProtocol::Http, next());
             let hosts = world.virtual_hosts(dice, &clusters, true);
             world.routes(packing, &port.id, hosts.into_iter().map(|host| (host, None)).collect());
+            world.slots(dice, &port.id);
             world.add(Kind::Listener, &name::port(&port.id), &listener::plain(&port, packing), port.clone());
         }
         for number in 0..TLS_LISTENERS {
@@ -66,6 +69,19 @@ impl World {
         world.add(Kind::Listener, "stats-health", &listener::admin::stats(Ipv4Addr::UNSPECIFIED.into(), stats), stats);
         world.add(Kind::Listener, "envoy-admin", &listener::admin::read_only(admin), admin);
         world
+    }
+
+    /// The slots of a port, with providers of tokens or empty: a listener waits for them.
+    fn slots(&mut self, dice: &mut Dice, port: &PortId) {
+        for slot in Slot::ALL {
+            let providers = match slot {
+                Slot::JwtAuthn(_) => dice.list(0, 3, routes::provider),
+                Slot::ExtAuthz | Slot::ExtAuthzFailOpen | Slot::RateLimit => Vec::new(),
+            };
+            let message =
+                if providers.is_empty() { slot.empty(port) } else { listener::jwt::filled(port, slot, &providers) };
+            self.add(Kind::Extension, &name::slot(port, slot), &message, providers);
+        }
     }
 
     /// What the resources that are named in this text were made from.
@@ -202,6 +218,7 @@ impl World {
         }
         hosts.sort_by(|a, b| a.0.host.cmp(&b.0.host));
         self.routes(packing, &port.id, hosts);
+        self.slots(dice, &port.id);
         for (chain, _) in &chains {
             self.certificates(dice, &chain.termination);
         }

@@ -5,16 +5,18 @@
 
 use crate::dice::{Dice, seed};
 use kinds::Object;
+use model::jwt::{Jwks, JwksState};
 use pipeline::{
     Pipeline, Settings,
     settings::{Bind, Packing},
 };
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 use testbed::{
     Client, Net,
     cases::{Backends, Proxy, object},
     certs::Ca,
+    tokens::{TokenSigner, key_set},
 };
 
 /// How many roots a batch has.
@@ -116,6 +118,37 @@ fn services(dice: &mut Dice) -> Value {
     })
 }
 
+fn provider(dice: &mut Dice) -> Value {
+    let mut provider = dice.map(
+        3,
+        &[
+            ("issuer", |dice| dice.text(&["https://issuer.example.com"])),
+            ("audiences", |dice| dice.list(3, |dice| dice.text(&["shop", "admin"]))),
+            ("forwardJWT", |_| true.into()),
+            ("default", |_| true.into()),
+        ],
+    );
+    provider["name"] = dice.text(&["a", "b"]);
+    if dice.roll(2) == 0 {
+        let keys = ["good", "rubbish", "both", "none"];
+        provider["localJWKS"] = json!({ "secretName": dice.text(&["keys"]), "key": dice.text(&keys) });
+    } else {
+        let mut remote = dice.map(
+            3,
+            &[
+                ("timeout", Dice::duration),
+                ("cacheDuration", Dice::duration),
+                ("dnsLookupFamily", |dice| dice.text(&["auto", "v4", "v6", "all"])),
+                ("validation", |dice| json!({ "caSecret": "ca", "subjectName": dice.text(&["keys.example.com"]) })),
+            ],
+        );
+        remote["uri"] =
+            dice.text(&["https://keys.example.com/jwks", "http://10.0.0.1:99999/", "https://[fd00::1]/a?b"]);
+        provider["remoteJWKS"] = remote;
+    }
+    provider
+}
+
 fn route(dice: &mut Dice) -> Value {
     let mut route = dice.map(
         6,
@@ -138,6 +171,8 @@ fn route(dice: &mut Dice) -> Value {
             ("responseHeadersPolicy", headers),
             ("cookieRewritePolicies", cookies),
             ("rateLimitPolicy", limit),
+            ("authPolicy", auth_policy),
+            ("jwtVerificationPolicy", |dice| json!({ "require": dice.text(&["a", "b"]), "disabled": dice.roll(4) == 0 })),
             ("internalRedirectPolicy", |dice| {
                 json!({ "maxInternalRedirects": dice.number(&[1, 3]), "redirectResponseCodes": dice.list(2, |dice| dice.number(&[301, 302])),
                     "allowCrossSchemeRedirect": dice.text(&["Always", "Never", "SafeOnly"]) })
@@ -180,6 +215,60 @@ fn client_validation(dice: &mut Dice) -> Value {
     validation
 }
 
+fn auth_policy(dice: &mut Dice) -> Value {
+    let context = json!({ "key": dice.text(&["value"]), dice.of(&["a", "x y", "é\u{1}"]): dice.text(&["b"]) });
+    json!({ "disabled": dice.roll(3) == 0, "context": context })
+}
+
+fn authorization(dice: &mut Dice) -> Value {
+    let mut server = dice.map(
+        3,
+        &[
+            ("authPolicy", auth_policy),
+            ("responseTimeout", Dice::duration),
+            ("failOpen", |_| true.into()),
+            (
+                "withRequestBody",
+                |dice| json!({ "maxRequestBytes": dice.number(&[1, 1024]), "allowPartialMessage": true }),
+            ),
+        ],
+    );
+    let extension = format!("e{}", dice.roll(EXTENSIONS));
+    server["extensionRef"] = json!({ "name": dice.text(&[&extension, "nobody"]) });
+    if dice.roll(2) == 0 {
+        let headers =
+            |dice: &mut Dice| json!({ dice.of(&["exact", "prefix", "suffix", "contains"]): dice.text(&["x-a"]) });
+        server["serviceType"] = dice.text(&["http"]);
+        server["httpSettings"] = json!({ "pathPrefix": dice.text(&["/check"]), "allowedUpstreamHeaders": dice.list(2, headers),
+            "allowedAuthorizationHeaders": dice.list(2, headers) });
+    }
+    server
+}
+
+/// How many ExtensionServices there are.
+const EXTENSIONS: usize = 8;
+
+fn extension(dice: &mut Dice, number: usize) -> Value {
+    let mut spec = dice.map(
+        2,
+        &[
+            ("protocol", |dice| dice.text(&["h2", "h2c", "http/1.1"])),
+            ("validation", |dice| json!({ "caSecret": "ca", "subjectName": dice.text(&["backend"]) })),
+            ("loadBalancerPolicy", balance),
+            ("timeoutPolicy", |dice| json!({ "response": dice.duration(), "idleConnection": dice.duration() })),
+            ("circuitBreakerPolicy", |dice| {
+                json!({ "maxConnections": dice.number(&[1]), "maxRetries": dice.number(&[1]), "perHostMaxConnections": dice.number(&[1]) })
+            }),
+        ],
+    );
+    spec["services"] = dice.list(
+        3,
+        |dice| json!({ "name": dice.text(&["good"]), "port": dice.number(&[80]), "weight": dice.number(&[0, 1, 7]) }),
+    );
+    json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService", "spec": spec,
+        "metadata": { "name": format!("e{number}"), "namespace": "good" } })
+}
+
 fn root(dice: &mut Dice, number: usize) -> Value {
     let mut host = dice.map(
         8,
@@ -192,16 +281,22 @@ fn root(dice: &mut Dice, number: usize) -> Value {
             ("rateLimitPolicy", limit),
             ("ipAllowPolicy", clients),
             ("ipDenyPolicy", clients),
+            ("jwtProviders", |dice| dice.list(3, provider)),
         ],
     );
     let name = format!("p{number}.example.com");
     host["fqdn"] = if dice.roll(10) == 0 { dice.text(&["*.wide.example.com"]) } else { name.as_str().into() };
     let mut spec = json!({ "routes": dice.list(4, route) });
-    if dice.roll(4) == 0 {
-        let pass = dice.roll(2) == 0;
+    // Tokens need TLS that ends at the proxy.
+    let has_tokens = host.get("jwtProviders").is_some();
+    if has_tokens || dice.roll(4) == 0 {
+        let pass = !has_tokens && dice.roll(2) == 0;
         host["tls"] = if pass { json!({ "passthrough": true }) } else { json!({ "secretName": dice.text(&["cert"]) }) };
         if dice.roll(2) == 0 {
             host["tls"]["clientValidation"] = client_validation(dice);
+        }
+        if dice.roll(2) == 0 {
+            host["authorization"] = authorization(dice);
         }
         if dice.roll(2) == 0 {
             spec["tcpproxy"] = json!({ "services": services(dice), "loadBalancerPolicy": balance(dice), "healthCheckPolicy": health(dice) });
@@ -225,10 +320,33 @@ async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing() {
     for batch in 0..BATCHES {
         let mut dice = Dice::new(seed(), batch);
         let mut pipeline = Pipeline::new(&settings);
+        for number in 0..EXTENSIONS {
+            let object = object(&extension(&mut dice, number));
+            pipeline.put(&object.key(), Some(object));
+        }
         for object in kept.iter().cloned().chain((0..BATCH).map(|number| object(&root(&mut dice, number)))) {
             pipeline.put(&object.key(), Some(object));
         }
-        let output = pipeline.settle();
+        let mut output = pipeline.settle();
+        // Servers of keys answer with keys that cannot be used, or say why there are none.
+        let sources = pipeline.jwks_refs();
+        println!("batch {batch}: {} key sets are referred to", sources.len());
+        for (source, _) in &sources {
+            let rubbish = [
+                "{}",
+                "null",
+                r#"{"kty":"RSA","n":"AQAB","e":"AQAB"}"#,
+                r#"{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}"#,
+            ];
+            let keys = Jwks::new([Arc::from(dice.of(&rubbish))]).filter(|_| dice.roll(3) > 0);
+            let failure = dice.text(&["no answer"]).as_str().map(Arc::from);
+            pipeline.set_jwks(source, Some(JwksState { keys, failure }));
+        }
+        let again = pipeline.settle();
+        output.verdicts.extend(again.verdicts);
+        let replaced: Vec<_> = again.xds.upserts.iter().map(|it| (it.kind, it.name.clone())).collect();
+        output.xds.upserts.retain(|it| !replaced.contains(&(it.kind, it.name.clone())));
+        output.xds.upserts.extend(again.xds.upserts);
         assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
         let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
         println!("batch {batch}: {fine} of {BATCH} are fine as they are");
@@ -254,6 +372,9 @@ async fn good(backends: &mut Backends) -> Vec<Object> {
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("ca"),
             "stringData": { "ca.crt": ca.pem(), "crl.pem": ca.crl([]).pem() } }),
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("empty") }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta("keys"), "stringData": {
+            "good": key_set([&TokenSigner::new("a")]), "rubbish": "rubbish", "none": "{\"keys\":[]}",
+            "both": "{\"keys\":[1,{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQAB\"},{\"kty\":\"oct\",\"k\":\"AQAB\"}]}" } }),
         json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta("good"),
             "spec": { "virtualhost": { "fqdn": "good.example.org" }, "routes": [{ "services": [{ "name": "good", "port": 80 }] }] } }),
     ];

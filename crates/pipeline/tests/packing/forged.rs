@@ -4,7 +4,7 @@
 //! with the connection manager of such a chain.
 
 use super::requests::TURN;
-use super::world::{World, ingress, service};
+use super::world::{World, ingress, service, slots};
 use envoy::listener::{self, connection::connection_manager};
 use envoy_api::{
     Message, any,
@@ -74,7 +74,8 @@ async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
         config_type: Some(ConfigType::TypedConfig(any(&manager))),
     }];
     let resource = xds::Resource::new(xds::Kind::Listener, "open", message.encode_to_vec());
-    let changes = xds::Changes { upserts: vec![resource], removes: Vec::new() };
+    let upserts = slots(&port.id).into_iter().chain([resource]).collect();
+    let changes = xds::Changes { upserts, removes: Vec::new() };
     world.proxy.publish(changes).await.unwrap();
     let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).host("a.example.com");
     let forged = client.header("x-sesame-server-name", "b.example.com").header("x-sesame-host", "ingress_http|b");

@@ -131,6 +131,12 @@ fn proxy(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> Object {
     )
 }
 
+/// A host that asks for authorization, about all routes or only about those that say so.
+fn authorized(disabled: bool) -> Value {
+    let authorization = json!({"extensionRef": {"name": "nobody"}, "authPolicy": {"disabled": disabled}});
+    json!({"tls": {"secretName": "cert"}, "authorization": authorization})
+}
+
 /// A host that has a provider of tokens.
 fn tokens(default: bool) -> Value {
     let keys = json!({"secretName": "keys", "key": "keys"});
@@ -163,6 +169,14 @@ fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
         ("secure", json!({"tls": {"secretName": "cert"}}), json!({}), Expect::Closed(301)),
         ("default-token", tokens(true), json!({"permitInsecure": true}), Expect::Closed(401)),
         ("route-token", tokens(false), required, Expect::Closed(401)),
+        // Nobody can be asked: the ExtensionService does not exist.
+        ("authorized", authorized(false), json!({"permitInsecure": true}), Expect::Closed(403)),
+        (
+            "route-authorized",
+            authorized(true),
+            json!({"permitInsecure": true, "authPolicy": {"disabled": false}}),
+            Expect::Closed(403),
+        ),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Slots: filters that come by ECDS. An empty one keeps nothing waiting; a filled one reaches open connections.
+//! Slots: filters that come by ECDS. A filled one reaches open connections; one that is gone is what its default is.
 
 use super::requests::TURN;
 use super::world::{World, http_port, https_port, ingress, ingress_with, secret, service, settings};

@@ -1,6 +1,7 @@
 //! Long lists of routes as trees: the same answer as the list gives, for random routes and random requests.
 
 use super::requests::TURN;
+use super::world::slots;
 use envoy::packing::Packing;
 use envoy::{listener, virtual_host};
 use envoy_api::Message;
@@ -108,7 +109,8 @@ async fn trees_answer_as_lists_do() {
     let mut proxy = Proxy::start("trees").await.unwrap();
     let listener = listener::plain(&http_port(), Packing::Plain);
     let listener = Resource::new(Kind::Listener, "ingress_http", listener.encode_to_vec());
-    let mut upserts = vec![listener.refers_to(Kind::Route, "ingress_http")];
+    let mut upserts = slots(&http_port().id);
+    upserts.push(listener.refers_to(Kind::Route, "ingress_http"));
     let mut hits = 0;
     for seed in 1..=8 {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));

@@ -1,5 +1,7 @@
 //! A pipeline that feeds an Envoy, and objects for it.
 
+use envoy::listener::slots::Slot;
+use envoy_api::Message;
 use kinds::{Kind, Object, Secret, kind};
 use model::{FleetId, PortId};
 use pipeline::{Output, Pipeline, Settings, settings::Packing};
@@ -48,6 +50,15 @@ impl World {
         self.proxy.publish(xds).await.unwrap();
         (set, gone)
     }
+}
+
+/// The slots of a port, all of which are empty: a listener waits for them.
+pub fn slots(port: &PortId) -> Vec<xds::Resource> {
+    let slot = |slot: Slot| {
+        let body = slot.empty(port).encode_to_vec();
+        xds::Resource::new(xds::Kind::Extension, envoy::name::slot(port, slot), body)
+    };
+    Slot::ALL.map(slot).to_vec()
 }
 
 /// The plaintext port of the shared fleet.

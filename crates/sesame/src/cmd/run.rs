@@ -8,23 +8,27 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
-use model::listener::{AccessLog, AccessLogFormat, AccessLogLevel};
+use model::listener::{AccessLogFormat, AccessLogLevel};
 use pipeline::settings::{Bind, PortShift, Settings};
 use pipeline::{Output, Pipeline};
 use replicas::Replicas;
-use source::Folder;
 use source::folder::Limits;
+use source::{Folder, Problem};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use xds::{Event, Security, Server, Tls};
 
+use crate::cmd::serve::read;
 use crate::control::{self, BatchReport, Control};
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::problem::Coded;
 use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, say};
 use crate::run::workdir::EnvoyWorkdir;
+use crate::serve::config::Config;
+use crate::serve::live::file::FollowedFile;
 use crate::signals;
 
 /// Serve a directory of YAML manifests with a local Envoy
@@ -37,6 +41,9 @@ pub struct Args {
     /// Directory of manifests
     #[arg(short = 'f', long = "folder", value_name = "DIR")]
     folder: PathBuf,
+    /// Path of a configuration file, as of `sesame serve`: what it says about proxies and objects holds, and changes with it
+    #[arg(long, short = 'c', value_name = "FILE")]
+    config_path: Option<PathBuf>,
     /// Port of the HTTP listener
     #[arg(long, value_name = "PORT", default_value = "8080")]
     http: u16,
@@ -55,9 +62,9 @@ pub struct Args {
     /// Access log path, such as /dev/stdout [default: no access log]
     #[arg(long, value_name = "FILE")]
     access_log: Option<String>,
-    /// Access log format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value = "envoy")]
-    access_log_format: LogFormat,
+    /// Access log format [default: accesslog-format of the configuration file, else envoy]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    access_log_format: Option<LogFormat>,
     /// Comma-separated list of ingress classes to serve
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     ingress_class_name: Names,
@@ -92,8 +99,8 @@ enum LogFormat {
 
 /// Serves until SIGTERM or Ctrl-C.
 pub async fn run(args: Args) -> Result<()> {
-    let settings = args.settings();
-    settings.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
+    let config = args.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
+    let settings = args.settings(config)?;
     if args.once {
         return check_once(&args, &settings);
     }
@@ -107,27 +114,62 @@ pub async fn run(args: Args) -> Result<()> {
     });
     let (feeder, feed) = source::feed(source::feed::CAPACITY);
     let replicas = Replicas::new(server.clone(), None);
-    let control = Control::new(Pipeline::new(&settings), server.clone(), replicas);
+    let (changes, changed_settings) = mpsc::unbounded_channel();
+    let control = Control::new(Pipeline::new(&settings), server.clone(), replicas).following(changed_settings);
     let mut terminal = Terminal::new();
     let control = control.run(feed, move |news| terminal.tell(&news));
     let reading = async {
         let _nobody_listens = folder.run(feeder).await;
     };
-    let work = async { tokio::join!(control, reading) };
+    let following = follow(&args, settings.clone(), changes);
+    let work = async {
+        tokio::select! {
+            _ = async { tokio::join!(control, reading) } => {}
+            () = following => {}
+        }
+    };
     if args.check {
-        tokio::select! { _ = work => {}, () = stop => {} }
+        tokio::select! { () = work => {}, () = stop => {} }
         return Ok(());
     }
     let ended = CancellationToken::new();
     let envoy = serve(&args, &settings, server, ended.clone());
     let mut envoy = tokio::spawn(envoy);
     tokio::select! {
-        _ = work => {}
+        () = work => {}
         () = stop => {}
         done = &mut envoy => return done.context("the task that keeps Envoy running has failed")?,
     }
     ended.cancel();
     envoy.await.context("the task that keeps Envoy running has failed")?
+}
+
+/// Applies a configuration file that changes; a bad one is refused as a whole.
+async fn follow(args: &Args, mut current: Settings, changes: mpsc::UnboundedSender<Settings>) {
+    let Some(path) = &args.config_path else { return std::future::pending().await };
+    let mut file = FollowedFile::new(path.clone());
+    loop {
+        let config = file.next().await.and_then(|text| Config::parse(path, &text));
+        let settings = config.and_then(|config| {
+            args.settings(config).map_err(|error| vec![Problem::new(Code::ConfigValue, format!("{error:#}"))])
+        });
+        match settings {
+            Ok(settings) if settings == current => {}
+            Ok(settings) => {
+                say("the changed configuration is in effect\n");
+                current = settings.clone();
+                // It ends with the server.
+                let _ = changes.send(settings);
+            }
+            Err(problems) => {
+                for problem in &problems {
+                    warn!("{problem} ({})", problem.code.help());
+                }
+                let code = Code::ConfigRefused;
+                warn!("{code}: {}: {} ({})", path.display(), code.title(), code.help());
+            }
+        }
+    }
 }
 
 /// The xDS server, and an Envoy that is kept running.
@@ -216,27 +258,29 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
 }
 
 impl Args {
-    fn settings(&self) -> Settings {
+    /// What proxies are told: the configuration, and over it the flags.
+    fn settings(&self, config: Config) -> Result<Settings> {
+        let stats = Bind { address: Ipv4Addr::LOCALHOST.into(), port: self.stats };
+        let json = self.access_log_format.map_or(config.json_log, |format| matches!(format, LogFormat::Json));
+        let named_fields = !config.json_fields.is_empty();
         let mut settings = Settings {
             http: Bind { address: self.address, port: self.http },
             https: Bind { address: self.address, port: self.https },
-            stats: Bind { address: Ipv4Addr::LOCALHOST.into(), port: self.stats },
             admin_port: 0,
             packing: self.packing.into(),
             certificates: self.certificates.into(),
-            ..Settings::default()
+            ..config.settings(stats, json)
         };
-        let format = match self.access_log_format {
-            LogFormat::Envoy => AccessLogFormat::Envoy,
-            LogFormat::Json => AccessLogFormat::Json(DEFAULT_FIELDS.map(Into::into).to_vec()),
-        };
-        let log = match &self.access_log {
-            Some(path) => AccessLog { path: path.as_str().into(), format, ..AccessLog::default() },
-            None => AccessLog { level: AccessLogLevel::Disabled, ..AccessLog::default() },
-        };
-        settings.http_settings.access_log = log.clone();
-        settings.https_settings.access_log = log;
-        settings.resolve.external_names = self.enable_external_name_service;
+        for http in [&mut settings.http_settings, &mut settings.https_settings] {
+            match &self.access_log {
+                Some(path) => http.access_log.path = path.as_str().into(),
+                None => http.access_log.level = AccessLogLevel::Disabled,
+            }
+            if json && !named_fields {
+                http.access_log.format = AccessLogFormat::Json(DEFAULT_FIELDS.map(Into::into).to_vec());
+            }
+        }
+        settings.resolve.external_names |= self.enable_external_name_service;
         settings.resolve.listed_endpoints = true;
         settings.ingress.class_names = self.ingress_class_name.to_vec();
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
@@ -250,6 +294,7 @@ impl Args {
         settings.gateway.address = self.address;
         settings.gateway.ports = PortShift { by: 8000, privileged_only: true };
         settings.gateway.self_signed = true;
-        settings
+        settings.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
+        Ok(settings)
     }
 }

@@ -1,12 +1,12 @@
 //! `sesame serve`: the controller of a cluster. Contour's flags and variables, and a few of our own.
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use admin::LogFilter;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use model::timeout::parse_duration;
 use source::snippet::{self, Style};
@@ -14,21 +14,17 @@ use status::Addresses;
 
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::serve::config::Config;
-use crate::serve::plan::Plan;
-
-const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Run the controller: translate the ingress objects of a Kubernetes cluster for Envoy fleets
 ///
 /// Accepts Contour's flags, environment variables and configuration file. Flags override the configuration file.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Path of the configuration file
     #[arg(long, short = 'c', value_name = "FILE")]
     pub config_path: Option<PathBuf>,
-    /// Name of the ContourConfiguration to read [not supported yet]
-    #[arg(long, value_name = "NAME")]
+    /// Name of the ContourConfiguration to read, in the namespace of Sesame, instead of a file
+    #[arg(long, value_name = "NAME", conflicts_with = "config_path")]
     pub sesame_config_name: Option<String>,
     /// Namespace that Sesame runs in
     #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
@@ -53,12 +49,12 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     pub watch_namespaces: Names,
 
-    /// Listen address of the xDS server
-    #[arg(long, value_name = "ADDRESS", default_value_t = LOOPBACK)]
-    pub xds_address: IpAddr,
-    /// Listen port of the xDS server
-    #[arg(long, value_name = "PORT", default_value = "8001")]
-    pub xds_port: u16,
+    /// Listen address of the xDS server [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub xds_address: Option<IpAddr>,
+    /// Listen port of the xDS server [default: 8001]
+    #[arg(long, value_name = "PORT")]
+    pub xds_port: Option<u16>,
     /// CA bundle (PEM) that client certificates of proxies must chain to
     #[arg(long, env = "SESAME_CAFILE", value_name = "FILE")]
     pub sesame_cafile: Option<PathBuf>,
@@ -72,24 +68,24 @@ pub struct Args {
     #[arg(long)]
     pub insecure: bool,
 
-    /// Listen address of /healthz and /readyz
-    #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
-    pub health_address: IpAddr,
-    /// Listen port of /healthz and /readyz
-    #[arg(long, value_name = "PORT", default_value = "8000")]
-    pub health_port: u16,
-    /// Listen address of /metrics [default: metrics.contour.address of the configuration file, else 0.0.0.0]
+    /// Listen address of /healthz and /readyz [default: 0.0.0.0]
+    #[arg(long, value_name = "ADDRESS")]
+    pub health_address: Option<IpAddr>,
+    /// Listen port of /healthz and /readyz [default: 8000]
+    #[arg(long, value_name = "PORT")]
+    pub health_port: Option<u16>,
+    /// Listen address of /metrics [default: metrics.contour.address, else 0.0.0.0]
     #[arg(long, value_name = "ADDRESS")]
     pub http_address: Option<IpAddr>,
-    /// Listen port of /metrics [default: metrics.contour.port of the configuration file, else 8000]
+    /// Listen port of /metrics [default: metrics.contour.port, else 8000]
     #[arg(long, value_name = "PORT")]
     pub http_port: Option<u16>,
-    /// Listen address of /debug
-    #[arg(long, value_name = "ADDRESS", default_value_t = LOOPBACK)]
-    pub debug_http_address: IpAddr,
-    /// Listen port of /debug
-    #[arg(long, value_name = "PORT", default_value = "6060")]
-    pub debug_http_port: u16,
+    /// Listen address of /debug [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub debug_http_address: Option<IpAddr>,
+    /// Listen port of /debug [default: 6060]
+    #[arg(long, value_name = "PORT")]
+    pub debug_http_port: Option<u16>,
 
     /// Write status without leader election; run a single replica only
     #[arg(long)]
@@ -152,33 +148,33 @@ pub struct Args {
     /// Namespace of the Envoy Service [default: envoy-service-namespace of the configuration file, else that of Sesame]
     #[arg(long, value_name = "NAMESPACE")]
     pub envoy_service_namespace: Option<String>,
-    /// Address of Envoy's HTTP listener
-    #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
-    pub envoy_service_http_address: IpAddr,
-    /// Port of Envoy's HTTP listener
-    #[arg(long, value_name = "PORT", default_value = "8080")]
-    pub envoy_service_http_port: u16,
-    /// Address of Envoy's HTTPS listener
-    #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
-    pub envoy_service_https_address: IpAddr,
-    /// Port of Envoy's HTTPS listener
-    #[arg(long, value_name = "PORT", default_value = "8443")]
-    pub envoy_service_https_port: u16,
-    /// Address of Envoy's readiness and metrics listener
-    #[arg(long, value_name = "ADDRESS", default_value_t = ANY)]
-    pub stats_address: IpAddr,
-    /// Port of Envoy's readiness and metrics listener
-    #[arg(long, value_name = "PORT", default_value = "8002")]
-    pub stats_port: u16,
+    /// Address of Envoy's HTTP listener [default: 0.0.0.0]
+    #[arg(long, value_name = "ADDRESS")]
+    pub envoy_service_http_address: Option<IpAddr>,
+    /// Port of Envoy's HTTP listener [default: 8080]
+    #[arg(long, value_name = "PORT")]
+    pub envoy_service_http_port: Option<u16>,
+    /// Address of Envoy's HTTPS listener [default: 0.0.0.0]
+    #[arg(long, value_name = "ADDRESS")]
+    pub envoy_service_https_address: Option<IpAddr>,
+    /// Port of Envoy's HTTPS listener [default: 8443]
+    #[arg(long, value_name = "PORT")]
+    pub envoy_service_https_port: Option<u16>,
+    /// Address of Envoy's readiness and metrics listener [default: 0.0.0.0]
+    #[arg(long, value_name = "ADDRESS")]
+    pub stats_address: Option<IpAddr>,
+    /// Port of Envoy's readiness and metrics listener [default: 8002]
+    #[arg(long, value_name = "PORT")]
+    pub stats_port: Option<u16>,
     /// Require the PROXY protocol on downstream connections
     #[arg(long)]
     pub use_proxy_protocol: bool,
-    /// Access log path of the HTTP listener
-    #[arg(long, value_name = "FILE", default_value = "/dev/stdout")]
-    pub envoy_http_access_log: String,
-    /// Access log path of the HTTPS listener
-    #[arg(long, value_name = "FILE", default_value = "/dev/stdout")]
-    pub envoy_https_access_log: String,
+    /// Access log path of the HTTP listener [default: /dev/stdout]
+    #[arg(long, value_name = "FILE")]
+    pub envoy_http_access_log: Option<String>,
+    /// Access log path of the HTTPS listener [default: /dev/stdout]
+    #[arg(long, value_name = "FILE")]
+    pub envoy_https_access_log: Option<String>,
     /// Access log format [default: accesslog-format of the configuration file, else envoy]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub accesslog_format: Option<LogFormat>,
@@ -227,16 +223,11 @@ pub enum Feature {
 
 /// Serves until SIGTERM or Ctrl-C.
 pub async fn run(args: Args, log: LogFilter) -> Result<()> {
-    let config = args.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
-    let plan = Plan::new(&args, config, |name| std::env::var(name).ok())?;
-    if plan.verbose {
-        (log.set)("debug").map_err(|why| anyhow!("the log cannot be set to debug: {why}"))?;
-    }
-    crate::serve::run(plan, log).await
+    crate::serve::run(args, log).await
 }
 
 /// Reads the configuration file; prints every problem with its line and column.
-fn read(path: &Path) -> Result<Config> {
+pub fn read(path: &Path) -> Result<Config> {
     let problems = match Config::read(path) {
         Ok(config) => return Ok(config),
         Err(problems) => problems,

@@ -4,7 +4,7 @@
 //! A fleet that is gone is removed from the xDS server after the batch that takes everything away from it; its proxies go on with
 //! what they have until they are gone, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kinds::kind;
@@ -24,12 +24,36 @@ pub struct GatewayFleets {
     pub statuses: provision::Statuses,
     /// Whoever checks tokens; none where the xDS server runs without TLS.
     pub tokens: Option<Arc<Tokens>>,
+    /// Where the proxies of each fleet answer probes and scrapers.
+    stats: BTreeMap<FleetId, Bind>,
 }
 
 impl GatewayFleets {
+    /// No fleets yet.
+    pub fn new(
+        settings: FleetSettings,
+        (fleets, statuses): (provision::Fleets, provision::Statuses),
+        tokens: Option<Arc<Tokens>>,
+    ) -> Self {
+        Self { settings, fleets, statuses, tokens, stats: BTreeMap::new() }
+    }
+
+    /// Takes other settings, for every fleet there is and those to come.
+    pub fn set_settings(&mut self, pipeline: &mut Pipeline, settings: FleetSettings) {
+        self.settings = settings;
+        for (fleet, stats) in &self.stats {
+            pipeline.set_fleet(fleet, Some(self.settings_of(*stats)));
+        }
+    }
+
+    /// What holds in a fleet: its listeners are those of its Gateway.
+    fn settings_of(&self, stats: Bind) -> FleetSettings {
+        FleetSettings { http: None, https: None, stats: Some(stats), admin_port: 0, ..self.settings.clone() }
+    }
+
     /// Takes the fleets that have come, changed or gone; says whether the pipeline has something to work on because of it. Those
     /// that are gone are added to `gone`.
-    pub fn settle(&self, pipeline: &mut Pipeline, server: &Server, gone: &mut BTreeSet<FleetId>) -> bool {
+    pub fn settle(&mut self, pipeline: &mut Pipeline, server: &Server, gone: &mut BTreeSet<FleetId>) -> bool {
         let changes = pipeline.gateway_fleets();
         let any = !changes.is_empty();
         for (gateway, fleet) in changes {
@@ -39,10 +63,9 @@ impl GatewayFleets {
                 Some(fleet) => {
                     gone.remove(&id);
                     let spec = spec(&fleet);
-                    let stats = Some(Bind::any(Pages::beside(&spec.ports).stats));
-                    let settings =
-                        FleetSettings { http: None, https: None, stats, admin_port: 0, ..self.settings.clone() };
-                    pipeline.set_fleet(&id, Some(settings));
+                    let stats = Bind::any(Pages::beside(&spec.ports).stats);
+                    self.stats.insert(id.clone(), stats);
+                    pipeline.set_fleet(&id, Some(self.settings_of(stats)));
                     if self.tokens.as_ref().is_some_and(|tokens| tokens.set(&name, Some(&fleet.uid))) {
                         // Another Gateway of that name: the tokens of the proxies of the one before are not valid any more.
                         server.disconnect(&xds_fleet(&id));
@@ -50,6 +73,7 @@ impl GatewayFleets {
                     self.fleets.put(spec);
                 }
                 None => {
+                    self.stats.remove(&id);
                     pipeline.set_fleet(&id, None);
                     if let Some(tokens) = &self.tokens {
                         tokens.set(&name, None);

@@ -14,16 +14,25 @@ use crate::{cmd, flags, logging};
 
 const HEAD: &str = "# Configuration of `sesame serve`
 
-`sesame serve` takes Contour's flags, environment variables and configuration file. This page is written by `cargo xtask
-docs` from the tables that the program uses.
+`sesame serve` takes Contour's flags, environment variables, configuration file and ContourConfiguration. This page is written
+by `cargo xtask docs` from the tables that the program uses.
 
-- Flags override the configuration file, for every setting: also `--http-address` and `--http-port`, which Contour lets
-  the file override. Flags override environment variables.
+- Settings are in a file, given by `-c`, or in a ContourConfiguration in the namespace of Sesame, given by
+  `--sesame-config-name`; not in both.
+- Flags override the file and the object, for every setting: also `--http-address` and `--http-port`, which Contour lets
+  the file override, and all flags beside a ContourConfiguration, which Contour then ignores. Flags override environment
+  variables.
 - Every flag `--sesame…` is also accepted as `--contour…`, and every environment variable `SESAME_…` as `CONTOUR_…` if
   only that is set.
-- A flag that is not supported yet is accepted with a warning. In the configuration file, a key that is unknown or not
-  supported yet is an error with file, line and column: no setting is silently ignored.
-- Flags and the file are read once, at startup.
+- In the configuration file, a key that is unknown or not supported yet is an error with file, line and column: no setting is
+  silently ignored.
+- A changed file or object takes effect within a second, without a restart: ports, addresses and the log level included. It is
+  applied as a whole or refused as a whole; then the one before stays in effect. The log says why, the metric
+  `sesame_configuration_valid` is 0, `sesame_configuration_changes_total` counts, and a ContourConfiguration has its condition
+  `Valid` and an event. What is marked `at start` below is the exception: a change is logged by its key, and takes effect
+  with the next start.
+- A file is followed however it changes: rewritten, renamed, or by the symlink of a mounted ConfigMap. (A ConfigMap that is
+  mounted with `subPath` never changes: Kubernetes does not update it.)
 ";
 
 const DIFFERENCES: &str = "
@@ -38,6 +47,7 @@ const DIFFERENCES: &str = "
 - Limits have stricter defaults than Contour's: a buffer of 32 KiB for each connection, and 100 concurrent streams for each
   HTTP/2 connection.
 - Requests to the API server are not rate limited unless `kubernetesClientQPS` is set.
+- A ContourConfiguration is read while Sesame runs, not only when it starts, and its status is written.
 - `--watch-namespaces`: an Envoy Service outside of them causes a warning, because its addresses cannot be read.
 ";
 
@@ -49,10 +59,14 @@ fn page() -> String {
     for arg in command.get_arguments().filter(|arg| arg.get_long().is_some() && !arg.is_hide_set()) {
         text += &flag(arg);
     }
-    text += "\n## Configuration file\n\nGiven by `-c`. `timeouts.request-timeout` is the key `request-timeout` inside `timeouts`.\n";
+    text += "\n## Settings\n\n`timeouts.request-timeout` is the key `request-timeout` inside `timeouts`; a field is below `spec` of a ContourConfiguration \
+         (`projectcontour.io/v1alpha1` or `projectsesame.io/v1alpha1`; if both exist, the latter is read). Defaults are those of \
+         the file; a ContourConfiguration has no idle timeout of connections (Envoy's default of 1h) unless it sets one.\n";
     for (title, rows) in SECTIONS {
-        let _infallible =
-            write!(text, "\n### {title}\n\n| key | value | default | description | status |\n|---|---|---|---|---|\n");
+        let _infallible = write!(
+            text,
+            "\n### {title}\n\n| key | field | value | default | description | status |\n|---|---|---|---|---|---|\n"
+        );
         for row in *rows {
             text += &key(row);
         }
@@ -76,6 +90,7 @@ fn flag(arg: &Arg) -> String {
 
 fn key(row: &Row) -> String {
     let works = match row.effect {
+        Effect::Works(_) if row.at_start => "`at start`",
         Effect::Works(_) => "supported",
         Effect::NotYet => "not yet",
         Effect::Nothing(_) => "no effect",
@@ -85,7 +100,9 @@ fn key(row: &Row) -> String {
         Effect::Nothing(why) => format!("{}: {why}", row.says),
         _ => row.says.to_owned(),
     };
-    format!("| `{}` | {} | {default} | {} | {works} |\n", row.path, cell(row.form), cell(&says))
+    let code = |path: &str| if path.is_empty() { String::new() } else { format!("`{path}`") };
+    let (key, field) = (code(row.path), code(row.object));
+    format!("| {key} | {field} | {} | {default} | {} | {works} |\n", cell(row.form), cell(&says))
 }
 
 /// A bar would end the cell.

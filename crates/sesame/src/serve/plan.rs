@@ -6,18 +6,21 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use kinds::{Kind, kind};
-use model::listener::{AccessLog, AccessLogFormat};
-use model::{Code, ObjectRef};
+use model::Code;
+use model::listener::AccessLog;
 use pipeline::{Dialects, settings::Bind};
 use source::cluster::{Access, Options, Rate};
 use status::{Addresses, lease};
 use xds::TlsFiles;
 
-use super::config::Config;
+use super::config::status::status_of;
+use super::config::{Config, TlsPaths, XdsTls};
 use crate::cmd::serve::{Args, Feature, LogFormat};
 use crate::flags;
 use crate::problem::{Coded, Problem};
@@ -26,7 +29,7 @@ use crate::problem::{Coded, Problem};
 const RATE: Rate = Rate { per_second: 5.0, burst: 10 };
 
 /// What is to be served and how.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// How the API server is reached.
     pub access: Access,
@@ -42,6 +45,8 @@ pub struct Plan {
     pub health: SocketAddr,
     /// The address of `/metrics`.
     pub metrics: SocketAddr,
+    /// The TLS files of `/metrics`; none for no TLS.
+    pub metrics_tls: Option<admin::TlsFiles>,
     /// The address of `/debug`.
     pub debug: SocketAddr,
     /// The lease that decides who writes; none if this replica always does.
@@ -58,6 +63,8 @@ pub struct Plan {
     pub verbose: bool,
     /// What was asked for and will not be.
     pub warnings: Vec<(Code, String)>,
+    /// What a running process does not change, as it was written: by key.
+    pub at_start: BTreeMap<&'static str, String>,
 }
 
 impl Plan {
@@ -69,16 +76,24 @@ impl Plan {
         warnings.extend(ineffective(args));
         let addresses = addresses(args, &config);
         warnings.extend(unread(args, &config, &addresses));
-        roots_are_read(args)?;
-        let metrics = Bind {
-            address: args.http_address.unwrap_or(config.metrics.address),
-            port: args.http_port.unwrap_or(config.metrics.port),
-        };
+        roots_are_read(args, &config.root_namespaces)?;
+        let metrics = over(config.metrics, args.http_address, args.http_port);
+        let health = over(config.health, args.health_address, args.health_port);
+        let debug = over(config.debug_pages, args.debug_http_address, args.debug_http_port);
+        let xds = over(config.xds, args.xds_address, args.xds_port);
+        let metrics_tls = metrics_tls(&config, metrics == health)?;
         let (access, verbose) = (access(args, &config), config.debug);
-        let security = security(args)?;
-        let mut pipeline = pipeline(args, config);
-        let fleets = (!args.disable_fleets).then(|| fleets(args, security.as_ref()));
+        let security = security(args, &config.xds_tls)?;
+        let at_start = config.at_start.clone();
+        let mut pipeline = pipeline(args, config)?;
+        let fleets = (!args.disable_fleets).then(|| fleets(args, xds.port, security.as_ref()));
         pipeline.gateway.own_fleets = fleets.is_some();
+        warnings.extend(
+            pipeline
+                .runtime
+                .overridden()
+                .map(|key| (Code::SettingNoEffect, format!("runtime-settings: {key} has no effect: Sesame sets it"))),
+        );
         pipeline.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
         Ok(Self {
             access,
@@ -87,28 +102,31 @@ impl Plan {
                 namespaces: watched(args).map(Into::into).collect(),
                 ..Options::default()
             },
-            xds: SocketAddr::new(args.xds_address, args.xds_port),
+            xds: socket(xds),
             security,
             fleets,
-            health: SocketAddr::new(args.health_address, args.health_port),
-            metrics: SocketAddr::new(metrics.address, metrics.port),
-            debug: SocketAddr::new(args.debug_http_address, args.debug_http_port),
-            lease: if args.disable_leader_election { None } else { Some(lease(args, &replica, env("POD_IP"))?) },
+            health: socket(health),
+            metrics: socket(metrics),
+            metrics_tls,
+            debug: socket(debug),
+            lease: if args.disable_leader_election { None } else { Some(lease(args, xds, &replica, env("POD_IP"))?) },
             status: status::Settings {
                 manager: manager(&args.namespace),
                 controller: pipeline.gateway.controller.to_string(),
-                ..status::Settings::new(&replica, addresses, pipeline::status_of)
+                ..status::Settings::new(&replica, addresses, status_of)
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
             verbose,
             pipeline,
             warnings,
+            at_start,
         })
     }
 }
 
-fn access(args: &Args, config: &Config) -> Access {
+/// How the API server is reached.
+pub fn access(args: &Args, config: &Config) -> Access {
     let (queries, burst) =
         (args.kubernetes_client_qps.or(config.queries), args.kubernetes_client_burst.or(config.burst));
     let rate = match (queries, burst) {
@@ -126,15 +144,25 @@ fn access(args: &Args, config: &Config) -> Access {
     Access { in_cluster, kubeconfig: args.kubeconfig.clone().or_else(|| config.kubeconfig.clone()), rate }
 }
 
+/// An address and a port, with what flags say over them.
+fn over(bind: Bind, address: Option<IpAddr>, port: Option<u16>) -> Bind {
+    Bind { address: address.unwrap_or(bind.address), port: port.unwrap_or(bind.port) }
+}
+
+fn socket(bind: Bind) -> SocketAddr {
+    SocketAddr::new(bind.address, bind.port)
+}
+
 /// All three files, or the word that there are to be none.
-fn security(args: &Args) -> Result<Option<TlsFiles>> {
-    if args.insecure {
+fn security(args: &Args, config: &XdsTls) -> Result<Option<TlsFiles>> {
+    let given = [&args.sesame_cafile, &args.sesame_cert_file, &args.sesame_key_file];
+    if args.insecure || config.insecure && given.iter().all(|file| file.is_none()) {
         return Ok(None);
     }
-    match (&args.sesame_cafile, &args.sesame_cert_file, &args.sesame_key_file) {
-        (Some(ca), Some(certificate), Some(key)) => {
-            Ok(Some(TlsFiles { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() }))
-        }
+    let [ca, certificate, key] = given;
+    let file = |flag: &Option<PathBuf>, field: &Option<PathBuf>| flag.clone().or_else(|| field.clone());
+    match (file(ca, &config.ca), file(certificate, &config.certificate), file(key, &config.key)) {
+        (Some(ca), Some(certificate), Some(key)) => Ok(Some(TlsFiles { ca, certificate, key })),
         _ => Err(Problem::of(
             Code::CommandLine,
             "--sesame-cafile, --sesame-cert-file and --sesame-key-file are all needed, or --insecure for development",
@@ -142,13 +170,24 @@ fn security(args: &Args) -> Result<Option<TlsFiles>> {
     }
 }
 
+/// The files for metrics over TLS, which probes of health could not read.
+fn metrics_tls(config: &Config, is_shared: bool) -> Result<Option<admin::TlsFiles>> {
+    let TlsPaths { certificate, key, ca } = config.metrics_tls.clone();
+    let files = certificate.zip(key).map(|(certificate, key)| admin::TlsFiles { certificate, key, ca });
+    if files.is_some() && is_shared {
+        let why = "metrics over TLS cannot share the address of health; set another port with metrics.contour.port";
+        return Err(Problem::of(Code::ConfigValue, why));
+    }
+    Ok(files)
+}
+
 /// What holds for the proxies of Gateways.
-fn fleets(args: &Args, security: Option<&TlsFiles>) -> provision::Settings {
+fn fleets(args: &Args, xds_port: u16, security: Option<&TlsFiles>) -> provision::Settings {
     let host = args.fleet_xds_address.clone().unwrap_or_else(|| format!("sesame.{}.svc", args.namespace));
     provision::Settings {
         envoy_image: args.envoy_image.clone(),
         sesame_image: args.sesame_image.clone(),
-        xds: provision::XdsAddress { host, port: args.xds_port, ca: security.map(|files| files.ca.clone()) },
+        xds: provision::XdsAddress { host, port: xds_port, ca: security.map(|files| files.ca.clone()) },
         namespace: args.namespace.clone(),
         namespaces: watched(args).map(Into::into).collect(),
         manager: manager(&args.namespace),
@@ -156,14 +195,14 @@ fn fleets(args: &Args, security: Option<&TlsFiles>) -> provision::Settings {
     }
 }
 
-fn lease(args: &Args, replica: &str, pod: Option<String>) -> Result<lease::Settings> {
+fn lease(args: &Args, xds: Bind, replica: &str, pod: Option<String>) -> Result<lease::Settings> {
     // Where the others find us: the address of the pod, unless we listen on one of our own.
-    let address = pod.filter(|_| args.xds_address.is_unspecified()).and_then(|pod| pod.parse().ok());
-    let address = address.or(Some(args.xds_address).filter(|address| !address.is_unspecified()));
+    let address = pod.filter(|_| xds.address.is_unspecified()).and_then(|pod| pod.parse().ok());
+    let address = address.or(Some(xds.address).filter(|address| !address.is_unspecified()));
     let namespace = args.leader_election_resource_namespace.as_ref().unwrap_or(&args.namespace);
     let settings = lease::Settings {
         name: args.leader_election_resource_name.clone(),
-        address: address.map(|address| SocketAddr::new(address, args.xds_port).to_string()),
+        address: address.map(|address| SocketAddr::new(address, xds.port).to_string()),
         lease_duration: args.leader_election_lease_duration,
         renew_deadline: args.leader_election_renew_deadline,
         retry_period: args.leader_election_retry_period,
@@ -189,53 +228,42 @@ fn addresses(args: &Args, config: &Config) -> Addresses {
     })
 }
 
-/// What proxies are told: the file, and over it the flags.
-fn pipeline(args: &Args, config: Config) -> pipeline::Settings {
+/// What proxies are told: the configuration, and over it the flags.
+fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     let json = args.accesslog_format.map_or(config.json_log, |format| format == LogFormat::Json);
-    let format = config.log_format(json);
-    let mut settings = config.pipeline;
-    config.rate_limit.apply(&mut settings);
-    if config.headers_on_ingresses {
-        settings.ingress.request_headers.clone_from(&settings.http_proxy.request_headers);
-        settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);
+    let stats = over(config.pipeline.stats, args.stats_address, args.stats_port);
+    let (class_names, root_namespaces) = (config.class_names.clone(), config.root_namespaces.clone());
+    let mut settings = config.settings(stats, json);
+    if settings.metrics_tls.is_some() && settings.metrics.is_none() {
+        let why = "Envoy's metrics over TLS cannot share the port of readiness; set another with metrics.envoy.port";
+        return Err(Problem::of(Code::ConfigValue, why));
     }
-    if let (Some(namespace), Some(name)) = &config.fallback {
-        settings.http_proxy.fallback_certificate =
-            Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
-    }
-    if let (Some(namespace), Some(name)) = &config.client_certificate {
-        let certificate = Some(ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()));
-        settings.http_proxy.client_certificate.clone_from(&certificate);
-        settings.ingress.client_certificate = certificate;
-    }
-    settings.http = Bind { address: args.envoy_service_http_address, port: args.envoy_service_http_port };
-    settings.https = Bind { address: args.envoy_service_https_address, port: args.envoy_service_https_port };
-    settings.stats = Bind { address: args.stats_address, port: args.stats_port };
+    settings.http = over(settings.http, args.envoy_service_http_address, args.envoy_service_http_port);
+    settings.https = over(settings.https, args.envoy_service_https_address, args.envoy_service_https_port);
     settings.gateway.address = settings.http.address;
     if let Some(controller) = &args.gateway_controller_name {
         settings.gateway.controller = controller.as_str().into();
     }
-    if let (Some(namespace), Some(name)) = &config.gateway {
-        settings.gateway.bound = Some((namespace.as_str().into(), name.as_str().into()));
-    }
-    let log = |log: &mut AccessLog, path: &str, format: AccessLogFormat| {
-        log.path = path.into();
-        log.format = format;
+    let log = |log: &mut AccessLog, path: Option<&String>| {
+        if let Some(path) = path {
+            log.path = path.as_str().into();
+        }
     };
-    log(&mut settings.http_settings.access_log, &args.envoy_http_access_log, format.clone());
-    log(&mut settings.https_settings.access_log, &args.envoy_https_access_log, format);
+    log(&mut settings.http_settings.access_log, args.envoy_http_access_log.as_ref());
+    log(&mut settings.https_settings.access_log, args.envoy_https_access_log.as_ref());
     for http in [&mut settings.http_settings, &mut settings.https_settings] {
-        http.proxy_protocol = args.use_proxy_protocol;
+        http.proxy_protocol |= args.use_proxy_protocol;
     }
     settings.spoil = args.spoil.as_deref().map(Into::into);
     settings.packing = args.packing.into();
     settings.certificates = args.certificates.into();
     settings.ingress.foreign_protection = args.foreign_protection.into();
     settings.http_proxy.foreign_protection = args.foreign_protection.into();
-    settings.ingress.class_names = args.ingress_class_name.to_vec();
+    let names = |flag: &[Box<str>], configured| if flag.is_empty() { configured } else { flag.to_vec() };
+    settings.ingress.class_names = names(&args.ingress_class_name, class_names);
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
-    settings.http_proxy.root_namespaces = args.root_namespaces.to_vec();
-    settings
+    settings.http_proxy.root_namespaces = names(&args.root_namespaces, root_namespaces);
+    Ok(settings)
 }
 
 /// Whether the operator wants objects of a kind to be ignored.
@@ -253,10 +281,6 @@ fn is_disabled(args: &Args, kind: Kind) -> bool {
 /// Flags that are taken for the sake of habit.
 fn ineffective(args: &Args) -> Vec<(Code, String)> {
     let mut warnings = Vec::new();
-    if let Some(name) = &args.sesame_config_name {
-        let why = format!("--sesame-config-name: the ContourConfiguration {name} is not read; use a file with -c");
-        warnings.push((Code::FlagUnsupported, why));
-    }
     if args.kubernetes_debug.is_some_and(|level| level > 0) {
         let why = "--kubernetes-debug has no effect: --log info,kube_client=debug says what is asked of the API server";
         warnings.push((Code::SettingNoEffect, why.to_owned()));
@@ -297,9 +321,10 @@ fn watched(args: &Args) -> impl Iterator<Item = &str> {
 }
 
 /// A root namespace that is not read could have no roots.
-fn roots_are_read(args: &Args) -> Result<()> {
+fn roots_are_read(args: &Args, configured: &[Box<str>]) -> Result<()> {
+    let roots = if args.root_namespaces.is_empty() { configured } else { &args.root_namespaces };
     let is_read = |root: &str| root.is_empty() || watched(args).any(|watched| watched == root);
-    match args.root_namespaces.iter().find(|root| watched(args).next().is_some() && !is_read(root)) {
+    match roots.iter().find(|root| watched(args).next().is_some() && !is_read(root)) {
         None => Ok(()),
         Some(root) => Err(Problem::of(
             Code::CommandLine,

@@ -33,7 +33,6 @@ words! {
     ProxyEmpty | ProxyChildEmpty => SpecError NothingDefined;
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
-    ProxyUnsupported => SpecError FieldNotSupported;
     ProxyIgnored | ProxyNotDynamic | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;

@@ -107,6 +107,11 @@ pub fn rate_limit() -> Schema {
             opt("responseHeadersToAdd", list("Headers of that answer.", header_value())),
         ],
     );
+    object("How many requests are taken.", [opt("local", local), opt("global", global_rate_limit())])
+}
+
+/// What is asked of the rate limit service.
+pub fn global_rate_limit() -> Schema {
     let matched = object(
         "A fixed text, if headers are as they should be.",
         [
@@ -137,12 +142,11 @@ pub fn rate_limit() -> Schema {
         ],
     );
     let descriptor = object("One question.", [req("entries", list("Its parts.", entry).min_items(1))]);
-    let global = object(
+    object(
         "What is asked of the rate limit service.",
         [
             opt("disabled", flag("Nothing, whatever is asked elsewhere.")),
             opt("descriptors", list("The questions.", descriptor).min_items(1)),
         ],
-    );
-    object("How many requests are taken.", [opt("local", local), opt("global", global)])
+    )
 }

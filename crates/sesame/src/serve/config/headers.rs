@@ -12,11 +12,11 @@ const REMOVE: &str = "a list of names";
 
 /// Headers that are changed everywhere.
 pub const HEADERS: &[Row] = rows! {
-    works("policy.request-headers.set", SET, "{}", "headers set on requests to backends, unless the HTTPProxy sets or removes them", |c, n| c.pipeline.http_proxy.request_headers.set = values(n)?);
-    works("policy.request-headers.remove", REMOVE, "[]", "headers removed from requests to backends", |c, n| c.pipeline.http_proxy.request_headers.remove = names(n)?);
-    works("policy.response-headers.set", SET, "{}", "headers set on responses of backends", |c, n| c.pipeline.http_proxy.response_headers.set = values(n)?);
-    works("policy.response-headers.remove", REMOVE, "[]", "headers removed from responses of backends", |c, n| c.pipeline.http_proxy.response_headers.remove = names(n)?);
-    works("policy.applyToIngress", BOOLEAN, "false", "apply the header policies to Ingresses as well", |c, n| c.headers_on_ingresses = boolean(n)?);
+    works("policy.request-headers.set" = "policy.requestHeaders.set", SET, "{}", "headers set on requests to backends, unless the HTTPProxy sets or removes them", |c, n| c.pipeline.http_proxy.request_headers.set = values(n)?);
+    works("policy.request-headers.remove" = "policy.requestHeaders.remove", REMOVE, "[]", "headers removed from requests to backends", |c, n| c.pipeline.http_proxy.request_headers.remove = names(n)?);
+    works("policy.response-headers.set" = "policy.responseHeaders.set", SET, "{}", "headers set on responses of backends", |c, n| c.pipeline.http_proxy.response_headers.set = values(n)?);
+    works("policy.response-headers.remove" = "policy.responseHeaders.remove", REMOVE, "[]", "headers removed from responses of backends", |c, n| c.pipeline.http_proxy.response_headers.remove = names(n)?);
+    works("policy.applyToIngress" = "policy.applyToIngress", BOOLEAN, "false", "apply the header policies to Ingresses as well", |c, n| c.headers_on_ingresses = boolean(n)?);
 };
 
 /// The names that stand for the backend; here only their being known counts.

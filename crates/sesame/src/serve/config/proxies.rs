@@ -3,12 +3,13 @@
 use super::row::{Row, rows};
 use super::tls::{ciphers, curve, version};
 use super::value::{
-    BOOLEAN, TIMEOUT, Wrong, boolean, duration, limit, limit_or_none, list, name, text, timeout, whole, word,
+    BOOLEAN, TIMEOUT, Wrong, boolean, duration, limit, limit_or_none, list, map, name, text, timeout, whole, word,
 };
 use envoy::bootstrap::DnsFamily;
 use envoy::listener::access_log::{format, operator};
-use kinds::Node;
+use kinds::{Node, Value};
 use model::listener::{AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const LEVELS: &[(&str, AccessLogLevel)] = &[
@@ -47,75 +48,90 @@ const CURVES: &str = "a list of `X25519`, `P-256`, `P-384`, `P-521`, `X25519MLKE
 
 /// What is written down about requests.
 pub const ACCESS_LOG: &[Row] = rows! {
-    works("accesslog-format", "`envoy` or `json`", "envoy", "access log format", |c, n| c.json_log = word(n, &[("envoy", false), ("json", true)])?);
-    works("accesslog-format-string", "text with Envoy's operators", "", "format string of text access logs; Envoy's default if not set", |c, n| c.log_line = line(n)?);
-    works("json-fields", "a list of names, or of `name=FORMAT`", "[]", "fields of JSON access logs; the default fields if empty", |c, n| c.json_fields = list(n, field)?);
-    works("accesslog-level", "`info`, `error`, `critical` or `disabled`", "info", "which requests are logged: all, responses of 300 and above, of 500 and above, none", |c, n| { let level = word(n, LEVELS)?; c.each(|http| http.access_log.level = level) });
+    works("accesslog-format" = "envoy.logging.accessLogFormat", "`envoy` or `json`", "envoy", "access log format", |c, n| c.json_log = word(n, &[("envoy", false), ("json", true)])?);
+    works("accesslog-format-string" = "envoy.logging.accessLogFormatString", "text with Envoy's operators", "", "format string of text access logs; Envoy's default if not set", |c, n| c.log_line = line(n)?);
+    works("json-fields" = "envoy.logging.accessLogJSONFields", "a list of names, or of `name=FORMAT`", "[]", "fields of JSON access logs; the default fields if empty", |c, n| c.json_fields = list(n, field)?);
+    works("accesslog-level" = "envoy.logging.accessLogLevel", "`info`, `error`, `critical` or `disabled`", "info", "which requests are logged: all, responses of 300 and above, of 500 and above, none", |c, n| { let level = word(n, LEVELS)?; c.each(|http| http.access_log.level = level) });
 };
 
 /// TLS.
 pub const TLS: &[Row] = rows! {
-    works("tls.minimum-protocol-version", VERSIONS, "1.2", "minimum TLS version of downstream connections", |c, n| { let lowest = version(n)?; c.versions(|own| own.lowest = lowest) });
-    works("tls.maximum-protocol-version", VERSIONS, "1.3", "maximum TLS version of downstream connections", |c, n| { let highest = version(n)?; c.versions(|own| own.highest = highest) });
-    works("tls.cipher-suites", CIPHERS, "", "cipher suites of downstream TLS 1.2 connections; Contour's list if not set", |c, n| c.pipeline.connections.ciphers = ciphers(n, &model::listener::CIPHERS)?);
-    works("tls.ecdh-curves", CURVES, "[]", "ECDH curves of downstream connections; Envoy's default if empty", |c, n| c.pipeline.connections.curves = list(n, curve)?);
-    works("tls.fingerprint.ja3", BOOLEAN, "false", "compute JA3 fingerprints of clients", |c, n| c.pipeline.connections.ja3 = boolean(n)?);
-    works("tls.fingerprint.ja4", BOOLEAN, "false", "compute JA4 fingerprints of clients", |c, n| c.pipeline.connections.ja4 = boolean(n)?);
-    works("tls.fallback-certificate.namespace", "a name", "", "namespace of the fallback certificate's Secret, for clients without SNI", |c, n| c.fallback.0 = Some(name(n)?));
-    works("tls.fallback-certificate.name", "a name", "", "name of that Secret", |c, n| c.fallback.1 = Some(name(n)?));
-    works("tls.envoy-client-certificate.namespace", "a name", "", "namespace of the Secret of Envoy's client certificate for upstream TLS connections of HTTPProxies and Ingresses; without it, TLS backends are not used", |c, n| c.client_certificate.0 = Some(name(n)?));
-    works("tls.envoy-client-certificate.name", "a name", "", "name of that Secret", |c, n| c.client_certificate.1 = Some(name(n)?));
+    works("tls.minimum-protocol-version" = "envoy.listener.tls.minimumProtocolVersion", VERSIONS, "1.2", "minimum TLS version of downstream connections", |c, n| { let lowest = version(n)?; c.versions(|own| own.lowest = lowest) });
+    works("tls.maximum-protocol-version" = "envoy.listener.tls.maximumProtocolVersion", VERSIONS, "1.3", "maximum TLS version of downstream connections", |c, n| { let highest = version(n)?; c.versions(|own| own.highest = highest) });
+    works("tls.cipher-suites" = "envoy.listener.tls.cipherSuites", CIPHERS, "", "cipher suites of downstream TLS 1.2 connections; Contour's list if not set", |c, n| c.pipeline.connections.ciphers = ciphers(n, &model::listener::CIPHERS)?);
+    works("tls.ecdh-curves" = "envoy.listener.tls.ecdhCurves", CURVES, "[]", "ECDH curves of downstream connections; Envoy's default if empty", |c, n| c.pipeline.connections.curves = list(n, curve)?);
+    works("tls.fingerprint.ja3" = "envoy.listener.tls.fingerprint.ja3", BOOLEAN, "false", "compute JA3 fingerprints of clients", |c, n| c.pipeline.connections.ja3 = boolean(n)?);
+    works("tls.fingerprint.ja4" = "envoy.listener.tls.fingerprint.ja4", BOOLEAN, "false", "compute JA4 fingerprints of clients", |c, n| c.pipeline.connections.ja4 = boolean(n)?);
+    works("tls.fallback-certificate.namespace" = "httpproxy.fallbackCertificate.namespace", "a name", "", "namespace of the fallback certificate's Secret, for clients without SNI", |c, n| c.fallback.0 = Some(name(n)?));
+    works("tls.fallback-certificate.name" = "httpproxy.fallbackCertificate.name", "a name", "", "name of that Secret", |c, n| c.fallback.1 = Some(name(n)?));
+    works("tls.envoy-client-certificate.namespace" = "envoy.clientCertificate.namespace", "a name", "", "namespace of the Secret of Envoy's client certificate for upstream TLS connections of HTTPProxies and Ingresses; without it, TLS backends are not used", |c, n| c.client_certificate.0 = Some(name(n)?));
+    works("tls.envoy-client-certificate.name" = "envoy.clientCertificate.name", "a name", "", "name of that Secret", |c, n| c.client_certificate.1 = Some(name(n)?));
 };
 
 /// Time limits.
 pub const TIMEOUTS: &[Row] = rows! {
-    works("timeouts.request-timeout", TIMEOUT, "0s", "timeout for receiving the whole request; zero disables it", |c, n| { let span = timeout(n)?; c.each(|http| http.request = span) });
-    works("timeouts.connection-idle-timeout", TIMEOUT, "60s", "idle timeout of downstream connections", |c, n| { let span = timeout(n)?; c.each(|http| http.connection_idle = span) });
-    works("timeouts.stream-idle-timeout", TIMEOUT, "0s", "idle timeout of streams; zero is Envoy's default of 5m", |c, n| { let span = timeout(n)?; c.each(|http| http.stream_idle = span) });
-    works("timeouts.max-connection-duration", TIMEOUT, "0s", "maximum duration of downstream connections; zero disables it", |c, n| { let span = timeout(n)?; c.each(|http| http.max_connection = span) });
-    works("timeouts.delayed-close-timeout", TIMEOUT, "0s", "delayed close timeout; zero is Envoy's default of 1s", |c, n| { let span = timeout(n)?; c.each(|http| http.delayed_close = span) });
-    works("timeouts.connection-shutdown-grace-period", TIMEOUT, "0s", "drain timeout between the two GOAWAY frames; zero is Envoy's default of 5s", |c, n| { let span = timeout(n)?; c.each(|http| http.drain = span) });
-    works("timeouts.connect-timeout", "a duration such as `2s`", "2s", "timeout for establishing upstream connections", |c, n| c.pipeline.cluster.connect_timeout = duration(n)?);
+    works("timeouts.request-timeout" = "envoy.timeouts.requestTimeout", TIMEOUT, "0s", "timeout for receiving the whole request; zero disables it", |c, n| { let span = timeout(n)?; c.each(|http| http.request = span) });
+    works("timeouts.connection-idle-timeout" = "envoy.timeouts.connectionIdleTimeout", TIMEOUT, "60s", "idle timeout of downstream connections", |c, n| { let span = timeout(n)?; c.each(|http| http.connection_idle = span) });
+    works("timeouts.stream-idle-timeout" = "envoy.timeouts.streamIdleTimeout", TIMEOUT, "0s", "idle timeout of streams; zero is Envoy's default of 5m", |c, n| { let span = timeout(n)?; c.each(|http| http.stream_idle = span) });
+    works("timeouts.max-connection-duration" = "envoy.timeouts.maxConnectionDuration", TIMEOUT, "0s", "maximum duration of downstream connections; zero disables it", |c, n| { let span = timeout(n)?; c.each(|http| http.max_connection = span) });
+    works("timeouts.delayed-close-timeout" = "envoy.timeouts.delayedCloseTimeout", TIMEOUT, "0s", "delayed close timeout; zero is Envoy's default of 1s", |c, n| { let span = timeout(n)?; c.each(|http| http.delayed_close = span) });
+    works("timeouts.connection-shutdown-grace-period" = "envoy.timeouts.connectionShutdownGracePeriod", TIMEOUT, "0s", "drain timeout between the two GOAWAY frames; zero is Envoy's default of 5s", |c, n| { let span = timeout(n)?; c.each(|http| http.drain = span) });
+    works("timeouts.connect-timeout" = "envoy.timeouts.connectTimeout", "a duration such as `2s`", "2s", "timeout for establishing upstream connections", |c, n| c.pipeline.cluster.connect_timeout = duration(n)?);
 };
 
 /// What holds for connections and requests of clients.
 pub const LISTENERS: &[Row] = rows! {
-    works("compression.algorithm", "`gzip`, `brotli`, `zstd` or `disabled`", "gzip", "compression of responses, for clients that accept it", |c, n| { let algorithm = word(n, ALGORITHMS)?; c.each(|http| http.compression = algorithm) });
-    works("serverHeaderTransformation", "`overwrite`, `append_if_absent` or `pass_through`", "overwrite", "how the response header `server` is set", |c, n| { let header = word(n, SERVER_HEADERS)?; c.each(|http| http.server_header = header) });
-    works("disableMergeSlashes", BOOLEAN, "false", "do not merge adjacent slashes in paths", |c, n| { let off = boolean(n)?; c.each(|http| http.merge_slashes = !off) });
-    works("headersWithUnderscores", "`allow`, `reject` or `drop`", "allow", "how to handle request headers with underscores: allow, reject the request with 400, or drop the header", |c, n| { let action = word(n, UNDERSCORES)?; c.each(|http| http.underscores = action) });
-    works("disableAllowChunkedLength", BOOLEAN, "false", "reject requests with both `content-length` and `transfer-encoding: chunked`", |c, n| { let off = boolean(n)?; c.each(|http| http.chunked_length = !off) });
-    works("network.num-trusted-hops", "a number", "0", "number of trusted proxies in front of Envoy, for `x-forwarded-for`", |c, n| { let hops = whole(n, 0, 255)?; c.each(|http| http.trusted_hops = hops) });
-    works("network.admin-port", "a port, or 0 for none", "9001", "port of Envoy's read-only admin listener on loopback", |c, n| c.pipeline.admin_port = whole(n, 0, u16::MAX)?);
-    nothing("network.strip-trailing-host-dot", "strip the trailing dot of the Host", "always on");
-    works("default-http-versions", "a list of `HTTP/1.1` and `HTTP/2`", "[HTTP/1.1, HTTP/2]", "HTTP versions of downstream connections", |c, n| { let versions = versions(n)?; c.each(|http| http.versions = versions) });
-    works("listener.connection-balancer", "`exact`, or nothing", "\"\"", "`exact`: balance connections evenly across Envoy's worker threads", |c, n| c.pipeline.connections.even_balance = word(n, &[("", false), ("exact", true)])?);
-    works("listener.max-requests-per-connection", NUMBER, "", "maximum requests for each connection; unlimited if not set", |c, n| { let most = limit(n)?; c.each(|http| http.max_requests = most) });
-    works("listener.per-connection-buffer-limit-bytes", NUMBER, "32768", "buffer limit of downstream connections in bytes (Contour's default is Envoy's 1 MiB)", |c, n| c.pipeline.connections.buffer = whole(n, 1, u32::MAX)?);
-    works("listener.socket-options.tos", "a number from 0 to 255", "0", "type of service (TOS) of IPv4 packets", |c, n| c.pipeline.connections.type_of_service = whole(n, 0, 255)?);
-    works("listener.socket-options.traffic-class", "a number from 0 to 255", "0", "traffic class of IPv6 packets", |c, n| c.pipeline.connections.traffic_class = whole(n, 0, 255)?);
-    not_yet("listener.max-requests-per-io-cycle", "maximum requests processed for each connection and I/O cycle");
-    works("listener.http2-max-concurrent-streams", NUMBER, "100", "maximum concurrent streams of an HTTP/2 connection (Contour's default is Envoy's)", |c, n| { let most = whole(n, 1, i32::MAX as u32)?; c.each(|http| http.max_streams = most) });
-    not_yet("listener.max-connections-per-listener", "maximum connections of a listener");
-    works("listener.max-connections-to-accept-per-socket-event", NUMBER, "", "maximum connections accepted for each socket event; Envoy's default if not set", |c, n| c.pipeline.connections.accepted_at_once = limit(n)?);
-    not_yet("runtime-settings", "Envoy runtime settings");
+    works("compression.algorithm" = "envoy.listener.compression.algorithm", "`gzip`, `brotli`, `zstd` or `disabled`", "gzip", "compression of responses, for clients that accept it", |c, n| { let algorithm = word(n, ALGORITHMS)?; c.each(|http| http.compression = algorithm) });
+    works("serverHeaderTransformation" = "envoy.listener.serverHeaderTransformation", "`overwrite`, `append_if_absent` or `pass_through`", "overwrite", "how the response header `server` is set", |c, n| { let header = word(n, SERVER_HEADERS)?; c.each(|http| http.server_header = header) });
+    works("disableMergeSlashes" = "envoy.listener.disableMergeSlashes", BOOLEAN, "false", "do not merge adjacent slashes in paths", |c, n| { let off = boolean(n)?; c.each(|http| http.merge_slashes = !off) });
+    works("headersWithUnderscores" = "envoy.listener.headersWithUnderscores", "`allow`, `reject` or `drop`", "allow", "how to handle request headers with underscores: allow, reject the request with 400, or drop the header", |c, n| { let action = word(n, UNDERSCORES)?; c.each(|http| http.underscores = action) });
+    works("disableAllowChunkedLength" = "envoy.listener.disableAllowChunkedLength", BOOLEAN, "false", "reject requests with both `content-length` and `transfer-encoding: chunked`", |c, n| { let off = boolean(n)?; c.each(|http| http.chunked_length = !off) });
+    works("network.num-trusted-hops" = "envoy.network.numTrustedHops", "a number", "0", "number of trusted proxies in front of Envoy, for `x-forwarded-for`", |c, n| { let hops = whole(n, 0, 255)?; c.each(|http| http.trusted_hops = hops) });
+    works("network.admin-port" = "envoy.network.adminPort", "a port, or 0 for none", "9001", "port of Envoy's read-only admin listener on loopback", |c, n| c.pipeline.admin_port = whole(n, 0, u16::MAX)?);
+    nothing("network.strip-trailing-host-dot" = "envoy.network.stripTrailingHostDot", "strip the trailing dot of the Host", "always on");
+    works("default-http-versions" = "envoy.defaultHTTPVersions", "a list of `HTTP/1.1` and `HTTP/2`", "[HTTP/1.1, HTTP/2]", "HTTP versions of downstream connections", |c, n| { let versions = versions(n)?; c.each(|http| http.versions = versions) });
+    works("listener.connection-balancer" = "envoy.listener.connectionBalancer", "`exact`, or nothing", "\"\"", "`exact`: balance connections evenly across Envoy's worker threads", |c, n| c.pipeline.connections.even_balance = word(n, &[("", false), ("exact", true)])?);
+    works("listener.max-requests-per-connection" = "envoy.listener.maxRequestsPerConnection", NUMBER, "", "maximum requests for each connection; unlimited if not set", |c, n| { let most = limit(n)?; c.each(|http| http.max_requests = most) });
+    works("listener.per-connection-buffer-limit-bytes" = "envoy.listener.per-connection-buffer-limit-bytes", NUMBER, "32768", "buffer limit of downstream connections in bytes (Contour's default is Envoy's 1 MiB)", |c, n| c.pipeline.connections.buffer = whole(n, 1, u32::MAX)?);
+    works("listener.socket-options.tos" = "envoy.listener.socketOptions.tos", "a number from 0 to 255", "0", "type of service (TOS) of IPv4 packets", |c, n| c.pipeline.connections.type_of_service = whole(n, 0, 255)?);
+    works("listener.socket-options.traffic-class" = "envoy.listener.socketOptions.trafficClass", "a number from 0 to 255", "0", "traffic class of IPv6 packets", |c, n| c.pipeline.connections.traffic_class = whole(n, 0, 255)?);
+    works("listener.max-requests-per-io-cycle" = "envoy.listener.maxRequestsPerIOCycle", NUMBER, "", "maximum requests of a connection processed in each I/O cycle, by RTDS; Envoy\'s default if not set", |c, n| c.pipeline.runtime.max_requests_per_io_cycle = limit(n)?);
+    works("listener.http2-max-concurrent-streams" = "envoy.listener.httpMaxConcurrentStreams", NUMBER, "100", "maximum concurrent streams of an HTTP/2 connection (Contour's default is Envoy's)", |c, n| { let most = whole(n, 1, i32::MAX as u32)?; c.each(|http| http.max_streams = most) });
+    works("listener.max-connections-per-listener" = "envoy.listener.maxConnectionsPerListener", NUMBER, "", "maximum connections of each listener, by RTDS; unlimited if not set", |c, n| c.pipeline.runtime.max_connections = limit(n)?);
+    works("listener.max-connections-to-accept-per-socket-event" = "envoy.listener.maxConnectionsToAcceptPerSocketEvent", NUMBER, "", "maximum connections accepted for each socket event; Envoy's default if not set", |c, n| c.pipeline.connections.accepted_at_once = limit(n)?);
+    works("runtime-settings" = "envoy.runtimeSettings", "a map of keys to values", "{}", "runtime values of Envoy, by RTDS; those that Sesame sets win", |c, n| c.pipeline.runtime.values = runtime(n)?);
 };
 
 /// What holds for backends.
 pub const CLUSTERS: &[Row] = rows! {
-    works("cluster.dns-lookup-family", "`auto`, `v4`, `v6` or `all`", "auto", "DNS lookup family of ExternalName Services", |c, n| c.pipeline.cluster.dns_family = word(n, FAMILIES)?);
-    works("cluster.max-requests-per-connection", NUMBER, "", "maximum requests for each connection; unlimited if not set", |c, n| c.pipeline.cluster.max_requests = limit(n)?);
-    works("cluster.per-connection-buffer-limit-bytes", NUMBER, "", "buffer limit of upstream connections in bytes; Envoy's default if not set", |c, n| c.pipeline.cluster.buffer = limit(n)?);
-    works("cluster.circuit-breakers.max-connections", "a number; 0 is Envoy's default", "0", "maximum connections of a cluster, unless its Service sets one", |c, n| c.pipeline.cluster.breakers.max_connections = limit_or_none(n)?);
-    works("cluster.circuit-breakers.max-pending-requests", "a number; 0 is Envoy's default", "0", "maximum pending requests", |c, n| c.pipeline.cluster.breakers.max_pending_requests = limit_or_none(n)?);
-    works("cluster.circuit-breakers.max-requests", "a number; 0 is Envoy's default", "0", "maximum parallel requests", |c, n| c.pipeline.cluster.breakers.max_requests = limit_or_none(n)?);
-    works("cluster.circuit-breakers.max-retries", "a number; 0 is Envoy's default", "0", "maximum parallel retries", |c, n| c.pipeline.cluster.breakers.max_retries = limit_or_none(n)?);
-    works("cluster.circuit-breakers.per-host-max-connections", "a number; 0 is Envoy's default", "0", "maximum connections to each endpoint", |c, n| c.pipeline.cluster.breakers.per_host_max_connections = limit_or_none(n)?);
-    works("cluster.upstream-tls.minimum-protocol-version", VERSIONS, "1.2", "minimum TLS version of upstream connections", |c, n| c.pipeline.cluster.tls.lowest = version(n)?);
-    works("cluster.upstream-tls.maximum-protocol-version", VERSIONS, "1.3", "maximum TLS version of upstream connections", |c, n| c.pipeline.cluster.tls.highest = version(n)?);
-    works("cluster.upstream-tls.cipher-suites", CIPHERS, "[]", "cipher suites of upstream TLS 1.2 connections; Envoy's default if empty", |c, n| c.pipeline.cluster.ciphers = ciphers(n, &[])?);
-    works("cluster.upstream-tls.ecdh-curves", CURVES, "[]", "ECDH curves of upstream connections; Envoy's default if empty", |c, n| c.pipeline.cluster.curves = list(n, curve)?);
+    works("cluster.dns-lookup-family" = "envoy.cluster.dnsLookupFamily", "`auto`, `v4`, `v6` or `all`", "auto", "DNS lookup family of ExternalName Services", |c, n| c.pipeline.cluster.dns_family = word(n, FAMILIES)?);
+    works("cluster.max-requests-per-connection" = "envoy.cluster.maxRequestsPerConnection", NUMBER, "", "maximum requests for each connection; unlimited if not set", |c, n| c.pipeline.cluster.max_requests = limit(n)?);
+    works("cluster.per-connection-buffer-limit-bytes" = "envoy.cluster.per-connection-buffer-limit-bytes", NUMBER, "", "buffer limit of upstream connections in bytes; Envoy's default if not set", |c, n| c.pipeline.cluster.buffer = limit(n)?);
+    works("cluster.circuit-breakers.max-connections" = "envoy.cluster.circuitBreakers.maxConnections", "a number; 0 is Envoy's default", "0", "maximum connections of a cluster, unless its Service sets one", |c, n| c.pipeline.cluster.breakers.max_connections = limit_or_none(n)?);
+    works("cluster.circuit-breakers.max-pending-requests" = "envoy.cluster.circuitBreakers.maxPendingRequests", "a number; 0 is Envoy's default", "0", "maximum pending requests", |c, n| c.pipeline.cluster.breakers.max_pending_requests = limit_or_none(n)?);
+    works("cluster.circuit-breakers.max-requests" = "envoy.cluster.circuitBreakers.maxRequests", "a number; 0 is Envoy's default", "0", "maximum parallel requests", |c, n| c.pipeline.cluster.breakers.max_requests = limit_or_none(n)?);
+    works("cluster.circuit-breakers.max-retries" = "envoy.cluster.circuitBreakers.maxRetries", "a number; 0 is Envoy's default", "0", "maximum parallel retries", |c, n| c.pipeline.cluster.breakers.max_retries = limit_or_none(n)?);
+    works("cluster.circuit-breakers.per-host-max-connections" = "envoy.cluster.circuitBreakers.perHostMaxConnections", "a number; 0 is Envoy's default", "0", "maximum connections to each endpoint", |c, n| c.pipeline.cluster.breakers.per_host_max_connections = limit_or_none(n)?);
+    works("cluster.upstream-tls.minimum-protocol-version" = "envoy.cluster.upstreamTLS.minimumProtocolVersion", VERSIONS, "1.2", "minimum TLS version of upstream connections", |c, n| c.pipeline.cluster.tls.lowest = version(n)?);
+    works("cluster.upstream-tls.maximum-protocol-version" = "envoy.cluster.upstreamTLS.maximumProtocolVersion", VERSIONS, "1.3", "maximum TLS version of upstream connections", |c, n| c.pipeline.cluster.tls.highest = version(n)?);
+    works("cluster.upstream-tls.cipher-suites" = "envoy.cluster.upstreamTLS.cipherSuites", CIPHERS, "[]", "cipher suites of upstream TLS 1.2 connections; Envoy's default if empty", |c, n| c.pipeline.cluster.ciphers = ciphers(n, &[])?);
+    works("cluster.upstream-tls.ecdh-curves" = "envoy.cluster.upstreamTLS.ecdhCurves", CURVES, "[]", "ECDH curves of upstream connections; Envoy's default if empty", |c, n| c.pipeline.cluster.curves = list(n, curve)?);
 };
+
+/// Runtime values. Envoy reads numbers and booleans from text.
+fn runtime(node: &Node<'_>) -> Result<BTreeMap<Arc<str>, Arc<str>>, Wrong> {
+    let entries = map(node, |key, value| {
+        if key.is_empty() {
+            return Err(Wrong::new("a runtime key is empty"));
+        }
+        let value = match value.value {
+            Value::Bool(value) => value.to_string(),
+            _ => text(value)?,
+        };
+        Ok((key.into(), value.into()))
+    })?;
+    Ok(entries.into_iter().collect())
+}
 
 /// A line of the access log, with its end.
 fn line(node: &Node<'_>) -> Result<Option<Arc<str>>, Wrong> {

@@ -38,13 +38,13 @@ impl RateLimit {
 
 /// The service, and what it is asked where nobody says so.
 pub const RATE_LIMIT: &[Row] = rows! {
-    works("rateLimitService.extensionService", "`namespace/name`", "", "ExtensionService of the rate limit service; global rate limits have no effect without one", |c, n| c.rate_limit.extension = namespaced(n)?);
-    works("rateLimitService.domain", "a name", "contour", "rate limit domain", |c, n| c.rate_limit.service.domain = name(n)?.into());
-    works("rateLimitService.failOpen", BOOLEAN, "false", "allow requests when the service is unavailable; otherwise they are answered 500", |c, n| c.rate_limit.service.fail_open = boolean(n)?);
-    works("rateLimitService.enableXRateLimitHeaders", BOOLEAN, "false", "add `x-ratelimit` headers to responses", |c, n| c.rate_limit.service.response_headers = boolean(n)?);
-    works("rateLimitService.enableResourceExhaustedCode", BOOLEAN, "false", "answer limited gRPC requests with RESOURCE_EXHAUSTED rather than UNAVAILABLE", |c, n| c.rate_limit.service.resource_exhausted = boolean(n)?);
-    works("rateLimitService.defaultGlobalRateLimitPolicy", DESCRIPTORS, "", "global rate limit policy of virtual hosts without one", |c, n| c.rate_limit.default = policy(n)?.map(Arc::new));
-    works("rateLimitService.addNamespace", BOOLEAN, "false", "begin each descriptor of an HTTPProxy with the entry `namespace` and its namespace, so that no tenant can use up the limits of another; Sesame only", |c, n| c.rate_limit.add_namespace = boolean(n)?);
+    works("rateLimitService.extensionService" = "rateLimitService.extensionService", "`namespace/name`", "", "ExtensionService of the rate limit service; global rate limits have no effect without one", |c, n| c.rate_limit.extension = namespaced(n)?);
+    works("rateLimitService.domain" = "rateLimitService.domain", "a name", "contour", "rate limit domain", |c, n| c.rate_limit.service.domain = name(n)?.into());
+    works("rateLimitService.failOpen" = "rateLimitService.failOpen", BOOLEAN, "false", "allow requests when the service is unavailable; otherwise they are answered 500", |c, n| c.rate_limit.service.fail_open = boolean(n)?);
+    works("rateLimitService.enableXRateLimitHeaders" = "rateLimitService.enableXRateLimitHeaders", BOOLEAN, "false", "add `x-ratelimit` headers to responses", |c, n| c.rate_limit.service.response_headers = boolean(n)?);
+    works("rateLimitService.enableResourceExhaustedCode" = "rateLimitService.enableResourceExhaustedCode", BOOLEAN, "false", "answer limited gRPC requests with RESOURCE_EXHAUSTED rather than UNAVAILABLE", |c, n| c.rate_limit.service.resource_exhausted = boolean(n)?);
+    works("rateLimitService.defaultGlobalRateLimitPolicy" = "rateLimitService.defaultGlobalRateLimitPolicy", DESCRIPTORS, "", "global rate limit policy of virtual hosts without one", |c, n| c.rate_limit.default = policy(n)?.map(Arc::new));
+    works("rateLimitService.addNamespace" = "rateLimitService.addNamespace", BOOLEAN, "false", "begin each descriptor of an HTTPProxy with the entry `namespace` and its namespace, so that no tenant can use up the limits of another; Sesame only", |c, n| c.rate_limit.add_namespace = boolean(n)?);
 };
 
 fn policy(node: &Node<'_>) -> Result<Option<GlobalRateLimit>, Wrong> {

@@ -7,14 +7,16 @@ use kinds::Node;
 /// Takes a value into the configuration.
 pub type Take = fn(&mut Config, &Node<'_>) -> Result<(), Wrong>;
 
-/// A key of the file and everything there is to say about it.
+/// A setting and everything there is to say about it.
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "what is said of a key is for docs/configuration.md, which a test compares")
 )]
 pub struct Row {
-    /// The key, with those around it: `timeouts.request-timeout`.
+    /// The key of the file, with those around it: `timeouts.request-timeout`; empty where the file has no such key.
     pub path: &'static str,
+    /// The field of ContourConfiguration, below `spec`; empty where it has no such field.
+    pub object: &'static str,
     /// What may be written, for people.
     pub form: &'static str,
     /// What holds if nothing is written, as it would be written; empty where that cannot be.
@@ -23,6 +25,8 @@ pub struct Row {
     pub says: &'static str,
     /// What becomes of it.
     pub effect: Effect,
+    /// Whether a running process keeps the value that it was started with.
+    pub at_start: bool,
 }
 
 /// What becomes of a key.
@@ -35,16 +39,37 @@ pub enum Effect {
     Nothing(&'static str),
 }
 
-/// Rows, one a line: `works(path, form, default, what it is for, how it is taken)`, `not_yet(path, what it is for)`,
-/// `nothing(path, what it is for, why it changes nothing)`.
+/// Where settings are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In the file that `-c` names.
+    File,
+    /// In the `spec` of a ContourConfiguration.
+    Object,
+}
+
+impl Row {
+    /// Where it stands; empty where it does not.
+    pub fn place(&self, form: Form) -> &'static str {
+        match form {
+            Form::File => self.path,
+            Form::Object => self.object,
+        }
+    }
+}
+
+/// Rows, one a line: `works(path = object, form, default, what it is for, how it is taken)`, `at_start` the same for what is
+/// read once, `not_yet(path = object, what it is for)`, `nothing(path = object, what it is for, why it changes nothing)`.
+/// Without `= object` there is no such field in ContourConfiguration; without a path, `""`, no such key in the file.
 macro_rules! rows {
     ($($effect:ident $row:tt;)*) => { &[$($crate::serve::config::row::row!($effect $row)),*] };
 }
 
 macro_rules! row {
-    (works($path:literal, $form:expr, $default:literal, $says:literal, |$config:ident, $node:ident| $take:expr)) => {
+    (works($path:literal $(= $object:literal)?, $form:expr, $default:literal, $says:literal, |$config:ident, $node:ident| $take:expr)) => {
         $crate::serve::config::row::Row {
             path: $path,
+            object: concat!("" $(, $object)?),
             form: $form,
             default: $default,
             says: $says,
@@ -52,24 +77,32 @@ macro_rules! row {
                 $take;
                 Ok(())
             }),
+            at_start: false,
         }
     };
-    (not_yet($path:literal, $says:literal)) => {
+    (at_start $row:tt) => {
+        $crate::serve::config::row::Row { at_start: true, ..$crate::serve::config::row::row!(works $row) }
+    };
+    (not_yet($path:literal $(= $object:literal)?, $says:literal)) => {
         $crate::serve::config::row::Row {
             path: $path,
+            object: concat!("" $(, $object)?),
             form: "",
             default: "",
             says: $says,
             effect: $crate::serve::config::row::Effect::NotYet,
+            at_start: false,
         }
     };
-    (nothing($path:literal, $says:literal, $why:literal)) => {
+    (nothing($path:literal $(= $object:literal)?, $says:literal, $why:literal)) => {
         $crate::serve::config::row::Row {
             path: $path,
+            object: concat!("" $(, $object)?),
             form: "",
             default: "",
             says: $says,
             effect: $crate::serve::config::row::Effect::Nothing($why),
+            at_start: false,
         }
     };
 }

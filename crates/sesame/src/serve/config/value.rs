@@ -138,8 +138,18 @@ pub fn map<T>(node: &Node<'_>, read: impl Fn(&str, &Node<'_>) -> Result<T, Wrong
     entries.iter().map(|(key, value)| read(&key.text, value).map_err(|wrong| wrong.entry(&key.text))).collect()
 }
 
-/// `namespace/name`; nothing where the text is empty.
+/// `namespace/name`, or a map of both, as an object has it; nothing where the text is empty.
 pub fn namespaced(node: &Node<'_>) -> Result<Option<(String, String)>, Wrong> {
+    if let Value::Map(entries) = &node.value {
+        let of = |key: &str| match node.get(key) {
+            Some(value) => name(value).map_err(|wrong| wrong.entry(key)),
+            None => Err(Wrong::new("both namespace and name are required")),
+        };
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !["namespace", "name"].contains(&&*key.text)) {
+            return Err(Wrong::new(format!("unknown key {}", key.text)));
+        }
+        return Ok(Some((of("namespace")?, of("name")?)));
+    }
     let text = text(node)?;
     match text.split_once('/') {
         None if text.is_empty() => Ok(None),

@@ -6,9 +6,11 @@ use crate::serve::config::row::Effect;
 use crate::serve::config::rows;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use envoy::bootstrap::DnsFamily;
-use model::Timeout;
-use model::listener::{AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader};
+use model::listener::{
+    AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader,
+};
 use model::tls::TlsVersion;
+use model::{ObjectRef, Timeout};
 use pipeline::settings::Packing;
 use std::path::Path;
 use std::time::Duration;
@@ -140,10 +142,54 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("policy.response-headers.remove", "[X-D]", |p| p.pipeline.http_proxy.response_headers.remove.len() == 1),
     ("metrics.contour.address", "127.0.0.1", |p| p.metrics == "127.0.0.1:8000".parse().unwrap()),
     ("metrics.contour.port", "9000", |p| p.metrics == "0.0.0.0:9000".parse().unwrap()),
+    ("metrics.envoy.port", "9003", |p| p.pipeline.metrics == Some(Bind::any(9003))),
+    ("omEnforcedHealthListener.port", "9004", |p| p.pipeline.overload_health == Some(Bind::any(9004))),
+    ("listener.max-requests-per-io-cycle", "2", |p| p.pipeline.runtime.max_requests_per_io_cycle == Some(2)),
+    ("listener.max-connections-per-listener", "9", |p| p.pipeline.runtime.max_connections == Some(9)),
+    ("runtime-settings", "{a.b: true, c: '7', d: 1.5}", |p| {
+        let values: Vec<(&str, &str)> =
+            p.pipeline.runtime.values.iter().map(|(key, value)| (&**key, &**value)).collect();
+        values == [("a.b", "true"), ("c", "7"), ("d", "1.5")]
+    }),
+];
+
+/// Every field of ContourConfiguration that the file has no key for: a value, and what it does.
+const FIELDS: &[(&str, &str, Check)] = &[
+    ("xdsServer.address", "127.0.0.9", |p| p.xds.to_string() == "127.0.0.9:8001"),
+    ("xdsServer.port", "9", |p| p.xds.port() == 9),
+    ("xdsServer.tls.caFile", "/ca", |p| p.security.as_ref().unwrap().ca == Path::new("/ca")),
+    ("xdsServer.tls.certFile", "/cert", |p| p.security.as_ref().unwrap().certificate == Path::new("/cert")),
+    ("xdsServer.tls.keyFile", "/key", |p| p.security.as_ref().unwrap().key == Path::new("/key")),
+    ("xdsServer.tls.insecure", "true", |p| p.security.is_none()),
+    ("health.address", "127.0.0.1", |p| p.health.to_string() == "127.0.0.1:8000"),
+    ("health.port", "9", |p| p.health.port() == 9),
+    ("debug.address", "127.0.0.2", |p| p.debug.to_string() == "127.0.0.2:6060"),
+    ("debug.port", "9", |p| p.debug.port() == 9),
+    ("ingress.classNames", "[a, b]", |p| {
+        p.pipeline.ingress.class_names == ["a".into(), "b".into()] && p.pipeline.http_proxy.class_names.len() == 2
+    }),
+    ("httpproxy.rootNamespaces", "[a]", |p| p.pipeline.http_proxy.root_namespaces == ["a".into()]),
+    ("envoy.http.address", "127.0.0.1", |p| p.pipeline.http.to_string() == "127.0.0.1:8080"),
+    ("envoy.http.port", "80", |p| p.pipeline.http == Bind::any(80)),
+    ("envoy.http.accessLog", "/a", |p| &*p.pipeline.http_settings.access_log.path == "/a"),
+    ("envoy.https.address", "127.0.0.1", |p| p.pipeline.https.to_string() == "127.0.0.1:8443"),
+    ("envoy.https.port", "443", |p| p.pipeline.https == Bind::any(443)),
+    ("envoy.https.accessLog", "/b", |p| &*p.pipeline.https_settings.access_log.path == "/b"),
+    ("envoy.listener.useProxyProtocol", "true", both!(|http| http.proxy_protocol)),
+    ("envoy.health.address", "127.0.0.1", |p| p.pipeline.stats.to_string() == "127.0.0.1:8002"),
+    ("envoy.health.port", "9", |p| p.pipeline.stats == Bind::any(9)),
 ];
 
 /// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 9] = [
+const QUIET: [&str; 17] = [
+    "metrics.envoy.address",
+    "metrics.contour.server-certificate-path",
+    "metrics.contour.server-key-path",
+    "metrics.contour.ca-certificate-path",
+    "metrics.envoy.server-certificate-path",
+    "metrics.envoy.server-key-path",
+    "metrics.envoy.ca-certificate-path",
+    "omEnforcedHealthListener.address",
     "json-fields",
     "featureFlags",
     "tls.fallback-certificate.namespace",
@@ -168,7 +214,7 @@ fn every_key_takes_effect() {
         assert!(check(&plan(&[], &file)), "{file}");
     }
     let working = rows().filter(|row| matches!(row.effect, Effect::Works(_))).map(|row| row.path);
-    for path in working.filter(|path| !QUIET.contains(path)) {
+    for path in working.filter(|path| !path.is_empty() && !QUIET.contains(path)) {
         assert!(KEYS.iter().any(|(key, ..)| *key == path), "nothing shows that {path} takes effect");
     }
     let fields = plan(&[], "accesslog-format: json\njson-fields: [method, 'took=%DURATION%']");
@@ -197,6 +243,81 @@ fn every_key_takes_effect() {
     assert!(plan(&[], "featureFlags: [useEndpointSlices]").warnings.is_empty());
     let ours = plan(&[], "metrics: {sesame: {address: '::1', port: 9001}}");
     assert_eq!(ours.metrics, "[::1]:9001".parse().unwrap());
+}
+
+/// The plan of a ContourConfiguration with these fields, in YAML.
+fn plan_of_object(line: &[&str], spec: &str) -> Result<Plan> {
+    let spec: serde_json::Value = serde_saphyr::from_str(spec).unwrap();
+    let config = Config::of_object(&spec).unwrap_or_else(|problems| panic!("{problems:?}"));
+    Plan::new(&args(line), config, |_| None)
+}
+
+#[test]
+fn every_field_of_the_object_does_what_its_key_does() {
+    let usual = plan_of_object(&[], "{}").unwrap();
+    for row in rows().filter(|row| !row.object.is_empty() && matches!(row.effect, Effect::Works(_))) {
+        if QUIET.contains(&row.path) {
+            continue;
+        }
+        let shown = KEYS.iter().find(|(key, ..)| *key == row.path);
+        let shown = shown.or_else(|| FIELDS.iter().find(|(field, ..)| *field == row.object));
+        let (_, value, check) = shown.unwrap_or_else(|| panic!("nothing shows that {} takes effect", row.object));
+        let spec = crate::serve::config::tests::file_with(row.object, value);
+        assert!(!check(&usual), "{} is so without being written", row.object);
+        assert!(check(&plan_of_object(&[], &spec).unwrap()), "{spec}");
+    }
+    let no_field = rows().filter(|row| row.object.is_empty()).map(|row| row.path);
+    let no_field: Vec<&str> = no_field.collect();
+    assert_eq!(
+        no_field,
+        [
+            "debug",
+            "incluster",
+            "kubeconfig",
+            "kubernetesClientQPS",
+            "kubernetesClientBurst",
+            "server.xds-server-type",
+            "gateway.controllerName"
+        ]
+    );
+}
+
+#[test]
+fn the_object_has_defaults_of_its_own_and_flags_stand_above_it() {
+    let plan = plan_of_object(&[], "{}").unwrap();
+    assert_eq!(plan.xds.to_string(), "0.0.0.0:8001");
+    assert_eq!(plan.security.unwrap().certificate, Path::new("/certs/tls.crt"));
+    assert_eq!(plan.pipeline.http_settings.connection_idle, Timeout::Default, "Envoy's, not that of the file");
+    let line = ["--xds-port=9", "--sesame-key-file=/k", "--envoy-service-http-port=81", "--root-namespaces=b"];
+    let spec = "{xdsServer: {port: 8}, envoy: {http: {port: 80}}, httpproxy: {rootNamespaces: [a]}}";
+    let plan = plan_of_object(&line, spec).unwrap();
+    assert_eq!((plan.xds.port(), plan.pipeline.http.port), (9, 81));
+    assert_eq!(plan.security.unwrap().key, Path::new("/k"));
+    assert_eq!(plan.pipeline.http_proxy.root_namespaces, ["b".into()]);
+    let both = flags::with_contour_names(Line::command(), |_| false);
+    assert!(both.try_get_matches_from(["serve", "-c", "x", "--contour-config-name", "y"]).is_err());
+}
+
+#[test]
+fn metrics_over_tls_need_files_and_a_port_of_their_own() {
+    let of = |name: &str, port: &str| {
+        let files = "server-certificate-path: /c, server-key-path: /k, ca-certificate-path: /ca";
+        format!("metrics: {{{name}: {{{port}{files}}}}}")
+    };
+    let files = plan(&[], &of("contour", "port: 9000, ")).metrics_tls.unwrap();
+    assert_eq!((files.certificate.to_str(), files.ca.is_some()), (Some("/c"), true));
+    let shared = attempt(&["--insecure"], &of("contour", "")).map(drop).unwrap_err().to_string();
+    assert!(shared.contains("metrics.contour.port"), "{shared}");
+    let tls = plan(&[], &of("envoy", "port: 9003, ")).pipeline.metrics_tls.unwrap();
+    assert_eq!((&*tls.certificate, &*tls.key, tls.ca.as_deref()), ("/c", "/k", Some("/ca")));
+    let shared = attempt(&["--insecure"], &of("envoy", "")).map(drop).unwrap_err().to_string();
+    assert!(shared.contains("metrics.envoy.port"), "{shared}");
+    let metrics = plan(&[], "metrics: {envoy: {address: 127.0.0.1, port: 9003}}").pipeline.metrics;
+    assert_eq!(metrics.unwrap().to_string(), "127.0.0.1:9003");
+    let overload = plan(&[], "omEnforcedHealthListener: {address: 127.0.0.1, port: 9004}").pipeline.overload_health;
+    assert_eq!(overload.unwrap().to_string(), "127.0.0.1:9004");
+    let own = plan(&[], "runtime-settings: {re2.max_program_size.error_level: '1'}");
+    assert_eq!(own.warnings[0].0, Code::SettingNoEffect);
 }
 
 /// Every flag: how it is written, and what it does.
@@ -256,8 +377,6 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--envoy-http-access-log=/a"], |p| &*p.pipeline.http_settings.access_log.path == "/a"),
     (&["--envoy-https-access-log=/b"], |p| &*p.pipeline.https_settings.access_log.path == "/b"),
     (&["--accesslog-format=json"], both!(|http| matches!(http.access_log.format, AccessLogFormat::Json(_)))),
-    (&["--sesame-config-name=c"], |p| p.warnings[0].0 == Code::FlagUnsupported),
-    (&["--contour-config-name=c"], |p| p.warnings[0].0 == Code::FlagUnsupported),
     (&["--packing=plain"], |p| p.pipeline.packing == Packing::Plain),
     (&["--foreign-protection=refuse"], |p| {
         [p.pipeline.ingress.foreign_protection, p.pipeline.http_proxy.foreign_protection]
@@ -270,8 +389,15 @@ const FLAGS: &[(&[&str], Check)] = &[
 ];
 
 /// Flags whose effect other tests show.
-const ELSEWHERE: [&str; 6] =
-    ["config-path", "insecure", "disable-feature", "sesame-cafile", "sesame-cert-file", "sesame-key-file"];
+const ELSEWHERE: [&str; 7] = [
+    "config-path",
+    "sesame-config-name",
+    "insecure",
+    "disable-feature",
+    "sesame-cafile",
+    "sesame-cert-file",
+    "sesame-key-file",
+];
 
 /// Contour's flags of `serve`, beside those that every subcommand has.
 const CONTOUR: &str = "accesslog-format config-path contour-cafile contour-cert-file contour-config-name contour-key-file \
@@ -332,7 +458,8 @@ fn the_defaults_are_contours() {
     assert_eq!(plan.pipeline, usual);
     assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
     assert!(plan.source.namespaces.is_empty());
-    assert_eq!(plan.source.kinds, kind::ALL);
+    let read: Vec<Kind> = kind::ALL.iter().filter(|kind| kind.name() != "ContourConfiguration").copied().collect();
+    assert_eq!(plan.source.kinds, read);
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
 }
 

@@ -238,3 +238,60 @@ fn half_a_world_is_not_sent_to_a_client_that_has_none() {
     bench.ack(&clusters);
     assert_eq!(bench.settle(), ["srds x y"]);
 }
+
+fn filter(version: &str) -> Resource {
+    Resource::new(Kind::Extension, "f", version.to_owned())
+}
+
+fn filtered(version: &str) -> Resource {
+    route("r", version, &["a"]).refers_to(Kind::Extension, "f")
+}
+
+/// An Envoy that has a filter that does nothing, and one route.
+fn with_filter() -> Bench {
+    let mut bench = warm();
+    bench.publish(vec![filter("1").idling()], &[]);
+    bench.subscribe(Kind::Extension, &["f"]);
+    assert_eq!(bench.settle(), ["ecds f"]);
+    bench
+}
+
+#[test]
+fn a_route_is_sent_after_the_filter_that_it_names() {
+    let mut bench = with_filter();
+    bench.publish(vec![filter("2")], &[]);
+    let first = bench.response();
+    assert_eq!(summary(&first), "ecds f");
+    bench.publish(vec![filter("3"), filtered("2")], &[]);
+    assert!(
+        bench.responses().is_empty(),
+        "the filter waits for an answer about its last version, and the route for it"
+    );
+    bench.ack(&first);
+    assert_eq!(summaries(&bench.responses()), ["ecds f", "rds r"], "responses are taken in their order");
+}
+
+#[test]
+fn a_filter_that_is_refused_holds_up_no_route() {
+    let mut bench = with_filter();
+    bench.publish(vec![filter("2"), filtered("2")], &[]);
+    let sent = bench.responses();
+    assert_eq!(summaries(&sent), ["ecds f", "rds r"]);
+    bench.answer(&sent[0], Some("no"));
+    bench.ack(&sent[1]);
+    bench.publish(vec![filtered("3")], &[]);
+    assert!(bench.settle().contains(&"rds r".to_owned()));
+}
+
+#[test]
+fn a_filter_is_emptied_after_the_routes_that_named_it() {
+    let mut bench = with_filter();
+    bench.publish(vec![filter("2"), filtered("2")], &[]);
+    assert_eq!(bench.settle(), ["ecds f", "rds r"]);
+    bench.publish(vec![filter("1").idling(), route("r", "3", &["a"])], &[]);
+    let routes = bench.response();
+    assert_eq!(summary(&routes), "rds r");
+    assert!(bench.responses().is_empty(), "the route that names it may still be in use");
+    bench.ack(&routes);
+    assert_eq!(summary(&bench.response()), "ecds f");
+}

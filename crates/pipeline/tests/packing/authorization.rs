@@ -1,0 +1,217 @@
+//! External authorization while connections are open: it comes with the next request, goes with the last that needs it, and is
+//! no edit of anybody else's.
+
+use super::claims::Claims;
+use super::requests::TURN;
+use super::world::{World, https_scope, ingress_with, object, secret, service, settings};
+use dialect_httpproxy::authorization::of_operator;
+use kinds::{Object, http_proxy::security::AuthorizationServer, kind};
+use model::{FleetId, PortProtocol};
+use pipeline::{Settings, authorization::GlobalAuthorization, extensions::ExtensionName, settings::Packing};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use testbed::{Backend, Client, auth_server::AuthServer, certs::Ca, envoy::Config};
+
+fn proxy(authorization: Option<Value>) -> Object {
+    let mut host = json!({"fqdn": "guarded.example.com", "tls": {"secretName": "guarded"}});
+    if let Some(authorization) = authorization {
+        host["authorization"] = authorization;
+    }
+    let open = json!({"conditions": [{"prefix": "/open"}], "authPolicy": {"disabled": true},
+        "permitInsecure": true, "services": [{"name": "web", "port": 80}]});
+    let routes = json!([{"services": [{"name": "web", "port": 80}]}, open]);
+    let meta = json!({"namespace": "default", "name": "guarded"});
+    object(kind::CONTOUR_HTTP_PROXY, &json!({"metadata": meta, "spec": {"virtualhost": host, "routes": routes}}))
+}
+
+fn extension(service: &str) -> Object {
+    let spec =
+        json!({"protocol": "h2c", "services": [{"name": service, "port": 80}], "timeoutPolicy": {"response": "5s"}});
+    let meta = json!({"namespace": "default", "name": "auth"});
+    object(kind::CONTOUR_EXTENSION_SERVICE, &json!({"metadata": meta, "spec": spec}))
+}
+
+fn at(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+async fn servers(ca: &Ca) -> [AuthServer; 2] {
+    let tls = ca.leaf("auth").make().server_config();
+    [AuthServer::start("first", tls.clone()).await.unwrap(), AuthServer::start("second", tls).await.unwrap()]
+}
+
+async fn a_host_that_asks_for_authorization_is_no_edit_of_others(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("authorization"));
+    let [first, second] = servers(&ca).await;
+    let objects = [
+        service("web", backend.ip()),
+        service("first", first.ip()),
+        service("second", second.ip()),
+        secret(&ca, "guarded", "guarded.example.com"),
+        secret(&ca, "neighbour", "neighbour.example.com"),
+        extension("first"),
+        proxy(None),
+        ingress_with(
+            "neighbour",
+            "neighbour.example.com",
+            "/",
+            "web",
+            &json!({}),
+            &[("neighbour.example.com", "neighbour")],
+        ),
+    ];
+    let mut world = World::with(&settings(packing), Config::new().name("authorization"), objects).await;
+    let open = async |host: &str| {
+        Client::new(at(8443)).host(host).https().sni(host).trust(&ca).http2().connect().await.unwrap()
+    };
+    let (guarded, neighbour) = (open("guarded.example.com").await, open("neighbour.example.com").await);
+    let denied = async |connection: &testbed::client::Connection, path: &str| {
+        connection.get(path).header("x-auth", "deny").await.unwrap().status.as_u16()
+    };
+    assert_eq!((denied(&guarded, "/").await, denied(&neighbour, "/").await), (200, 200));
+
+    world.put([proxy(Some(json!({"extensionRef": {"name": "auth"}})))]);
+    let (set, gone) = world.publish().await;
+    let mut expected =
+        vec!["cds extension/default/auth", "ecds slot/ingress_https/ext_authz", "eds extension/default/auth"];
+    let scope = format!("srds {}", https_scope("guarded.example.com"));
+    expected.push(if packing == Packing::Scoped { &scope } else { "rds ingress_https" });
+    expected.sort_unstable();
+    assert_eq!((set, gone), (expected.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::new()));
+    assert_eq!((denied(&guarded, "/").await, denied(&neighbour, "/").await), (401, 200), "{packing:?}");
+    assert_eq!((denied(&guarded, "/open").await, first.asked()), (200, 1));
+    assert_eq!(guarded.get("/").await.unwrap().status, 200);
+
+    // A body that is longer than it may be is refused, or cut.
+    let mut posted = async |partial: bool, body: &'static str| {
+        let limits = json!({"maxRequestBytes": 4, "allowPartialMessage": partial});
+        let authorization = json!({"extensionRef": {"name": "auth"}, "withRequestBody": limits});
+        world.put([proxy(Some(authorization))]);
+        world.publish().await;
+        let answer = Client::new(at(8443)).host("guarded.example.com").https().sni("guarded.example.com").trust(&ca);
+        let answer = answer.post("/", body).await.unwrap();
+        let seen = answer.try_echo().and_then(|seen| seen.header("x-auth-body").map(str::to_owned));
+        (answer.status.as_u16(), seen)
+    };
+    assert_eq!(posted(false, "1234").await, (200, Some("4".to_owned())));
+    assert_eq!(posted(false, "12345").await, (413, None));
+    assert_eq!(posted(true, "12345").await, (200, Some("4".to_owned())));
+    world.put([proxy(Some(json!({"extensionRef": {"name": "auth"}})))]);
+    world.publish().await;
+
+    // Other Services: the endpoints of the extension are all that changes.
+    world.put([extension("second")]);
+    let (set, _) = world.publish().await;
+    assert_eq!(set, ["eds extension/default/auth"]);
+    let asked = async || {
+        let before = second.asked();
+        assert_eq!(denied(&guarded, "/").await, 401);
+        if second.asked() > before { Ok(()) } else { Err("the first is still asked".to_owned()) }
+    };
+    testbed::eventually("the second server", std::time::Duration::from_secs(20), asked).await.unwrap();
+
+    // The ExtensionService goes: requests are denied, and nobody else notices.
+    world.remove(&extension("second"));
+    world.publish().await;
+    assert_eq!((denied(&guarded, "/").await, denied(&neighbour, "/").await), (403, 200));
+
+    world.put([proxy(None)]);
+    let (set, _) = world.publish().await;
+    assert!(set.contains(&"ecds slot/ingress_https/ext_authz".to_owned()), "{set:?}");
+    assert_eq!((denied(&guarded, "/").await, denied(&neighbour, "/").await), (200, 200));
+    world.pipeline.self_check().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_asks_for_authorization_is_no_edit_of_others_in_tables() {
+    a_host_that_asks_for_authorization_is_no_edit_of_others(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_asks_for_authorization_is_no_edit_of_others_in_scopes() {
+    a_host_that_asks_for_authorization_is_no_edit_of_others(Packing::Scoped).await;
+}
+
+/// The server of the operator is asked about every route of every dialect, under TLS and not, but where the object opts out.
+async fn the_operators_server_guards_all_dialects(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("authorization"));
+    let [first, _second] = servers(&ca).await;
+    let name = ExtensionName { namespace: "default".into(), name: "auth".into() };
+    let global = |disabled: bool| {
+        let server: AuthorizationServer =
+            serde_json::from_value(json!({"authPolicy": {"disabled": disabled}})).unwrap();
+        GlobalAuthorization { extension: name.clone(), settings: of_operator(&server).unwrap() }
+    };
+    let settings = Settings { authorization: Some(global(false)), ..settings(packing) };
+    let tls = [("neighbour.example.com", "neighbour")];
+    let objects = [
+        service("web", backend.ip()),
+        service("first", first.ip()),
+        secret(&ca, "guarded", "guarded.example.com"),
+        secret(&ca, "neighbour", "neighbour.example.com"),
+        extension("first"),
+        proxy(None),
+        ingress_with("neighbour", "neighbour.example.com", "/", "web", &json!({}), &tls),
+        ingress_with("wild", "*.wild.com", "/", "web", &json!({}), &[]),
+    ];
+    let mut world = World::with(&settings, Config::new().name("authorization"), objects).await;
+    let contributed = Claims::new("listener", FleetId::Shared).listener("l", 8089, PortProtocol::Http, "").route(
+        "l",
+        "contributed.example.com",
+        "web",
+    );
+    contributed.put(&mut world.pipeline);
+    world.publish().await;
+    let status = async |port: u16, host: &str, path: &str| {
+        let mut client = Client::new(at(port)).host(host);
+        if port == 8443 {
+            client = client.https().sni(&host.to_ascii_lowercase()).trust(&ca);
+        }
+        client.get(path).header("x-auth", "deny").await.unwrap().status.as_u16()
+    };
+    let rows = [
+        (8443, "guarded.example.com", "/", 401),
+        (8443, "GUARDED.example.com", "/", 401),
+        (8443, "guarded.example.com", "/open", 200),
+        (8080, "guarded.example.com", "/", 301),
+        (8080, "guarded.example.com", "/open", 200),
+        (8443, "neighbour.example.com", "/", 401),
+        (8080, "neighbour.example.com", "/", 401),
+        (8080, "NEIGHBOUR.example.com", "/", 401),
+        (8080, "x.wild.com", "/", 401),
+        (8089, "contributed.example.com", "/", 401),
+    ];
+    for (port, host, path, expected) in rows {
+        assert_eq!(status(port, host, path).await, expected, "{packing:?} {port} {host}{path}");
+    }
+    // Without the server everything is denied but what opts out; the objects are told.
+    world.remove(&extension("first"));
+    let output = world.pipeline.settle();
+    let told = output.verdicts.iter().filter(|(object, _)| object.kind == kind::INGRESS);
+    let codes: Vec<_> = told.flat_map(|(_, list)| list.iter().flat_map(|list| list.iter()).map(|it| it.code)).collect();
+    assert_eq!(codes, [model::Code::ExtensionNotFound; 2]);
+    world.proxy.publish(output.xds).await.unwrap();
+    assert_eq!(status(8443, "neighbour.example.com", "/").await, 403);
+    assert_eq!(status(8443, "guarded.example.com", "/open").await, 200);
+    // Off by default: whoever does not ask for it is not guarded.
+    world.put([extension("first")]);
+    world.pipeline.set_settings(&Settings { authorization: Some(global(true)), ..settings.clone() });
+    world.publish().await;
+    assert_eq!(status(8443, "neighbour.example.com", "/").await, 200);
+    world.pipeline.set_settings(&Settings { authorization: None, ..settings });
+    world.publish().await;
+    assert_eq!(status(8443, "guarded.example.com", "/").await, 200);
+    world.pipeline.self_check().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operators_server_guards_all_dialects_in_tables() {
+    the_operators_server_guards_all_dialects(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operators_server_guards_all_dialects_in_scopes() {
+    the_operators_server_guards_all_dialects(Packing::Scoped).await;
+}

@@ -1,0 +1,33 @@
+//! Settings that change while the control loop runs.
+//!
+//! They are a change like any other: what they reach is recomputed, what does not differ is not published. Of several that
+//! wait, only the last is worked on.
+
+use std::future;
+
+use pipeline::Settings;
+use tokio::sync::mpsc;
+
+use super::Control;
+
+/// The settings that hold now.
+pub(super) async fn next(changes: &mut mpsc::UnboundedReceiver<Settings>) -> Settings {
+    let Some(mut settings) = changes.recv().await else {
+        // Whoever followed the configuration has ended, and the server with it.
+        return future::pending().await;
+    };
+    while let Ok(later) = changes.try_recv() {
+        settings = later;
+    }
+    settings
+}
+
+impl Control {
+    /// Takes other settings.
+    pub(super) fn reconfigure(&mut self, settings: &Settings) {
+        self.pipeline.set_settings(settings);
+        if let Some(fleets) = &mut self.gateway_fleets {
+            fleets.set_settings(&mut self.pipeline, settings.fleet());
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The configuration while the server runs: a changed file or object takes effect without a restart.
+//!
+//! In: configurations, or why one cannot be used. Out: settings for the control loop, addresses for status, the log level, and
+//! sockets for pages. A configuration is applied as a whole or refused as a whole: then the one before stays in effect, with a
+//! line in the log, a metric, and, where it is an object, its condition and an event. What a running process cannot change is said
+//! by its key.
+
+pub mod file;
+mod metrics;
+pub mod object;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use admin::LogFilter;
+use anyhow::Result;
+use kinds::Object;
+use kube::Client;
+use model::{Code, ObjectRef, Verdict};
+use source::Problem;
+use status::report::Verdicts;
+use status::{Identity, Report, Reporter};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::config::Config;
+use super::pages::Pages;
+use super::plan::Plan;
+use crate::cmd::serve::Args;
+use file::FollowedFile;
+pub use metrics::Metrics;
+use object::{Current, FollowedObject};
+
+/// Where the configuration is written.
+pub enum Origin {
+    /// Nowhere but on the command line.
+    Flags,
+    /// In a file.
+    File(PathBuf),
+    /// In a ContourConfiguration of this namespace and name.
+    Object(Client, String, String),
+}
+
+/// What takes configurations.
+pub struct Live {
+    /// The command line, which stands above every configuration.
+    pub args: Args,
+    /// The configuration in effect.
+    pub config: Config,
+    /// What it means together with the command line.
+    pub plan: Plan,
+    /// What is logged.
+    pub log: LogFilter,
+    /// What is logged unless the configuration says otherwise.
+    pub usual_log: String,
+    /// To the control loop.
+    pub settings: mpsc::UnboundedSender<pipeline::Settings>,
+    /// To the status writer.
+    pub reporter: Reporter,
+    /// Health, metrics and debug pages.
+    pub pages: Pages,
+    /// What is counted.
+    pub metrics: Metrics,
+}
+
+impl Live {
+    /// Follows the configuration until `stop`.
+    pub async fn run(mut self, origin: Origin, stop: CancellationToken) -> Result<()> {
+        let following = async {
+            match origin {
+                Origin::Flags => std::future::pending().await,
+                Origin::File(path) => self.follow_file(path).await,
+                Origin::Object(client, namespace, name) => {
+                    self.follow_object(FollowedObject::new(client, &namespace, &name)).await;
+                }
+            }
+        };
+        stop.run_until_cancelled(following).await;
+        self.pages.ended().await
+    }
+
+    async fn follow_file(&mut self, path: PathBuf) {
+        let mut file = FollowedFile::new(path.clone());
+        loop {
+            let read = file.next().await;
+            let taken = match read.and_then(|text| Config::parse(&path, &text)) {
+                Ok(config) => self.take(config).await,
+                Err(problems) => Err(problems),
+            };
+            match taken {
+                Ok(late) => report_late(&late),
+                Err(problems) => self.refuse(&format!("file {}", path.display()), &problems),
+            }
+        }
+    }
+
+    async fn follow_object(&mut self, mut object: FollowedObject) {
+        // Whose settings were taken or refused last: our own writes to its status are no change of them.
+        let mut seen: Option<(ObjectRef, serde_json::Value)> = None;
+        loop {
+            let (key, current) = object.next().await;
+            let Some(Current { spec, object: current }) = current else {
+                warn!("{key} is gone; the configuration stays in effect as it was");
+                seen = None;
+                self.report(key, None, Some(None));
+                continue;
+            };
+            if seen.as_ref().is_some_and(|(of, before)| *of == key && *before == spec) {
+                self.report(key, Some(current), None);
+                continue;
+            }
+            let taken = match Config::of_object(&spec) {
+                Ok(config) => self.take(config).await,
+                Err(problems) => Err(problems),
+            };
+            let verdicts = match &taken {
+                Ok(late) => {
+                    report_late(late);
+                    late.iter().map(|field| late_verdict(&key, field)).collect()
+                }
+                Err(problems) => {
+                    self.refuse(&key.to_string(), problems);
+                    problems.iter().map(|problem| verdict(&key, problem)).collect()
+                }
+            };
+            seen = Some((key.clone(), spec));
+            self.report(key, Some(current), Some(Some(Arc::new(verdicts))));
+        }
+    }
+
+    /// Tells the status writer of the object, and of what is said about it where that may be new.
+    fn report(&self, key: ObjectRef, object: Option<Object>, verdicts: Option<Verdicts>) {
+        self.reporter.report(Report {
+            verdicts: verdicts.into_iter().map(|verdicts| (key.clone(), verdicts)).collect(),
+            objects: vec![(key, object)],
+            ..Report::default()
+        });
+    }
+
+    /// Applies a configuration; gives the keys that a running process does not change.
+    async fn take(&mut self, config: Config) -> Result<Vec<&'static str>, Vec<Problem>> {
+        if config == self.config {
+            self.metrics.applied(false);
+            return Ok(self.late(&config));
+        }
+        let problem = |error: anyhow::Error| {
+            // The command line is what it was: it is the configuration that does not go with it.
+            let code = crate::problem::code(&error).filter(|code| *code != Code::CommandLine);
+            vec![Problem::new(code.unwrap_or(Code::ConfigValue), format!("{error:#}"))]
+        };
+        let plan = Plan::new(&self.args, config.clone(), |name| std::env::var(name).ok()).map_err(problem)?;
+        let pages = self.pages.prepare(&plan).await.map_err(problem)?;
+        self.pages.apply(pages);
+        if plan.verbose != self.plan.verbose {
+            let filter = if plan.verbose { "debug" } else { &self.usual_log };
+            if let Err(why) = (self.log.set)(filter) {
+                warn!("the log cannot be set to {filter}: {why}");
+            }
+        }
+        for (code, warning) in plan.warnings.iter().filter(|warning| !self.plan.warnings.contains(warning)) {
+            warn!("{code}: {warning} ({})", code.help());
+        }
+        if plan.pipeline != self.plan.pipeline {
+            // It ends with the server.
+            let _ = self.settings.send(pipeline::Settings { fetched_secrets: true, ..plan.pipeline.clone() });
+        }
+        let identity = |plan: &Plan| Identity {
+            addresses: plan.status.addresses.clone(),
+            controller: plan.status.controller.clone(),
+        };
+        if identity(&plan) != identity(&self.plan) {
+            self.reporter.set_identity(identity(&plan));
+        }
+        // What was so at the start stays so.
+        self.plan = Plan { at_start: std::mem::take(&mut self.plan.at_start), ..plan };
+        let late = self.late(&config);
+        self.config = config;
+        self.metrics.applied(true);
+        info!("the changed configuration is in effect");
+        Ok(late)
+    }
+
+    /// The keys of a configuration that are not as they were at the start, and will be only after a restart.
+    fn late(&self, config: &Config) -> Vec<&'static str> {
+        let (then, now) = (&self.plan.at_start, &config.at_start);
+        let keys: std::collections::BTreeSet<_> = then.keys().chain(now.keys()).copied().collect();
+        keys.into_iter().filter(|key| then.get(key) != now.get(key)).collect()
+    }
+
+    fn refuse(&self, origin: &str, problems: &[Problem]) {
+        self.metrics.refused();
+        for problem in problems {
+            warn!("{problem} ({})", problem.code.help());
+        }
+        let code = Code::ConfigRefused;
+        warn!("{code}: {origin}: {} ({})", code.title(), code.help());
+    }
+}
+
+fn report_late(late: &[&'static str]) {
+    if !late.is_empty() {
+        let code = Code::ConfigAtStart;
+        warn!("{code}: {}: {} ({})", late.join(", "), code.title(), code.help());
+    }
+}
+
+fn late_verdict(key: &ObjectRef, field: &str) -> Verdict {
+    let code = Code::ConfigAtStart;
+    Verdict::new(code, key.at(format!("spec.{field}").as_str()), code.title())
+}
+
+fn verdict(key: &ObjectRef, problem: &Problem) -> Verdict {
+    let field = if problem.field.is_empty() { "spec" } else { &*problem.field };
+    Verdict::new(problem.code, key.at(field), problem.message.clone())
+}

@@ -1,0 +1,81 @@
+//! Tokens whose keys a server has: fetched over TLS, told in the status while they cannot be, and kept through a restart.
+
+use serde_json::json;
+use testbed::certs::Ca;
+use testbed::tokens::{TokenSigner, claims, key_set};
+use testbed::{Backend, Client, KeyAnswer, KeyServer, Load, eventually};
+
+use crate::bed::{Bed, PATIENCE, service};
+
+/// The status of the object has a text.
+async fn told(bed: &Bed, namespace: &str, text: &str) {
+    let look = async || {
+        let status = bed.proxy_status(namespace, "api").await.to_string();
+        if status.contains(text) { Ok(()) } else { Err(status) }
+    };
+    eventually(format!("the status to have {text}"), PATIENCE, look).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
+    let (bed, ca) = (Bed::start().await, Ca::new("jwt"));
+    let backend = Backend::start("web").await.unwrap();
+    let namespace = bed.api.namespace("jwt").await.unwrap();
+    let keys = KeyServer::start(Some(ca.leaf("keys.example.com").make().server_config())).await.unwrap();
+    keys.set(KeyAnswer::Hang);
+    let secret = |name: &str, data: serde_json::Value| {
+        let meta = json!({ "name": name, "namespace": namespace });
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": data }).to_string()
+    };
+    let leaf = ca.leaf("api.example.com").make();
+    let pair = json!({ "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() });
+    let remote = json!({
+        "uri": format!("https://{}/jwks", keys.address()), "timeout": "500ms",
+        "validation": { "caSecret": "ca", "subjectName": "keys.example.com" },
+    });
+    let provider =
+        json!({ "name": "main", "default": true, "issuer": "us", "audiences": ["shop"], "remoteJWKS": remote });
+    let proxy = json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": "api", "namespace": namespace },
+        "spec": {
+            "virtualhost": { "fqdn": "api.example.com", "tls": { "secretName": "cert" }, "jwtProviders": [provider] },
+            "routes": [{ "services": [{ "name": "web", "port": 80 }] }],
+        },
+    });
+    let objects = [secret("cert", pair), secret("ca", json!({ "ca.crt": ca.pem() })), proxy.to_string()];
+    bed.api.apply(&service(&namespace, "web", &backend)).await.unwrap();
+    for object in objects {
+        bed.api.apply(&object).await.unwrap();
+    }
+    // A server that hangs puts off neither the first build nor anything else.
+    let first = bed.replica("sesame-0").await.ready().await;
+    let envoy = bed.envoy(first.xds()).await;
+    envoy.ready().await.unwrap();
+    let signer = TokenSigner::new("one");
+    let token = |audience: &str| format!("Bearer {}", signer.token(&claims("us", audience)));
+    let client = Client::new(bed.https()).host("api.example.com").https().sni("api.example.com").trust(&ca);
+    let status = async |token: &str| client.get("/").header("authorization", token).await.unwrap().status.as_u16();
+    told(&bed, &namespace, "RemoteJWKSNotFetched").await;
+    assert_eq!(status(&token("shop")).await, 401, "no token is good without keys");
+
+    keys.set(KeyAnswer::Document(key_set([&signer])));
+    let accepted = async || match status(&token("shop")).await {
+        200 => Ok(()),
+        other => Err(other),
+    };
+    eventually("the keys to be there", PATIENCE, accepted).await.unwrap();
+    told(&bed, &namespace, "Valid HTTPProxy").await;
+    assert_eq!(status(&token("other")).await, 403);
+    assert_eq!(client.get("/").await.unwrap().status, 401);
+
+    // The new process asks first, and sends nothing that Envoy has.
+    first.in_step(1).await;
+    let load = Load::of(client.get("/").header("authorization", &token("shop"))).per_second(200).start();
+    load.answered(50).await;
+    first.process.kill().await.unwrap();
+    let second = bed.replica_at("sesame-0", first.address, &[]).await.ready().await;
+    second.in_step(1).await;
+    load.answered(100).await;
+    assert_eq!(second.sent().await, 0.0, "what Envoy had was sent again");
+    load.stop().await.assert_nothing_lost();
+}
