@@ -35,7 +35,8 @@ impl Backends {
     pub fn new() -> Backends {
         let (ca, clients) = (Ca::new("backends"), ClientCertificates::new());
         let tls = ca.leaf("backend").make().server_config_asking(clients.ca());
-        Backends { running: BTreeMap::new(), auth_servers: BTreeMap::new(), ca, tls, clients }
+        let (running, auth_servers) = Default::default();
+        Backends { running, auth_servers, ca, tls, clients }
     }
 
     /// Who signed what they present.
