@@ -45,7 +45,7 @@ impl Index for JwksAskedFor {
 impl PartIndex for JwksAskedFor {
     type Part<'v> = Vec<(Duration, Duration)>;
 
-    fn part<'v>(source: &Arc<RemoteJwks>, translation: &'v TranslationRow) -> Vec<(Duration, Duration)> {
+    fn part(source: &Arc<RemoteJwks>, translation: &TranslationRow) -> Vec<(Duration, Duration)> {
         let of_source = fetches(translation).filter(|fetch| fetch.source == *source);
         of_source.map(|fetch| (fetch.timeout, fetch.cache)).collect()
     }

@@ -149,7 +149,7 @@ impl Derived for EncodedHosts {
             None => HostBytes { bytes, clusters: clusters(host), slots: slots(&place.port, host), ..substitute() },
             Some(WithholdReason::Waits(None)) => HostBytes { waits: true, ..substitute() },
             Some(WithholdReason::Waits(Some(before))) => {
-                let HostBytes { bytes, clusters, slots, .. } = HostBytes::clone(&before);
+                let HostBytes { bytes, clusters, slots, .. } = HostBytes::clone(before);
                 HostBytes { bytes, clusters, slots, waits: true, ..substitute() }
             }
             Some(why) => {

@@ -42,7 +42,7 @@ fn external_name(object: &kinds::Service, settings: &Settings) -> Result<Arc<str
         Ok(None) => return Err(refused("externalName is missing".into())),
         Err(fault) => return Err(refused(fault.to_string())),
     };
-    address::check(&name).map_err(|why| refused(why.into()))?;
+    address::check(&name).map_err(refused)?;
     Ok(name.into())
 }
 
