@@ -101,7 +101,7 @@ pub(crate) fn of_host(
             None
         }
         Some(reference) => {
-            if !tls.is_some_and(|tls| !tls.passthrough) || !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
+            if tls.is_none_or(|tls| tls.passthrough) || !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
                 let why = "requires a host that terminates TLS: without it, credentials would travel in plaintext";
                 nos.push(Rejection::new(Code::ProxyAuthNotPermitted, field.field("extensionRef"), why));
             }

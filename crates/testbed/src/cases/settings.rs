@@ -120,7 +120,7 @@ fn global_authorization(file: &serde_json::Value) -> GlobalAuthorization {
     let name = file["extensionService"].as_str().and_then(|name| name.split_once('/'));
     let (namespace, name) = name.unwrap_or_else(|| panic!("the authorization server of a case: {file}"));
     let extension = ExtensionName { namespace: namespace.into(), name: name.into() };
-    let server = serde_json::from_value(file.clone()).map_err(|error| error.to_string());
+    let server = serde_json::from_str(&file.to_string()).map_err(|error| error.to_string());
     let settings = server.and_then(|server| of_operator(&server));
     let settings = settings.unwrap_or_else(|why| panic!("the authorization server of a case: {why}"));
     GlobalAuthorization { extension, settings }
