@@ -171,7 +171,7 @@ async fn the_operators_server_guards_all_dialects(packing: Packing) {
     let status = async |port: u16, host: &str, path: &str| {
         let mut client = Client::new(at(port)).host(host);
         if port == 8443 {
-            client = client.https().sni(&host.to_ascii_lowercase()).trust(&ca);
+            client = client.https().sni(host.to_ascii_lowercase()).trust(&ca);
         }
         client.get(path).header("x-auth", "deny").await.unwrap().status.as_u16()
     };
