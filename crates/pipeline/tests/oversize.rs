@@ -141,17 +141,23 @@ fn the_largest_go_first_whoever_came_first_and_come_back_when_there_is_room() {
 
 #[test]
 fn a_listener_that_is_too_large_is_nobodys_and_said_to_the_operator() {
-    let mut bed = Loop::new(Packing::Scoped, 1_000);
-    bed.put([web(), paths("a", 1)]);
+    let objects = || [web(), paths("a", 1)];
+    let mut bed = Loop::new(Packing::Scoped, bytes(Kind::Listener, objects()) - 1);
+    bed.put(objects());
     let why = bed.pipeline.untold().unwrap();
     assert!(why.starts_with("listener ingress_http is withheld: it has "), "{why}");
 }
 
 /// The bytes of all scopes with these objects, if nothing is withheld.
 fn scopes(objects: impl IntoIterator<Item = Object>) -> usize {
+    bytes(Kind::ScopedRoute, objects)
+}
+
+/// The bytes of all resources of a kind.
+fn bytes(kind: Kind, objects: impl IntoIterator<Item = Object>) -> usize {
     let mut bed = Loop::new(Packing::Scoped, usize::MAX);
     bed.put(objects);
-    bed.table(Kind::ScopedRoute).bytes()
+    bed.table(kind).bytes()
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Authorization {
 /// The server, and how it is asked.
 pub const AUTHORIZATION: &[Row] = rows! {
     works("globalExtAuth.extensionService" = "globalExtAuth.extensionRef", "`namespace/name`", "", "ExtensionService of the authorization server that is asked about all routes of all dialects, over HTTP and HTTPS, unless their objects say otherwise", |c, n| c.authorization.extension = extension(n)?);
-    works("globalExtAuth.serviceType" = "globalExtAuth.serviceType", "`grpc` or `http`", "grpc", "protocol of the authorization server", |c, n| c.authorization.server.service_type = Some(text(n)?.into()));
+    works("globalExtAuth.serviceType" = "globalExtAuth.serviceType", "`grpc` or `http`", "grpc", "protocol of the authorization server", |c, n| c.authorization.server.service_type = Some(text(n)?).filter(|word| word != "grpc").map(Into::into));
     works("globalExtAuth.httpSettings" = "globalExtAuth.httpSettings", AS_IN_OBJECTS, "", "settings of HTTP authorization servers; `allowedAuthorizationHeaders` has no effect", |c, n| c.authorization.server.http_settings = Some(part(n)?));
     works("globalExtAuth.failOpen" = "globalExtAuth.failOpen", BOOLEAN, "false", "allow requests when the service is unavailable; otherwise they are answered 403", |c, n| c.authorization.server.fail_open = boolean(n)?);
     works("globalExtAuth.authPolicy" = "globalExtAuth.authPolicy", AS_IN_OBJECTS, "", "authorization policy of routes without one", |c, n| c.authorization.server.auth_policy = Some(part(n)?));
