@@ -181,9 +181,9 @@ pub fn tcp_chain(listener: &ListenerId, host: &Host) -> String {
     format!("tcp:{listener}/{host}")
 }
 
-/// A filter chain whose requests are looked at: its listener, its certificates and its settings. Many certificates, and long names in what
-/// is said about those of clients, are abbreviated, because the name stands in the routes of every host. The name of a listener may have a `/`; a certificate's always has
-/// one, so two chains never have the same name.
+/// A filter chain whose requests are looked at: its listener, its certificates and its settings. Many certificates, and long
+/// names in what is said about those of clients, are abbreviated, because the name stands in the routes of every host. The name
+/// of a listener may have a `/`; a certificate's always has one, so two chains never have the same name.
 pub fn chain(id: &ChainId) -> String {
     let ChainId { listener, termination, is_fallback } = id;
     let name = format!("{}{listener}", if *is_fallback { "fallback:" } else { "" });

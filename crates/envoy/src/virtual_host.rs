@@ -9,7 +9,8 @@ use envoy_api::envoy::config::{
 };
 use model::{Code, Host, PortId};
 
-/// The virtual host, as it is looked up at a port. Requests for deeper names are not its own: its limit does not count them. A path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
+/// The virtual host, as it is looked up at a port. Requests for deeper names are not its own: its limit does not count them. A
+/// path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
 pub fn virtual_host(port: &PortId, host: &model::VirtualHost) -> VirtualHost {
     let own = host.routes.iter().map(|route| route::route(port, &host.host, route, Names::Own));
     let catch_all = host.catch_all.iter().map(|route| {

@@ -1,11 +1,11 @@
 //! Every station of the data wired in one engine: changes of objects in, xDS changes and verdicts out.
 //!
-//! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of
-//! one of them, in the order of the data: [`settings`], [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`],
-//! [`dialects`], [`translations`], [`pending`], [`ports`], [`shared_routes`], [`isolation`], [`hosts`], [`on_demand`], [`packing`], [`redirects`],
-//! [`membership`], [`resources`], [`client_trust`], [`holders`], [`listeners`], [`fleet_resources`], [`verdicts`], [`facts`], [`object_resources`], [`secret_refs`];
-//! [`server_name`] is for the xDS server. A
-//! table's computation only gathers what a pure function of the station needs; what the data means is decided there.
+//! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of one of
+//! them, in the order of the data: [`settings`], [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`],
+//! [`dialects`], [`translations`], [`pending`], [`ports`], [`shared_routes`], [`isolation`], [`hosts`], [`on_demand`],
+//! [`packing`], [`redirects`], [`membership`], [`resources`], [`client_trust`], [`holders`], [`listeners`],
+//! [`fleet_resources`], [`verdicts`], [`facts`], [`object_resources`], [`secret_refs`]; [`server_name`] is for the xDS server.
+//! A table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
 //! ```text
 //! objects → services, certificates → translations → hosts, chains → resources → xDS

@@ -174,7 +174,8 @@ fn type_of(secret: &Secret) -> Option<&str> {
     secret.secret_type.ok().and_then(Option::as_deref)
 }
 
-/// The DNS names of a leaf, sorted, each once, so that a host is found among thousands. Its common name counts where it has no alternative names at all, as many clients take it.
+/// The DNS names of a leaf, sorted, each once, so that a host is found among thousands. Its common name counts where it has no
+/// alternative names at all, as many clients take it.
 fn names(leaf: &X509Certificate<'_>) -> Vec<Box<str>> {
     let mut names = written_names(leaf);
     names.retain(|name| !name.is_empty() && name.len() <= LONGEST_NAME);

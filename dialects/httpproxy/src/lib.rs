@@ -5,9 +5,10 @@
 //! include that leads nowhere answers 502 on its conditions. Only what is wrong with the host itself (its certificate, a
 //! policy that protects all of it) makes the whole host answer 503. Each is told on the object that has the field.
 //!
-//! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the
-//! tree of children), [`budget`] (how much of it), `jwt` (the tokens that requests must have), [`condition`] (which requests), [`route`] (what is done with them), [`tcp`] (connections that are
-//! passed on), [`status`] (what the object says about all that).
+//! Reading order: [`class`] (is it ours?), [`root`] (the host: its name, who owns it, its certificate), [`include`] (the tree
+//! of children), [`budget`] (how much of it), `jwt` (the tokens that requests must have), [`condition`] (which requests),
+//! [`route`] (what is done with them), [`tcp`] (connections that are passed on), [`status`] (what the object says about all
+//! that).
 
 pub mod authorization;
 pub mod budget;
