@@ -1,7 +1,7 @@
 //! What parts need of the system: one apt line.
 //!
-//! In: the packages in the pins. Out: the line run, where we are root and there is apt; printed elsewhere, which is no error,
-//! because only tests that need root anyway need these packages, and the rest must run for everyone.
+//! In: the packages in the pins. Out: the line run, where we are root and there is apt; printed elsewhere, which is no error:
+//! a test that needs one of them says so, and the rest must run for everyone.
 
 use std::fs;
 use std::path::Path;
