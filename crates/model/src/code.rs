@@ -304,6 +304,10 @@ codes! {
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
     8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
+    8010 RouteNotServed Error "the route is not served" "look at the status of the object that the access log names in `route`; it says what is wrong";
+    8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
+    8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
+    8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
 }
 
 impl fmt::Display for Code {
