@@ -258,6 +258,7 @@ codes! {
     5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
+    5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";

@@ -39,6 +39,8 @@ pub(super) struct Settings {
     self_signed: bool,
     /// ExternalName Services are followed.
     external_names: bool,
+    /// ExtensionServices of all namespaces may be used.
+    cross_namespace_extension_services: bool,
     /// Services may list endpoints.
     listed_endpoints: bool,
     rate_limit_service: Option<RateLimitService>,
@@ -219,6 +221,9 @@ impl Settings {
         if self.external_names {
             file.insert("enableExternalNameService".to_owned(), true.into());
         }
+        if self.cross_namespace_extension_services {
+            file.insert("enableCrossNamespaceExtensionServices".to_owned(), true.into());
+        }
         let mut tls = serde_json::Map::new();
         for (key, id) in [
             ("fallback-certificate", &self.fallback_certificate),
@@ -299,6 +304,7 @@ impl Settings {
         settings.ingress.self_signed = self.self_signed;
         settings.resolve.external_names = self.external_names;
         settings.resolve.listed_endpoints = self.listed_endpoints;
+        settings.http_proxy.open_extensions.all = self.cross_namespace_extension_services;
         for http in [&mut settings.http_settings, &mut settings.https_settings] {
             http.access_log.format = match &self.access_log {
                 Log::Envoy => AccessLogFormat::Envoy,

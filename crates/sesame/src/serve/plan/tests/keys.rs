@@ -20,6 +20,7 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("envoy-service-namespace", "edge", |p| p.status.addresses == Addresses::of_service("edge", "envoy")),
     ("envoy-service-name", "proxies", |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
     ("enableExternalNameService", "true", |p| p.pipeline.resolve.external_names),
+    ("enableCrossNamespaceExtensionServices", "true", |p| p.pipeline.http_proxy.open_extensions.all),
     ("gateway.controllerName", "example.com/gateways", |p| {
         &*p.pipeline.gateway.controller == "example.com/gateways" && p.status.controller == "example.com/gateways"
     }),
