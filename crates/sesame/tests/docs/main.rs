@@ -15,6 +15,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod blocks;
+mod explain;
 mod links;
 mod page;
 mod steps;
@@ -48,6 +49,26 @@ fn every_page_of_the_folder_is_on_the_map() {
     assert!(missing.is_empty(), "docs/README.md does not name {missing:?}");
 }
 
+#[test]
+fn every_decision_has_a_status_and_a_date_and_is_listed() {
+    let pages = pages();
+    let records = pages.iter().filter(|page| page.name.starts_with("docs/adr/"));
+    let (index, records): (Vec<&Page>, Vec<&Page>) = records.partition(|page| page.name.ends_with("README.md"));
+    let index = index[0].lines.join("\n");
+    assert!(records.len() >= 15, "{} records", records.len());
+    for page in records {
+        let line = |start: &str| page.lines.iter().take(5).find_map(|line| line.strip_prefix(start));
+        let status = line("- Status: ").unwrap_or_else(|| panic!("{}: no status", page.name));
+        let words = ["proposed", "accepted", "superseded"];
+        assert!(words.iter().any(|word| status.starts_with(word)), "{}: status {status}", page.name);
+        let date = line("- Date: ").unwrap_or_else(|| panic!("{}: no date", page.name));
+        let is_date = date.len() == 10 && date.split('-').all(|part| part.parse::<u16>().is_ok());
+        assert!(is_date, "{}: date {date}", page.name);
+        let listed = page.name.trim_start_matches("docs/adr/");
+        assert!(index.contains(listed) && index.contains(date), "docs/adr/README.md does not list {listed} of {date}");
+    }
+}
+
 #[tokio::test]
 async fn every_example_is_accepted_or_shows_the_code_that_it_names() {
     let mut wrong = Vec::new();
@@ -67,4 +88,10 @@ async fn the_first_steps_can_be_taken() {
     let page = pages.iter().find(|page| page.name == "docs/first-steps.md").unwrap();
     let commands = steps::take(page).await;
     assert!(commands > 10, "only {commands} commands are run");
+}
+
+#[tokio::test]
+async fn kubectl_explain_says_what_the_crds_say() {
+    let fields = explain::compare().await;
+    assert!(fields > 400, "{fields} fields");
 }
