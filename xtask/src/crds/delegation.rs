@@ -34,7 +34,7 @@ pub fn crd(group: &str) -> Value {
         &names,
         root(
             "TLSCertificateDelegation lets objects of other namespaces use Secrets of its own namespace: \
-         certificates, CA bundles and CRLs.",
+             certificates, CA bundles and CRLs.",
             spec,
             status,
         ),

@@ -18,7 +18,7 @@ pub fn crd(group: &str) -> Value {
         short: &["extensionservice", "extensionservices"],
     };
     let about = "ExtensionService names Services that proxies call themselves: authorization servers, the \
-         rate limit service, the trace collector.";
+                 rate limit service, the trace collector.";
     let status =
         object("What Sesame made of the object; written by the controller.", [opt("conditions", status::conditions())]);
     whole(group, &names, root(about, spec(), status), json!([]))

@@ -34,23 +34,23 @@ pub fn crd(group: &str) -> Value {
         column("Status Description", ".status.description", "The first error, or that the object is valid"),
     ]);
     let about = "HTTPProxy describes a virtual host with its routes (a root), or routes that other \
-         HTTPProxies include (a child). Proxies serve it as soon as it is written; status says \
-         whether it is valid and whether proxies have it.";
+                 HTTPProxies include (a child). Proxies serve it as soon as it is written; status says \
+                 whether it is valid and whether proxies have it.";
     whole(group, &names, root(about, spec(), state()), columns)
 }
 
 fn spec() -> Schema {
     object(
         "The virtual host, its routes, includes and TCP proxying. At least one of routes, \
-             includes and tcpproxy must be set.",
+         includes and tcpproxy must be set.",
         [
             opt("virtualhost", virtual_host()),
             opt(
                 "routes",
                 list(
                     "Routes: which requests, and what is done with them. Their order does not matter: \
-                 exact paths are tried before regular expressions and these before prefixes, longer \
-                 paths before shorter ones, and more conditions before fewer.",
+                     exact paths are tried before regular expressions and these before prefixes, longer \
+                     paths before shorter ones, and more conditions before fewer.",
                     route::route(),
                 ),
             ),
@@ -58,7 +58,7 @@ fn spec() -> Schema {
                 "includes",
                 list(
                     "Other HTTPProxies, of this or another namespace, that receive the requests matching \
-                 the conditions. A child cannot match requests outside of them.",
+                     the conditions. A child cannot match requests outside of them.",
                     include(),
                 ),
             ),
@@ -67,9 +67,9 @@ fn spec() -> Schema {
                 "ingressClassName",
                 text(
                     "Class of the controller that serves this object. The annotations \
-                 projectsesame.io/ingress.class, projectcontour.io/ingress.class and \
-                 kubernetes.io/ingress.class take precedence. Without a class it is served unless the \
-                 controller is started with --ingress-class-name.",
+                     projectsesame.io/ingress.class, projectcontour.io/ingress.class and \
+                     kubernetes.io/ingress.class take precedence. Without a class it is served unless the \
+                     controller is started with --ingress-class-name.",
                 ),
             ),
         ],
@@ -85,14 +85,14 @@ fn state() -> Schema {
                 "currentStatus",
                 text(
                     "`valid`: everything is served. `invalid`: there are errors; what they do not affect \
-                 is served. `orphaned`: a child that no root includes.",
+                     is served. `orphaned`: a child that no root includes.",
                 ),
             ),
             opt(
                 "description",
                 text(
                     "The first error with code and field and the number of further ones, or that the \
-                 object is valid.",
+                     object is valid.",
                 ),
             ),
             opt("loadBalancer", status::load_balancer()),
@@ -109,7 +109,7 @@ fn include() -> Schema {
                 "name",
                 text(
                     "Name of the HTTPProxy. If it does not exist, or has a virtualhost itself, requests \
-                 that match the conditions are answered with 502.",
+                     that match the conditions are answered with 502.",
                 ),
             ),
             opt("namespace", text("Namespace of the HTTPProxy; that of this object if not set.")),
@@ -129,14 +129,14 @@ fn include() -> Schema {
 fn virtual_host() -> Schema {
     object(
         "The virtual host that this HTTPProxy is the root of. Without it the object is a child, \
-             which is served only where it is included.",
+         which is served only where it is included.",
         [
             req(
                 "fqdn",
                 text(
                     "Fully qualified domain name, in lower case. `*.example.com` matches exactly one \
-                 label below example.com. If several roots have the same name, the oldest is served \
-                 and the others report an error.",
+                     label below example.com. If several roots have the same name, the oldest is served \
+                     and the others report an error.",
                 )
                 .pattern(&format!(r"^(\*\.)?{NAME}$")),
             ),
@@ -148,7 +148,7 @@ fn virtual_host() -> Schema {
                 "jwtProviders",
                 list(
                     "Issuers of JSON Web Tokens. Routes require a token of the default provider, or of \
-                 the one that their jwtVerificationPolicy names. Requires tls.secretName.",
+                     the one that their jwtVerificationPolicy names. Requires tls.secretName.",
                     security::jwt_provider(),
                 ),
             ),
@@ -156,7 +156,7 @@ fn virtual_host() -> Schema {
                 "ipAllowPolicy",
                 list(
                     "Only clients with these addresses are served; others are answered with 403. Not \
-                 together with ipDenyPolicy. A list of a route replaces this one.",
+                     together with ipDenyPolicy. A list of a route replaces this one.",
                     security::ip_filter(),
                 ),
             ),
@@ -164,7 +164,7 @@ fn virtual_host() -> Schema {
                 "ipDenyPolicy",
                 list(
                     "Clients with these addresses are answered with 403. Not together with ipAllowPolicy. \
-                 A list of a route replaces this one.",
+                     A list of a route replaces this one.",
                     security::ip_filter(),
                 ),
             ),
@@ -175,7 +175,7 @@ fn virtual_host() -> Schema {
 fn tls() -> Schema {
     let details = object(
         "What backends learn about the client certificate, in the request header \
-             x-forwarded-client-cert. A header of that name sent by the client is removed.",
+         x-forwarded-client-cert. A header of that name sent by the client is removed.",
         [
             opt("subject", flag("Include the subject.")),
             opt("cert", flag("Include the certificate, URL-encoded PEM.")),
@@ -186,14 +186,14 @@ fn tls() -> Schema {
     );
     let client = object(
         "Client certificates (mutual TLS). If the CA or the CRL cannot be used, the host is not \
-             served at all.",
+         served at all.",
         [
             opt(
                 "caSecret",
                 text(
                     "Secret whose key `ca.crt` has the CA certificates that client certificates must \
-                 chain to: `name`, or `namespace/name` with a TLSCertificateDelegation. Required \
-                 unless skipClientCertValidation is set.",
+                     chain to: `name`, or `namespace/name` with a TLSCertificateDelegation. Required \
+                     unless skipClientCertValidation is set.",
                 )
                 .min_length(1),
             ),
@@ -201,8 +201,8 @@ fn tls() -> Schema {
                 "crlSecret",
                 text(
                     "Secret whose key `crl.pem` has certificate revocation lists, one for every CA of the \
-                 bundle: `name`, or `namespace/name` with a TLSCertificateDelegation. Clients of a CA \
-                 without a valid list are refused.",
+                     bundle: `name`, or `namespace/name` with a TLSCertificateDelegation. Clients of a CA \
+                     without a valid list are refused.",
                 )
                 .min_length(1),
             ),
@@ -210,14 +210,14 @@ fn tls() -> Schema {
                 "crlOnlyVerifyLeafCert",
                 flag(
                     "Check only the client's own certificate against the revocation lists, not the \
-                 intermediate ones.",
+                     intermediate ones.",
                 ),
             ),
             opt(
                 "skipClientCertValidation",
                 flag(
                     "Request a certificate but do not verify it; the backend has to. Use it with \
-                 forwardClientCertificate.",
+                     forwardClientCertificate.",
                 ),
             ),
             opt(
@@ -229,44 +229,44 @@ fn tls() -> Schema {
     );
     object(
         "TLS of the virtual host. Exactly one of secretName (Envoy terminates TLS) and \
-             passthrough (the backend does) must be set. With secretName, plaintext requests are \
-             redirected to HTTPS unless the route has permitInsecure.",
+         passthrough (the backend does) must be set. With secretName, plaintext requests are \
+         redirected to HTTPS unless the route has permitInsecure.",
         [
             opt(
                 "secretName",
                 text(
                     "Secret with `tls.crt` and `tls.key`: `name`, or `namespace/name` with a \
-                 TLSCertificateDelegation of its owner. A renewed Secret takes effect at once and \
-                 closes no connection.",
+                     TLSCertificateDelegation of its owner. A renewed Secret takes effect at once and \
+                     closes no connection.",
                 ),
             ),
             opt(
                 "minimumProtocolVersion",
                 text(
                     "Minimum TLS version, `1.2` (default) or `1.3`. The operator's minimum holds as well: \
-                 the higher one counts.",
+                     the higher one counts.",
                 ),
             ),
             opt(
                 "maximumProtocolVersion",
                 text(
                     "Maximum TLS version, `1.2` or `1.3` (default). The operator's maximum holds as well: \
-                 the lower one counts.",
+                     the lower one counts.",
                 ),
             ),
             opt(
                 "passthrough",
                 flag(
                     "Pass TLS connections to the services of tcpproxy unopened, chosen by the server name \
-                 (SNI). The backend has the certificate. Routes are then served over plaintext only.",
+                     (SNI). The backend has the certificate. Routes are then served over plaintext only.",
                 ),
             ),
             opt(
                 "enableFallbackCertificate",
                 flag(
                     "Serve this host also to clients that send no server name (SNI) or an unknown one, \
-                 with the operator's fallback certificate. Not together with passthrough, \
-                 clientValidation, authorization or jwtProviders.",
+                     with the operator's fallback certificate. Not together with passthrough, \
+                     clientValidation, authorization or jwtProviders.",
                 ),
             ),
             opt("clientValidation", client),
@@ -278,7 +278,7 @@ fn cors() -> Schema {
     let tokens = |about: &str| list(about, text("").pattern(TOKEN)).min_items(1);
     object(
         "Cross-origin resource sharing: which web sites of other origins browsers allow to use \
-             this host. Preflight requests are answered by Envoy.",
+         this host. Preflight requests are answered by Envoy.",
         [
             req(
                 "allowOrigin",
@@ -296,7 +296,7 @@ fn cors() -> Schema {
                 "maxAge",
                 duration(
                     "How long browsers may cache the answer to a preflight request, such as `10m`; `0` \
-                 disables the cache. Without it browsers choose.",
+                     disables the cache. Without it browsers choose.",
                     &["0"],
                 ),
             ),

@@ -16,7 +16,7 @@ pub fn conditions() -> Schema {
             "observedGeneration",
             number(
                 "Generation of the object that the condition is about; an older one than \
-             metadata.generation is out of date.",
+                 metadata.generation is out of date.",
             )
             .int64()
             .min(0),

@@ -72,15 +72,17 @@ fn codes(printed: &str) -> BTreeSet<&str> {
     found.collect()
 }
 
-/// The files that Secrets of examples name: a CA, a certificate of it for every name below example.com, and its CRL.
+/// The files that Secrets of examples name: a CA, two certificates of it for the names below example.com, and its CRL.
 fn pem_files(folder: &Path) {
     fs::create_dir(folder).unwrap();
     let ca = Ca::new("example");
-    let leaf = ca.leaf("example.com").dns("*.example.com").make();
+    let [leaf, other] = [(); 2].map(|()| ca.leaf("example.com").dns("*.example.com").make());
     for (name, text) in [
         ("ca.crt", ca.pem()),
         ("tls.crt", leaf.chain_pem()),
         ("tls.key", leaf.key_pem()),
+        ("other.crt", other.chain_pem()),
+        ("other.key", other.key_pem()),
         ("crl.pem", ca.crl([]).pem()),
     ] {
         fs::write(folder.join(name), text).unwrap();

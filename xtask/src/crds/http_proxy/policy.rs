@@ -28,7 +28,7 @@ fn header_value() -> Schema {
                 "name",
                 text(
                     "Name of the header. Headers that frame a message or belong to a connection cannot be \
-                 changed: Content-Length, Transfer-Encoding, Connection and others.",
+                     changed: Content-Length, Transfer-Encoding, Connection and others.",
                 )
                 .min_length(1),
             ),
@@ -36,8 +36,8 @@ fn header_value() -> Schema {
                 "value",
                 text(
                     "Value of the header. `%REQ(name)%`, some of Envoy's operators such as \
-                 `%DOWNSTREAM_REMOTE_ADDRESS%`, and `%CONTOUR_NAMESPACE%`, `%CONTOUR_SERVICE_NAME%`, \
-                 `%CONTOUR_SERVICE_PORT%` are replaced; any other `%` is literal text.",
+                     `%DOWNSTREAM_REMOTE_ADDRESS%`, and `%CONTOUR_NAMESPACE%`, `%CONTOUR_SERVICE_NAME%`, \
+                     `%CONTOUR_SERVICE_PORT%` are replaced; any other `%` is literal text.",
                 )
                 .min_length(1),
             ),
@@ -55,7 +55,7 @@ pub fn cookies() -> Schema {
     };
     let cookie = object(
         "Changes of the attributes of one cookie in Set-Cookie headers of the backend. At least \
-             one attribute must be set.",
+         one attribute must be set.",
         [
             req(
                 "name",
@@ -86,7 +86,7 @@ pub fn load_balancer() -> Schema {
     };
     let hash = object(
         "A part of the hash: exactly one of headerHashOptions, queryParameterHashOptions and \
-             hashSourceIP.",
+         hashSourceIP.",
         [
             opt("terminal", flag("If this part is present in the request, ignore the parts after it.")),
             opt("headerHashOptions", named("Hash the value of a request header.", "headerName")),
@@ -101,9 +101,9 @@ pub fn load_balancer() -> Schema {
                 "strategy",
                 text(
                     "`RoundRobin` (default), `Random`, `WeightedLeastRequest` (the endpoint with the \
-                 fewest requests of two chosen at random), `Cookie` (a session cookie that Envoy sets \
-                 keeps a client on one endpoint) or `RequestHash` (requests with the same hash go to \
-                 the same endpoint). Cookie and RequestHash have no effect on tcpproxy.",
+                     fewest requests of two chosen at random), `Cookie` (a session cookie that Envoy sets \
+                     keeps a client on one endpoint) or `RequestHash` (requests with the same hash go to \
+                     the same endpoint). Cookie and RequestHash have no effect on tcpproxy.",
                 ),
             ),
             opt("requestHashPolicies", list("What the hash of the strategy RequestHash is made of, in order.", hash)),
@@ -122,7 +122,7 @@ pub fn health_check() -> Schema {
     );
     object(
         "Active health checks: every proxy sends requests to every endpoint and leaves out those \
-             that fail. They come in addition to readiness probes of pods.",
+         that fail. They come in addition to readiness probes of pods.",
         [
             req("path", text("Path of the requests, with a query if needed; begins with `/`.")),
             opt("host", text("Host header of the requests; `contour-envoy-healthcheck` if not set.")),
@@ -145,7 +145,7 @@ pub fn health_check() -> Schema {
 pub fn rate_limit() -> Schema {
     let local = object(
         "A limit that each proxy counts for itself: with three proxies, three times as many \
-             requests pass.",
+         requests pass.",
         [
             req("requests", number("Number of requests in each unit of time.").int32().min(1)),
             req("unit", choice("Unit of time.", &["second", "minute", "hour"])),
@@ -178,7 +178,7 @@ pub fn global_rate_limit() -> Schema {
     );
     let entry = object(
         "An entry of the descriptor: exactly one of genericKey, requestHeader, \
-             requestHeaderValueMatch and remoteAddress.",
+         requestHeaderValueMatch and remoteAddress.",
         [
             opt(
                 "genericKey",
@@ -194,7 +194,7 @@ pub fn global_rate_limit() -> Schema {
                 "requestHeader",
                 object(
                     "An entry with the value of a request header. Without that header, the \
-                         descriptor is not sent.",
+                     descriptor is not sent.",
                     [
                         req("headerName", text("Name of the request header.").min_length(1)),
                         req("descriptorKey", text("Key of the entry.").min_length(1)),
@@ -211,20 +211,20 @@ pub fn global_rate_limit() -> Schema {
     );
     object(
         "Limits of the rate limit service, which counts for all proxies. Has no effect, with a \
-             warning, unless the operator configures rateLimitService.",
+         warning, unless the operator configures rateLimitService.",
         [
             opt(
                 "disabled",
                 flag(
                     "Do not ask the service; limits of the virtual host and the operator's default policy \
-                 do not hold either.",
+                     do not hold either.",
                 ),
             ),
             opt(
                 "descriptors",
                 list(
                     "Descriptors sent to the rate limit service; a request that exceeds the limit of any \
-                 of them is refused.",
+                     of them is refused.",
                     descriptor,
                 )
                 .min_items(1),

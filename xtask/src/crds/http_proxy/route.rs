@@ -28,14 +28,14 @@ const RETRY_ON: [&str; 16] = [
 pub fn route() -> Schema {
     object(
         "A route: conditions, and exactly one of services, requestRedirectPolicy and \
-             directResponsePolicy. A route with an error answers 503 on its own conditions; other \
-             routes are not affected.",
+         directResponsePolicy. A route with an error answers 503 on its own conditions; other \
+         routes are not affected.",
         [
             opt(
                 "conditions",
                 list(
                     "Which requests the route is for. All conditions must hold; without any, the route is \
-                 for all requests. At most one of prefix, exact and regex.",
+                     for all requests. At most one of prefix, exact and regex.",
                     condition(),
                 ),
             ),
@@ -47,14 +47,14 @@ pub fn route() -> Schema {
                 "enableWebsockets",
                 flag(
                     "Allow clients to upgrade the connection to a WebSocket. Set timeoutPolicy.response \
-                 to infinity for long connections.",
+                     to infinity for long connections.",
                 ),
             ),
             opt(
                 "permitInsecure",
                 flag(
                     "Serve the route over plaintext, too, instead of redirecting to HTTPS. Has no effect \
-                 if the operator sets disablePermitInsecure.",
+                     if the operator sets disablePermitInsecure.",
                 ),
             ),
             opt("authPolicy", security::auth_policy()),
@@ -71,7 +71,7 @@ pub fn route() -> Schema {
                 "ipDenyPolicy",
                 list(
                     "Clients with these addresses are answered with 403. Replaces the list of the virtual \
-                 host. Not together with ipAllowPolicy.",
+                     host. Not together with ipAllowPolicy.",
                     security::ip_filter(),
                 ),
             ),
@@ -100,7 +100,7 @@ pub fn route() -> Schema {
 pub fn condition() -> Schema {
     let query = object(
         "Condition about a query parameter: its name and exactly one of exact, prefix, suffix, \
-             regex, contains and present.",
+         regex, contains and present.",
         [
             req("name", text("Name of the query parameter; case-sensitive.")),
             opt("exact", text("The value equals this text.")),
@@ -114,13 +114,13 @@ pub fn condition() -> Schema {
     );
     object(
         "A condition about the path, a header or a query parameter. Several conditions of one \
-             route or include must all hold.",
+         route or include must all hold.",
         [
             opt(
                 "prefix",
                 text(
                     "The path begins with this text, which begins with `/`. It is a prefix of the text: \
-                 `/api` also matches `/apis`; write `/api/` where that matters.",
+                     `/api` also matches `/apis`; write `/api/` where that matters.",
                 ),
             ),
             opt("exact", text("The path equals this text, which begins with `/`. Not allowed in includes.")),
@@ -128,7 +128,7 @@ pub fn condition() -> Schema {
                 "regex",
                 text(
                     "The whole path matches this regular expression (RE2), which begins with `/`. Not \
-                 allowed in includes.",
+                     allowed in includes.",
                 ),
             ),
             opt("header", header()),
@@ -141,7 +141,7 @@ pub fn condition() -> Schema {
 pub fn header() -> Schema {
     object(
         "Condition about a request header: its name and exactly one of present, notpresent, \
-             contains, notcontains, exact, notexact and regex.",
+         contains, notcontains, exact, notexact and regex.",
         [
             req(
                 "name",
@@ -159,7 +159,7 @@ pub fn header() -> Schema {
                 "treatMissingAsEmpty",
                 flag(
                     "Treat an absent header as an empty one. For notcontains and notexact, which an \
-                 absent header does not fulfil otherwise.",
+                     absent header does not fulfil otherwise.",
                 ),
             ),
         ],
@@ -193,7 +193,7 @@ fn redirect() -> Schema {
                 "prefix",
                 path(
                     "Replacement of the prefix that the route matched; the rest of the path stays. Not \
-                 together with path.",
+                     together with path.",
                 ),
             ),
         ],
@@ -214,7 +214,7 @@ fn internal_redirect() -> Schema {
     let code = number("").int32().with("enum", vec![301, 302, 303, 307, 308]);
     object(
         "Redirects of the backend that Envoy follows itself instead of sending them to the \
-             client. They lead to hosts of the same port and certificate only.",
+         client. They lead to hosts of the same port and certificate only.",
         [
             opt(
                 "maxInternalRedirects",
@@ -248,23 +248,23 @@ pub fn timeouts() -> Schema {
                 "response",
                 timeout(
                     "Time from the end of the request until the end of the response, all retries \
-                 included; then the client gets 504. 15s if not set; `infinity` for streams, long \
-                 polling and large downloads.",
+                     included; then the client gets 504. 15s if not set; `infinity` for streams, long \
+                     polling and large downloads.",
                 ),
             ),
             opt(
                 "idle",
                 timeout(
                     "Time for which a request may be idle: nothing is sent or received, in either \
-                 direction. If not set, the operator's timeouts.stream-idle-timeout, 5m by default.",
+                     direction. If not set, the operator's timeouts.stream-idle-timeout, 5m by default.",
                 ),
             ),
             opt(
                 "idleConnection",
                 timeout(
                     "How long a connection to the backend stays open without requests; 1h if not set. Set \
-                 it below the keep-alive timeout of the backend to avoid 503 from connections that it \
-                 closes.",
+                     it below the keep-alive timeout of the backend to avoid 503 from connections that it \
+                     closes.",
                 ),
             ),
         ],
@@ -280,16 +280,16 @@ fn retry() -> Schema {
                 "perTryTimeout",
                 timeout(
                     "Timeout of each try; a try that takes longer is retried. timeoutPolicy.response \
-                 limits all tries together.",
+                     limits all tries together.",
                 ),
             ),
             opt(
                 "retryOn",
                 list(
                     "Which failures are retried, in Envoy's words: `5xx` (default), `gateway-error` (502, \
-                 503, 504), `reset`, `connect-failure`, `retriable-4xx` (409), `refused-stream`, \
-                 `retriable-status-codes`, and for gRPC `cancelled`, `deadline-exceeded`, `internal`, \
-                 `resource-exhausted`, `unavailable`.",
+                     503, 504), `reset`, `connect-failure`, `retriable-4xx` (409), `refused-stream`, \
+                     `retriable-status-codes`, and for gRPC `cancelled`, `deadline-exceeded`, `internal`, \
+                     `resource-exhausted`, `unavailable`.",
                     choice("", &RETRY_ON),
                 ),
             ),
@@ -309,7 +309,7 @@ fn rewrite() -> Schema {
                 "prefix",
                 text(
                     "The whole prefix to replace, those of includes joined in front; any prefix if not \
-                 set. An entry with the exact prefix takes precedence.",
+                     set. An entry with the exact prefix takes precedence.",
                 )
                 .min_length(1),
             ),
@@ -322,7 +322,7 @@ fn rewrite() -> Schema {
             "replacePrefix",
             list(
                 "Replacements of the prefix that the route matched. With `/v1` replaced by `/`, the \
-             backend sees `/items` for `/v1/items`.",
+                 backend sees `/items` for `/v1/items`.",
                 entry,
             ),
         )],

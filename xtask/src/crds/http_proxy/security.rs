@@ -34,7 +34,7 @@ pub fn auth_policy() -> Schema {
                 "context",
                 texts(
                     "Keys and values sent to a gRPC authorization server with each request. Those of a route \
-             are merged over those of the virtual host; at most 8 KiB.",
+                     are merged over those of the virtual host; at most 8 KiB.",
                 ),
             ),
         ],
@@ -61,7 +61,7 @@ pub fn authorization() -> Schema {
                 "maxRequestBytes",
                 number(
                     "Maximum number of bytes that are buffered and sent, at most 1 MiB. Longer requests \
-                 are answered with 413 unless allowPartialMessage is set.",
+                     are answered with 413 unless allowPartialMessage is set.",
                 )
                 .int32()
                 .min(1)
@@ -77,7 +77,7 @@ pub fn authorization() -> Schema {
     let rule = "!has(self.httpSettings) || (has(self.serviceType) && self.serviceType == 'http')";
     object(
         "External authorization: Envoy asks a server about each request before it is forwarded. \
-             Requires tls.secretName. Replaces the operator's globalExtAuth for this host.",
+         Requires tls.secretName. Replaces the operator's globalExtAuth for this host.",
         [
             opt("extensionRef", reference),
             opt(
@@ -93,14 +93,14 @@ pub fn authorization() -> Schema {
                 "responseTimeout",
                 timeout(
                     "How long the server may take for an answer. If not set, that of the \
-                 ExtensionService, else 200ms for gRPC and 15s for HTTP.",
+                     ExtensionService, else 200ms for gRPC and 15s for HTTP.",
                 ),
             ),
             opt(
                 "failOpen",
                 flag(
                     "Let requests pass when the server cannot be reached or does not answer in time; \
-                 otherwise they are answered with 403.",
+                     otherwise they are answered with 403.",
                 ),
             ),
             opt("withRequestBody", body),
@@ -148,13 +148,13 @@ fn http() -> Schema {
 pub fn jwt_provider() -> Schema {
     let remote = object(
         "JSON Web Key Set from a server. Sesame fetches it and keeps the last good keys while the \
-             server is away.",
+         server is away.",
         [
             req(
                 "uri",
                 text(
                     "URI of the document, http or https. Addresses of the machine itself, link-local and \
-                 metadata addresses are refused.",
+                     metadata addresses are refused.",
                 )
                 .min_length(1),
             ),
@@ -164,7 +164,7 @@ pub fn jwt_provider() -> Schema {
                 "dnsLookupFamily",
                 choice(
                     "Address families that the host name is resolved to; the operator's \
-                 cluster.dns-lookup-family if not set.",
+                     cluster.dns-lookup-family if not set.",
                     &["auto", "v4", "v6"],
                 ),
             ),
@@ -180,7 +180,7 @@ pub fn jwt_provider() -> Schema {
     );
     object(
         "An issuer of JSON Web Tokens and its keys. A token that is missing or not valid is \
-             answered with 401.",
+         answered with 401.",
         [
             req("name", text("Name that routes refer to; unique in the virtual host.").min_length(1)),
             opt(

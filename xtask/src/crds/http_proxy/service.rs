@@ -9,7 +9,7 @@ use super::{
 pub fn service() -> Schema {
     object(
         "A port of a Service in the namespace of this HTTPProxy. If it does not exist, its share \
-             of the requests is answered with 503.",
+         of the requests is answered with 503.",
         [
             req("name", text("Name of the Service.")),
             req("port", number("Port of the Service: its number in spec.ports, not the targetPort.").min(1).max(65535)),
@@ -23,8 +23,8 @@ pub fn service() -> Schema {
                 "protocol",
                 choice(
                     "Protocol to the backend: `tls` (HTTP/1.1 over TLS), `h2` (HTTP/2 over TLS) or `h2c` \
-                 (HTTP/2 without TLS). If not set, appProtocol of the port or the annotation \
-                 projectcontour.io/upstream-protocol of the Service, else HTTP/1.1.",
+                     (HTTP/2 without TLS). If not set, appProtocol of the port or the annotation \
+                     projectcontour.io/upstream-protocol of the Service, else HTTP/1.1.",
                     &["h2", "h2c", "tls"],
                 ),
             ),
@@ -32,8 +32,8 @@ pub fn service() -> Schema {
                 "weight",
                 number(
                     "Share of the requests, relative to the weights of the other services of the route. 0 \
-                 is none; if all are 0 or not set, shares are equal. For a mirror: percentage of \
-                 requests that are copied.",
+                     is none; if all are 0 or not set, shares are equal. For a mirror: percentage of \
+                     requests that are copied.",
                 )
                 .int64()
                 .min(0),
@@ -56,13 +56,13 @@ pub fn validation() -> Schema {
     let rule = "has(self.subjectNames) ? self.subjectNames[0] == self.subjectName : true";
     object(
         "Verification of the server certificate, for TLS protocols. Without it the certificate is \
-             not verified.",
+         not verified.",
         [
             req(
                 "caSecret",
                 text(
                     "Secret whose key `ca.crt` has the CA certificates: `name`, or `namespace/name` with \
-                 a TLSCertificateDelegation.",
+                     a TLSCertificateDelegation.",
                 )
                 .min_length(1)
                 .max_length(317),
@@ -90,7 +90,7 @@ fn slow_start() -> Schema {
         .default("1.0");
     object(
         "Slow start: a new endpoint gets its full share of requests only after a time. For \
-             RoundRobin and WeightedLeastRequest.",
+         RoundRobin and WeightedLeastRequest.",
         [
             req("window", duration("Time until a new endpoint has its full share, such as `30s`.", &[])),
             opt("aggression", aggression),
@@ -115,7 +115,7 @@ pub fn tcp_proxy() -> Schema {
     };
     let health = object(
         "Active health checks: every proxy opens connections to every endpoint and leaves out \
-             those that fail.",
+         those that fail.",
         [
             opt("intervalSeconds", number("Seconds between two checks of an endpoint; 10 if not set.").int64()),
             opt("timeoutSeconds", number("Seconds after which a check has failed; 2 if not set.").int64()),
@@ -131,8 +131,8 @@ pub fn tcp_proxy() -> Schema {
     );
     object(
         "Forward connections instead of requests. Requires tls: with passthrough they stay \
-             encrypted, with secretName Envoy terminates TLS. Exactly one of services and include \
-             must be set. Routes beside it are served over plaintext only.",
+         encrypted, with secretName Envoy terminates TLS. Exactly one of services and include \
+         must be set. Routes beside it are served over plaintext only.",
         [
             opt("loadBalancerPolicy", policy::load_balancer()),
             opt("services", list("Services that connections are forwarded to, by weight.", service())),
