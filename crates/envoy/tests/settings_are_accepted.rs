@@ -138,5 +138,6 @@ fn envoy_takes_every_setting() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("Deprecated field"), "a user of Envoy is warned of what is ours: {said}");
     assert!(output.status.success(), "{said}");
 }
