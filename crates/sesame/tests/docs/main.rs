@@ -10,6 +10,7 @@
 //! | `yaml config` | a configuration file |
 //! | `yaml file=web.yaml` | a file that the commands of the page read (only where commands are run) |
 //! | `console` | commands and what they print; see [`steps`] |
+//! | `text flags` | commands of Contour with flags that ours knows as well |
 //! | `yaml` alone | something else; it is valid YAML |
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -80,6 +81,19 @@ async fn every_example_is_accepted_or_shows_the_code_that_it_names() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(examples > 0, "no page has an example");
+}
+
+#[tokio::test]
+async fn every_flag_that_is_said_to_be_accepted_is_known() {
+    let mut unknown = Vec::new();
+    let mut flags = 0;
+    for page in pages() {
+        let (count, found) = blocks::flags(&page).await;
+        flags += count;
+        unknown.extend(found);
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+    assert!(flags > 80, "{flags} flags");
 }
 
 #[tokio::test]
