@@ -51,6 +51,23 @@ fn every_page_of_the_folder_is_on_the_map() {
 }
 
 #[test]
+fn every_cell_of_the_comparison_names_its_source() {
+    let pages = pages();
+    let readme = pages.iter().find(|page| page.name == "README.md").unwrap();
+    let rows = readme.lines.iter().skip_while(|line| *line != "## Against others").skip(1);
+    let rows: Vec<&String> =
+        rows.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 10, "{} rows", rows.len());
+    for row in &rows[2..] {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert_eq!(cells.len(), 6, "{row}");
+        for cell in &cells[1..] {
+            assert!(cell.contains("](") || *cell == "–", "{}: `{cell}` has no source", cells[0]);
+        }
+    }
+}
+
+#[test]
 fn every_decision_has_a_status_and_a_date_and_is_listed() {
     let pages = pages();
     let records = pages.iter().filter(|page| page.name.starts_with("docs/adr/"));
