@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn every_example_says_why() {
         let files = files().expect("the folder is there");
-        assert!(files.len() >= 85, "{} examples", files.len());
+        assert!(files.len() >= 115, "{} examples", files.len());
         for (code, name) in files {
             let text = std::fs::read_to_string(folder().join(name)).expect("it was listed");
             let (why, objects) = split(&text);
