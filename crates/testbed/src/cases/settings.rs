@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::ObjectRef;
-use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores};
+use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, LocalReplyBody};
 use pipeline::authorization::{GlobalAuthorization, of_operator};
 use pipeline::extensions::ExtensionName;
 use pipeline::settings::{GlobalRateLimits, default_policy};
@@ -48,6 +48,7 @@ pub(super) struct Settings {
     global_ext_auth: Option<serde_json::Value>,
     access_log: Log,
     access_log_level: Level,
+    local_reply_body: ReplyBody,
     compression: Codec,
     headers_with_underscores: Underscores,
     /// Whether the golden part has everything, listeners and metadata too.
@@ -160,6 +161,14 @@ enum Level {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+enum ReplyBody {
+    #[default]
+    Code,
+    Empty,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Codec {
     #[default]
     Gzip,
@@ -248,6 +257,9 @@ impl Settings {
             Level::Disabled => Some("disabled"),
         };
         file.extend(word.map(|word| ("accesslog-level".to_owned(), word.into())));
+        if matches!(self.local_reply_body, ReplyBody::Empty) {
+            file.insert("listener".to_owned(), json!({ "local-reply-body": "empty" }));
+        }
         let word = match self.compression {
             Codec::Gzip => None,
             Codec::Brotli => Some("brotli"),
@@ -304,6 +316,10 @@ impl Settings {
                 Level::Error => AccessLogLevel::Error,
                 Level::Critical => AccessLogLevel::Critical,
                 Level::Disabled => AccessLogLevel::Disabled,
+            };
+            http.local_reply_body = match self.local_reply_body {
+                ReplyBody::Code => LocalReplyBody::Code,
+                ReplyBody::Empty => LocalReplyBody::Empty,
             };
             http.compression = match self.compression {
                 Codec::Gzip => Compression::Gzip,

@@ -56,6 +56,7 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("headersWithUnderscores", "reject", both!(|http| http.underscores == HeadersWithUnderscores::Reject)),
     ("network.num-trusted-hops", "2", both!(|http| http.trusted_hops == 2)),
     ("network.admin-port", "0", |p| p.pipeline.admin_port == 0),
+    ("listener.local-reply-body", "empty", both!(|http| http.local_reply_body == LocalReplyBody::Empty)),
     ("default-http-versions", "[HTTP/2]", both!(|http| http.versions == HttpVersions::Http2)),
     ("listener.connection-balancer", "exact", |p| p.pipeline.connections.even_balance),
     ("listener.max-requests-per-connection", "7", both!(|http| http.max_requests == Some(7))),
