@@ -36,13 +36,13 @@ mod metrics;
 mod shutdown;
 pub mod tls;
 
+pub use self::tls::Tls;
 pub use board::{Board, Note, Recorder, board};
 pub use debug::{LogFilter, Views, debug};
 pub use health::{Readiness, Task, health};
 pub use listen::serve_on;
 pub use metrics::{BuildInfo, metrics};
 pub use shutdown::shutdown;
-pub use tls::{Tls, TlsFiles};
 
 pub use axum::Router;
 

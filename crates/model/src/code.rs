@@ -259,6 +259,8 @@ codes! {
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
+    5183 ClientCaExpired Warning "a CA of client certificates is expired or not yet valid" "renew it, or remove it from the bundle; client certificates that it signed are refused";
+    5184 ClientCaExpiresSoon Warning "a CA of client certificates expires soon" "add its successor to the bundle, and renew the client certificates that it signed; afterwards they are refused";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";

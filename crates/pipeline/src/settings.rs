@@ -17,7 +17,6 @@ use model::{
 };
 pub use resolve::ForeignProtection;
 use std::{
-    collections::BTreeSet,
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -120,8 +119,6 @@ pub struct Settings {
     pub gateway: dialect_gateway::Settings,
     /// The rate limit service of the shared fleet, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
-    /// The extensions that settings use whatever the routes are: the clusters of these exist in every fleet.
-    pub extensions: BTreeSet<ExtensionName>,
     /// The authorization server that is asked about all routes that do not say otherwise.
     pub authorization: Option<GlobalAuthorization>,
     /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
@@ -153,7 +150,6 @@ impl Default for Settings {
             http_proxy: dialect_httpproxy::Settings::default(),
             gateway: dialect_gateway::Settings::default(),
             rate_limit_service: None,
-            extensions: BTreeSet::new(),
             authorization: None,
             fetched_secrets: false,
             spoil: None,
@@ -189,7 +185,7 @@ impl Settings {
         settings.global_authorization = self.authorization.is_some();
         let authorization = self.authorization.iter().map(|global| &global.extension);
         let rate_limits = self.rate_limit_service.iter().map(|(extension, _)| extension);
-        let named = authorization.chain(rate_limits).chain(&self.extensions);
+        let named = authorization.chain(rate_limits);
         let named = named.map(|ExtensionName { namespace, name }| (namespace.clone(), name.clone()));
         settings.open_extensions.configured.extend(named);
         settings
@@ -367,7 +363,6 @@ global! {
     ForResolve resolve::Settings, "resolve settings", "What objects may refer to.";
     ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
     ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
-    ForExtensions BTreeSet<ExtensionName>, "extension settings", "The extensions that settings use.";
     ForAuthorization Option<GlobalAuthorization>, "authorization settings", "Who is asked about all routes.";
     ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
 }
@@ -380,7 +375,6 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<ForIngresses>();
     pipeline.input::<ForHttpProxies>();
     pipeline.input::<ForGateways>();
-    pipeline.input::<ForExtensions>();
     pipeline.input::<ForAuthorization>();
 }
 
@@ -392,7 +386,6 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
     engine.set::<ForHttpProxies>(&(), settings.http_proxies());
     engine.set::<ForGateways>(&(), settings.gateway());
-    engine.set::<ForExtensions>(&(), settings.extensions.clone());
     engine.set::<ForAuthorization>(&(), settings.authorization.clone());
 }
 

@@ -1,11 +1,11 @@
-//! Which certificates and CRLs are out of date: the part of the state that depends on time, kept as an input.
+//! Which certificates, client CAs and CRLs are out of date: the part of the state that depends on time, kept as an input.
 //!
 //! Nothing here has a clock. Whoever feeds the pipeline says what time it is, and is told when to say it again: when the
 //! next certificate that a host shows begins or ceases to be valid. Only certificates whose state changes are touched, so
 //! that a passing second costs nothing, and with equal objects and an equal time a build from nothing gives the same.
 
 use crate::{
-    certificates::{Certificates, Crls},
+    certificates::{CaBundles, Certificates, Crls},
     hosts::TlsHosts,
     translations::HostKey,
 };
@@ -25,6 +25,8 @@ pub enum Dated {
     Certificate(ObjectRef),
     /// The CRLs in a Secret.
     Crls(ObjectRef),
+    /// The CAs of client certificates in a Secret or ConfigMap.
+    ClientCa(ObjectRef),
 }
 
 impl Dated {
@@ -32,7 +34,13 @@ impl Dated {
     pub fn of(mode: &TlsMode) -> impl Iterator<Item = Self> {
         let termination = mode.termination();
         let certificate = termination.and_then(|termination| termination.certificate.secret());
-        certificate.cloned().map(Dated::Certificate).into_iter().chain(termination.and_then(Self::crls))
+        let certificate = certificate.cloned().map(Dated::Certificate).into_iter();
+        certificate.chain(termination.and_then(Self::crls)).chain(termination.into_iter().flat_map(Self::client_cas))
+    }
+
+    fn client_cas(termination: &Termination) -> impl Iterator<Item = Self> {
+        let bundle = termination.clients.as_ref().and_then(|clients| clients.trust.ca());
+        bundle.into_iter().flat_map(|bundle| bundle.objects()).cloned().map(Dated::ClientCa)
     }
 
     fn crls(termination: &Termination) -> Option<Self> {
@@ -55,7 +63,7 @@ impl Index for HostsByDated {
     }
 }
 
-/// When each certificate that hosts show, and the CRLs of each that looks clients up in them, are valid.
+/// When each certificate that hosts show is valid, and the CAs and CRLs of those that validate clients.
 pub struct ValidityPeriods;
 
 impl Table for ValidityPeriods {
@@ -68,12 +76,13 @@ impl Derived for ValidityPeriods {
     fn compute(&self, dated: &Dated, reads: &mut Reads<'_>) -> Option<Validity> {
         match dated {
             Dated::Certificate(secret) => Some(reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity),
+            Dated::ClientCa(object) => resolve::ca::validity(reads.get::<CaBundles>(object)?.as_ref().as_ref().ok()?),
             Dated::Crls(secret) => Some(reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity),
         }
     }
 }
 
-/// The certificates and CRLs that are out of date, or soon will be.
+/// The certificates, client CAs and CRLs that are out of date, or soon will be.
 pub struct OutOfDateSecrets;
 
 impl Table for OutOfDateSecrets {

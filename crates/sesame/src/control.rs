@@ -34,7 +34,9 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
-use crate::jwks::{Limits, News};
+use prometheus_client::registry::Registry;
+
+use crate::jwks::{Limits, Metrics, News};
 
 use background::Background;
 pub use fleets::GatewayFleets;
@@ -139,6 +141,7 @@ pub struct Control {
     signer: Signer,
     secrets: Option<Secrets>,
     jwks: Jwks,
+    jwks_metrics: Metrics,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
     tells: fn(Kind) -> bool,
@@ -175,6 +178,7 @@ impl Control {
     pub fn new(pipeline: Pipeline, server: Server, replicas: Replicas) -> Self {
         let mut outcomes = FleetOutcomes::new(replicas.clone());
         outcomes.follow(&FleetId::Shared);
+        let jwks_metrics = Metrics::default();
         Self {
             pipeline,
             outcomes,
@@ -184,7 +188,8 @@ impl Control {
             origins: Origins::default(),
             signer: Signer::default(),
             secrets: None,
-            jwks: Jwks::new(Limits::default()),
+            jwks: Jwks::new(Limits::default(), jwks_metrics.clone()),
+            jwks_metrics,
             changed_settings: None,
             tells: |_| false,
             deferred: HashMap::new(),
@@ -201,6 +206,11 @@ impl Control {
             going: BTreeSet::new(),
             gone: Vec::new(),
         }
+    }
+
+    /// Adds what is counted to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        self.jwks_metrics.register(registry);
     }
 
     /// The same, with Secrets that the source brings only when it is asked for them.

@@ -139,6 +139,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
         .register(&mut registry);
     board.register(&mut registry);
+    control.register(&mut registry);
     server.register(&mut registry);
     writer.register(&mut registry);
     leadership.register(&mut registry);

@@ -45,6 +45,8 @@ mod tls;
 mod view;
 mod wire;
 
+pub use self::tls::{Tls, TlsFiles};
+pub use ::tls::TlsError;
 pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, decide_now};
 pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
@@ -63,6 +65,5 @@ pub use resolve::Resolver;
 pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};
 pub use table::{Change, Snapshot, Table};
-pub use tls::{Tls, TlsError, TlsFiles};
 pub use view::{ClientView, TypeView};
 pub use wire::request::{Incoming, Malformed, decode};

@@ -13,10 +13,10 @@ use kinds::{ExtensionService, Kind, extension_service::CircuitBreakerPolicy, htt
 use model::{
     Code, EndpointsId, FieldPath, ObjectRef, Timeout, Transport, Verdict, VerdictList,
     cluster::{CircuitBreakers, LoadBalancing, Protocol, Validation},
-    status::{Acknowledgement, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout},
+    status::StatusKind,
 };
 use resolve::{KnownExtension, PortRef, View, service::Target};
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 /// How many Services an extension may have: each proxy is sent the endpoints of all of them.
 const MOST_SERVICES: usize = 100;
@@ -228,16 +228,4 @@ fn circuit_breakers(policy: &CircuitBreakerPolicy) -> Result<CircuitBreakers, Re
 }
 
 /// The status of ExtensionServices.
-pub const STATUS: StatusKind = StatusKind {
-    layout: StatusLayout { fields: &[], conditions: &[status::VALID], lists: &[], marks: &[] },
-    facts,
-    acknowledgement: Acknowledgement::Ignored,
-    interval: Duration::ZERO,
-};
-
-/// What the status must say.
-fn facts(input: &StatusInput<'_>) -> StatusFacts {
-    let message = status::errors(input.verdicts).unwrap_or_else(|| "Valid ExtensionService".to_owned());
-    let valid = status::valid(input.verdicts, &message);
-    StatusFacts { object: Scope { conditions: vec![valid], ..Scope::default() }, lists: Vec::new() }
-}
+pub const STATUS: StatusKind = status::valid_only(|input| status::valid_facts("ExtensionService", input));

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod authorization;
 mod bed;
 mod gateway;
 mod httpproxy;
