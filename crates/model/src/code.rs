@@ -94,7 +94,6 @@ codes! {
     1020 ConfigNotYaml Error "the configuration file is not valid YAML" "fix the syntax at the position shown";
     1021 ConfigUnknown Error "the configuration file contains an unknown key" "correct or remove it; docs/configuration.md lists every key";
     1022 ConfigValue Error "the configuration file contains an invalid value" "use one of the values allowed by the message; docs/configuration.md lists the values of every key";
-    1023 ConfigUnsupported Error "the configuration key is not supported yet" "remove it, or use a version that supports it";
     1024 SettingNoEffect Warning "the flag or configuration key has no effect" "remove it";
     1026 NamespaceNotWatched Warning "a referenced namespace is not watched" "add the namespace to --watch-namespaces";
     1027 ConfigRefused Error "the changed configuration is refused as a whole; the one before stays in effect" "correct what the lines before name; a valid configuration takes effect at once";
@@ -258,6 +257,8 @@ codes! {
     5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
+    5190 TracingUnusable Warning "spans are not sent" "correct the ExtensionService that tracing names; requests are served without spans until then";
+    5191 SamplingRounded Warning "the percentage is rounded" "use a whole percentage; randomSampling has steps of 0.01";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";

@@ -79,8 +79,9 @@ impl Table for FleetExtensions {
 impl Derived for FleetExtensions {
     fn compute(&self, fleet: &FleetId, reads: &mut Reads<'_>) -> Option<Vec<ClusterId>> {
         let mut names = (**reads.get::<ForExtensions>(&())?).clone();
-        let own = &reads.get::<Fleets>(fleet)?.rate_limit_service;
-        names.extend(own.as_ref().map(|(name, _)| name.clone()));
+        let own = reads.get::<Fleets>(fleet)?;
+        names.extend(own.rate_limit_service.as_ref().map(|(name, _)| name.clone()));
+        names.extend(own.tracing.as_ref().map(|(name, _)| name.clone()));
         Some(names.iter().filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect())
     }
 }

@@ -165,6 +165,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         settings: settings_changes,
         reporter: reporter.clone(),
         metrics,
+        tracing_problem: batch_reporter.tracing_problem(),
     };
     tasks.spawn_ending("the configuration, and health, metrics and debug pages", live.run(origin, stop.clone()));
     tasks.spawn("log of rejected resources", {

@@ -12,3 +12,4 @@ mod httpproxy;
 mod ingress;
 mod jwt;
 mod rate_limit;
+mod tracing;

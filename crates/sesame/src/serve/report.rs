@@ -5,11 +5,13 @@ use std::time::Instant;
 use admin::{Note, Recorder, Task};
 use anyhow::{Result, bail};
 use model::{Code, Verdict};
+use resolve::Rejection;
 use source::outage::Outage;
 use source::{Problem, Subject, cluster::Connection};
 use status::{Report, Reporter};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use tracing::{info, warn};
 use xds::Event;
 
@@ -25,18 +27,36 @@ pub struct BatchReporter {
     first_build: Option<Task>,
     /// While the first build is blocked: every batch reports it again.
     blocked: Outage,
+    /// Why no spans are sent.
+    tracing_problem: watch::Sender<Option<Rejection>>,
 }
 
 impl BatchReporter {
     /// A reporter before the first batch.
     pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
-        Self { reporter, programmed, recorder, first_build: Some(first_build), blocked: Outage::default() }
+        let (blocked, tracing_problem) = Default::default();
+        Self { reporter, programmed, recorder, first_build: Some(first_build), blocked, tracing_problem }
+    }
+
+    /// Why no spans are sent, as it changes.
+    pub fn tracing_problem(&self) -> watch::Receiver<Option<Rejection>> {
+        self.tracing_problem.subscribe()
     }
 
     /// Reports the results of a batch.
     pub fn report(&mut self, news: BatchReport<'_>) {
         for (subject, problems) in news.problems {
             log(subject, problems);
+        }
+        if news.is_complete {
+            let problem = news.pipeline.tracing_problem();
+            self.tracing_problem.send_if_modified(|known| {
+                let is_other = known.as_ref() != problem;
+                if is_other {
+                    *known = problem.cloned();
+                }
+                is_other
+            });
         }
         let engine = news.pipeline.engine();
         self.recorder.note(Note {

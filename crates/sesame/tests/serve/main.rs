@@ -15,3 +15,4 @@ mod refusal;
 mod secrets;
 mod size;
 mod status;
+mod tracing;

@@ -57,6 +57,7 @@ macro_rules! of_fleets {
 }
 
 mod keys;
+mod tracing;
 
 fn after(seconds: u64) -> Timeout {
     Timeout::After(Duration::from_secs(seconds))
