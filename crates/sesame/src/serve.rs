@@ -147,7 +147,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     metrics.register(&mut registry);
     let routers = Routers {
         health: admin::health(&readiness),
-        metrics: admin::metrics(Arc::new(registry)),
+        metrics: admin::metrics(Arc::new(registry), plan.contour_metric_names),
         debug: admin::debug(Views { board, server: server.clone(), log: Some(log.clone()) }),
     };
 

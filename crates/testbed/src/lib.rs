@@ -22,6 +22,7 @@ pub mod net;
 pub mod otel_collector;
 pub mod probe;
 pub mod process;
+pub mod promtool;
 pub mod rate_limit;
 pub mod state;
 pub mod texts;

@@ -64,6 +64,7 @@ impl BatchReporter {
             objects: news.pipeline.objects(),
             batch: engine.last_batch(),
             verdicts: news.verdicts,
+            expiries: news.pipeline.soonest_expiries(admin::MOST_CERTIFICATES),
             took: news.took,
             published: news.published,
         });

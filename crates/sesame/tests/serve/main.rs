@@ -9,6 +9,7 @@ mod gateway;
 mod jwt;
 mod life;
 mod live;
+mod metrics;
 mod outage;
 mod programmed;
 mod refusal;

@@ -189,6 +189,7 @@ const FLAGS: &[(&[&str], Check)] = &[
     }),
     (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
+    (&["--contour-metric-names"], |p| p.contour_metric_names),
     (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
 ];
