@@ -17,7 +17,7 @@ use std::{
 pub use claim::{ListenerClaim, StreamPiece, StreamTarget};
 pub use settings::{
     AccessLog, AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpSettings, HttpVersions,
-    RateLimitService, ServerHeader,
+    LocalReplyBody, RateLimitService, ServerHeader,
 };
 pub use tracing::{Percent, SpanTag, TagValue, Tracer, Tracing};
 

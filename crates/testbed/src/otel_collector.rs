@@ -54,7 +54,7 @@ impl OtelCollector {
             },
         });
         // JSON is YAML.
-        let config = state.write("config.yaml", &config.to_string())?;
+        let config = state.write("config.yaml", config.to_string())?;
         let process = Command::new(parts::program("otel-collector")?).arg("--config").arg(config).start_in(&state)?;
         process.expect_port(address, START).await?;
         Ok(OtelCollector { address, state, process })

@@ -6,7 +6,8 @@ use model::{
     cluster::{CaBundle, Extension},
     listener::{
         AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
-        HttpSettings, HttpVersions, Percent, ServerHeader, SpanTag, StreamTarget, TagValue, Tracer, Tracing,
+        HttpSettings, HttpVersions, LocalReplyBody, Percent, ServerHeader, SpanTag, StreamTarget, TagValue, Tracer,
+        Tracing,
     },
     tls::{
         ClientValidation, TcpChain, TcpProxy, Termination, TlsVersion,
@@ -66,6 +67,7 @@ fn settings(dice: &mut Dice) -> HttpSettings {
             HeadersWithUnderscores::Reject,
             HeadersWithUnderscores::Drop,
         ]),
+        local_reply_body: dice.pick(&[LocalReplyBody::Code, LocalReplyBody::Empty]),
         versions: dice.pick(&[HttpVersions::Both, HttpVersions::Http1, HttpVersions::Http2]),
         max_requests: dice.maybe(Dice::number),
         max_streams: dice.between(1, i32::MAX as u32),
