@@ -17,6 +17,7 @@ pub mod sni;
 pub mod source_ip;
 pub mod tcp;
 pub mod tls;
+pub mod tracing;
 pub mod udp;
 
 use crate::{endpoints::socket, name, packing::Packing, splice};

@@ -29,6 +29,7 @@ fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: Ht
         protocol: PortProtocol::Tls,
         connections,
         http,
+        tracer: None,
     }
 }
 

@@ -94,7 +94,6 @@ codes! {
     1020 ConfigNotYaml Error "the configuration file is not valid YAML" "fix the syntax at the position shown";
     1021 ConfigUnknown Error "the configuration file contains an unknown key" "correct or remove it; docs/configuration.md lists every key";
     1022 ConfigValue Error "the configuration file contains an invalid value" "use one of the values allowed by the message; docs/configuration.md lists the values of every key";
-    1023 ConfigUnsupported Error "the configuration key is not supported yet" "remove it, or use a version that supports it";
     1024 SettingNoEffect Warning "the flag or configuration key has no effect" "remove it";
     1026 NamespaceNotWatched Warning "a referenced namespace is not watched" "add the namespace to --watch-namespaces";
     1027 ConfigRefused Error "the changed configuration is refused as a whole; the one before stays in effect" "correct what the lines before name; a valid configuration takes effect at once";
@@ -261,6 +260,8 @@ codes! {
     5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
     5183 ClientCaExpired Warning "a CA of client certificates is expired or not yet valid" "renew it, or remove it from the bundle; client certificates that it signed are refused";
     5184 ClientCaExpiresSoon Warning "a CA of client certificates expires soon" "add its successor to the bundle, and renew the client certificates that it signed; afterwards they are refused";
+    5190 TracingUnusable Warning "spans are not sent" "correct the ExtensionService that tracing names; requests are served without spans until then";
+    5191 SamplingRounded Warning "the percentage is rounded" "use a whole percentage; randomSampling has steps of 0.01";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";

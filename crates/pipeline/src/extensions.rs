@@ -75,7 +75,8 @@ impl Table for FleetExtensions {
 impl Derived for FleetExtensions {
     fn compute(&self, fleet: &FleetId, reads: &mut Reads<'_>) -> Option<Vec<ClusterId>> {
         let settings = reads.get::<Fleets>(fleet)?.clone();
-        let names = settings.rate_limit_service.iter().map(|(name, _)| name);
+        let limits = settings.rate_limit_service.iter().map(|(name, _)| name);
+        let names = limits.chain(settings.tracing.iter().map(|(name, _)| name));
         Some(names.filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect())
     }
 }

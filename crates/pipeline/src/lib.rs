@@ -71,6 +71,7 @@ pub mod shared_routes;
 mod slots;
 pub mod spoil;
 pub mod status;
+pub mod tracers;
 pub mod translations;
 pub mod validity;
 pub mod verdicts;

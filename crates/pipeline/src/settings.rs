@@ -13,7 +13,7 @@ pub use envoy::packing::Packing;
 pub use envoy::runtime::RuntimeSettings;
 use model::{
     FleetId, ListenerId, PortId, PortProtocol,
-    listener::{ConnectionSettings, HttpSettings, RateLimitService},
+    listener::{ConnectionSettings, HttpSettings, RateLimitService, Tracing},
 };
 pub use resolve::ForeignProtection;
 use std::{
@@ -119,6 +119,8 @@ pub struct Settings {
     pub gateway: dialect_gateway::Settings,
     /// The rate limit service of the shared fleet, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
+    /// How requests are traced, and the extension that spans are sent to.
+    pub tracing: Option<(ExtensionName, Arc<Tracing>)>,
     /// The authorization server that is asked about all routes that do not say otherwise.
     pub authorization: Option<GlobalAuthorization>,
     /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
@@ -150,6 +152,7 @@ impl Default for Settings {
             http_proxy: dialect_httpproxy::Settings::default(),
             gateway: dialect_gateway::Settings::default(),
             rate_limit_service: None,
+            tracing: None,
             authorization: None,
             fetched_secrets: false,
             spoil: None,
@@ -223,6 +226,7 @@ impl Settings {
             http_settings: self.http_settings.clone(),
             https_settings: self.https_settings.clone(),
             rate_limit_service: self.rate_limit_service.clone(),
+            tracing: self.tracing.clone(),
         }
     }
 }
@@ -254,6 +258,8 @@ pub struct FleetSettings {
     pub https_settings: HttpSettings,
     /// The rate limit service that proxies ask, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
+    /// How requests are traced, and the extension that spans are sent to.
+    pub tracing: Option<(ExtensionName, Arc<Tracing>)>,
 }
 
 /// A listener of Envoy's that shows pages of its own.

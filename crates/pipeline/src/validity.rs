@@ -99,6 +99,8 @@ pub(crate) struct Clock {
     now: Option<i64>,
     periods: HashMap<Dated, Validity>,
     due: BTreeSet<(i64, Dated)>,
+    /// When each certificate ends.
+    ends: BTreeSet<(i64, ObjectRef)>,
 }
 
 impl Clock {
@@ -112,6 +114,9 @@ impl Clock {
         }
         for (id, validity) in changes.set {
             self.forget(&id);
+            if let Dated::Certificate(secret) = &id {
+                self.ends.insert((validity.not_after, secret.clone()));
+            }
             self.periods.insert(id.clone(), *validity);
             touched.insert(id);
         }
@@ -137,6 +142,11 @@ impl Clock {
         changed
     }
 
+    /// The Secrets whose certificates end first, and when.
+    pub fn soonest_ends(&self, most: usize) -> Vec<(ObjectRef, i64)> {
+        self.ends.iter().take(most).map(|(at, secret)| (secret.clone(), *at)).collect()
+    }
+
     /// When the time is to be said again.
     pub fn due(&self) -> Option<i64> {
         self.due.first().map(|(at, _)| *at)
@@ -144,7 +154,9 @@ impl Clock {
 
     fn forget(&mut self, id: &Dated) {
         self.forget_due(id, self.now.unwrap_or(i64::MIN));
-        self.periods.remove(id);
+        if let (Some(validity), Dated::Certificate(secret)) = (self.periods.remove(id), id) {
+            self.ends.remove(&(validity.not_after, secret.clone()));
+        }
     }
 
     fn forget_due(&mut self, id: &Dated, before: i64) {

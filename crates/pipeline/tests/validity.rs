@@ -103,6 +103,32 @@ fn woken(pipeline: &Pipeline, before: &BTreeMap<&'static str, u64>) -> Vec<(&'st
     after.filter(|(_, count)| *count > 0).collect()
 }
 
+/// Only certificates that hosts use, those that end first at the front; a renewed one moves.
+#[test]
+fn the_certificates_that_expire_soonest_are_named() {
+    let ca = Ca::new("expiry");
+    let at = |year: u64| i64::try_from(year * YEAR).unwrap();
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, service());
+    for (name, until) in [("short", 42), ("long", 60), ("middle", 50), ("unused", 41)] {
+        let host = format!("{name}.example.com");
+        if name != "unused" {
+            put(&mut pipeline, ingress(name, &host));
+        }
+        put(&mut pipeline, secret(&ca, name, &host, 40, until));
+    }
+    pipeline.settle_at(at(41));
+    let soonest = |pipeline: &Pipeline, most: usize| -> Vec<(String, i64)> {
+        pipeline.soonest_expiries(most).into_iter().map(|(secret, end)| (secret.name.to_string(), end)).collect()
+    };
+    assert_eq!(soonest(&pipeline, 2), [("short".to_owned(), at(42)), ("middle".to_owned(), at(50))]);
+    put(&mut pipeline, secret(&ca, "short", "short.example.com", 40, 55));
+    let middle = ingress("middle", "middle.example.com");
+    pipeline.put(&middle.key(), None);
+    pipeline.settle_at(at(41));
+    assert_eq!(soonest(&pipeline, 9), [("short".to_owned(), at(55)), ("long".to_owned(), at(60))]);
+}
+
 #[test]
 fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     let ca = Ca::new("validity");

@@ -28,6 +28,7 @@ use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
 use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, Settings, xds_fleet};
 use provision::FleetStatus;
 use replicas::{Replicas, Shared};
+use resolve::Rejection;
 use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::{mpsc, watch};
@@ -142,6 +143,8 @@ pub struct Control {
     secrets: Option<Secrets>,
     jwks: Jwks,
     jwks_metrics: Metrics,
+    /// Why no spans are sent, as it was logged last.
+    tracing_problem: Option<Rejection>,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
     tells: fn(Kind) -> bool,
@@ -190,6 +193,7 @@ impl Control {
             secrets: None,
             jwks: Jwks::new(Limits::default(), jwks_metrics.clone()),
             jwks_metrics,
+            tracing_problem: None,
             changed_settings: None,
             tells: |_| false,
             deferred: HashMap::new(),
@@ -276,6 +280,9 @@ impl Control {
             debug!(?took, published, "batch done");
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
+            }
+            if self.is_complete {
+                self.report_tracing();
             }
             let objects = self.undeferred(brought.objects);
             tell(BatchReport {

@@ -148,7 +148,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     metrics.register(&mut registry);
     let routers = Routers {
         health: admin::health(&readiness),
-        metrics: admin::metrics(Arc::new(registry)),
+        metrics: admin::metrics(Arc::new(registry), plan.contour_metric_names),
         debug: admin::debug(Views { board, server: server.clone(), log: Some(log.clone()) }),
     };
 
@@ -166,6 +166,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         settings: settings_changes,
         reporter: reporter.clone(),
         metrics,
+        tracing_problem: batch_reporter.tracing_problem(),
     };
     tasks.spawn_ending("the configuration, and health, metrics and debug pages", live.run(origin, stop.clone()));
     tasks.spawn("log of rejected resources", {

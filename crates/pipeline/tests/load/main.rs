@@ -13,3 +13,4 @@ mod httpproxy;
 mod ingress;
 mod jwt;
 mod rate_limit;
+mod tracing;

@@ -59,6 +59,8 @@ pub struct Plan {
     pub table_bytes: Option<usize>,
     /// Whether every table is compared with a build from nothing.
     pub self_check: bool,
+    /// Whether metrics have Contour's names beside our own.
+    pub contour_metric_names: bool,
     /// Whether the file wants everything logged down to debug.
     pub verbose: bool,
     /// What was asked for and will not be.
@@ -117,6 +119,7 @@ impl Plan {
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
+            contour_metric_names: args.contour_metric_names,
             verbose,
             pipeline,
             warnings,
