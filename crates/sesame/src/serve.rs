@@ -133,6 +133,10 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let readiness = Readiness::default();
     let (programmed, programmed_status) = programmed::channel(server.clone());
     let first_build = readiness.task("the first build");
+    readiness.check({
+        let connection = connection.clone();
+        move || connection.stalled_watches().map(|kinds| format!("stalled watches of the API server ({kinds})"))
+    });
     let mut batch_reporter = BatchReporter::new(reporter.clone(), programmed, recorder, first_build);
 
     let mut registry = Registry::default();

@@ -46,6 +46,9 @@ pub enum Failure {
     /// A watch that brought nothing.
     #[error("the watch ended at once")]
     Ended,
+    /// A watch that stayed open and brought nothing, not even a bookmark.
+    #[error("the watch is silent")]
+    Silent,
     /// Anything else.
     #[error("{0}")]
     Other(String),

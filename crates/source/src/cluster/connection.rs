@@ -34,6 +34,8 @@ struct Shared {
     failing: Mutex<Failing>,
     connected: Gauge,
     heard: Family<OfKind, Gauge<f64, AtomicU64>>,
+    /// What is watched, and no change of it arrives.
+    stalled: Mutex<BTreeSet<String>>,
 }
 
 /// Who gets no answers, and the outage that this makes.
@@ -66,8 +68,8 @@ struct OfKind {
 impl Connection {
     /// To the API server at an address. It is not known whether it answers.
     pub fn new(address: impl Into<Box<str>>) -> Self {
-        let (failing, connected, heard) = Default::default();
-        let shared = Shared { address: address.into(), failing, connected, heard };
+        let (failing, connected, heard, stalled) = Default::default();
+        let shared = Shared { address: address.into(), failing, connected, heard, stalled };
         Self { shared: Arc::new(shared), caller: "watches" }
     }
 
@@ -136,6 +138,22 @@ impl Connection {
         self.answered();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.shared.heard.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
+    }
+
+    /// A watch misses changes, or does so no longer.
+    pub(super) fn stalled(&self, target: &str, is_stalled: bool) {
+        let mut stalled = self.shared.stalled.lock();
+        if is_stalled {
+            stalled.insert(target.to_owned());
+        } else {
+            stalled.remove(target);
+        }
+    }
+
+    /// The watches that miss changes, as text; none if all is well.
+    pub fn stalled_watches(&self) -> Option<String> {
+        let stalled = self.shared.stalled.lock();
+        (!stalled.is_empty()).then(|| stalled.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
     }
 
     /// Adds `sesame_apiserver_connected` and `sesame_source_last_event_timestamp_seconds` to a registry.
