@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use client::{Fleet, Start};
 use server::Remote;
+use xds::{Batch, Changes, Config, Server};
 
 /// That of the product.
 #[global_allocator]
@@ -57,6 +58,37 @@ async fn run(quick: bool) {
     );
     println!("|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     cold_start(10_000, if quick { 10 } else { 100 }).await;
+    println!("\nDisk cache: hosts with a cluster, endpoints, a scope and a certificate each.\n");
+    println!("| hosts | bytes | encode | decode | until a client can be answered |");
+    println!("|--:|--:|--:|--:|--:|");
+    for size in sizes {
+        restored(*size);
+    }
+}
+
+/// What it takes to write what is published, and to serve what was written.
+fn restored(size: usize) {
+    let upserts = (0..size).flat_map(world::host).collect();
+    let server = Server::new(Config::default());
+    server.publish(Batch { fleet: xds::Fleet::Shared, changes: Changes { upserts, removes: Vec::new() } }).unwrap();
+    let snapshot = server.acks(&xds::Fleet::Shared).unwrap().snapshot().unwrap();
+    let start = Instant::now();
+    let bytes = xds::stored::encode(&[(xds::Fleet::Shared, snapshot)]);
+    let (encoded, len) = (start.elapsed(), bytes.len());
+    let next = Server::new(Config::default());
+    let start = Instant::now();
+    let fleets = xds::stored::decode(bytes.into()).unwrap();
+    let decoded = start.elapsed();
+    for (fleet, resources) in fleets {
+        next.restore(&fleet, resources);
+    }
+    println!(
+        "| {size} | {:.1} MB | {} | {} | {} |",
+        len as f64 / 1e6,
+        millis(encoded),
+        millis(decoded),
+        millis(start.elapsed())
+    );
 }
 
 async fn one_change(size: usize, count: usize) {
