@@ -261,6 +261,7 @@ codes! {
     5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
+    5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
@@ -307,6 +308,10 @@ codes! {
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
     8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
+    8010 RouteNotServed Error "the route is not served" "look at the status of the object that the access log names in `route`; it says what is wrong";
+    8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
+    8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
+    8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
 }
 
 impl fmt::Display for Code {
