@@ -1,7 +1,5 @@
 //! What an earlier process published: for clients that have nothing, until this one publishes.
 
-use std::collections::HashMap;
-
 use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
 use xds::{Fleet, Kind, Resource};
@@ -17,7 +15,7 @@ fn returning(kind: Kind, held: &str) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         node: Some(node("old", "shared")),
         type_url: kind.type_url().to_owned(),
-        initial_resource_versions: HashMap::from([(held.to_owned(), "00000000000000ff".to_owned())]),
+        initial_resource_versions: [(held.to_owned(), "00000000000000ff".to_owned())].into(),
         ..Default::default()
     }
 }
