@@ -66,8 +66,7 @@ async fn a_client_that_has_something_waits() {
     assert_eq!(other.end().await.code(), Code::Unavailable);
 
     running.publish(before(), &[]);
-    let answer = old.next().await;
-    assert_eq!((names(&answer), &*answer.removed_resources), (vec!["one", "two"], &["newer".to_owned()][..]));
+    assert_eq!(names(&old.next().await), ["one", "two"]);
 }
 
 #[tokio::test]
