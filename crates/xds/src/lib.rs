@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The rooms, in the order of the data: [`Resource`] and what it becomes (`resource`), tables and their snapshots
-//! (`table`, `publish`), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
+//! (`table`, `publish`), the same for the next process ([`stored`]), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
 //! their clients (`fleet`, `acks`, `view`), who has acknowledged what (`acks`), what their answers say about a resource
 //! (`ack_counts`, `ack_monitor`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
 
@@ -40,6 +40,7 @@ mod resource;
 mod server;
 mod service;
 pub mod session;
+pub mod stored;
 mod table;
 mod tls;
 mod view;

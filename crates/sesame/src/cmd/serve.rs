@@ -14,6 +14,7 @@ use status::Addresses;
 
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
 use crate::serve::config::Config;
+use crate::serve::disk_cache;
 
 /// Run the controller: translate the ingress objects of a Kubernetes cluster for Envoy fleets
 ///
@@ -67,6 +68,14 @@ pub struct Args {
     /// Serve xDS without TLS. For development only: any client can read every private key
     #[arg(long)]
     pub insecure: bool,
+
+    /// Directory of the disk cache, from which new proxies are served while the API server does not answer after a restart
+    /// [default: /cache, if it exists]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// File with the keys that seal the disk cache, one on each line: the current one, then previous ones
+    #[arg(long, value_name = "FILE", default_value = disk_cache::KEY_FILE)]
+    pub cache_key_file: PathBuf,
 
     /// Listen address of /healthz and /readyz [default: 0.0.0.0]
     #[arg(long, value_name = "ADDRESS")]

@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod disk_cache;
 mod fleets;
 mod gateway;
 mod jwt;
