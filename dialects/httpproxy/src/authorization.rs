@@ -175,7 +175,7 @@ fn extension(
     }
     let id = ObjectRef::new(kind, namespace, name);
     let found = resolve::extension::get(work.view, &id);
-    Ok(found.map_err(|no| work.report(subject, Rejection::new(no.code, field.clone(), no.why))).ok())
+    Ok(found.map_err(|no| work.report(subject, Rejection::resolved(no, field.clone()))).ok())
 }
 
 /// Reads what the operator sets about a server; an error names the field below it.
