@@ -64,14 +64,23 @@ const LATER: [Code; 2] = [Code::ProxyJwksPending, Code::ProxyJwksNotFetched];
 /// Codes of objects that are not served although they are of a kind that is.
 const NOT_CLAIMED: [Code; 2] = [Code::OtherClass, Code::GatewayParentNotServed];
 
-/// Checks what the inputs hold.
-pub fn check(inputs: &[Input], settings: &Settings) -> Result<Report> {
-    let batch = source::folder::read(inputs, Limits::default());
-    let batch = batch.coded(Code::FileNotReadable, || "cannot read the manifests".to_owned())?;
-    Ok(of(batch, settings))
+/// Whether the objects say which endpoints Services have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoints {
+    /// They do: nobody else will.
+    Known,
+    /// The cluster makes them; where there are none among the objects, that says nothing.
+    MadeByCluster,
 }
 
-fn of(batch: Batch, settings: &Settings) -> Report {
+/// Checks what the inputs hold.
+pub fn check(inputs: &[Input], settings: &Settings, endpoints: Endpoints) -> Result<Report> {
+    let batch = source::folder::read(inputs, Limits::default());
+    let batch = batch.coded(Code::FileNotReadable, || "cannot read the manifests".to_owned())?;
+    Ok(of(batch, settings, endpoints))
+}
+
+fn of(batch: Batch, settings: &Settings, endpoints: Endpoints) -> Report {
     let mut origins = Origins::default();
     origins.apply(&batch);
     let Batch { changes, problems, .. } = batch;
@@ -81,8 +90,7 @@ fn of(batch: Batch, settings: &Settings) -> Report {
         pipeline.put(&change.key, change.object);
     }
     let Output { verdicts, facts, .. } = pipeline.settle_at(control::now());
-    // Endpoints are made by the cluster: where a folder brings none, that says nothing.
-    let has_endpoints = keys.iter().any(|key| key.kind == kind::ENDPOINT_SLICE);
+    let has_endpoints = endpoints == Endpoints::Known || keys.iter().any(|key| key.kind == kind::ENDPOINT_SLICE);
     let is_told = |code: Code| !LATER.contains(&code) && (has_endpoints || code != Code::NoEndpoints);
     let told = finding::told(&verdicts).filter(|verdict| is_told(verdict.code));
     let problems: Vec<&Problem> = problems.values().flatten().collect();

@@ -307,7 +307,7 @@ async fn a_check_fails_where_nothing_is_served_and_says_what_a_certificate_is() 
         assert!(exit == Some(1) && said.contains(code), "{code} is missing in:\n{said}");
     }
     // Without its Secret a host has TLS on this machine, and nowhere else.
-    let web = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports: [{ port: 80 }]\n";
+    let web = service("web", &Backend::start("web").await.unwrap());
     let with_secret = good.replace("hosts: [a.example.com]", "hosts: [a.example.com]\n      secretName: cert");
     let (exit, said) = check(&format!("{web}---\n{with_secret}")).await;
     assert!(exit == Some(0) && said.contains("note[SES3125]"), "{said}");

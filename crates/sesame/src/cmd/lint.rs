@@ -13,7 +13,7 @@ use source::folder::{Input, Limits};
 
 use crate::cmd::serve::read;
 use crate::flags::objects::{ObjectFlags, SelfSigned};
-use crate::lint::{self, Report, github, json, sarif, text};
+use crate::lint::{self, Endpoints, Report, github, json, sarif, text};
 use crate::output;
 use crate::problem::{self, Coded};
 use crate::serve::config::Config;
@@ -77,7 +77,7 @@ fn report(args: &Args) -> Result<Report> {
     let self_signed = if args.self_signed { SelfSigned::Allowed } else { SelfSigned::Refused };
     args.objects.apply(&mut settings, self_signed);
     let inputs: Result<Vec<Input>> = args.paths.iter().map(|path| input(path)).collect();
-    lint::check(&inputs?, &settings)
+    lint::check(&inputs?, &settings, Endpoints::MadeByCluster)
 }
 
 /// What a path stands for. Pipes are read here, once.

@@ -24,7 +24,7 @@ use crate::cmd::serve::read;
 use crate::control::Control;
 use crate::flags::objects::{ObjectFlags, SelfSigned};
 use crate::flags::{Certificates, Packing};
-use crate::lint;
+use crate::lint::{self, Endpoints};
 use crate::problem::Coded;
 use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, announce};
@@ -217,7 +217,7 @@ fn is_free(flag: &str, bind: Bind) -> Result<()> {
 }
 
 fn check_once(args: &Args, settings: &Settings) -> Result<()> {
-    let report = lint::check(&[Input::Path(args.folder.clone())], settings)?;
+    let report = lint::check(&[Input::Path(args.folder.clone())], settings, Endpoints::Known)?;
     Terminal::new().report(&report);
     match report.summary.errors {
         0 => Ok(()),
