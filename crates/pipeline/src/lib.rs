@@ -79,6 +79,7 @@ pub mod view;
 mod wildcard_certificate;
 pub mod withheld;
 
+pub use dialect_gateway::class::RELEASE as GATEWAY_API_RELEASE;
 pub use dialect_gateway::fleet::{FleetState, OwnFleet};
 pub use dialects::{Dialect, Dialects};
 pub use jwks::FetchSpec;

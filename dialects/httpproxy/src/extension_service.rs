@@ -46,7 +46,7 @@ struct Reading<'a, V> {
 
 impl<V: View> Reading<'_, V> {
     fn report(&mut self, no: Rejection) {
-        self.verdicts.push(Verdict::new(no.code, self.id.at(no.field), no.why));
+        self.verdicts.push(no.on(&self.id));
     }
 
     fn extension(&mut self) -> Result<resolve::ExtensionService, Rejection> {
@@ -180,11 +180,11 @@ impl<V: View> Reading<'_, V> {
         };
         let no = |no: resolve::Rejection| {
             let of_port = matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp);
-            Rejection::new(no.code, field.field(if of_port { "port" } else { "name" }), no.why)
+            Rejection::resolved(no, field.field(if of_port { "port" } else { "name" }))
         };
         let service = self.view.service(namespace, name).ok_or_else(|| {
-            let why = format!("Service {namespace}/{name} does not exist");
-            Rejection::new(Code::ServiceNotFound, field.field("name"), why)
+            let absent = ObjectRef::new(kinds::kind::SERVICE, namespace.clone(), name);
+            Rejection::resolved(resolve::Rejection::absent(Code::ServiceNotFound, absent), field.field("name"))
         })?;
         if let Target::External(_) = service.target {
             return Err(unsupported("is of type ExternalName"));
@@ -202,7 +202,7 @@ impl<V: View> Reading<'_, V> {
 }
 
 fn verdict(id: &ObjectRef, no: Rejection) -> Verdict {
-    Verdict::new(no.code, id.at(no.field), no.why)
+    no.on(id)
 }
 
 fn spec(field: &str) -> FieldPath {

@@ -9,10 +9,12 @@ use admin::LogFilter;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use model::timeout::parse_duration;
-use source::snippet::{self, Style};
+use source::snippet;
 use status::Addresses;
 
 use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
+use crate::logging;
+use crate::output;
 use crate::serve::config::Config;
 use crate::serve::disk_cache;
 
@@ -244,9 +246,13 @@ pub fn read(path: &Path) -> Result<Config> {
         Ok(config) => return Ok(config),
         Err(problems) => problems,
     };
-    let style = if std::io::stderr().is_terminal() { Style::Colour } else { Style::Plain };
+    let style = output::style(std::io::stderr().is_terminal());
     for problem in &problems {
-        eprintln!("{}\n", snippet::problem(problem, style));
+        if logging::is_json() {
+            tracing::error!(code = %problem.code, help = problem.code.help(), "{problem}");
+        } else {
+            eprintln!("{}\n", snippet::problem(problem, style));
+        }
     }
     match problems.len() {
         1 => bail!("there is 1 error in {}", path.display()),
