@@ -5,6 +5,7 @@ mod certgen;
 mod cli;
 mod echo;
 mod envoy;
+mod rbac;
 mod run;
 pub mod serve;
 mod supervised;
@@ -22,6 +23,7 @@ pub enum Command {
     Cli(cli::Args),
     Echo(echo::Args),
     Envoy(envoy::Args),
+    Rbac(rbac::Args),
     Run(run::Args),
     Serve(Box<serve::Args>),
     Supervised(supervised::Args),
@@ -38,6 +40,7 @@ impl Command {
             Command::Cli(args) => cli::run(args).await,
             Command::Echo(args) => echo::run(args).await,
             Command::Envoy(args) => envoy::run(args).await,
+            Command::Rbac(args) => rbac::run(args),
             Command::Run(args) => run::run(args).await,
             Command::Serve(args) => serve::run(*args, log).await,
             Command::Supervised(args) => supervised::run(args),

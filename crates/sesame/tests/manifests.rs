@@ -5,6 +5,8 @@
 
 #[path = "manifests/asked.rs"]
 mod asked;
+#[path = "manifests/modes.rs"]
+mod modes;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -178,7 +180,7 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     for (verb, group, resource) in granted("ClusterRole", "sesame") {
         assert!(may(&sesame, &(&verb, &group, &resource), Some("shop"), None).await, "{verb} {group} {resource}");
     }
-    for (verb, group, resource) in granted("Role", "sesame") {
+    for (verb, group, resource) in granted("Role", "sesame-leader-election") {
         // The right to create cannot be bound to a name.
         let (right, name) = ((&*verb, &*group, &*resource), (verb != "create").then_some("leader-elect"));
         assert!(may(&sesame, &right, Some(NAMESPACE), name).await, "{right:?}");
@@ -218,4 +220,15 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     assert_eq!(versions[0], versions[1]);
     assert_ne!(versions[1], versions[2]);
     assert!(secrets.get("envoycert").await.unwrap().data.unwrap().contains_key("ca.crt"));
+}
+
+/// The manifests have the rights that the program prints.
+#[test]
+fn the_rights_are_those_of_sesame_rbac() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sesame")).arg("rbac").env_clear().output().unwrap();
+    let printed = serde_saphyr::from_multiple::<Value>(std::str::from_utf8(&output.stdout).unwrap()).unwrap();
+    assert!(printed.len() > 4);
+    for role in printed {
+        assert!(documents().contains(&role), "{role}");
+    }
 }
