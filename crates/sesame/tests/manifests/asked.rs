@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use testbed::apiserver::AuditEntry;
 use testbed::{ApiServer, Client, Process, StateDir, eventually};
 
-use super::{GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
+use super::{DEPLOYMENT, GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -291,7 +291,7 @@ async fn unreadable(client: &kube::Client, group: &str) {
 async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     let api = ApiServer::config().audit().start().await.unwrap();
     let gateway_api = parts::folder("gateway-api-crds").unwrap().join("standard");
-    api.install([deploy("crds"), gateway_api, deploy("manifests"), deploy("gateway-api")]).await.unwrap();
+    api.install([deploy("crds"), gateway_api, deploy(DEPLOYMENT), deploy("gateway-api")]).await.unwrap();
     let client = api.client().unwrap();
     let services = Api::<Service>::namespaced(client.clone(), NAMESPACE);
     let balancer = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } } });

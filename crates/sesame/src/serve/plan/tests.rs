@@ -144,8 +144,8 @@ const FLAGS: &[(&[&str], Check)] = &[
         p.source.kinds.contains(&kind::INGRESS) && p.source.kinds.iter().all(is_narrow) && p.fleets.is_none()
     }),
     (&["--named-secrets=shop/one, shop/two"], |p| {
-        let named = p.source.named[&kind::SECRET].iter().map(|it| format!("{}/{}", it.namespace, it.name));
-        named.collect::<Vec<_>>() == ["shop/one", "shop/two"]
+        let named = p.source.named.get(&kind::SECRET).into_iter().flatten();
+        named.map(|it| format!("{}/{}", it.namespace, it.name)).collect::<Vec<_>>() == ["shop/one", "shop/two"]
     }),
     (&["--xds-address=0.0.0.0"], |p| p.xds == "0.0.0.0:8001".parse().unwrap()),
     (&["--xds-port=9"], |p| p.xds == "127.0.0.1:9".parse().unwrap()),
