@@ -219,6 +219,38 @@ mod tests {
         }
     }
 
+    /// What `kubectl explain` prints about a field is the description in the schema: each has one, in a sentence.
+    #[test]
+    fn every_field_is_explained() {
+        fn fields(schema: &Value, path: &str, silent: &mut Vec<String>) {
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                let path = format!("{path}.{name}");
+                let about = field["description"].as_str().unwrap_or_default();
+                // The API server has its own words about metadata.
+                if path != ".metadata" && !(about.ends_with('.') && about.contains(' ')) {
+                    silent.push(format!("{path}: {about:?}"));
+                }
+                fields(field, &path, silent);
+            }
+            if let Some(items) = schema.get("items") {
+                fields(items, &format!("{path}[]"), silent);
+            }
+        }
+        for of in [http_proxy::crd, delegation::crd, extension_service::crd, configuration::crd] {
+            let crd = of("projectsesame.io");
+            let mut silent = Vec::new();
+            fields(&version(&crd)["schema"]["openAPIV3Schema"], "", &mut silent);
+            assert!(silent.is_empty(), "{}:\n{}", crd["metadata"]["name"], silent.join("\n"));
+        }
+        let http_proxy = http_proxy::crd("projectsesame.io");
+        let spec = &version(&http_proxy)["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let timeouts = &spec["properties"]["routes"]["items"]["properties"]["timeoutPolicy"]["properties"];
+        for (field, says) in [("response", "504"), ("idle", "stream-idle-timeout"), ("idleConnection", "keep-alive")] {
+            let about = timeouts[field]["description"].as_str().unwrap();
+            assert!(about.contains(says), "{field}: {about}");
+        }
+    }
+
     #[test]
     fn the_files_are_what_the_description_says() {
         run(true).unwrap();

@@ -5,6 +5,9 @@
 
 mod config_dump;
 mod fleets;
+mod host;
+mod page;
+mod served;
 mod verdicts;
 
 use crate::board::{BatchView, Board};
@@ -35,7 +38,15 @@ pub struct Views {
 }
 
 /// Every page: its path and what it is for.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 8] = [
+    (
+        "/debug/host?name=",
+        "one host: who serves it, what is said about them, who else asked for it, which proxies have it; ?name=www.example.com",
+    ),
+    (
+        "/debug/object?kind=",
+        "one object: its hosts and routes, what is said about it, which proxies have them; ?kind=HTTPProxy&amp;namespace=shop&amp;name=web",
+    ),
     ("/debug/tables", "every table of the pipeline: rows, keys, reads, how often it was computed"),
     ("/debug/batches", "the last batches: how long they took, and how many keys were computed in each table"),
     ("/debug/fleets", "every fleet: what it was sent, its clients and what each has; ?fleet=shared&node=ID"),
@@ -52,6 +63,8 @@ pub fn debug(views: Views) -> Router {
         .route("/debug/", get(index))
         .route("/debug/tables", get(tables))
         .route("/debug/batches", get(batches))
+        .route("/debug/host", get(host::host))
+        .route("/debug/object", get(host::object))
         .route("/debug/fleets", get(fleets::show))
         .route("/debug/verdicts", get(verdicts::show))
         .route("/debug/config_dump", get(config_dump::show))

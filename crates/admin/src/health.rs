@@ -38,9 +38,9 @@ pub struct Task {
 }
 
 impl Task {
-    /// Says why it cannot be done yet.
-    pub fn blocked(&self, why: String) {
-        self.readiness.0.lock().insert(self.name, Some(why));
+    /// Says what it waits for, if anything is known.
+    pub fn waits(&self, why: Option<String>) {
+        self.readiness.0.lock().insert(self.name, why);
     }
 
     /// It is done.

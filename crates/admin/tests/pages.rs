@@ -10,7 +10,15 @@ use axum::http::{Request, StatusCode};
 use engine::{Derived, Engine, Input, Pipeline, Reads, Table};
 use envoy_api::Message;
 use envoy_api::envoy::config::core::v3::{DataSource, data_source::Specifier};
-use envoy_api::envoy::config::route::v3::RouteConfiguration;
+use envoy_api::envoy::config::route::v3::{
+    DirectResponseAction, Route, RouteConfiguration, RouteMatch, ScopedRouteConfiguration, VirtualHost,
+    route::Action,
+    route_match::PathSpecifier,
+    scoped_route_configuration::{
+        Key,
+        key::{Fragment, fragment},
+    },
+};
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::{Secret, TlsCertificate, secret};
 use http_body_util::BodyExt;
 use model::{Code, ObjectRef, Verdict};
@@ -182,7 +190,7 @@ async fn verdicts_can_be_looked_for_and_are_cut_off() {
     assert_eq!(one["verdicts"][0]["help"], Code::IngressHost.help());
     assert_eq!(json(&router, "/debug/verdicts?code=SES3001&limit=3").await["verdicts"].as_array().unwrap().len(), 3);
     let (_, index) = ask(&router, "GET", "/debug", "").await;
-    for path in ["tables", "batches", "fleets", "verdicts", "config_dump", "log"] {
+    for path in ["host?name=", "object?kind=", "tables", "batches", "fleets", "verdicts", "config_dump", "log"] {
         assert!(index.contains(&format!("<a href=\"/debug/{path}\">")), "{index}");
     }
     assert_eq!(ask(&router, "GET", "/debug/nothing", "").await.0, StatusCode::NOT_FOUND);
@@ -235,6 +243,91 @@ async fn the_config_dump_shows_everything_but_keys() {
     assert_eq!(routes["fleets"][0]["resources"].as_array().unwrap().len(), 1);
     assert_eq!(json(&router, "/debug/config_dump?fleet=no/such").await["fleets"], serde_json::json!([]));
     assert_eq!(ask(&router, "GET", "/debug/config_dump?type=xyz", "").await.0, StatusCode::BAD_REQUEST);
+}
+
+/// A route of an object for every path, that answers by itself.
+fn answering(origin: &str, status: u32) -> Route {
+    Route {
+        name: origin.to_owned(),
+        r#match: Some(RouteMatch { path_specifier: Some(PathSpecifier::Prefix("/".to_owned())), ..Default::default() }),
+        action: Some(Action::DirectResponse(DirectResponseAction { status, ..Default::default() })),
+        ..Default::default()
+    }
+}
+
+/// A scope with one virtual host.
+fn scope(host: &str, route: Route) -> Resource {
+    let own = VirtualHost {
+        name: host.to_owned(),
+        domains: vec![host.to_owned()],
+        routes: vec![route],
+        ..Default::default()
+    };
+    let key = if host.starts_with('*') { "*" } else { host };
+    let key = fragment::Type::StringKey(format!("ingress_http|{key}"));
+    let scope = ScopedRouteConfiguration {
+        name: host.to_owned(),
+        key: Some(Key { fragments: vec![Fragment { r#type: Some(key) }] }),
+        route_configuration: Some(RouteConfiguration { virtual_hosts: vec![own], ..Default::default() }),
+        ..Default::default()
+    };
+    Resource::new(Kind::ScopedRoute, host, scope.encode_to_vec())
+}
+
+#[tokio::test]
+async fn a_host_and_an_object_have_a_page_with_routes_verdicts_and_clients() {
+    let (mut recorder, board) = admin::board();
+    let (server, address) = world().await;
+    let upserts = vec![
+        scope("a.example.com", answering("HTTPProxy shop/web spec.routes[0]", 503)),
+        scope("*.example.com", answering("Ingress wide/all spec.rules[0]", 200)),
+    ];
+    server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } }).unwrap();
+    let verdict = |kind, namespace: &str, name: &str, code, text: &str| {
+        let subject = ObjectRef::new(kind, namespace, name);
+        (subject.clone(), Some(Arc::new(vec![Verdict::new(code, subject.at("spec"), text)])))
+    };
+    let verdicts = [
+        verdict(kinds::kind::CONTOUR_HTTP_PROXY, "shop", "web", Code::ServiceNotFound, "there is no Service <gone>"),
+        verdict(kinds::kind::INGRESS, "rival", "web", Code::RouteConflict, "a.example.com belongs to shop/web"),
+        verdict(kinds::kind::INGRESS, "rival", "other", Code::RouteConflict, "aa.example.com belongs to shop/web"),
+    ];
+    note(&mut recorder, &engine(), &verdicts);
+    let router = debug_of(board, server, None);
+    let client = XdsClient::to(Client::new(address)).id("envoy-7").ask_all(ClientKind::ScopedRoute);
+    let _client = client.connect().await.unwrap();
+    let acked = async || {
+        let page = json(&router, "/debug/host?name=A.example.com").await;
+        if page["served"][0]["clients"]["have"] == 1 { Ok(page) } else { Err(page.to_string()) }
+    };
+    let page = testbed::eventually("an ACK", Duration::from_secs(20), acked).await.unwrap();
+    assert_eq!(page["served"].as_array().unwrap().len(), 1, "the wildcard's requests are others: {page}");
+    let route = &page["served"][0]["routes"][0];
+    assert_eq!(
+        (&route["route"], &route["match"]["prefix"]),
+        (&"HTTPProxy shop/web spec.routes[0]".into(), &"/".into())
+    );
+    assert_eq!(route["action"]["direct_response"]["status"], 503);
+    assert_eq!(page["owners"], serde_json::json!(["HTTPProxy shop/web"]));
+    assert_eq!(page["verdicts"][0]["code"], "SES3001");
+    assert_eq!((page["others"].as_array().unwrap().len(), &page["others"][0]["namespace"]), (1, &"rival".into()));
+    let wide = json(&router, "/debug/host?name=b.example.com").await;
+    assert_eq!(wide["owners"], serde_json::json!(["Ingress wide/all"]));
+
+    let object = json(&router, "/debug/object?kind=HTTPProxy&namespace=shop&name=web").await;
+    assert_eq!(
+        (&object["served"][0]["host"], &object["verdicts"][0]["code"]),
+        (&"a.example.com".into(), &"SES3001".into())
+    );
+    assert_eq!(object["served"].as_array().unwrap().len(), 1);
+    assert_eq!(ask(&router, "GET", "/debug/host", "").await.0, StatusCode::BAD_REQUEST);
+
+    let request = Request::builder().uri("/debug/host?name=a.example.com").header("accept", "text/html,*/*");
+    let html = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let html = html.into_body().collect().await.unwrap().to_bytes();
+    let html = String::from_utf8(html.to_vec()).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.contains("there is no Service &lt;gone&gt;"), "{html}");
+    assert!(!html.contains("<script"), "{html}");
 }
 
 #[tokio::test]

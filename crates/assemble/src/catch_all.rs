@@ -22,12 +22,11 @@ pub fn repeated(catch_all: &[Arc<Route>]) -> Vec<Arc<Route>> {
 
 /// What stands for routes that are too many to be repeated, of which this is the first: every request answers 503 with the code.
 pub(crate) fn unavailable(code: Code, first: &Route) -> Arc<Route> {
-    let body = format!("{code}: {}\n", code.title()).into();
     Arc::new(Route {
         path: PathMatch::Prefix(Path::root()),
         conditions: Conditions::default(),
         depth: Depth::AnyLabels,
-        action: Action::DirectResponse(DirectResponse { status: 503, body }),
+        action: Action::DirectResponse(DirectResponse::because(503, code)),
         policy: Default::default(),
         precedence: first.precedence.clone(),
         origin: first.origin.object.at(""),

@@ -10,6 +10,7 @@ pub mod connection;
 pub mod ext_authz;
 pub mod filters;
 pub mod jwt;
+pub mod local_replies;
 pub mod rate_limit;
 pub mod slots;
 pub mod sni;
@@ -92,6 +93,7 @@ fn head(port: &Port) -> Listener {
     }
     Listener {
         name: name::port(&port.id),
+        metadata: Some(access_log::listener(&port.id)),
         address: Some(socket(&port.address.to_string(), port.port)),
         per_connection_buffer_limit_bytes: Some(port.connections.buffer.into()),
         socket_options: keepalive().into_iter().chain(marks(port)).collect(),

@@ -9,6 +9,7 @@ pub mod jwt;
 pub mod rate_limit;
 pub mod retry;
 
+use crate::listener::local_replies;
 use envoy_api::{
     envoy::{
         config::{
@@ -23,13 +24,13 @@ use envoy_api::{
     google::protobuf::Struct,
 };
 use model::{
-    Host, MutableHeader, ObjectRef, PortId, Regex,
+    Code, Host, MutableHeader, ObjectRef, PortId, Regex,
     header::HeaderFormat,
     route::{Depth, HeaderChanges, HeaderMatch, PathMatch, QueryMatch, StringMatch, ValueMatch},
 };
 use std::collections::BTreeMap;
 
-/// Where a route's origin stands in its metadata; access logs read it from there.
+/// Where the metadata of routes and listeners has what is ours; access logs read it from there.
 pub const ORIGIN: &str = "projectsesame.io";
 
 /// The route, for the virtual host of `host` at a port.
@@ -37,7 +38,7 @@ pub fn route(port: &PortId, host: &Host, route: &model::Route, names: Names) -> 
     Route {
         name: route.origin.to_string(),
         r#match: Some(route_match(host, route, names)),
-        metadata: Some(origin(&route.origin.object)),
+        metadata: Some(metadata(&route.origin.object, reason(&route.action))),
         action: Some(action::action(&route.action, route.policy.descriptors())),
         typed_per_filter_config: filters::of_route(port, &route.policy),
         request_headers_to_add: headers_to_add(&route.policy.request_headers),
@@ -48,9 +49,26 @@ pub fn route(port: &PortId, host: &Host, route: &model::Route, names: Names) -> 
     }
 }
 
-fn origin(object: &ObjectRef) -> Metadata {
-    let fields = [("kind", object.kind.label()), ("namespace", &object.namespace), ("name", &object.name)];
-    let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+fn reason(action: &model::route::Action) -> Option<Code> {
+    match action {
+        model::route::Action::DirectResponse(response) => response.reason,
+        model::route::Action::Forward(_) | model::route::Action::Redirect(_) => None,
+    }
+}
+
+/// What access logs read: whose route it is, and why it answers by itself.
+fn metadata(object: &ObjectRef, reason: Option<Code>) -> Metadata {
+    let origin = [("kind", object.kind.label()), ("namespace", &object.namespace), ("name", &object.name)];
+    let mut metadata = facts(origin.into_iter());
+    if let (Some(reason), Some(own)) = (reason, metadata.filter_metadata.get_mut(ORIGIN)) {
+        own.fields.extend(local_replies::reason(reason));
+    }
+    metadata
+}
+
+/// Facts of ours, as metadata.
+pub(crate) fn facts<'a>(facts: impl Iterator<Item = (&'a str, &'a str)>) -> Metadata {
+    let fields = facts.map(|(key, value)| (key.to_owned(), value.into())).collect();
     Metadata { filter_metadata: BTreeMap::from([(ORIGIN.to_owned(), Struct { fields })]), ..Default::default() }
 }
 

@@ -2,12 +2,17 @@
 
 pub mod tree;
 
-use crate::route::{self, Names, filters};
-use envoy_api::envoy::config::{
-    core::v3::{DataSource, data_source},
-    route::v3::{DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier},
+use crate::{
+    listener::local_replies,
+    route::{self, Names, filters},
+};
+use envoy_api::envoy::config::route::v3::{
+    DirectResponseAction, Route, RouteMatch, VirtualHost, route::Action, route_match::PathSpecifier,
 };
 use model::{Code, Host, PortId};
+
+/// The route that answers requests on a connection that may not carry them.
+pub(crate) const MISDIRECTED: &str = "misdirected";
 
 /// The virtual host, as it is looked up at a port. Requests for deeper names are not its own: its limit does not count them. A
 /// path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
@@ -32,17 +37,14 @@ pub fn virtual_host(port: &PortId, host: &model::VirtualHost) -> VirtualHost {
 /// The answer to requests on a connection that may not carry them: the client is told to ask again on a connection that it makes
 /// for the host.
 pub(crate) fn misdirected_route() -> Route {
-    every_path("misdirected", answer(421))
+    every_path(MISDIRECTED, answer(421))
 }
 
 /// The answer to every request for a host while proxies refuse what was made for it: 503, with a reason that is the same on
 /// every replica and says nothing of what is inside.
 pub fn refused(host: &Host) -> VirtualHost {
-    let code = Code::EnvoyRefused;
-    let text = format!("{code}: {}\n", code.title());
-    let body = DataSource { specifier: Some(data_source::Specifier::InlineString(text)), ..Default::default() };
-    let answer = DirectResponseAction { status: 503, body: Some(body), ..Default::default() };
-    always(host, every_path("refused", Action::DirectResponse(answer)))
+    let reason = local_replies::metadata(Code::EnvoyRefused);
+    always(host, Route { metadata: Some(reason), ..every_path("refused", answer(503)) })
 }
 
 /// A host that has one answer for everybody.

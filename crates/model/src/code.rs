@@ -171,7 +171,7 @@ codes! {
     5012 ProxyClientsBoth Error "ipAllowPolicy and ipDenyPolicy are both set" "use one of the two";
     5013 ProxyClients Error "an IP policy is invalid" "use source Peer or Remote, and an address or CIDR range";
     5014 ProxyClientsRange Error "an IP policy contains an invalid address or CIDR range" "use an address, or a range such as 10.0.0.0/8";
-    5015 ProxyHostLimit Error "rateLimitPolicy of the virtual host is invalid" "correct the named field";
+    5015 ProxyHostLimit Error "rateLimitPolicy of the virtual host is invalid" "use at least 1 request, a unit of second, minute or hour, and exactly one value in each descriptor entry; the host answers 503 until then";
     5016 ProxyTlsIncompatible Error "two TLS settings are incompatible" "remove one of the two";
     5017 ProxyFallbackMissing Error "enableFallbackCertificate is set, but no fallback certificate is configured" "ask the operator to configure one, or remove the field; clients that send SNI are served";
     5018 ProxyFallbackNotDelegated Error "the fallback certificate is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
@@ -189,16 +189,16 @@ codes! {
     5034 ProxyRequestHeaders Error "requestHeadersPolicy is invalid" "name each header once, with a valid header value";
     5035 ProxyResponseHeaders Error "responseHeadersPolicy is invalid" "name each header once, not Host, with a valid header value";
     5036 ProxyTimeout Error "timeoutPolicy is invalid" "write durations such as `1m30s`, or `infinity`";
-    5037 ProxyRetry Error "retryPolicy is invalid" "correct the named field";
+    5037 ProxyRetry Error "retryPolicy is invalid" "use a count from -1, durations such as `2s`, and the conditions of Envoy's retry_on; the route answers 503 until then";
     5038 ProxyRedirect Error "requestRedirectPolicy is invalid" "correct the named field; path and prefix are mutually exclusive";
     5039 ProxyDirectResponse Error "directResponsePolicy is invalid" "use a status from 200 to 599 and a body of at most 4096 bytes";
     5040 ProxyPrefixMissing Error "pathRewritePolicy requires a prefix condition" "use a prefix condition, or remove pathRewritePolicy";
     5041 ProxyPrefixDuplicate Error "a prefix is replaced more than once" "remove one of the two entries";
     5042 ProxyPrefixAmbiguous Error "two entries replace any prefix" "give one of them a prefix";
     5043 ProxyPrefixReplacement Error "the replacement is not a valid path" "use a path that begins with `/`";
-    5044 ProxyLimit Error "rateLimitPolicy is invalid" "correct the named field";
-    5045 ProxyHealthCheck Error "healthCheckPolicy is invalid" "correct the named field";
-    5046 ProxyInternalRedirect Error "internalRedirectPolicy is invalid" "correct the named field";
+    5044 ProxyLimit Error "rateLimitPolicy is invalid" "use at least 1 request, a unit of second, minute or hour, and exactly one value in each descriptor entry; the route answers 503 until then";
+    5045 ProxyHealthCheck Error "healthCheckPolicy is invalid" "use a path that begins with `/`, whole seconds, and ranges of statuses whose start is below their end; the route answers 503 until then";
+    5046 ProxyInternalRedirect Error "internalRedirectPolicy is invalid" "use the statuses 301, 302, 303, 307 and 308, and a number of redirects from 0; the route answers 503 until then";
     5047 ProxyCookies Error "cookieRewritePolicies is invalid" "name each cookie once, with at least one valid attribute";
     5050 ProxyServicePort Error "the port of the service is invalid" "use a number from 1 to 65535";
     5051 ProxyServiceProtocol Error "the protocol of the service is unknown" "use h2, h2c or tls";
@@ -258,6 +258,7 @@ codes! {
     5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
+    5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
@@ -304,6 +305,10 @@ codes! {
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
     8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
+    8010 RouteNotServed Error "the route is not served" "look at the status of the object that the access log names in `route`; it says what is wrong";
+    8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
+    8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
+    8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
 }
 
 impl fmt::Display for Code {

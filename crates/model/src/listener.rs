@@ -16,7 +16,7 @@ use std::{
 pub use claim::{ListenerClaim, StreamPiece, StreamTarget};
 pub use settings::{
     AccessLog, AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpSettings, HttpVersions,
-    RateLimitService, ServerHeader,
+    LocalReplyBody, RateLimitService, ServerHeader,
 };
 
 /// Which listener, by its fleet and its name there: `ingress_http` of the shared fleet. Cheap to clone.

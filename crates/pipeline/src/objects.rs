@@ -2,10 +2,11 @@
 
 use engine::{Declared, Derived, Engine, Index, Input, Table};
 use kinds::{
-    ConfigMap, EndpointSlice, Kind, Object, ObjectRef, Secret, Service, TlsCertificateDelegation, Typed, kind,
+    ConfigMap, EndpointSlice, Kind, Object, ObjectRef, ReferenceGrant, Secret, Service, TlsCertificateDelegation,
+    Typed, kind,
     object::{TypeVisitor, visit_type_of, visit_types},
 };
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
 /// The objects of a type, of every group it is read from.
 pub struct Objects<T>(PhantomData<T>);
@@ -28,6 +29,8 @@ pub type Secrets = Objects<Secret>;
 pub type ConfigMaps = Objects<ConfigMap>;
 /// TLSCertificateDelegations.
 pub type Delegations = Objects<TlsCertificateDelegation>;
+/// ReferenceGrants.
+pub type Grants = Objects<ReferenceGrant>;
 
 /// EndpointSlices by the Service whose endpoints they hold.
 pub struct SlicesByService;
@@ -56,6 +59,29 @@ impl Index for DelegationsBySecret {
     }
 }
 
+/// Who refers to what: the namespace that is referred to, and the kind and namespace of those who refer.
+type Source = (Arc<str>, Kind, Arc<str>);
+
+/// ReferenceGrants by whom they let refer to objects of their namespace.
+pub struct GrantsBySource;
+
+impl Index for GrantsBySource {
+    type Of = Grants;
+    type Key = Source;
+    const NAME: &'static str = "by source";
+
+    fn keys(key: &ObjectRef, grant: &ReferenceGrant) -> impl IntoIterator<Item = Source> {
+        let mut sources: Vec<Source> = Vec::new();
+        for (group, name, namespace) in resolve::grant::sources(grant) {
+            let kind = kind::named(name).find(|kind| kind.group() == group);
+            sources.extend(kind.map(|kind| (key.namespace.clone(), kind, namespace.into())));
+        }
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+}
+
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     struct Declare<'p>(&'p mut engine::Pipeline);
@@ -67,7 +93,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     }
 
     visit_types(&mut Declare(pipeline));
-    pipeline.index::<SlicesByService>().index::<DelegationsBySecret>();
+    pipeline.index::<SlicesByService>().index::<DelegationsBySecret>().index::<GrantsBySource>();
 }
 
 /// Gives a table a row for each object of these kinds.

@@ -183,6 +183,18 @@ impl Settings {
         dialect_gateway::Settings { own_ports, ..self.gateway.clone() }
     }
 
+    /// What holds for HTTPProxies, with what follows from the servers that the operator names.
+    fn http_proxies(&self) -> dialect_httpproxy::Settings {
+        let mut settings = self.http_proxy.clone();
+        settings.global_authorization = self.authorization.is_some();
+        let authorization = self.authorization.iter().map(|global| &global.extension);
+        let rate_limits = self.rate_limit_service.iter().map(|(extension, _)| extension);
+        let named = authorization.chain(rate_limits).chain(&self.extensions);
+        let named = named.map(|ExtensionName { namespace, name }| (namespace.clone(), name.clone()));
+        settings.open_extensions.configured.extend(named);
+        settings
+    }
+
     /// Whether each listener can have its port.
     pub fn check_binds(&self) -> Result<(), BindError> {
         let listeners = [("the HTTP listener", self.http), ("the HTTPS listener", self.https)];
@@ -378,11 +390,7 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForClusters>(&(), settings.cluster.clone());
     engine.set::<ForResolve>(&(), settings.resolve.clone());
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
-    let global_authorization = settings.authorization.is_some();
-    engine.set::<ForHttpProxies>(
-        &(),
-        dialect_httpproxy::Settings { global_authorization, ..settings.http_proxy.clone() },
-    );
+    engine.set::<ForHttpProxies>(&(), settings.http_proxies());
     engine.set::<ForGateways>(&(), settings.gateway());
     engine.set::<ForExtensions>(&(), settings.extensions.clone());
     engine.set::<ForAuthorization>(&(), settings.authorization.clone());

@@ -3,12 +3,12 @@
 use crate::{
     certificates::{self, CaBundles, Certificates, Crls},
     extensions::KnownExtensions,
-    objects::{Objects, Secrets},
+    objects::{GrantsBySource, Objects, Secrets},
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
 };
 use engine::Reads;
-use kinds::{Secret, Typed, kind};
+use kinds::{Kind, ReferenceGrant, Secret, Typed, kind};
 use model::{Code, ObjectRef};
 use resolve::{Certificate, KnownExtension, Rejection, RevocationLists, Service, View};
 use std::sync::Arc;
@@ -97,6 +97,11 @@ impl View for TableView<'_, '_> {
 
     fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>> {
         self.reads.get::<KnownExtensions>(id).cloned()
+    }
+
+    fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>> {
+        let keys: Vec<_> = self.reads.probe::<GrantsBySource>(&(of.into(), from, namespace.into())).collect();
+        keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

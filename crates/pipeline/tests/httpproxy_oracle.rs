@@ -23,6 +23,7 @@ enum Edit {
     Service { space: u8, name: u8, gone: bool },
     Secret { space: u8, name: u8, gone: bool, good: bool },
     Delegation { space: u8, gone: bool, to: u8 },
+    Grant { space: u8, sesame: bool, gone: bool, to: u8 },
     Extension { space: u8, sesame: bool, gone: bool, services: u8, trust: u8 },
 }
 
@@ -83,6 +84,9 @@ fn edit() -> impl Strategy<Value = Edit> {
             Edit::Secret { space, name, gone, good }
         }),
         1 => (0..2_u8, any::<bool>(), 0..3_u8).prop_map(|(space, gone, to)| Edit::Delegation { space, gone, to }),
+        2 => (0..2_u8, any::<bool>(), prop::bool::weighted(0.3), 0..3_u8).prop_map(|(space, sesame, gone, to)| {
+            Edit::Grant { space, sesame, gone, to }
+        }),
         2 => (0..2_u8, any::<bool>(), any::<bool>(), 0..4_u8, 0..3_u8).prop_map(|(space, sesame, gone, services, trust)| {
             Edit::Extension { space, sesame, gone, services, trust }
         }),
@@ -238,6 +242,17 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
             let to = &targets[usize::from(*to)];
             let body = json!({ "spec": { "delegations": [{ "secretName": "t0", "targetNamespaces": to }] } });
             (kind::CONTOUR_TLS_CERTIFICATE_DELEGATION, space(*n), "d".to_owned(), *gone, body)
+        }
+        Edit::Grant { space: n, sesame, gone, to } => {
+            let group = if *sesame { "projectsesame.io" } else { "projectcontour.io" };
+            let from = json!([{ "group": group, "kind": "HTTPProxy", "namespace": space(n + 1) }]);
+            let targets = [
+                json!([{ "group": group, "kind": "ExtensionService" }]),
+                json!([{ "group": group, "kind": "ExtensionService", "name": "e" }]),
+                json!([{ "group": group, "kind": "ExtensionService", "name": "other" }]),
+            ];
+            let body = json!({ "spec": { "from": from, "to": targets[usize::from(*to)] } });
+            (kind::REFERENCE_GRANT, space(*n), "g".to_owned(), *gone, body)
         }
         Edit::Extension { space: n, sesame, gone, services, trust } => {
             let kind = if *sesame { kind::SESAME_EXTENSION_SERVICE } else { kind::CONTOUR_EXTENSION_SERVICE };

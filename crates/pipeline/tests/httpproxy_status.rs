@@ -205,7 +205,7 @@ fn every_error_is_told_in_contours_words() {
         ),
         ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": { "name": "nobody" } }))),
         (
-            "AuthError ExtensionServiceNotFound",
+            "AuthError ExtensionServiceNotPermitted",
             authorized(json!({ "extensionRef": { "name": "auth", "namespace": "b" } })),
         ),
         ("AuthError ExtensionServiceNotFound", authorized(json!({ "extensionRef": { "name": "line\nend" } }))),

@@ -12,6 +12,7 @@ pub mod crl;
 pub mod delegation;
 pub mod endpoints;
 pub mod extension;
+pub mod grant;
 pub mod jwks;
 pub mod name;
 pub mod service;
@@ -22,7 +23,7 @@ pub use crl::RevocationLists;
 pub use extension::{ExtensionService, KnownExtension};
 pub use service::{PortRef, Service};
 
-use kinds::{Kind, kind};
+use kinds::{Kind, ReferenceGrant, kind};
 use model::{
     ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Verdict,
     cluster::{Backend, ClusterOverrides, Protocol},
@@ -67,6 +68,7 @@ pub const KINDS: &[Kind] = &[
     kind::SECRET,
     kind::CONTOUR_TLS_CERTIFICATE_DELEGATION,
     kind::SESAME_TLS_CERTIFICATE_DELEGATION,
+    kind::REFERENCE_GRANT,
 ];
 
 /// Where a dialect looks things up.
@@ -88,6 +90,9 @@ pub trait View {
 
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool;
+
+    /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
+    fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
 
     /// What is known about an extension.
     fn extension(&mut self, id: &ObjectRef) -> Option<Arc<KnownExtension>>;

@@ -11,6 +11,7 @@ use certgen::{Certificates, Request};
 use envoy_api::Message;
 use envoy_api::envoy::config::cluster::v3::Cluster;
 use envoy_api::envoy::config::core::v3::{DataSource, data_source::Specifier};
+use envoy_api::envoy::config::route::v3::ScopedRouteConfiguration;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3 as tls;
 use serde_json::{Value, json};
 use testbed::certs::Ca;
@@ -120,6 +121,25 @@ async fn with_delta_only_what_was_asked_for_is_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn scoped_routes_are_printed_and_a_subscription_that_finds_nothing_says_so() {
+    let (server, address) = serve(Security::Insecure).await;
+    let mut scopes = Cli::start(address, &["srds"]);
+    assert_eq!(scopes.next().await.get("resources"), None, "there are none yet");
+    let scope = ScopedRouteConfiguration { name: "shop".to_owned(), ..Default::default() };
+    publish(&server, Fleet::Shared, vec![Resource::new(Kind::ScopedRoute, "shop", scope.encode_to_vec())]);
+    assert_eq!(scopes.next().await["resources"][0]["name"], "shop");
+
+    let mut cli = Cli::start(address, &["eds", "nowhere"]);
+    let mut lines = std::io::BufReader::new(cli.process.stderr.take().unwrap());
+    let said = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut lines, &mut line).map(|_| line)
+    });
+    let said = testbed::within("a word about it", LIMIT, said).await.unwrap().unwrap().unwrap();
+    assert!(said.contains("no nowhere for this fleet yet"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn private_keys_are_shown_only_on_demand() {
     let (_server, address) = serve(Security::Insecure).await;
     let key = |response: &Value| response["resources"][0]["tls_certificate"]["private_key"].clone();
@@ -167,7 +187,13 @@ async fn over_tls_the_certificate_decides_what_is_seen() {
     assert!(claim.starts_with("error[SES1012]: ") && claim.contains("team-b/public"), "{claim}");
 
     let plain = Cli::start(address, &["cds"]).failure().await;
-    assert!(plain.starts_with("error[SES10"), "{plain}");
+    let expected = format!("error[SES1006]: cannot connect to {address}: the server requires TLS; set --cafile");
+    assert!(plain.starts_with(&expected), "{plain}");
+
+    let (_server, plaintext) = serve(Security::Insecure).await;
+    let encrypted = Cli::start(plaintext, &[&["cds"], &tls[..]].concat()).failure().await;
+    let expected = format!("error[SES1006]: cannot connect to {plaintext}: the server does not use TLS; leave out");
+    assert!(encrypted.starts_with(&expected), "{encrypted}");
 
     let missing = Cli::start(address, &["cds", "--cafile=/nowhere", tls[2], tls[3], tls[4], tls[5]]).failure().await;
     assert!(missing.starts_with("error[SES1002]: /nowhere cannot be read: "), "{missing}");

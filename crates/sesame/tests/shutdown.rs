@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kinds::{Kind, Object, kind};
 use pipeline::{Pipeline, Settings};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use testbed::cases::Proxy;
 use testbed::envoy::Admin;
@@ -25,8 +26,39 @@ fn object(kind: Kind, value: &Value) -> Object {
     kinds::decode::decode_json(kind, value.to_string().as_bytes()).unwrap().object
 }
 
+/// Objects by which a port leads to the backend by TCP, and another by UDP.
+fn streams(backend: &Backend) -> Vec<Object> {
+    let service = |name: &str, to: SocketAddr| {
+        let endpoints = json!({"projectsesame.io/endpoints": to.to_string()});
+        json!({"metadata": {"namespace": "default", "name": name, "annotations": endpoints},
+            "spec": {"ports": [{"port": 80, "protocol": name.to_uppercase()}]}})
+    };
+    let route = |listener: &str| {
+        json!({"metadata": {"namespace": "default", "name": listener}, "spec": {
+            "parentRefs": [{"name": "streams", "sectionName": listener}],
+            "rules": [{"backendRefs": [{"name": listener, "port": 80}]}]}})
+    };
+    let class =
+        json!({"metadata": {"name": "sesame"}, "spec": {"controllerName": "projectsesame.io/gateway-controller"}});
+    let gateway = json!({"metadata": {"namespace": "default", "name": "streams"}, "spec": {"gatewayClassName": "sesame",
+        "listeners": [{"name": "tcp", "protocol": "TCP", "port": 9300}, {"name": "udp", "protocol": "UDP", "port": 5300}]}});
+    vec![
+        object(kind::SERVICE, &service("tcp", backend.tcp())),
+        object(kind::SERVICE, &service("udp", backend.udp())),
+        object(kind::GATEWAY_CLASS, &class),
+        object(kind::GATEWAY, &gateway),
+        object(kind::TCP_ROUTE, &route("tcp")),
+        object(kind::UDP_ROUTE, &route("udp")),
+    ]
+}
+
 /// An Envoy that serves one host, and the socket of its admin interface.
 async fn proxy(backend: &Backend) -> (Proxy, PathBuf) {
+    proxy_with(backend, Vec::new()).await
+}
+
+/// The same with further objects.
+async fn proxy_with(backend: &Backend, more: Vec<Object>) -> (Proxy, PathBuf) {
     let mut settings = Settings::default();
     settings.resolve.listed_endpoints = true;
     let mut pipeline = Pipeline::new(&settings);
@@ -36,7 +68,8 @@ async fn proxy(backend: &Backend) -> (Proxy, PathBuf) {
     let to = json!({"service": {"name": "web", "port": {"number": 80}}});
     let ingress = json!({"metadata": {"namespace": "default", "name": "web"},
         "spec": {"rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": to}]}}]}});
-    for object in [object(kind::SERVICE, &service), object(kind::INGRESS, &ingress)] {
+    let own = [object(kind::SERVICE, &service), object(kind::INGRESS, &ingress)];
+    for object in own.into_iter().chain(more) {
         pipeline.put(&object.key(), Some(object));
     }
     let mut proxy = Proxy::start("shutdown").await.unwrap();
@@ -50,6 +83,14 @@ fn sesame(state: &StateDir, words: &[&str]) -> Process {
     words.iter().fold(command, |command, word| command.arg(word)).start_in(state).unwrap()
 }
 
+async fn unready(proxy: &Proxy) {
+    let unready = async || match proxy.envoy().admin().get("/ready").await {
+        Ok(_) => Err("ready"),
+        Err(_) => Ok(()),
+    };
+    eventually("Envoy to be unready", PATIENCE, unready).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_envoy_ends_when_its_clients_are_gone() {
     let _turn = TURN.lock().await;
@@ -60,34 +101,134 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
     // Left over from an earlier life of the container.
     std::fs::write(&file, "").unwrap();
     let ready_file = format!("--ready-file={}", file.display());
-    let manager = sesame(&state, &["shutdown-manager", &ready_file]);
+    let admin = format!("--admin-address={}", socket.display());
+    let manager = sesame(&state, &["shutdown-manager", &admin, &ready_file]);
     manager.expect_http(MANAGER, "/healthz", PATIENCE).await.unwrap();
     manager.expect_http((Ipv6Addr::LOCALHOST, MANAGER.port()).into(), "/healthz", PATIENCE).await.unwrap();
     assert!(!file.exists());
 
     let client = Client::new(INGRESS).connect().await.unwrap();
     assert_eq!(client.get("/").await.unwrap().status, 200);
+    let http2 = Client::new(INGRESS).http2().connect().await.unwrap();
+    assert_eq!(http2.get("/").await.unwrap().status, 200);
     // A probe that keeps its connection is nobody to wait for.
     let probe = Client::new((Ipv4Addr::LOCALHOST, 8002).into()).connect().await.unwrap();
     assert_eq!(probe.get("/ready").await.unwrap().status, 200);
     let hook = tokio::spawn(async { Client::new(MANAGER).timeout(PATIENCE).get("/shutdown").await });
-    let admin = format!("--admin-address={}", socket.display());
+    // The output of a hook is seen by nobody: progress is in the log of the manager.
+    manager.expect_line("connections still open", PATIENCE).await.unwrap();
     let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms"]);
 
-    let unready = async || match proxy.envoy().admin().get("/ready").await {
-        Ok(_) => Err("ready"),
-        Err(_) => Ok(()),
-    };
-    eventually("Envoy to be unready", PATIENCE, unready).await.unwrap();
+    unready(&proxy).await;
     assert!(!hook.is_finished() && !file.exists(), "a client is there");
     assert_eq!(Client::new(INGRESS).get("/").await.unwrap().status, 200, "who comes all the same is served");
 
-    assert_eq!(client.get("/").await.unwrap().status, 200, "who is there is served, and asked to go");
+    let answer = client.get("/").await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, Some("close")), "served, and asked to go");
     within("the client to be asked to go", PATIENCE, client.closed()).await.unwrap();
+    assert!(!hook.is_finished() && http2.is_open(), "a client is there");
+    assert_eq!(http2.get("/").await.unwrap().status, 200, "the request that GOAWAY follows is served");
+    within("the client of HTTP/2 to be asked to go", PATIENCE, http2.closed()).await.unwrap();
     let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
     assert!(ended.success(), "{}", shutdown.log().text());
     let answer = within("the hook", PATIENCE, hook).await.unwrap().unwrap().unwrap();
     assert_eq!(answer.status, 200);
+    manager.expect_line("it may end", PATIENCE).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_tcp_and_sessions_of_udp_are_waited_for() {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let (_proxy, socket) = proxy_with(&backend, streams(&backend)).await;
+    let state = StateDir::new("shutdown").unwrap();
+    let admin = format!("--admin-address={}", socket.display());
+    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+    let drain = async || {
+        let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms", "--timeout=2s"]);
+        let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+        assert!(ended.success(), "{}", shutdown.log().text());
+        shutdown.log().text()
+    };
+    // Envoy is not root: ports of listeners are moved up.
+    let at = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port + 8000));
+    let mut connection = Client::new(at(9300)).open().await.unwrap();
+    connection.write("hello").await.unwrap();
+    connection.read_exact(5).await.unwrap();
+    let log = drain().await;
+    assert!(log.contains("1 connections did not close"), "{log}");
+    assert!(!Client::new(at(5300)).udp("hello").await.unwrap().is_empty());
+    drop(connection);
+    let log = drain().await;
+    assert!(log.contains("0 connections and 1 UDP sessions did not close"), "{log}");
+}
+
+/// The hook that drains also runs when the container is restarted alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_manager_ends_the_drain_of_an_envoy_that_stays() {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let (proxy, socket) = proxy(&backend).await;
+    let state = StateDir::new("shutdown").unwrap();
+    let admin = format!("--admin-address={}", socket.display());
+    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+    let client = Client::new(INGRESS).connect().await.unwrap();
+    let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=1h", "--timeout=2h"]);
+    unready(&proxy).await;
+    shutdown.kill().await.unwrap();
+
+    let manager = sesame(&state, &["shutdown-manager", &admin, &ready_file]);
+    proxy
+        .envoy()
+        .process()
+        .expect_ok("Envoy to be ready", PATIENCE, async || proxy.envoy().admin().get("/ready").await)
+        .await
+        .unwrap();
+    manager.expect_line("it is ready again", PATIENCE).await.unwrap();
+    let answer = client.get("/").await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, None), "nobody is asked to go any more");
+}
+
+/// Where the hook that drains is missing, or has failed, the hook of Envoy's container still ends, and not before time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manager_that_is_to_end_drains_the_envoy_that_waits_for_it() {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let (proxy, socket) = proxy(&backend).await;
+    let state = StateDir::new("shutdown").unwrap();
+    let admin = format!("--admin-address={}", socket.display());
+    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+    let manager = sesame(&state, &["shutdown-manager", &admin, &ready_file]);
+    manager.expect_http(MANAGER, "/healthz", PATIENCE).await.unwrap();
+    let client = Client::new(INGRESS).connect().await.unwrap();
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+    let hook = tokio::spawn(async { Client::new(MANAGER).timeout(PATIENCE).get("/shutdown").await });
+    manager.expect_line("Envoy is to end", PATIENCE).await.unwrap();
+    manager.signal(Signal::TERM).unwrap();
+    unready(&proxy).await;
+    assert!(!hook.is_finished(), "a client is there");
+    drop(client);
+    let answer = within("the hook", PATIENCE, hook).await.unwrap().unwrap().unwrap();
+    assert_eq!(answer.status, 200);
+    let ended = within("the end of the manager", PATIENCE, manager.exited()).await.unwrap().unwrap();
+    assert!(ended.success(), "{}", manager.log().text());
+}
+
+/// Nothing but the delays is waited for: the first count is not an interval away.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_envoy_ends_at_once() {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let (proxy, socket) = proxy(&backend).await;
+    let state = StateDir::new("shutdown").unwrap();
+    let admin = format!("--admin-address={}", socket.display());
+    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+    let delays = ["--drain-delay=100ms", "--check-delay=100ms", "--check-interval=1h", "--timeout=2h"];
+    let words = ["shutdown", &admin, &ready_file].into_iter().chain(delays).collect::<Vec<_>>();
+    let shutdown = sesame(&state, &words);
+    let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+    assert!(ended.success() && state.path().join("ok").exists(), "{}", shutdown.log().text());
+    proxy.envoy().stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +245,7 @@ async fn clients_that_stay_are_not_waited_for_for_ever() {
     let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms", "--timeout=1s"]);
     let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
     assert!(ended.success() && file.exists(), "{}", shutdown.log().text());
-    assert!(shutdown.log().text().contains("did not go"), "{}", shutdown.log().text());
+    assert!(shutdown.log().text().contains("1 connections did not close in 1s"), "{}", shutdown.log().text());
     assert!(client.is_open());
 }
 

@@ -9,13 +9,12 @@
 //! API has one for it, and as a verdict with a code and the field in any case.
 //!
 //! Reading order: [`view`] (where things are looked up), [`class`] (is it ours?), [`fleet`] (who serves it), [`listeners`],
-//! [`grants`], [`gateway`], [`listener_set`], [`route`], [`tls_policy`], [`status`].
+//! [`gateway`], [`listener_set`], [`route`], [`tls_policy`], [`status`].
 
 pub mod class;
 pub mod features;
 pub mod fleet;
 pub mod gateway;
-pub mod grants;
 pub mod listener_set;
 pub mod listeners;
 pub mod route;

@@ -1,9 +1,7 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
 use crate::{Listener, Listeners, gateway::tls::ListenerTls, tls_policy::TargetSection};
-use kinds::{
-    BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, ReferenceGrant,
-};
+use kinds::{BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, ListenerSet, Namespace};
 use model::ObjectRef;
 use resolve::View;
 use std::sync::Arc;
@@ -37,9 +35,6 @@ pub trait GatewayView: View {
 
     /// A namespace, for its labels.
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>>;
-
-    /// The ReferenceGrants of a namespace that name objects of a kind in another namespace.
-    fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>>;
 
     /// The BackendTLSPolicy that is in effect for exactly this section of a Service
     /// ([`tls_policy::in_effect`](crate::tls_policy::in_effect)).

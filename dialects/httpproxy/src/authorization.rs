@@ -174,8 +174,27 @@ fn extension(
         return Err(Rejection::new(Code::ExtensionNotFound, field.clone(), "no object can have this name"));
     }
     let id = ObjectRef::new(kind, namespace, name);
-    let found = resolve::extension::get(work.view, &id);
+    let found = permitted(work, object, &id).and_then(|()| resolve::extension::get(work.view, &id));
     Ok(found.map_err(|no| work.report(subject, Rejection::new(no.code, field.clone(), no.why))).ok())
+}
+
+/// Whether the host may use an ExtensionService: whoever names one has its server see requests with all their credentials, and
+/// takes up its time. What may not be used is not looked for, so that nothing is said about it.
+fn permitted(
+    work: &mut Work<'_, impl HttpProxyView>,
+    object: &HttpProxy,
+    id: &ObjectRef,
+) -> Result<(), resolve::Rejection> {
+    let (from, own) = (work.kind, &*object.meta.namespace);
+    if work.settings.open_extensions.contains(id) || resolve::grant::permits(work.view, from, own, id) {
+        return Ok(());
+    }
+    let why = format!(
+        "no ReferenceGrant in namespace {} lets an HTTPProxy of {} in namespace {own} use {id}",
+        id.namespace,
+        from.group()
+    );
+    Err(resolve::Rejection::new(Code::ExtensionNotPermitted, why))
 }
 
 /// Reads what the operator sets about a server; an error names the field below it.

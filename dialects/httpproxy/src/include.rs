@@ -355,7 +355,7 @@ fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> 
     Some(RouteDraft {
         path: scope.path(),
         conditions: scope.conditions.sorted(),
-        action: Action::DirectResponse(DirectResponse { status: 502, body: "".into() }),
+        action: Action::DirectResponse(DirectResponse::because(502, Code::RouteNotServed)),
         policy: Default::default(),
         insecure: true,
         implied: false,

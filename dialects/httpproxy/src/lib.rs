@@ -72,6 +72,27 @@ pub struct Settings {
     pub foreign_protection: ForeignProtection,
     /// Whether an authorization server is asked about routes whose host names none.
     pub global_authorization: bool,
+    /// Which ExtensionServices of other namespaces may be used without a grant.
+    pub open_extensions: OpenExtensions,
+}
+
+/// The ExtensionServices that objects of every namespace may use without a ReferenceGrant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenExtensions {
+    /// All of them, as in Contour.
+    pub all: bool,
+    /// Those of the namespace that Sesame runs in.
+    pub namespace: Option<Box<str>>,
+    /// Those that the operator has configured, by namespace and name.
+    pub configured: BTreeSet<(Arc<str>, Arc<str>)>,
+}
+
+impl OpenExtensions {
+    fn contains(&self, id: &ObjectRef) -> bool {
+        self.all
+            || self.namespace.as_deref().is_some_and(|own| *own == *id.namespace)
+            || self.configured.iter().any(|(namespace, name)| *namespace == id.namespace && *name == id.name)
+    }
 }
 
 /// What the operator sets for global rate limits.

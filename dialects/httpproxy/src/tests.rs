@@ -60,6 +60,10 @@ impl View for World {
         false
     }
 
+    fn grants(&mut self, _: &str, _: Kind, _: &str) -> Vec<Arc<kinds::ReferenceGrant>> {
+        Vec::new()
+    }
+
     fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
         None
     }

@@ -48,6 +48,10 @@ impl View for Objects {
         self.delegated.contains(&(id.clone(), to.to_owned()))
     }
 
+    fn grants(&mut self, _: &str, _: kinds::Kind, _: &str) -> Vec<Arc<kinds::ReferenceGrant>> {
+        Vec::new()
+    }
+
     fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
         None
     }

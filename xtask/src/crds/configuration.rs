@@ -37,6 +37,10 @@ fn spec() -> Schema {
             opt("gateway", gateway()),
             opt("httpproxy", http_proxies()),
             opt("enableExternalNameService", flag("Services of type ExternalName may be used.")),
+            opt(
+                "enableCrossNamespaceExtensionServices",
+                flag("HTTPProxies may use ExtensionServices of all namespaces."),
+            ),
             opt("globalExtAuth", http_proxy::security::authorization()),
             opt("rateLimitService", rate_limit_service()),
             opt("policy", policy()),

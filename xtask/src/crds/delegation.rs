@@ -10,14 +10,18 @@ use serde_json::{Value, json};
 /// The CRD for a group.
 pub fn crd(group: &str) -> Value {
     let entry = object(
-        "Permission to use one Secret.",
+        "Permission for other namespaces to use one Secret of this namespace.",
         [
-            req("secretName", text("The Secret, in the namespace of this object.")),
-            req("targetNamespaces", list("The namespaces that may use it; `*` alone for all.", text(""))),
+            req("secretName", text("Name of the Secret, in the namespace of this object.")),
+            req(
+                "targetNamespaces",
+                list("Namespaces whose objects may use the Secret; `*` as the only entry for all.", text("")),
+            ),
         ],
     );
-    let spec = object("What is permitted.", [req("delegations", list("The permissions.", entry))]);
-    let status = object("What became of it.", [opt("conditions", status::conditions())]);
+    let spec = object("What is permitted.", [req("delegations", list("The permissions, each for one Secret.", entry))]);
+    let status =
+        object("What Sesame made of the object; written by the controller.", [opt("conditions", status::conditions())]);
     let names = Names {
         kind: "TLSCertificateDelegation",
         version: "v1",
@@ -25,5 +29,15 @@ pub fn crd(group: &str) -> Value {
         plural: "tlscertificatedelegations",
         short: &["tlscerts"],
     };
-    whole(group, &names, root("Permission for other namespaces to use Secrets of this one.", spec, status), json!([]))
+    whole(
+        group,
+        &names,
+        root(
+            "TLSCertificateDelegation lets objects of other namespaces use Secrets of its own namespace: \
+             certificates, CA bundles and CRLs.",
+            spec,
+            status,
+        ),
+        json!([]),
+    )
 }

@@ -8,23 +8,36 @@ const REASON: &str = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
 /// The list of conditions.
 pub fn conditions() -> Schema {
-    let parts = |about: &str| list(about, object("One finding.", finding()));
+    let parts = |about: &str| list(about, object("An error or a warning.", finding()));
     let mut fields = finding();
     fields.extend([
-        req("lastTransitionTime", text("When the status last changed.").with("format", "date-time")),
-        opt("observedGeneration", number("The generation that it is about.").int64().min(0)),
-        opt("errors", parts("What is wrong.")),
-        opt("warnings", parts("What is there, though hardly as it was meant.")),
+        req("lastTransitionTime", text("When status last changed.").with("format", "date-time")),
+        opt(
+            "observedGeneration",
+            number(
+                "Generation of the object that the condition is about; an older one than \
+                 metadata.generation is out of date.",
+            )
+            .int64()
+            .min(0),
+        ),
+        opt("errors", parts("Errors by type and reason, with code, field and message: what is not served.")),
+        opt("warnings", parts("Warnings by type and reason: served, but probably not as intended.")),
     ]);
-    list("What became of the object.", object("One thing that holds or does not.", fields)).map_by("type")
+    list(
+        "Conditions: Valid says whether there are errors, Programmed whether the connected proxies \
+         have the object.",
+        object("A condition of the object.", fields),
+    )
+    .map_by("type")
 }
 
 fn finding() -> Vec<super::schema::Field> {
     vec![
-        req("type", text("What it is about.").max_length(316).pattern(TYPE)),
-        req("status", choice("Whether it holds.", &["True", "False", "Unknown"])),
-        req("reason", text("Why, in one word.").min_length(1).max_length(1024).pattern(REASON)),
-        req("message", text("Why, in a sentence.").max_length(32768)),
+        req("type", text("Type of the condition or finding.").max_length(316).pattern(TYPE)),
+        req("status", choice("Whether it holds: True, False or Unknown.", &["True", "False", "Unknown"])),
+        req("reason", text("Reason in CamelCase, for programs.").min_length(1).max_length(1024).pattern(REASON)),
+        req("message", text("Reason in words, for people.").max_length(32768)),
     ]
 }
 
@@ -33,19 +46,23 @@ pub fn load_balancer() -> Schema {
     let port = object(
         "A port and whether it can be reached.",
         [
-            req("port", number("The port.").int32()),
+            req("port", number("Number of the port.").int32()),
             req("protocol", text("TCP, UDP or SCTP.")),
             opt("error", text("Why it cannot be reached.").max_length(316).pattern(TYPE)),
         ],
     );
     let address = object(
-        "An address: an IP or a name.",
+        "An IP address or a host name.",
         [
-            opt("ip", text("The IP.")),
-            opt("hostname", text("The name.")),
-            opt("ipMode", text("VIP or Proxy: who answers at the IP.")),
-            opt("ports", list("Its ports.", port).atomic()),
+            opt("ip", text("IP address.")),
+            opt("hostname", text("Host name.")),
+            opt("ipMode", text("VIP or Proxy: how traffic to the IP is delivered.")),
+            opt("ports", list("Ports of the address.", port).atomic()),
         ],
     );
-    object("Where the object is served.", [opt("ingress", list("The addresses.", address).atomic())])
+    object(
+        "Addresses at which the object is served: those of the Envoy Service, or the operator's \
+         ingress-status-address.",
+        [opt("ingress", list("The addresses.", address).atomic())],
+    )
 }

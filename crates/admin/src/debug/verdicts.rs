@@ -20,7 +20,7 @@ pub(super) struct Page {
 }
 
 #[derive(Serialize)]
-struct View {
+pub(super) struct View {
     kind: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: Arc<str>,
@@ -53,7 +53,7 @@ pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Json<Page
     Json(page)
 }
 
-fn view(verdict: &Verdict) -> View {
+pub(super) fn view(verdict: &Verdict) -> View {
     let object = &verdict.origin.object;
     View {
         kind: object.kind.label(),

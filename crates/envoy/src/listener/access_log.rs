@@ -2,7 +2,11 @@
 
 pub mod format;
 
-use crate::route::ORIGIN;
+use super::local_replies;
+use crate::{
+    name,
+    route::{self, ORIGIN},
+};
 use envoy_api::{
     any,
     envoy::{
@@ -12,7 +16,7 @@ use envoy_api::{
                 access_log, access_log_filter::FilterSpecifier, comparison_filter::Op,
             },
             core::v3::{
-                DataSource, RuntimeUInt32, SubstitutionFormatString, data_source::Specifier,
+                DataSource, Metadata, RuntimeUInt32, SubstitutionFormatString, data_source::Specifier,
                 substitution_format_string::Format,
             },
         },
@@ -20,10 +24,13 @@ use envoy_api::{
     },
     google::protobuf::Struct,
 };
-use model::listener::{AccessLogFormat, AccessLogLevel};
+use model::{
+    PortId,
+    listener::{AccessLogFormat, AccessLogLevel},
+};
 
-/// The JSON fields that are written when none were chosen, in Contour's words, and after them whose route it was.
-pub const DEFAULT_FIELDS: [&str; 26] = [
+/// The JSON fields that are written when none were chosen: Contour's, whose route it was, and why it was answered so.
+pub const DEFAULT_FIELDS: [&str; 31] = [
     "@timestamp",
     "authority",
     "bytes_received",
@@ -31,18 +38,23 @@ pub const DEFAULT_FIELDS: [&str; 26] = [
     "downstream_local_address",
     "downstream_remote_address",
     "duration",
+    "fleet",
     "grpc_status",
     "grpc_status_number",
+    "listener",
     "method",
     "origin_kind",
     "origin_name",
     "origin_namespace",
     "path",
     "protocol",
+    "reason",
     "request_id",
     "requested_server_name",
     "response_code",
+    "response_code_details",
     "response_flags",
+    "route",
     "uber_trace_id",
     "upstream_cluster",
     "upstream_host",
@@ -52,6 +64,23 @@ pub const DEFAULT_FIELDS: [&str; 26] = [
     "x_forwarded_for",
 ];
 
+/// Envoy's own line, as it writes it by itself, and after it why it was answered so: Envoy's word for it, our code, the route
+/// with its object and field, the listener and the fleet.
+const LINE: &str = concat!(
+    "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" ",
+    "%RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% ",
+    "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" ",
+    "\"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" %RESPONSE_CODE_DETAILS% ",
+    "%METADATA(ROUTE:projectsesame.io:reason)% \"%ROUTE_NAME%\" ",
+    "%METADATA(LISTENER:projectsesame.io:listener)% %METADATA(LISTENER:projectsesame.io:fleet)%\n",
+);
+
+/// What the metadata of a listener has for access logs.
+pub(super) fn listener(port: &PortId) -> Metadata {
+    let (listener, fleet) = (name::port(port), port.fleet().to_string());
+    route::facts([("listener", &*listener), ("fleet", &*fleet)].into_iter())
+}
+
 /// The access log of a listener.
 pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
     if log.level == AccessLogLevel::Disabled {
@@ -60,7 +89,7 @@ pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
     let file = FileAccessLog {
         path: log.path.to_string(),
         access_log_format: match &log.format {
-            AccessLogFormat::Envoy => None,
+            AccessLogFormat::Envoy => Some(file_access_log::AccessLogFormat::LogFormat(text(LINE))),
             AccessLogFormat::Text(line) => Some(file_access_log::AccessLogFormat::LogFormat(text(line))),
             AccessLogFormat::Json(fields) => Some(file_access_log::AccessLogFormat::LogFormat(json(fields))),
         },
@@ -119,19 +148,23 @@ pub fn operator(field: &str) -> Option<String> {
         "upstream_host" => "%UPSTREAM_HOST%",
         "upstream_local_address" => "%UPSTREAM_LOCAL_ADDRESS%",
         "upstream_service_time" => "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%",
+        "route" => "%ROUTE_NAME%",
         "user_agent" => "%REQ(USER-AGENT)%",
         "x_forwarded_for" => "%REQ(X-FORWARDED-FOR)%",
         "x_trace_id" => "%REQ(X-TRACE-ID)%",
-        "origin_kind" | "contour_config_kind" => return Some(origin("kind")),
-        "origin_namespace" | "contour_config_namespace" => return Some(origin("namespace")),
-        "origin_name" | "contour_config_name" => return Some(origin("name")),
+        "origin_kind" | "contour_config_kind" => return Some(own("ROUTE", "kind")),
+        "origin_namespace" | "contour_config_namespace" => return Some(own("ROUTE", "namespace")),
+        "origin_name" | "contour_config_name" => return Some(own("ROUTE", "name")),
+        "reason" => return Some(own("ROUTE", local_replies::REASON)),
+        "listener" | "fleet" => return Some(own("LISTENER", field)),
         _ => return None,
     };
     Some(operator.to_owned())
 }
 
-fn origin(key: &str) -> String {
-    format!("%METADATA(ROUTE:{ORIGIN}:{key})%")
+/// What our metadata of a route or listener has under a key.
+fn own(of: &str, key: &str) -> String {
+    format!("%METADATA({of}:{ORIGIN}:{key})%")
 }
 
 /// Which requests are written down: from a status on, or whenever Envoy had something to remark.

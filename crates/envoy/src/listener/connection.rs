@@ -1,6 +1,6 @@
 //! The HTTP connection manager: what holds for every request of a listener.
 
-use super::{access_log, filters};
+use super::{access_log, filters, local_replies};
 use crate::{
     name,
     packing::{Packing, admission, plain, redirects, scoped},
@@ -63,6 +63,7 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         .into(),
         set_current_client_cert_details: forwarded.map(client_certificate),
         access_log: access_log::access_log(&http.access_log),
+        local_reply_config: local_replies::config(http.local_reply_body),
         server_header_transformation: server_header(http.server_header).into(),
         common_http_protocol_options: Some(connections(http)),
         http_protocol_options: Some(Http1ProtocolOptions {

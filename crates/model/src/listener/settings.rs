@@ -43,6 +43,16 @@ pub enum HeadersWithUnderscores {
     Drop,
 }
 
+/// What stands in the body of an answer that the proxy makes because there is nothing to serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LocalReplyBody {
+    /// The error code and its meaning, in one line.
+    #[default]
+    Code,
+    /// Nothing.
+    Empty,
+}
+
 /// Which versions of HTTP clients may speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HttpVersions {
@@ -79,6 +89,8 @@ impl Default for RateLimitService {
 pub struct HttpSettings {
     /// Where requests are written down.
     pub access_log: AccessLog,
+    /// What stands in the body of answers that are the proxy's own.
+    pub local_reply_body: LocalReplyBody,
     /// How answers are compressed.
     pub compression: Compression,
     /// What becomes of the `server` header.
@@ -119,6 +131,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             access_log: AccessLog::default(),
+            local_reply_body: LocalReplyBody::default(),
             compression: Compression::default(),
             server_header: ServerHeader::default(),
             proxy_protocol: false,
@@ -157,7 +170,7 @@ pub enum AccessLogLevel {
 /// How a request is written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AccessLogFormat {
-    /// Envoy's own line.
+    /// Envoy's own line, and after it why it was answered so, and by which route.
     #[default]
     Envoy,
     /// A line of this form.

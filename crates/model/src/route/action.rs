@@ -1,7 +1,7 @@
 //! Route actions: what is done with a request that matches a route.
 
 use super::{CookieRewrite, HeaderChanges, Path};
-use crate::{ClusterId, Fqdn, HeaderName, HeaderValue, OrDefault, Timeout};
+use crate::{ClusterId, Code, Fqdn, HeaderName, HeaderValue, OrDefault, Timeout};
 use std::{sync::Arc, time::Duration};
 
 /// The longest body of a direct response that Envoy accepts, in bytes.
@@ -285,11 +285,18 @@ pub struct DirectResponse {
     pub status: u16,
     /// The body, at most [`LONGEST_BODY`] bytes.
     pub body: Arc<str>,
+    /// Why the proxy answers at all, where no user asked for it: the body and the access log have the code.
+    pub reason: Option<Code>,
 }
 
 impl DirectResponse {
     /// 503: what the route refers to is not available.
     pub fn unavailable() -> Self {
-        Self { status: 503, body: "".into() }
+        Self::because(503, Code::RouteNotServed)
+    }
+
+    /// A response in the place of what cannot be served.
+    pub fn because(status: u16, reason: Code) -> Self {
+        Self { status, body: "".into(), reason: Some(reason) }
     }
 }

@@ -22,13 +22,13 @@ use crate::{
 use dialect_gateway::{
     GatewayView, Listener, Listeners, class,
     gateway::{self, tls::ListenerTls},
-    grants, listener_set, route, status,
+    listener_set, route, status,
     tls_policy::{self, TargetSection},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
-    Namespace, ReferenceGrant, TcpRoute, TlsRoute, UdpRoute, kind,
+    Namespace, TcpRoute, TlsRoute, UdpRoute, kind,
 };
 use model::{ObjectRef, Translation, status::StatusFacts, translation::Section};
 use std::{
@@ -55,15 +55,11 @@ impl Dialect for GatewayDialect {
     }
 
     fn looks_up(&self) -> &'static [Kind] {
-        &[kind::NAMESPACE, kind::REFERENCE_GRANT, kind::CONFIG_MAP, kind::CUSTOM_RESOURCE_DEFINITION]
+        &[kind::NAMESPACE, kind::CONFIG_MAP, kind::CUSTOM_RESOURCE_DEFINITION]
     }
 
     fn declare(&self, pipeline: &mut engine::Pipeline, fetched_secrets: bool) {
-        pipeline
-            .index::<DefinitionsByGroup>()
-            .index::<SetsByGateway>()
-            .index::<GrantsBySource>()
-            .index::<PoliciesByService>();
+        pipeline.index::<DefinitionsByGroup>().index::<SetsByGateway>().index::<PoliciesByService>();
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>().fans_out();
         pipeline.derived(RouteListeners).per::<GatewaysByOwner>().fans_out();
         pipeline.derived(ListenerCertificates { fetched_secrets }).per::<TerminatedByListener>().fans_out();
@@ -204,29 +200,6 @@ impl Index for DefinitionsByGroup {
     }
 }
 
-/// Who refers to what: the namespace that is referred to, and the kind and namespace of those who refer.
-type Source = (Arc<str>, Kind, Arc<str>);
-
-/// ReferenceGrants by whom they let refer to objects of their namespace.
-pub struct GrantsBySource;
-
-impl Index for GrantsBySource {
-    type Of = Objects<ReferenceGrant>;
-    type Key = Source;
-    const NAME: &'static str = "by source";
-
-    fn keys(key: &ObjectRef, grant: &ReferenceGrant) -> impl IntoIterator<Item = Source> {
-        let mut sources: Vec<Source> = Vec::new();
-        for (group, name, namespace) in grants::sources(grant) {
-            let kind = kind::named(name).find(|kind| kind.group() == group);
-            sources.extend(kind.map(|kind| (key.namespace.clone(), kind, namespace.into())));
-        }
-        sources.sort_unstable();
-        sources.dedup();
-        sources
-    }
-}
-
 impl GatewayView for TableView<'_, '_> {
     fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
         self.get(&ObjectRef::new(kind::GATEWAY_CLASS, "", name))
@@ -264,11 +237,6 @@ impl GatewayView for TableView<'_, '_> {
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
         self.get(&ObjectRef::new(kind::NAMESPACE, "", name))
-    }
-
-    fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>> {
-        let keys: Vec<_> = self.reads().probe::<GrantsBySource>(&(of.into(), from, namespace.into())).collect();
-        keys.into_iter().filter_map(|key| self.get(key)).collect()
     }
 
     fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {

@@ -6,7 +6,7 @@ use model::{
     cluster::CaBundle,
     listener::{
         AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
-        HttpSettings, HttpVersions, ServerHeader, StreamTarget,
+        HttpSettings, HttpVersions, LocalReplyBody, ServerHeader, StreamTarget,
     },
     tls::{
         ClientValidation, TcpChain, TcpProxy, Termination, TlsVersion,
@@ -65,6 +65,7 @@ fn settings(dice: &mut Dice) -> HttpSettings {
             HeadersWithUnderscores::Reject,
             HeadersWithUnderscores::Drop,
         ]),
+        local_reply_body: dice.pick(&[LocalReplyBody::Code, LocalReplyBody::Empty]),
         versions: dice.pick(&[HttpVersions::Both, HttpVersions::Http1, HttpVersions::Http2]),
         max_requests: dice.maybe(Dice::number),
         max_streams: dice.between(1, i32::MAX as u32),

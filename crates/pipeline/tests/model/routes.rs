@@ -138,7 +138,11 @@ fn action(dice: &mut Dice, clusters: &[ClusterId]) -> Action {
         0 => Action::Redirect(redirect(dice)),
         1 => {
             let body = dice.until(|dice| Some(dice.text()).filter(|body| body.len() <= LONGEST_BODY));
-            Action::DirectResponse(DirectResponse { status: dice.between(200, 599) as u16, body: body.into() })
+            Action::DirectResponse(DirectResponse {
+                status: dice.between(200, 599) as u16,
+                body: body.into(),
+                reason: None,
+            })
         }
         _ => Action::Forward(Box::new(forward(dice, clusters))),
     }

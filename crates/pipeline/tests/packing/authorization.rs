@@ -137,6 +137,77 @@ async fn a_host_that_asks_for_authorization_is_no_edit_of_others_in_scopes() {
     a_host_that_asks_for_authorization_is_no_edit_of_others(Packing::Scoped).await;
 }
 
+/// The host of another namespace, and the grant that lets it use the ExtensionService.
+fn from_another_namespace() -> [Object; 2] {
+    let authorization = json!({"extensionRef": {"name": "auth", "namespace": "default"}});
+    let host =
+        json!({"fqdn": "other.example.com", "tls": {"secretName": "default/guarded"}, "authorization": authorization});
+    let routes = json!([{"directResponsePolicy": {"statusCode": 200}}]);
+    let spec = json!({"virtualhost": host, "routes": routes});
+    let from = json!([{"group": "projectcontour.io", "kind": "HTTPProxy", "namespace": "other"}]);
+    let to = json!([{"group": "projectcontour.io", "kind": "ExtensionService", "name": "auth"}]);
+    [
+        object(kind::CONTOUR_HTTP_PROXY, &json!({"metadata": {"namespace": "other", "name": "other"}, "spec": spec})),
+        object(
+            kind::REFERENCE_GRANT,
+            &json!({"metadata": {"namespace": "default", "name": "other"}, "spec": {"from": from, "to": to}}),
+        ),
+    ]
+}
+
+async fn a_grant_that_is_withdrawn_closes_the_host(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("authorization"));
+    let [first, _second] = servers(&ca).await;
+    let delegation = object(
+        kind::CONTOUR_TLS_CERTIFICATE_DELEGATION,
+        &json!({"metadata": {"namespace": "default", "name": "all"},
+            "spec": {"delegations": [{"secretName": "guarded", "targetNamespaces": ["*"]}]}}),
+    );
+    let [other, grant] = from_another_namespace();
+    let objects = [
+        service("web", backend.ip()),
+        service("first", first.ip()),
+        secret(&ca, "guarded", "*.example.com"),
+        extension("first"),
+        proxy(Some(json!({"extensionRef": {"name": "auth"}}))),
+        delegation,
+        other,
+    ];
+    let mut world = World::with(&settings(packing), Config::new().name("grants"), objects).await;
+    let open = async |host: &str| {
+        Client::new(at(8443)).host(host).https().sni(host).trust(&ca).http2().connect().await.unwrap()
+    };
+    let (own, other) = (open("guarded.example.com").await, open("other.example.com").await);
+    let status = async |connection: &testbed::client::Connection, wanted: &str| {
+        connection.get("/").header("x-auth", wanted).await.unwrap().status.as_u16()
+    };
+    for _ in 0..2 {
+        assert_eq!((status(&own, "allow").await, status(&other, "allow").await), (200, 403), "{packing:?}");
+        let before = first.asked();
+        assert_eq!((status(&other, "deny").await, first.asked()), (403, before), "{packing:?}: the server was asked");
+        world.put([grant.clone()]);
+        let (set, _) = world.publish().await;
+        let scope = format!("srds {}", https_scope("other.example.com"));
+        let expected = if packing == Packing::Scoped { &scope } else { "rds ingress_https" };
+        assert_eq!(set, [expected], "a grant is an edit of whoever needs it");
+        assert_eq!((status(&other, "allow").await, status(&other, "deny").await), (200, 401), "{packing:?}");
+        world.remove(&grant);
+        world.publish().await;
+    }
+    world.pipeline.self_check().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_is_withdrawn_closes_the_host_in_tables() {
+    a_grant_that_is_withdrawn_closes_the_host(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_is_withdrawn_closes_the_host_in_scopes() {
+    a_grant_that_is_withdrawn_closes_the_host(Packing::Scoped).await;
+}
+
 /// The server of the operator is asked about every route of every dialect, under TLS and not, but where the object opts out.
 async fn the_operators_server_guards_all_dialects(packing: Packing) {
     let _turn = TURN.lock().await;

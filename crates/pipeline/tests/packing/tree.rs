@@ -54,7 +54,11 @@ impl Dice {
             path,
             conditions: Conditions { headers, ..Conditions::default() },
             depth: Depth::AnyLabels,
-            action: Action::DirectResponse(DirectResponse { status: 200, body: format!("route {number}").into() }),
+            action: Action::DirectResponse(DirectResponse {
+                status: 200,
+                body: format!("route {number}").into(),
+                reason: None,
+            }),
             policy: Default::default(),
             precedence: Precedence::by_age(dialect_ingress::DIALECT, 0, "n".into(), "n".into(), number),
             combined: None,

@@ -5,16 +5,17 @@
 //! So whoever reaches the port can only wait: nothing that can be asked over the network drains a proxy.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use model::Code;
 use tokio::net::TcpListener;
+use tracing::warn;
 
 use super::serve::duration;
-use crate::drain::{self, Drain};
+use crate::drain::{Drain, Hooks};
 use crate::problem::Coded;
 use crate::signals;
 
@@ -65,12 +66,16 @@ struct Shutdown {
 
 /// Delay the termination of Envoy until it is drained
 ///
-/// Serves GET /shutdown, the preStop hook of Envoy's container, which responds when `sesame envoy shutdown` is done.
+/// Serves GET /shutdown, the preStop hook of Envoy's container, which responds when `sesame envoy shutdown` is done, and logs
+/// the number of open connections meanwhile. An Envoy that is still draining when this starts is made ready again.
 #[derive(Debug, clap::Args)]
 struct ShutdownManager {
     /// Listen port of /shutdown and /healthz
     #[arg(long, value_name = "PORT", default_value = "8090")]
     serve_port: u16,
+    /// Path of the Unix socket of Envoy's admin interface
+    #[arg(long, value_name = "PATH", default_value = "/admin/admin.sock")]
+    admin_address: PathBuf,
     /// Path of the file that is written when draining is done
     #[arg(long, value_name = "PATH", default_value = "/admin/ok")]
     ready_file: PathBuf,
@@ -85,33 +90,54 @@ pub async fn run(args: Args) -> Result<()> {
 }
 
 async fn shutdown(args: Shutdown) -> Result<()> {
-    tokio::time::sleep(args.drain_delay).await;
     let drain = Drain {
         admin: args.admin_address,
-        delay: args.check_delay,
+        drain_delay: args.drain_delay,
+        check_delay: args.check_delay,
         interval: args.check_interval.max(Duration::from_millis(100)),
         open: args.min_open_connections,
-        timeout: args.timeout.saturating_sub(args.drain_delay),
+        timeout: args.timeout,
     };
+    finish(&drain, &args.ready_file).await
+}
+
+/// Drains Envoy, and writes the file. Also if Envoy could not be asked: it is to end, and would be killed at the end of the grace period
+/// otherwise.
+async fn finish(drain: &Drain, ready_file: &Path) -> Result<()> {
     let drained = drain.run().await;
-    // Also if Envoy could not be asked: it is to end, and would be killed at the end of the grace period otherwise.
-    let written = std::fs::write(&args.ready_file, "");
-    drained.and(written.with_context(|| format!("cannot write {}", args.ready_file.display())))
+    let written = std::fs::write(ready_file, "");
+    drained.and(written.with_context(|| format!("cannot write {}", ready_file.display())))
 }
 
 async fn manager(args: ShutdownManager) -> Result<()> {
     let stop = signals::stop()?;
-    // Left over from a container that ran here before.
-    match std::fs::remove_file(&args.ready_file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("cannot remove {}", args.ready_file.display()));
-        }
-        _ => {}
-    }
+    let hooks = Hooks::new(args.ready_file.clone(), args.admin_address.clone())?;
     let listener = listen(args.serve_port)
         .await
         .coded(Code::AddressInUse, || format!("cannot listen on port {} (--serve-port)", args.serve_port))?;
-    let pages = admin::shutdown(move || drain::written(args.ready_file.clone()));
+    tokio::spawn(hooks.clone().undrain());
+    tokio::spawn(hooks.clone().follow());
+    let pages = admin::shutdown({
+        let hooks = hooks.clone();
+        move || hooks.clone().drained()
+    });
+    let stop = async move {
+        stop.await;
+        if hooks.any() && !hooks.is_drained() {
+            warn!("told to end before `sesame envoy shutdown` is done; Envoy is drained here");
+            let drain = Drain {
+                admin: args.admin_address,
+                drain_delay: Duration::ZERO,
+                check_delay: Duration::ZERO,
+                interval: Duration::from_secs(1),
+                open: 0,
+                timeout: Duration::from_secs(270),
+            };
+            if let Err(error) = finish(&drain, &args.ready_file).await {
+                warn!("{error:#}");
+            }
+        }
+    };
     admin::serve(listener, pages, stop).await?;
     Ok(())
 }

@@ -263,6 +263,7 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     let names = |flag: &[Box<str>], configured| if flag.is_empty() { configured } else { flag.to_vec() };
     settings.ingress.class_names = names(&args.ingress_class_name, class_names);
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
+    settings.http_proxy.open_extensions.namespace = Some(args.namespace.as_str().into());
     settings.http_proxy.root_namespaces = names(&args.root_namespaces, root_namespaces);
     Ok(settings)
 }

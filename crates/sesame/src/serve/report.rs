@@ -1,6 +1,6 @@
 //! Reports the results of each batch to the status writer, the debug pages and the log.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use admin::{Note, Recorder, Task};
 use anyhow::{Result, bail};
@@ -25,18 +25,53 @@ pub struct BatchReporter {
     first_build: Option<Task>,
     /// While the first build is blocked: every batch reports it again.
     blocked: Outage,
+    /// What is wrong with sources until the first build is complete.
+    sources: BTreeMap<Subject, String>,
 }
 
 impl BatchReporter {
     /// A reporter before the first batch.
     pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
-        Self { reporter, programmed, recorder, first_build: Some(first_build), blocked: Outage::default() }
+        let (first_build, blocked, sources) = (Some(first_build), Outage::default(), BTreeMap::new());
+        Self { reporter, programmed, recorder, first_build, blocked, sources }
+    }
+
+    /// Says why the replica is not ready: what does not fit, else what is wrong with sources.
+    fn wait(&mut self, news: &BatchReport<'_>) {
+        for (subject, problems) in news.problems {
+            match (subject, problems.as_slice()) {
+                (Subject::Source(_), []) => self.sources.remove(subject),
+                (Subject::Source(name), [problem, ..]) => {
+                    self.sources.insert(subject.clone(), format!("{name}: {problem}"))
+                }
+                (Subject::File(_) | Subject::Object(_), _) => None,
+            };
+        }
+        let Some(task) = &self.first_build else { return };
+        if let Some(why) = &news.blocked {
+            if self.blocked.failed(Instant::now()).is_some() {
+                warn!("not ready: {why}");
+            }
+            task.waits(Some(why.clone()));
+        } else if news.is_complete {
+            info!(took = ?news.took, "first build complete");
+            self.sources.clear();
+            if let Some(task) = self.first_build.take() {
+                task.done();
+            }
+        } else {
+            let all: Vec<&str> = self.sources.values().map(String::as_str).collect();
+            task.waits((!all.is_empty()).then(|| all.join("; ")));
+        }
     }
 
     /// Reports the results of a batch.
     pub fn report(&mut self, news: BatchReport<'_>) {
         for (subject, problems) in news.problems {
             log(subject, problems);
+        }
+        if self.first_build.is_some() {
+            self.wait(&news);
         }
         let engine = news.pipeline.engine();
         self.recorder.note(Note {
@@ -63,17 +98,6 @@ impl BatchReporter {
             programmed: self.programmed.take(news.object_resources, news.gone),
             synced: news.is_complete,
         });
-        if let Some((task, why)) = self.first_build.as_ref().zip(news.blocked) {
-            if self.blocked.failed(Instant::now()).is_some() {
-                warn!("not ready: {why}");
-            }
-            task.blocked(why);
-        } else if news.is_complete
-            && let Some(task) = self.first_build.take()
-        {
-            info!(took = ?news.took, "first build complete");
-            task.done();
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::Api;
 use kube::api::DeleteParams;
-use testbed::{ApiServer, Backend, Client};
+use testbed::{ApiServer, Backend, Client, eventually};
 
 use crate::bed::{Bed, PATIENCE, app};
 
@@ -33,8 +33,14 @@ async fn for_a_minute_without_an_api_server_and_a_restart_in_it_nothing_is_lost(
     let second = bed.replica_at("sesame-0", first.address, &[]).await;
     second.process.expect_port(second.xds(), PATIENCE).await.unwrap();
     envoy.expect_stat("control_plane.connected_state", PATIENCE, |state| state == 1).await.unwrap();
-    let (status, why) = second.page("/readyz").await.unwrap();
-    assert_eq!((status, &*why), (503, "waiting for the first build\n"));
+    let address = bed.api.address().to_string();
+    let says_what_is_away = async || {
+        let (status, why) = second.page("/readyz").await.unwrap();
+        assert_eq!(status, 503);
+        let is_named = why.starts_with("waiting for the first build (") && why.contains(&address);
+        if is_named { Ok(()) } else { Err(why) }
+    };
+    eventually("a reason with the address of the API server", PATIENCE, says_what_is_away).await.unwrap();
     assert_eq!(second.page("/healthz").await.unwrap().0, 200);
     load.answered(200).await;
     assert_eq!(second.sent().await, 0.0, "it answered before it knew anything");

@@ -40,8 +40,9 @@ impl ApiConnection {
     pub fn lost(&self, why: &str) -> Option<Problem> {
         self.connection.failed(why);
         let is_news = !self.is_lost.swap(true, Ordering::SeqCst);
-        let problem = || Problem::new(Code::ApiServerFailed, "it cannot be reached; what is known stays in force");
-        is_news.then(problem)
+        let address = self.connection.address();
+        let text = || format!("{address} cannot be reached; the last known configuration stays in effect");
+        is_news.then(|| Problem::new(Code::ApiServerFailed, text()))
     }
 
     /// Notes that it answers; whether that is news.

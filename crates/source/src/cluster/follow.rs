@@ -195,7 +195,8 @@ impl Follower {
                 let is_over = is_missing && since.elapsed() >= self.api.timing.absent_after;
                 if self.known.len() == 0 || is_over {
                     self.presence = Presence::Absent;
-                    info!(target = %self.target, why, "is not there; it is looked for from time to time");
+                    let state = if is_missing { "not installed" } else { "forbidden" };
+                    info!(target = %self.target, why, "kind {state}; checked from time to time");
                     self.empty().await?;
                     self.absent_backoff.reset();
                     if !is_missing {

@@ -12,8 +12,8 @@ fn large(name: &str, version: u64) -> String {
     format!(r#"{{"metadata": {meta}, "spec": {{"ports": [{}]}}}}"#, ports.join(","))
 }
 
-/// A mirror of Services, and the way to say something in its watch.
-async fn watching() -> (Mirror, tokio::sync::mpsc::UnboundedSender<String>) {
+/// A mirror of Services, the way to say something in its watch, and the server that it watches.
+async fn watching() -> (Mirror, tokio::sync::mpsc::UnboundedSender<String>, Fake) {
     let (say, answer) = watch();
     let answer = parking_lot::Mutex::new(Some(answer));
     let fake = Fake::start(move |url| match url.contains("watch=") {
@@ -23,23 +23,32 @@ async fn watching() -> (Mirror, tokio::sync::mpsc::UnboundedSender<String>) {
     .await;
     let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
     mirror.synced().await;
-    (mirror, say)
+    (mirror, say, fake)
+}
+
+/// The names of all changes in the order in which they were told.
+fn told(mirror: &Mirror) -> Vec<&str> {
+    mirror.told.iter().map(|key| &*key.name).collect()
+}
+
+/// What there is, with its versions.
+fn versions(mirror: &Mirror) -> Vec<(&str, u64)> {
+    mirror.objects.iter().map(|(key, object)| (&*key.name, object.meta().resource_version)).collect()
 }
 
 #[tokio::test]
 async fn nobody_waits_for_a_large_object() {
-    let (mut mirror, say) = watching().await;
+    let (mut mirror, say, _fake) = watching().await;
     // In one piece, so that nothing can come between them.
     let lines = [event("ADDED", &large("large", 2)), event("ADDED", &service("small", 3))].join("\n");
     say.send(lines).unwrap();
     mirror.until("both", |mirror| mirror.objects.len() == 2).await;
-    let told: Vec<&str> = mirror.told.iter().map(|key| &*key.name).collect();
-    assert_eq!(told, ["small", "large"]);
+    assert_eq!(told(&mirror), ["small", "large"]);
 }
 
 #[tokio::test]
 async fn the_events_of_a_large_object_keep_their_order() {
-    let (mut mirror, say) = watching().await;
+    let (mut mirror, say, _fake) = watching().await;
     let events = [
         event("ADDED", &large("a", 2)),
         event("MODIFIED", &service("a", 3)),
@@ -52,9 +61,43 @@ async fn the_events_of_a_large_object_keep_their_order() {
     say.send(events.join("\n")).unwrap();
     // The watch ends while the last of them is decoded.
     drop(say);
-    let versions = |mirror: &Mirror| -> Vec<(String, u64)> {
-        mirror.objects.iter().map(|(key, object)| (key.name.to_string(), object.meta().resource_version)).collect()
-    };
-    let expected = [("a", 3), ("c", 7), ("last", 8)].map(|(name, version)| (name.to_owned(), version));
-    mirror.until("all of them", |mirror| versions(mirror) == expected).await;
+    mirror.until("all of them", |mirror| versions(mirror) == [("a", 3), ("c", 7), ("last", 8)]).await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_an_object_that_is_written_again_and_again() {
+    let (mut mirror, say, fake) = watching().await;
+    let mut events = vec![event("ADDED", &large("large", 2))];
+    events.extend((3..12).map(|version| event("MODIFIED", &large("large", version))));
+    events.push(event("ADDED", &service("small", 12)));
+    say.send(events.join("\n")).unwrap();
+    mirror.until("the newest", |mirror| versions(mirror) == [("large", 11), ("small", 12)]).await;
+    // The one that was being decoded when the others came, and the newest of these; both may be told at once.
+    let told = told(&mirror).join(" ");
+    assert!(["small large large", "small large"].contains(&&*told), "{told}");
+    // The next watch begins where this one ends, and not where the last object was decoded.
+    drop(say);
+    let next = || fake.asked("watch=").len() > 1;
+    while !next() {
+        mirror.listen(std::time::Duration::from_millis(10)).await;
+    }
+    let asked = fake.asked("watch=");
+    assert!(asked[1].contains("resourceVersion=12"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_waits_for_a_large_object_is_the_newest_whatever_it_is() {
+    let (mut mirror, say, _fake) = watching().await;
+    let events = [
+        event("ADDED", &large("gone", 2)),
+        event("MODIFIED", &large("gone", 3)),
+        event("DELETED", &large("gone", 4)),
+        event("ADDED", &large("back", 5)),
+        event("DELETED", &large("back", 6)),
+        event("ADDED", &service("back", 7)),
+        event("ADDED", &service("small", 8)),
+    ];
+    say.send(events.join("\n")).unwrap();
+    mirror.until("the newest of each", |mirror| versions(mirror) == [("back", 7), ("small", 8)]).await;
+    assert_eq!(told(&mirror)[0], "small");
 }

@@ -132,6 +132,8 @@ pub(super) struct How {
     pub sees: BTreeMap<String, Option<String>>,
     /// Parts of what the backend saw, where the rest differs each time.
     pub sees_part: BTreeMap<String, String>,
+    /// The body of the answer.
+    pub body: Option<String>,
     /// Headers of the answer; null where one must not be there.
     pub has: BTreeMap<String, Option<String>>,
     /// How many requests backends got for this one.

@@ -55,6 +55,9 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
         let agreed = answer.tls.as_ref().and_then(|tls| tls.alpn.clone());
         expect(&mut wrong, "protocol", &agreed.as_deref(), &Some(protocol.as_str()));
     }
+    if let Some(body) = &how.body {
+        expect(&mut wrong, "body", &answer.text(), body);
+    }
     for (name, value) in &how.has {
         expect(&mut wrong, &format!("answer's {name}"), &answer.header(name), &value.as_deref());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::ObjectRef;
-use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores};
+use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, LocalReplyBody};
 use pipeline::authorization::{GlobalAuthorization, of_operator};
 use pipeline::extensions::ExtensionName;
 use pipeline::settings::{GlobalRateLimits, default_policy};
@@ -39,6 +39,8 @@ pub(super) struct Settings {
     self_signed: bool,
     /// ExternalName Services are followed.
     external_names: bool,
+    /// ExtensionServices of all namespaces may be used.
+    cross_namespace_extension_services: bool,
     /// Services may list endpoints.
     listed_endpoints: bool,
     rate_limit_service: Option<RateLimitService>,
@@ -46,6 +48,7 @@ pub(super) struct Settings {
     global_ext_auth: Option<serde_json::Value>,
     access_log: Log,
     access_log_level: Level,
+    local_reply_body: ReplyBody,
     compression: Codec,
     headers_with_underscores: Underscores,
     /// Whether the golden part has everything, listeners and metadata too.
@@ -158,6 +161,14 @@ enum Level {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+enum ReplyBody {
+    #[default]
+    Code,
+    Empty,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Codec {
     #[default]
     Gzip,
@@ -210,6 +221,9 @@ impl Settings {
         if self.external_names {
             file.insert("enableExternalNameService".to_owned(), true.into());
         }
+        if self.cross_namespace_extension_services {
+            file.insert("enableCrossNamespaceExtensionServices".to_owned(), true.into());
+        }
         let mut tls = serde_json::Map::new();
         for (key, id) in [
             ("fallback-certificate", &self.fallback_certificate),
@@ -243,6 +257,9 @@ impl Settings {
             Level::Disabled => Some("disabled"),
         };
         file.extend(word.map(|word| ("accesslog-level".to_owned(), word.into())));
+        if matches!(self.local_reply_body, ReplyBody::Empty) {
+            file.insert("listener".to_owned(), json!({ "local-reply-body": "empty" }));
+        }
         let word = match self.compression {
             Codec::Gzip => None,
             Codec::Brotli => Some("brotli"),
@@ -287,6 +304,7 @@ impl Settings {
         settings.ingress.self_signed = self.self_signed;
         settings.resolve.external_names = self.external_names;
         settings.resolve.listed_endpoints = self.listed_endpoints;
+        settings.http_proxy.open_extensions.all = self.cross_namespace_extension_services;
         for http in [&mut settings.http_settings, &mut settings.https_settings] {
             http.access_log.format = match &self.access_log {
                 Log::Envoy => AccessLogFormat::Envoy,
@@ -298,6 +316,10 @@ impl Settings {
                 Level::Error => AccessLogLevel::Error,
                 Level::Critical => AccessLogLevel::Critical,
                 Level::Disabled => AccessLogLevel::Disabled,
+            };
+            http.local_reply_body = match self.local_reply_body {
+                ReplyBody::Code => LocalReplyBody::Code,
+                ReplyBody::Empty => LocalReplyBody::Empty,
             };
             http.compression = match self.compression {
                 Codec::Gzip => Compression::Gzip,

@@ -1,6 +1,6 @@
 //! The certificates that a listener shows.
 
-use crate::{GatewayView, Listener, Settings, grants};
+use crate::{GatewayView, Listener, Settings};
 use kinds::{
     gateway::{listener, reference::ObjectReference},
     kind,
@@ -114,7 +114,7 @@ fn one(
     let owner = &listener.owner;
     let namespace = reference.namespace.as_deref().unwrap_or(&owner.namespace);
     let id = ObjectRef::new(kind::SECRET, namespace, &*reference.name);
-    if !grants::permits(view, owner.kind, &owner.namespace, &id) {
+    if !resolve::grant::permits(view, owner.kind, &owner.namespace, &id) {
         let why =
             format!("no ReferenceGrant in namespace {namespace} lets a {} of {} use {id}", owner.kind, owner.namespace);
         return Err(("RefNotPermitted", Rejection::new(Code::ReferenceNotPermitted, why)));

@@ -7,7 +7,7 @@ use super::{
     Part, Rejection, Work,
     filters::{self, BackendFilters, PathChange},
 };
-use crate::{GatewayView, grants, tls_policy};
+use crate::{GatewayView, tls_policy};
 use kinds::{
     List,
     gateway::{
@@ -103,7 +103,7 @@ pub(crate) fn resolve(
     let own = work.meta.namespace.clone();
     let namespace = reference.namespace.unwrap_or(&own);
     let id = ObjectRef::new(kind::SERVICE, namespace, reference.name);
-    if !grants::permits(work.view, work.kind, &own, &id) {
+    if !resolve::grant::permits(work.view, work.kind, &own, &id) {
         let kind = work.kind;
         let why = format!("no ReferenceGrant in namespace {namespace} lets a {kind} of {own} use {id}");
         return Err(no("RefNotPermitted", Code::ReferenceNotPermitted, field.clone(), why));

@@ -159,6 +159,10 @@ impl View for World {
         false
     }
 
+    fn grants(&mut self, of: &str, _: Kind, _: &str) -> Vec<Arc<ReferenceGrant>> {
+        self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
+    }
+
     fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
         None
     }
@@ -209,10 +213,6 @@ impl GatewayView for World {
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
         self.find(kind::NAMESPACE, "", name)
-    }
-
-    fn grants(&mut self, of: &str, _: Kind, _: &str) -> Vec<Arc<ReferenceGrant>> {
-        self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
     }
 
     fn policy_in_effect(&mut self, _: &ObjectRef, _: &TargetSection) -> Option<ObjectRef> {

@@ -46,5 +46,5 @@ pub(crate) fn respond(policy: &DirectResponsePolicy, field: &FieldPath) -> Resul
     if body.len() > LONGEST_BODY {
         return Err(no("body", format!("the body has {} bytes; the limit is {LONGEST_BODY}", body.len())));
     }
-    Ok(DirectResponse { status, body: body.into() })
+    Ok(DirectResponse { status, body: body.into(), reason: None })
 }

@@ -102,6 +102,7 @@ words! {
     ExtensionCircuitBreakers => SpecError CircuitBreakerPolicyNotValid;
     ExtensionNotFound => AuthError ExtensionServiceNotFound;
     ExtensionNotValid => AuthError ExtensionServiceNotValid;
+    ExtensionNotPermitted => AuthError ExtensionServiceNotPermitted;
     ProxyJwtNotPermitted => JWTVerificationError JWTVerificationNotPermitted;
     ProxyJwtDuplicate => JWTVerificationError DuplicateProviderName;
     ProxyJwtDefaults => JWTVerificationError MultipleDefaultProvidersSpecified;

@@ -50,8 +50,10 @@ fn tls(about: &str, more: Vec<Field>) -> Schema {
 }
 
 fn listener() -> Schema {
-    let fingerprint =
-        object("Fingerprints of clients that are computed.", [opt("ja3", flag("JA3.")), opt("ja4", flag("JA4."))]);
+    let fingerprint = object(
+        "Fingerprints of clients that are computed.",
+        [opt("ja3", flag("Compute JA3 fingerprints.")), opt("ja4", flag("Compute JA4 fingerprints."))],
+    );
     let socket = object(
         "Options of sockets.",
         [
@@ -115,11 +117,11 @@ fn cluster() -> Schema {
     let breakers = object(
         "Limits of each Service that sets none; 0 is Envoy's default.",
         [
-            limit("maxConnections", "Connections."),
-            limit("maxPendingRequests", "Pending requests."),
-            limit("maxRequests", "Parallel requests."),
-            limit("maxRetries", "Parallel retries."),
-            limit("perHostMaxConnections", "Connections to each endpoint."),
+            limit("maxConnections", "Maximum number of connections."),
+            limit("maxPendingRequests", "Maximum number of requests that wait for a connection."),
+            limit("maxRequests", "Maximum number of parallel requests."),
+            limit("maxRetries", "Maximum number of parallel retries."),
+            limit("perHostMaxConnections", "Maximum number of connections to each endpoint."),
         ],
     );
     object(

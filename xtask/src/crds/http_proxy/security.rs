@@ -8,13 +8,18 @@ use super::{
 /// Some clients.
 pub fn ip_filter() -> Schema {
     object(
-        "Some clients, by address.",
+        "A range of client addresses.",
         [
             req(
                 "source",
-                choice("Peer for the connection's, Remote for what trusted proxies tell.", &["Peer", "Remote"]),
+                choice(
+                    "Which address is compared: `Peer`, the other end of the connection, which may be \
+                     a load balancer; `Remote`, the client as reported by trusted proxies in \
+                     x-forwarded-for (network.num-trusted-hops) or by the PROXY protocol.",
+                    &["Peer", "Remote"],
+                ),
             ),
-            req("cidr", text("An address or a range of them.")),
+            req("cidr", text("An address, or a range such as 10.0.0.0/8 or 2001:db8::/32.")),
         ],
     )
 }
@@ -22,39 +27,82 @@ pub fn ip_filter() -> Schema {
 /// How the authorization server is asked.
 pub fn auth_policy() -> Schema {
     object(
-        "How the authorization server is asked.",
-        [opt("disabled", flag("Not at all.")), opt("context", texts("What it is told besides."))],
+        "Whether and how the authorization server is asked.",
+        [
+            opt("disabled", flag("Do not ask the authorization server.")),
+            opt(
+                "context",
+                texts(
+                    "Keys and values sent to a gRPC authorization server with each request. Those of a route \
+                     are merged over those of the virtual host; at most 8 KiB.",
+                ),
+            ),
+        ],
     )
 }
 
 /// Who is asked whether a request may pass.
 pub fn authorization() -> Schema {
     let reference = object(
-        "The ExtensionService.",
+        "The ExtensionService whose Services are the authorization servers.",
         [
-            opt("apiVersion", text("Its group and version.").min_length(1)),
-            opt("namespace", text("Its namespace; that of this object if absent.").min_length(1)),
-            opt("name", text("Its name.").min_length(1)),
+            opt(
+                "apiVersion",
+                text("Group and version: projectcontour.io/v1alpha1 or projectsesame.io/v1alpha1.").min_length(1),
+            ),
+            opt("namespace", text("Namespace of the ExtensionService; that of this object if not set.").min_length(1)),
+            opt("name", text("Name of the ExtensionService.").min_length(1)),
         ],
     );
     let body = object(
-        "It is sent the body.",
+        "Send the body of requests to the authorization server, too.",
         [
-            opt("maxRequestBytes", number("At most so much of it.").int32().min(1).default(1024)),
-            opt("allowPartialMessage", flag("A longer one is cut, not refused.")),
-            opt("packAsBytes", flag("As bytes, not as text.")),
+            opt(
+                "maxRequestBytes",
+                number(
+                    "Maximum number of bytes that are buffered and sent, at most 1 MiB. Longer requests \
+                     are answered with 413 unless allowPartialMessage is set.",
+                )
+                .int32()
+                .min(1)
+                .default(1024),
+            ),
+            opt(
+                "allowPartialMessage",
+                flag("Send the first maxRequestBytes of longer bodies instead of refusing them."),
+            ),
+            opt("packAsBytes", flag("Send the body as bytes rather than as UTF-8 text.")),
         ],
     );
     let rule = "!has(self.httpSettings) || (has(self.serviceType) && self.serviceType == 'http')";
     object(
-        "Who is asked whether a request may pass.",
+        "External authorization: Envoy asks a server about each request before it is forwarded. \
+         Requires tls.secretName. Replaces the operator's globalExtAuth for this host.",
         [
             opt("extensionRef", reference),
-            opt("serviceType", choice("What the server speaks; grpc if absent.", &["grpc", "http"])),
+            opt(
+                "serviceType",
+                choice(
+                    "Protocol of the authorization server: `grpc` (Envoy's ext_authz API, default) or `http`.",
+                    &["grpc", "http"],
+                ),
+            ),
             opt("httpSettings", http()),
             opt("authPolicy", auth_policy()),
-            opt("responseTimeout", timeout("How long it may take.")),
-            opt("failOpen", flag("Requests pass when it does not answer.")),
+            opt(
+                "responseTimeout",
+                timeout(
+                    "How long the server may take for an answer. If not set, that of the \
+                     ExtensionService, else 200ms for gRPC and 15s for HTTP.",
+                ),
+            ),
+            opt(
+                "failOpen",
+                flag(
+                    "Let requests pass when the server cannot be reached or does not answer in time; \
+                     otherwise they are answered with 403.",
+                ),
+            ),
             opt("withRequestBody", body),
         ],
     )
@@ -64,22 +112,34 @@ pub fn authorization() -> Schema {
 fn http() -> Schema {
     let header = || {
         object(
-            "Some headers: exactly one of the four texts.",
+            "A pattern of header names: exactly one of exact, prefix, suffix and contains.",
             [
-                opt("exact", text("That of this name.")),
-                opt("prefix", text("Those that begin so.")),
-                opt("suffix", text("Those that end so.")),
-                opt("contains", text("Those that have it in their name.")),
-                opt("ignoreCase", flag("Upper and lower case are the same.")),
+                opt("exact", text("The header with this name.")),
+                opt("prefix", text("Headers whose name begins with this text.")),
+                opt("suffix", text("Headers whose name ends with this text.")),
+                opt("contains", text("Headers whose name contains this text.")),
+                opt("ignoreCase", flag("Compare without regard to case.")),
             ],
         )
     };
     object(
-        "How it is asked over HTTP.",
+        "Settings of HTTP authorization servers; for serviceType http.",
         [
-            opt("pathPrefix", text("What stands before the path.")),
-            opt("allowedAuthorizationHeaders", list("The headers that it is sent.", header())),
-            opt("allowedUpstreamHeaders", list("The headers of its answer that the backend is sent.", header())),
+            opt(
+                "pathPrefix",
+                text("Prefix of the path of authorization requests, in front of that of the client's request."),
+            ),
+            opt(
+                "allowedAuthorizationHeaders",
+                list(
+                    "Accepted for Contour's sake: the server is sent all headers, and the list is a warning.",
+                    header(),
+                ),
+            ),
+            opt(
+                "allowedUpstreamHeaders",
+                list("Headers of the server's answer that are added to the request to the backend.", header()),
+            ),
         ],
     )
 }
@@ -87,27 +147,49 @@ fn http() -> Schema {
 /// Who signs tokens.
 pub fn jwt_provider() -> Schema {
     let remote = object(
-        "The keys, from a server.",
+        "JSON Web Key Set from a server. Sesame fetches it and keeps the last good keys while the \
+         server is away.",
         [
-            req("uri", text("Where.").min_length(1)),
-            opt("timeout", duration("How long it may take; 1s if absent.", &[])),
-            opt("cacheDuration", duration("How long they are good; 5m if absent.", &[])),
-            opt("dnsLookupFamily", choice("Which addresses its name is looked up for.", &["auto", "v4", "v6"])),
+            req(
+                "uri",
+                text(
+                    "URI of the document, http or https. Addresses of the machine itself, link-local and \
+                     metadata addresses are refused.",
+                )
+                .min_length(1),
+            ),
+            opt("timeout", duration("How long a fetch may take; 1s if not set, at most 30s.", &[])),
+            opt("cacheDuration", duration("When the document is fetched again; 5m if not set, at least 10s.", &[])),
+            opt(
+                "dnsLookupFamily",
+                choice(
+                    "Address families that the host name is resolved to; the operator's \
+                     cluster.dns-lookup-family if not set.",
+                    &["auto", "v4", "v6"],
+                ),
+            ),
             opt("validation", service::validation()),
         ],
     );
     let local = object(
-        "The keys, from a Secret of this namespace.",
-        [req("secretName", text("The Secret.").min_length(1)), req("key", text("Its entry.").min_length(1))],
+        "JSON Web Key Set from a Secret of this namespace.",
+        [
+            req("secretName", text("Name of the Secret.").min_length(1)),
+            req("key", text("Key of the Secret whose value is the document.").min_length(1)),
+        ],
     );
     object(
-        "Who signs tokens.",
+        "An issuer of JSON Web Tokens and its keys. A token that is missing or not valid is \
+         answered with 401.",
         [
-            req("name", text("The name that routes know it by.").min_length(1)),
-            opt("default", flag("It is meant where a route names none.")),
-            opt("issuer", text("The issuer that a token must name.")),
-            opt("audiences", list("The audiences of which it must name one.", text(""))),
-            opt("forwardJWT", flag("The backend is sent the token.")),
+            req("name", text("Name that routes refer to; unique in the virtual host.").min_length(1)),
+            opt(
+                "default",
+                flag("Require a token of this provider on all routes that say nothing else. At most one provider."),
+            ),
+            opt("issuer", text("Required claim iss; any issuer if not set.")),
+            opt("audiences", list("The claim aud must contain one of these; any audience if not set.", text(""))),
+            opt("forwardJWT", flag("Forward the token to the backend; otherwise it is removed.")),
             opt("remoteJWKS", remote),
             opt("localJWKS", local),
         ],
@@ -117,5 +199,12 @@ pub fn jwt_provider() -> Schema {
 
 /// Which token a route asks for.
 pub fn jwt_verification() -> Schema {
-    object("Which token is asked for.", [opt("require", text("One of this provider.")), opt("disabled", flag("None."))])
+    object(
+        "Which token requests of this route must have. Without it, one of the default provider, if \
+         there is one.",
+        [
+            opt("require", text("Name of a provider of the root's virtual host. Not together with disabled.")),
+            opt("disabled", flag("Require no token. Not together with require.")),
+        ],
+    )
 }

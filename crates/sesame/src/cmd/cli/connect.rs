@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Error, Result};
 use envoy::name::XDS_SERVER_SANS;
 use model::Code;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use crate::problem::{Coded, Problem};
@@ -24,6 +27,10 @@ pub async fn connect(address: &str, files: Option<Files<'_>>) -> Result<Channel>
     let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
         .coded(Code::CommandLine, || format!("{address:?} is not HOST:PORT"))?;
     let Some(files) = files else {
+        if wants_tls(address).await {
+            let why = format!("{}: the server requires TLS; set --cafile, --cert-file and --key-file", cannot(address));
+            return Err(Problem::of(Code::ConnectionFailed, why));
+        }
         return endpoint.connect().await.coded(Code::ConnectionFailed, || cannot(address));
     };
     let tls = ClientTlsConfig::new()
@@ -38,11 +45,19 @@ pub async fn connect(address: &str, files: Option<Files<'_>>) -> Result<Channel>
         match endpoint.connect().await {
             Ok(channel) => return Ok(channel),
             Err(error) => {
-                let is_name = is_wrong_name(&error);
-                failure = Err::<(), Error>(error.into())
-                    .coded(Code::ConnectionFailed, || cannot(address))
-                    .expect_err("it was an error");
-                if !is_name {
+                let refusal = Refusal::of(&error);
+                let what = match refusal {
+                    Refusal::Plaintext => {
+                        format!(
+                            "{}: the server does not use TLS; leave out --cafile, --cert-file and --key-file",
+                            cannot(address)
+                        )
+                    }
+                    Refusal::WrongName | Refusal::Other => cannot(address),
+                };
+                failure =
+                    Err::<(), Error>(error.into()).coded(Code::ConnectionFailed, || what).expect_err("it was an error");
+                if refusal != Refusal::WrongName {
                     break;
                 }
             }
@@ -51,22 +66,55 @@ pub async fn connect(address: &str, files: Option<Files<'_>>) -> Result<Channel>
     Err(failure)
 }
 
-/// Whether the server's certificate was good but for its name.
-fn is_wrong_name(error: &tonic::transport::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let tls = error
-            .downcast_ref::<std::io::Error>()
-            .and_then(|error| error.get_ref())
-            .and_then(|error| error.downcast_ref::<rustls::Error>())
-            .or_else(|| error.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::InvalidCertificate(error)) = tls {
+/// What a server answers first to one who does not speak TLS, if it does: an alert.
+const ALERT: u8 = 0x15;
+/// What HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long a server may take to answer it.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Whether a server answers HTTP/2 without TLS with an alert of TLS.
+async fn wants_tls(address: &str) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(PREFACE).await?;
+        stream.read_u8().await
+    };
+    matches!(tokio::time::timeout(ANSWER, asked).await, Ok(Ok(ALERT)))
+}
+
+/// Why there is no TLS connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// The server's certificate was good but for its name.
+    WrongName,
+    /// The server does not speak TLS.
+    Plaintext,
+    /// Something else.
+    Other,
+}
+
+impl Refusal {
+    fn of(error: &tonic::transport::Error) -> Self {
+        let mut cause = std::error::Error::source(error);
+        while let Some(error) = cause {
+            let tls = error
+                .downcast_ref::<std::io::Error>()
+                .and_then(|error| error.get_ref())
+                .and_then(|error| error.downcast_ref::<rustls::Error>())
+                .or_else(|| error.downcast_ref::<rustls::Error>());
             use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
-            return matches!(error, NotValidForName | NotValidForNameContext { .. });
+            match tls {
+                Some(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+                    return Refusal::WrongName;
+                }
+                Some(rustls::Error::InvalidMessage(_)) => return Refusal::Plaintext,
+                Some(_) => return Refusal::Other,
+                None => cause = error.source(),
+            }
         }
-        cause = error.source();
+        Refusal::Other
     }
-    false
 }
 
 fn cannot(address: &str) -> String {

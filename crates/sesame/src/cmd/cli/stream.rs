@@ -1,5 +1,7 @@
 //! One subscription on one stream, in either form of the protocol.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use envoy_api::Message;
 use envoy_api::envoy::config::core::v3::Node;
@@ -15,12 +17,15 @@ use tonic::client::Grpc;
 use tonic::transport::Channel;
 use tonic::{Request, Streaming};
 use tonic_prost::ProstCodec;
+use tracing::warn;
 
 use super::kind::Kind;
 use crate::problem::{Coded, Problem};
 
 /// The status code of a NACK: INVALID_ARGUMENT.
 const INVALID_ARGUMENT: i32 = 3;
+/// After how long without an answer it is said that there is nothing.
+const SILENCE: Duration = Duration::from_secs(2);
 /// State of the world may send all resources in one message.
 const MAX_MESSAGE: usize = 1 << 30;
 
@@ -43,6 +48,18 @@ impl Subscription {
     }
 }
 
+/// The first response. A server that has nothing of a type does not answer: that is said once, and waited for.
+async fn first<R>(responses: &mut Streaming<R>, of: &Subscription) -> Result<R> {
+    tokio::select! {
+        response = next(responses) => return response,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    let type_url = of.kind.type_url();
+    let what = if of.names.is_empty() { "resources of this type".to_owned() } else { of.names.join(", ") };
+    warn!(type_url, "the xDS server has no {what} for this fleet yet; waiting");
+    next(responses).await
+}
+
 /// Asks for the state of the world, and hands on every answer.
 pub async fn state_of_the_world(
     channel: Channel,
@@ -57,8 +74,8 @@ pub async fn state_of_the_world(
     };
     let (requests, mut responses) = open(channel, subscription.kind.stream_method(), first.clone()).await?;
     let mut accepted = String::new();
+    let mut response: DiscoveryResponse = self::first(&mut responses, &subscription).await?;
     loop {
-        let response: DiscoveryResponse = next(&mut responses).await?;
         let response_nonce = response.nonce.clone();
         if !subscription.nack {
             accepted.clone_from(&response.version_info);
@@ -72,6 +89,7 @@ pub async fn state_of_the_world(
             ..first.clone()
         };
         send(&requests, answer).await?;
+        response = next(&mut responses).await?;
     }
 }
 
@@ -88,8 +106,8 @@ pub async fn delta(
         ..Default::default()
     };
     let (requests, mut responses) = open(channel, subscription.kind.delta_method(), first).await?;
+    let mut response: DeltaDiscoveryResponse = self::first(&mut responses, &subscription).await?;
     loop {
-        let response: DeltaDiscoveryResponse = next(&mut responses).await?;
         let answer = DeltaDiscoveryRequest {
             type_url: subscription.kind.type_url(),
             response_nonce: response.nonce.clone(),
@@ -98,6 +116,7 @@ pub async fn delta(
         };
         each(response)?;
         send(&requests, answer).await?;
+        response = next(&mut responses).await?;
     }
 }
 

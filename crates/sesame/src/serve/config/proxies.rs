@@ -8,7 +8,9 @@ use super::value::{
 use envoy::bootstrap::DnsFamily;
 use envoy::listener::access_log::{format, operator};
 use kinds::{Node, Value};
-use model::listener::{AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader};
+use model::listener::{
+    AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, LocalReplyBody, ServerHeader,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ const CURVES: &str = "a list of `X25519`, `P-256`, `P-384`, `P-521`, `X25519MLKE
 /// What is written down about requests.
 pub const ACCESS_LOG: &[Row] = rows! {
     works("accesslog-format" = "envoy.logging.accessLogFormat", "`envoy` or `json`", "envoy", "access log format", |c, n| c.json_log = word(n, &[("envoy", false), ("json", true)])?);
-    works("accesslog-format-string" = "envoy.logging.accessLogFormatString", "text with Envoy's operators", "", "format string of text access logs; Envoy's default if not set", |c, n| c.log_line = line(n)?);
+    works("accesslog-format-string" = "envoy.logging.accessLogFormatString", "text with Envoy's operators", "", "format string of text access logs; if not set Envoy's default, followed by response code details, reason, route, listener and fleet", |c, n| c.log_line = line(n)?);
     works("json-fields" = "envoy.logging.accessLogJSONFields", "a list of names, or of `name=FORMAT`", "[]", "fields of JSON access logs; the default fields if empty", |c, n| c.json_fields = list(n, field)?);
     works("accesslog-level" = "envoy.logging.accessLogLevel", "`info`, `error`, `critical` or `disabled`", "info", "which requests are logged: all, responses of 300 and above, of 500 and above, none", |c, n| { let level = word(n, LEVELS)?; c.each(|http| http.access_log.level = level) });
 };
@@ -99,6 +101,7 @@ pub const LISTENERS: &[Row] = rows! {
     works("listener.http2-max-concurrent-streams" = "envoy.listener.httpMaxConcurrentStreams", NUMBER, "100", "maximum concurrent streams of an HTTP/2 connection (Contour's default is Envoy's)", |c, n| { let most = whole(n, 1, i32::MAX as u32)?; c.each(|http| http.max_streams = most) });
     works("listener.max-connections-per-listener" = "envoy.listener.maxConnectionsPerListener", NUMBER, "", "maximum connections of each listener, by RTDS; unlimited if not set", |c, n| c.pipeline.runtime.max_connections = limit(n)?);
     works("listener.max-connections-to-accept-per-socket-event" = "envoy.listener.maxConnectionsToAcceptPerSocketEvent", NUMBER, "", "maximum connections accepted for each socket event; Envoy's default if not set", |c, n| c.pipeline.connections.accepted_at_once = limit(n)?);
+    works("listener.local-reply-body", "`code` or `empty`", "code", "body of the responses that the proxy makes because there is nothing to serve: the error code and its meaning, or nothing; Sesame only", |c, n| { let body = word(n, &[("code", LocalReplyBody::Code), ("empty", LocalReplyBody::Empty)])?; c.each(|http| http.local_reply_body = body) });
     works("runtime-settings" = "envoy.runtimeSettings", "a map of keys to values", "{}", "runtime values of Envoy, by RTDS; those that Sesame sets win", |c, n| c.pipeline.runtime.values = runtime(n)?);
 };
 

@@ -5,7 +5,7 @@ use super::*;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use envoy::bootstrap::DnsFamily;
 use model::listener::{
-    AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, ServerHeader,
+    AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, LocalReplyBody, ServerHeader,
 };
 use model::tls::TlsVersion;
 use model::{ObjectRef, Timeout};

@@ -2,8 +2,9 @@
 //!
 //! An object may be some megabytes long, and to decode it takes as long as hundreds of small ones: on the watch's own task, the
 //! events of everybody else would wait for it. So the event of a large object is decoded by another thread, and what comes after
-//! it is told meanwhile. The order of one object's events is kept: the next of them waits, and so does the end of the watch,
-//! because the version to go on from is that of the last event that arrived.
+//! it is told meanwhile. The order of one object's events is kept: the newest of them waits behind the one that is being decoded,
+//! and replaces one that waited before, so that whoever writes an object again and again delays nobody. The end of the watch waits
+//! for all of them, because the version to go on from is that of the last event that arrived.
 
 use crate::cluster::{
     api::Failure,
@@ -19,7 +20,7 @@ use tokio::task::JoinHandle;
 /// From how many bytes on an event is large: its object takes some milliseconds.
 pub const LARGE: usize = 256 << 10;
 
-/// How many bytes of events are decoded at a time.
+/// How many bytes of events are decoded, or wait for that, at a time.
 const MOST: usize = 64 << 20;
 
 /// An object that was decoded.
@@ -33,14 +34,22 @@ pub struct Read {
 #[derive(Default)]
 pub struct LargeEvents {
     tasks: FuturesUnordered<JoinHandle<(Names, Result<Read, Failure>)>>,
-    /// How many bytes each takes.
-    sizes: BTreeMap<Names, usize>,
+    objects: BTreeMap<Names, InProgress>,
+}
+
+/// The events of one object.
+struct InProgress {
+    /// How many bytes the one that is being decoded has.
+    size: usize,
+    /// The newest that arrived since.
+    waiting: Option<Bytes>,
 }
 
 impl LargeEvents {
-    /// Whether an event of this object is being decoded, or too much is.
-    pub fn blocks(&self, names: &Names) -> bool {
-        self.sizes.contains_key(names) || self.sizes.values().sum::<usize>() > MOST
+    /// Whether so much is being decoded that nothing can be added.
+    pub fn is_full(&self) -> bool {
+        let bytes = |object: &InProgress| object.size + object.waiting.as_ref().map_or(0, Bytes::len);
+        self.objects.values().map(bytes).sum::<usize>() > MOST
     }
 
     pub fn is_empty(&self) -> bool {
@@ -49,18 +58,27 @@ impl LargeEvents {
 
     /// Begins to decode the object of an event.
     pub fn decode(&mut self, kind: Kind, line: Bytes, names: Names) {
-        self.sizes.insert(names.clone(), line.len());
+        self.objects.insert(names.clone(), InProgress { size: line.len(), waiting: None });
         self.tasks.push(tokio::task::spawn_blocking(move || (names.clone(), read(kind, &line, names))));
     }
 
-    /// The next that is decoded; for ever none if there is none.
-    pub async fn next(&mut self) -> Result<Read, Failure> {
+    /// Has an event wait if one of its object is being decoded; whether it does.
+    pub fn queue(&mut self, names: &Names, line: &Bytes) -> bool {
+        let Some(object) = self.objects.get_mut(names) else { return false };
+        object.waiting = Some(line.clone());
+        true
+    }
+
+    /// The next that is decoded, and the event that waits for it; for ever none if there is none.
+    pub async fn next(&mut self) -> Result<(Read, Option<Bytes>), Failure> {
+        // The version to go on from is that of a later event: what is lost here is found by a list only.
+        let lost = |why: String| Failure::Expired(format!("a large object cannot be decoded: {why}"));
         match self.tasks.next().await {
             Some(Ok((names, read))) => {
-                self.sizes.remove(&names);
-                read
+                let waiting = self.objects.remove(&names).and_then(|object| object.waiting);
+                Ok((read.map_err(|failure| lost(failure.to_string()))?, waiting))
             }
-            Some(Err(error)) => Err(Failure::Other(format!("a large object cannot be decoded: {error}"))),
+            Some(Err(error)) => Err(lost(error.to_string())),
             None => std::future::pending().await,
         }
     }

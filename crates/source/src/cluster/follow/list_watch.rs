@@ -11,7 +11,7 @@ use crate::{
         api::Failure,
         known::Names,
         target::Content,
-        wire::{Event, Head, Opening, Page, Status},
+        wire::{Event, Head, HeadMeta, Opening, Page, Status},
     },
 };
 use bytes::Bytes;
@@ -102,7 +102,7 @@ impl Follower {
             let next = tokio::select! {
                 biased;
                 read = large.next() => {
-                    self.tell_large(read).await?;
+                    self.tell_large(read, &mut large).await?;
                     continue;
                 }
                 next = timeout(self.api.timing.silence, lines.next()) => next,
@@ -133,14 +133,17 @@ impl Follower {
             }
             let mut update = Update::default();
             let mut ended = Ok(());
-            for line in lines {
-                if Self::is_blocked(&line, &large) {
-                    self.tell(std::mem::take(&mut update)).await?;
-                    self.tell_all(&mut large).await?;
+            for line in lines.into_iter().filter(|line| !line.is_empty()) {
+                if let Some(arrived) = self.after_large(&line, &mut update, &mut large).await? {
+                    *version = arrived;
+                    continue;
                 }
-                ended = self.event(&line, version, &mut update, &mut large);
-                if ended.is_err() {
-                    break;
+                match self.event(&line, &mut update, &mut large) {
+                    Ok(arrived) => arrived.into_iter().for_each(|arrived| *version = arrived),
+                    Err(failure) => {
+                        ended = Err(failure);
+                        break;
+                    }
                 }
             }
             self.tell(update).await?;
@@ -149,10 +152,33 @@ impl Follower {
         }
     }
 
-    /// Whether an event has to wait for those that are being decoded.
-    fn is_blocked(line: &[u8], large: &LargeEvents) -> bool {
-        // Without a beginning that can be read, nobody knows which object it is about.
-        !large.is_empty() && Opening::of(line).is_none_or(|opening| large.blocks(&Names::of(&opening.metadata)))
+    /// Has an event wait for one of its object that is being decoded; its version if it does.
+    async fn after_large(
+        &mut self,
+        line: &Bytes,
+        update: &mut Update,
+        large: &mut LargeEvents,
+    ) -> Result<Option<String>, Stop> {
+        if large.is_empty() {
+            return Ok(None);
+        }
+        let Some(Opening { metadata, .. }) = Opening::of(line) else {
+            // Without a beginning that can be read, nobody knows which object it is about.
+            self.tell(std::mem::take(update)).await?;
+            self.tell_all(large).await?;
+            return Ok(None);
+        };
+        if !metadata.resource_version.is_empty() && large.queue(&Names::of(&metadata), line) {
+            return Ok(Some(metadata.resource_version.into_owned()));
+        }
+        if large.is_full() {
+            self.tell(std::mem::take(update)).await?;
+        }
+        while large.is_full() {
+            let read = large.next().await;
+            self.tell_large(read, large).await?;
+        }
+        Ok(None)
     }
 
     /// What went wrong, after all that came before it is told.
@@ -167,40 +193,40 @@ impl Follower {
     async fn tell_all(&mut self, large: &mut LargeEvents) -> Result<(), Stop> {
         while !large.is_empty() {
             let read = large.next().await;
-            self.tell_large(read).await?;
+            self.tell_large(read, large).await?;
         }
         Ok(())
     }
 
-    /// Tells of one.
-    async fn tell_large(&mut self, read: Result<Read, Failure>) -> Result<(), Stop> {
+    /// Tells of one, and goes on with the event that waited for it.
+    async fn tell_large(
+        &mut self,
+        read: Result<(Read, Option<Bytes>), Failure>,
+        large: &mut LargeEvents,
+    ) -> Result<(), Stop> {
         let (mut update, mut notes) = (Update::default(), Vec::new());
-        let Read { names, version, decoded } = read?;
+        let (Read { names, version, decoded }, waiting) = read?;
         self.decoded(names, version, decoded, &mut update, &mut notes);
         self.note(notes);
+        if let Some(line) = waiting {
+            // Its version was taken when it arrived: what is lost of it is found by a list only.
+            let lost = |failure: Failure| Failure::Expired(failure.to_string());
+            self.event(&line, &mut update, large).map_err(lost)?;
+        }
         Ok(self.tell(update).await?)
     }
 
-    fn event(
-        &mut self,
-        line: &Bytes,
-        version: &mut String,
-        update: &mut Update,
-        large: &mut LargeEvents,
-    ) -> Result<(), Failure> {
-        if line.is_empty() {
-            return Ok(());
-        }
+    /// Tells of an event, or begins to decode it; the version that it is of, if it says so.
+    fn event(&mut self, line: &Bytes, update: &mut Update, large: &mut LargeEvents) -> Result<Option<String>, Failure> {
+        let version =
+            |metadata: HeadMeta<'_>| Some(metadata.resource_version.into_owned()).filter(|version| !version.is_empty());
         if let Some(Opening { kind, metadata }) = large::opening(line)
             && ["ADDED", "MODIFIED"].contains(&&*kind)
             && self.target.content != Content::Names
             && !metadata.name.is_empty()
         {
             large.decode(self.target.kind, line.clone(), Names::of(&metadata));
-            if !metadata.resource_version.is_empty() {
-                *version = metadata.resource_version.into_owned();
-            }
-            return Ok(());
+            return Ok(version(metadata));
         }
         let event = Event::of(line)?;
         if event.kind == "ERROR" {
@@ -219,9 +245,6 @@ impl Follower {
             // A bookmark says nothing but the version.
             _ => {}
         }
-        if !head.metadata.resource_version.is_empty() {
-            *version = head.metadata.resource_version.into_owned();
-        }
-        Ok(())
+        Ok(version(head.metadata))
     }
 }

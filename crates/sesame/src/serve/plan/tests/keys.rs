@@ -20,6 +20,7 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("envoy-service-namespace", "edge", |p| p.status.addresses == Addresses::of_service("edge", "envoy")),
     ("envoy-service-name", "proxies", |p| p.status.addresses == Addresses::of_service("projectsesame", "proxies")),
     ("enableExternalNameService", "true", |p| p.pipeline.resolve.external_names),
+    ("enableCrossNamespaceExtensionServices", "true", |p| p.pipeline.http_proxy.open_extensions.all),
     ("gateway.controllerName", "example.com/gateways", |p| {
         &*p.pipeline.gateway.controller == "example.com/gateways" && p.status.controller == "example.com/gateways"
     }),
@@ -55,6 +56,7 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("headersWithUnderscores", "reject", both!(|http| http.underscores == HeadersWithUnderscores::Reject)),
     ("network.num-trusted-hops", "2", both!(|http| http.trusted_hops == 2)),
     ("network.admin-port", "0", |p| p.pipeline.admin_port == 0),
+    ("listener.local-reply-body", "empty", both!(|http| http.local_reply_body == LocalReplyBody::Empty)),
     ("default-http-versions", "[HTTP/2]", both!(|http| http.versions == HttpVersions::Http2)),
     ("listener.connection-balancer", "exact", |p| p.pipeline.connections.even_balance),
     ("listener.max-requests-per-connection", "7", both!(|http| http.max_requests == Some(7))),

@@ -1,14 +1,14 @@
-//! Permission to refer to objects of another namespace.
+//! Permission to refer to objects of another namespace by Gateway API's ReferenceGrants.
 //!
 //! A ReferenceGrant stands beside what is referred to. Without one, whether the object exists is not said: permission comes before
 //! existence.
 
-use crate::GatewayView;
+use crate::View;
 use kinds::{Kind, ReferenceGrant};
 use model::ObjectRef;
 
 /// Whether objects of a kind in a namespace may refer to an object. Inside one namespace they always may.
-pub fn permits(view: &mut impl GatewayView, from: Kind, namespace: &str, to: &ObjectRef) -> bool {
+pub fn permits(view: &mut impl View, from: Kind, namespace: &str, to: &ObjectRef) -> bool {
     *to.namespace == *namespace
         || view.grants(&to.namespace, from, namespace).iter().any(|grant| allows(grant, from, namespace, to))
 }
