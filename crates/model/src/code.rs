@@ -295,7 +295,7 @@ codes! {
     6026 GatewayRouteLimit Error "the route exceeds a limit" "split it; what is within the named limit is served";
     6027 GatewayTlsPolicy Error "the BackendTLSPolicy is not valid" "correct the named field; the backends that it is for are not used until then";
     6028 GatewayTlsPolicyConflict Error "another BackendTLSPolicy is in effect for the Service" "remove one of the two, or name different ports with sectionName";
-    6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights of deploy/manifests/01-rights.yaml in the namespace of the Gateway; the request is retried";
+    6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights that `sesame rbac` prints in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
     6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";
     6904 FleetRejected Error "the API server rejects an object of the proxies of the Gateway" "the message has its reason; check spec.infrastructure of the Gateway, and admission policies of the namespace";

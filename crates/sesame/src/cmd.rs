@@ -6,6 +6,7 @@ mod cli;
 mod echo;
 mod envoy;
 mod lint;
+mod rbac;
 mod run;
 pub mod serve;
 mod supervised;
@@ -26,6 +27,7 @@ pub enum Command {
     Echo(echo::Args),
     Envoy(envoy::Args),
     Lint(Box<lint::Args>),
+    Rbac(rbac::Args),
     Run(run::Args),
     Serve(Box<serve::Args>),
     Supervised(supervised::Args),
@@ -43,6 +45,7 @@ impl Command {
             Command::Echo(args) => echo::run(args).await,
             Command::Envoy(args) => envoy::run(args).await,
             Command::Lint(args) => return Ok(lint::run(&args)),
+            Command::Rbac(args) => rbac::run(args),
             Command::Run(args) => run::run(args).await,
             Command::Serve(args) => serve::run(*args, log).await,
             Command::Supervised(args) => supervised::run(args),

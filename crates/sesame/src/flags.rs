@@ -122,6 +122,28 @@ pub fn names(text: &str) -> Result<Names, std::convert::Infallible> {
     Ok(Names(text.split(',').map(|name| name.trim().into()).collect()))
 }
 
+/// Objects of one kind, each by namespace and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespacedNames(Vec<(Box<str>, Box<str>)>);
+
+impl std::ops::Deref for NamespacedNames {
+    type Target = [(Box<str>, Box<str>)];
+
+    fn deref(&self) -> &[(Box<str>, Box<str>)] {
+        &self.0
+    }
+}
+
+/// `namespace/name`, with commas between them and blanks around them; a comma alone is none at all.
+pub fn namespaced_names(text: &str) -> Result<NamespacedNames, String> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let parsed = words.map(|word| match word.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && is_label(name) => Ok((namespace.into(), name.into())),
+        _ => Err(format!("`{word}` is not written NAMESPACE/NAME")),
+    });
+    parsed.collect::<Result<_, _>>().map(NamespacedNames)
+}
+
 /// `namespace/name`.
 pub fn fleet(text: &str) -> Result<FleetName, String> {
     match text.split_once('/') {

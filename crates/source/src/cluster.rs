@@ -37,10 +37,14 @@ mod wire;
 
 use crate::{Closed, Feeder, fetch::FetchHandle};
 use api::Api;
-use fetch::Fetcher;
+use fetch::{Fetcher, Readable};
 use follow::Follower;
-use kinds::{Kind, kind};
-use std::{sync::Arc, time::Duration};
+use kinds::{Kind, ObjectRef, kind};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use target::Target;
 use tokio::task::JoinSet;
 
@@ -54,6 +58,8 @@ pub struct Options {
     pub kinds: Vec<Kind>,
     /// The namespaces; all if none is named.
     pub namespaces: Vec<Arc<str>>,
+    /// Of these kinds, only these objects, and nothing is asked about any other: for rights that are bound to names.
+    pub named: BTreeMap<Kind, BTreeSet<ObjectRef>>,
     /// How patient it is.
     pub timing: Timing,
     /// Where it is said whether the API server can be reached.
@@ -65,6 +71,7 @@ impl Default for Options {
         Self {
             kinds: kind::ALL.to_vec(),
             namespaces: Vec::new(),
+            named: BTreeMap::new(),
             timing: Timing::default(),
             connection: Connection::default(),
         }
@@ -83,9 +90,10 @@ impl Cluster {
     /// A source, and the way to ask it for the contents of Secrets and ConfigMaps. Nothing is read before
     /// [`Cluster::run`].
     pub fn new(client: kube::Client, options: Options) -> (Self, FetchHandle) {
-        let targets = Target::all(&options.kinds, &options.namespaces);
+        let targets = Target::all(&options.kinds, &options.namespaces, &options.named);
+        let readable = Readable { namespaces: options.namespaces, named: options.named };
         let api = Arc::new(Api::new(client, options.timing, options.connection));
-        let (wants, fetcher) = fetch::fetcher(api.clone());
+        let (wants, fetcher) = fetch::fetcher(api.clone(), readable);
         (Self { api, targets, wants: wants.clone(), fetcher }, wants)
     }
 

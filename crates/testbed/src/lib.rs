@@ -32,13 +32,13 @@ pub mod xds_client;
 
 mod report;
 
+pub use crate::image::Image;
 pub use apiserver::ApiServer;
 pub use backend::Backend;
 pub use client::Client;
 pub use cluster::Cluster;
 pub use deadline::{Late, eventually, within};
 pub use envoy::Envoy;
-pub use image::Image;
 pub use key_server::{KeyAnswer, KeyServer};
 pub use load::Load;
 pub use net::Net;

@@ -1,4 +1,4 @@
-//! The Deployment: the pods of Envoy, made as those of the shared fleet (`deploy/manifests/04-envoy.yaml`).
+//! The Deployment: the pods of Envoy, made as those of the shared fleet (`deploy/sesame-deployment.yaml`).
 //!
 //! Nothing here depends on the ports of listeners, except where one has taken the port of a page: a listener that comes, goes or
 //! moves restarts no proxy.

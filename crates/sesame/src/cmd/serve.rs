@@ -12,7 +12,7 @@ use model::timeout::parse_duration;
 use source::snippet;
 use status::Addresses;
 
-use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
+use crate::flags::{self, Certificates, ForeignProtection, Names, NamespacedNames, Packing};
 use crate::logging;
 use crate::output;
 use crate::serve::config::Config;
@@ -51,6 +51,13 @@ pub struct Args {
     /// Comma-separated list of namespaces to watch [default: all]
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
     pub watch_namespaces: Names,
+    /// Read namespaced kinds only, so that Roles suffice: without IngressClasses, Namespaces and Gateway API
+    #[arg(long, requires = "watch_namespaces")]
+    pub namespaced_only: bool,
+    /// Comma-separated list of Secrets, NAMESPACE/NAME: the only ones that are read, each by its name [default: all that
+    /// objects refer to]
+    #[arg(long, value_name = "SECRETS", value_parser = flags::namespaced_names)]
+    pub named_secrets: Option<NamespacedNames>,
 
     /// Listen address of the xDS server [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]

@@ -6,12 +6,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use kinds::{ExtensionService, Kind, Typed, kind};
+use kinds::{ExtensionService, Kind, ObjectRef, Typed, kind};
 use model::Code;
 use model::listener::AccessLog;
 use pipeline::{Dialects, settings::Bind};
@@ -22,7 +22,7 @@ use xds::TlsFiles;
 use super::config::status::status_of;
 use super::config::{Config, TlsPaths, XdsTls};
 use crate::cmd::serve::{Args, Feature, LogFormat};
-use crate::flags;
+use crate::flags::{self, NamespacedNames};
 use crate::problem::{Coded, Problem};
 
 /// What client-go has where only one of the two limits is set.
@@ -88,7 +88,7 @@ impl Plan {
         let security = security(args, &config.xds_tls)?;
         let at_start = config.at_start.clone();
         let mut pipeline = pipeline(args, config)?;
-        let fleets = (!args.disable_fleets).then(|| fleets(args, xds.port, security.as_ref()));
+        let fleets = (!args.disable_fleets && !args.namespaced_only).then(|| fleets(args, xds.port, security.as_ref()));
         pipeline.gateway.own_fleets = fleets.is_some();
         warnings.extend(
             pipeline
@@ -102,6 +102,7 @@ impl Plan {
             source: Options {
                 kinds: Dialects::all().kinds().into_iter().filter(|kind| !is_disabled(args, *kind)).collect(),
                 namespaces: watched(args).map(Into::into).collect(),
+                named: named_secrets(args),
                 ..Options::default()
             },
             xds: socket(xds),
@@ -270,8 +271,20 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     Ok(settings)
 }
 
-/// Whether the operator wants objects of a kind to be ignored.
+/// The Secrets that are read by name, if not all of them may be listed.
+fn named_secrets(args: &Args) -> BTreeMap<Kind, BTreeSet<ObjectRef>> {
+    let objects = |names: &NamespacedNames| {
+        names.iter().map(|(namespace, name)| ObjectRef::new(kind::SECRET, &**namespace, &**name)).collect()
+    };
+    args.named_secrets.iter().map(|names| (kind::SECRET, objects(names))).collect()
+}
+
+/// Whether the operator wants objects of a kind to be ignored. Without kinds of the cluster there is no GatewayClass, and
+/// without one no Gateway.
 fn is_disabled(args: &Args, kind: Kind) -> bool {
+    if args.namespaced_only && (!kind.is_namespaced() || kind.group() == kind::GATEWAY.group()) {
+        return true;
+    }
     let of = |feature: &Feature| match feature {
         Feature::ExtensionServices => ExtensionService::KINDS,
         Feature::TlsRoutes => &[kind::TLS_ROUTE],

@@ -191,6 +191,7 @@ impl Follower {
 
     /// The API server is in good order and says that the kind is not there, or not for us.
     async fn absent(&mut self, why: String, is_missing: bool) -> Result<Pause, Closed> {
+        let why = if is_missing { why } else { format!("{why}; {}", self.target.missing_rule()) };
         let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };
         match self.presence {
             _ if !is_harmless => {

@@ -10,47 +10,36 @@ const BLOCK: u64 = 512;
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
-    /// A folder.
+enum Kind<'a> {
     Folder,
-    /// A plain file of so many bytes.
     File(u64),
-    /// A symbolic link to a path.
     Link(&'a str),
 }
 
-/// Writes one archive to `out`.
-pub(super) struct Writer<W> {
+/// Writes one archive.
+#[derive(Debug)]
+pub struct Writer<W> {
     out: W,
 }
 
-/// The length of an archive with entries of these kinds: known before a byte is written, so that an archive can stand
-/// inside another without a copy.
-pub(super) fn length<'a>(kinds: impl Iterator<Item = Kind<'a>>) -> u64 {
-    let entries: u64 = kinds
-        .map(|kind| match kind {
-            Kind::File(size) => BLOCK + size.next_multiple_of(BLOCK),
-            Kind::Folder | Kind::Link(_) => BLOCK,
-        })
-        .sum();
-    entries + 2 * BLOCK
-}
-
 impl<W: Write> Writer<W> {
-    pub(super) fn new(out: W) -> Self {
+    /// An archive that goes to `out`.
+    pub fn new(out: W) -> Self {
         Self { out }
     }
 
-    pub(super) fn folder(&mut self, path: &str, mode: u32) -> io::Result<()> {
+    /// A folder.
+    pub fn folder(&mut self, path: &str, mode: u32) -> io::Result<()> {
         self.out.write_all(&header(&format!("{path}/"), mode, Kind::Folder)?)
     }
 
-    pub(super) fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
+    /// A symbolic link.
+    pub fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.out.write_all(&header(path, 0o777, Kind::Link(target))?)
     }
 
     /// A file of `size` bytes that `content` writes; fails if it writes more or less.
-    pub(super) fn file(
+    pub fn file(
         &mut self,
         path: &str,
         mode: u32,
@@ -68,7 +57,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the archive and gives the stream back.
-    pub(super) fn finish(mut self) -> io::Result<W> {
+    pub fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&[0; 2 * BLOCK as usize])?;
         Ok(self.out)
     }
