@@ -1,7 +1,7 @@
 # What there is to do here; bare `make` lists it. Each target brings the parts it needs first (see parts/pins.toml).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance bench bench-micro lint fmt parts cluster cluster-down rust
+.PHONY: help demo test conformance bench bench-micro lint fmt image release parts cluster cluster-down rust
 
 help:
 	@echo "make <target>:"
@@ -40,14 +40,23 @@ bench-micro: rust ## what each station costs, alone: every benchmark in crates/*
 		echo "== $$crate $$name"; \
 		cargo bench -q --profile quick-release -p $$crate --bench $$name || exit 1; done
 
-lint: rust ## formatting, clippy, and licences and sources of all dependencies
+lint: rust ## formatting, clippy, generated manifests, and licences and sources of all dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo xtask neutral
+	cargo xtask crds --check
+	cargo xtask deploy --check
 	cargo xtask deny
 
 fmt: rust ## format the code
 	cargo fmt --all
+
+# ARCH=arm64 (says what is missing)
+image: rust ## the container image in dist: OCI layout and archive, without a daemon
+	@cargo run -q -p release -- image $(if $(ARCH),--arch $(ARCH))
+
+release: rust ## everything that is published of a version in dist, with checksums; nothing is uploaded
+	@cargo run -q -p release -- all
 
 parts: rust ## bring all parts: Envoy, etcd, Kubernetes and others, at pinned versions, into the cache
 	@cargo xtask parts

@@ -6,6 +6,7 @@
 mod bring;
 mod crds;
 mod deny;
+mod deploy;
 mod docs;
 mod neutral;
 mod test;
@@ -19,6 +20,7 @@ const USAGE: &str = "\
 cargo xtask parts [NAME…]      bring parts, or groups of parts, into the cache; all of them if none is named
 cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the whole workspace if no argument is given), count
 cargo xtask crds [--check]     write deploy/crds from its description, or say whether it is as that says
+cargo xtask deploy [--check]   write the manifests, the kustomize base and the chart in deploy, or say whether they are up to date
 cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny
 cargo xtask neutral            say where neutral crates name a dialect's kind
 cargo xtask docs               write the pages that come from the program itself: docs/errors.md, docs/configuration.md";
@@ -43,6 +45,8 @@ fn run(words: &[String]) -> Result<ExitCode> {
         }
         Some(("crds", [])) => crds::run(false).map(|()| ExitCode::SUCCESS),
         Some(("crds", [flag])) if flag == "--check" => crds::run(true).map(|()| ExitCode::SUCCESS),
+        Some(("deploy", [])) => deploy::run(false).map(|()| ExitCode::SUCCESS),
+        Some(("deploy", [flag])) if flag == "--check" => deploy::run(true).map(|()| ExitCode::SUCCESS),
         Some(("deny", [])) => {
             bring::bring(&["cargo-deny".to_owned()])?;
             deny::run().map(|()| ExitCode::SUCCESS)

@@ -11,6 +11,9 @@ use kube::api::{Api, ListParams};
 use testbed::Cluster;
 use testbed::image::ready;
 
+/// The form of the manifests that is installed.
+const FORM: &str = "sesame-deployment.yaml";
+
 /// The namespace of the manifests.
 const NAMESPACE: &str = "projectsesame";
 
@@ -40,9 +43,9 @@ impl Installation {
         let cluster = config.start().await.context("starting a Kubernetes node")?;
         tell("applying the CRDs of Gateway API and the manifests of Sesame");
         let crds = parts::folder("gateway-api-crds")?.join("experimental");
-        for folder in [crds, deploy("crds"), deploy("manifests"), deploy("gateway-api")] {
-            let text = with_flags(&manifests(&folder)?, packing);
-            cluster.apply_yaml(&text).await.with_context(|| folder.display().to_string())?;
+        for path in [crds, deploy("crds"), deploy(FORM), deploy("gateway-api")] {
+            let text = with_flags(&manifests(&path)?, packing);
+            cluster.apply_yaml(&text).await.with_context(|| path.display().to_string())?;
         }
         cluster.deployment_available(NAMESPACE, "sesame").await?;
         Ok(Installation { cluster })
@@ -75,13 +78,16 @@ impl Installation {
     }
 }
 
-/// A folder of the manifests in `deploy`.
-fn deploy(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(folder)
+/// A file or folder in `deploy`.
+fn deploy(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)
 }
 
-/// All objects in the files of a folder, in the order of the files' names. A kustomization is no object.
+/// All objects in a file, or in the files of a folder in the order of their names. A kustomization is no object.
 fn manifests(folder: &Path) -> Result<String> {
+    if folder.is_file() {
+        return fs::read_to_string(folder).with_context(|| folder.display().to_string());
+    }
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         files.push(entry?.path());
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_manifests_of_the_controller_take_flags() {
-        let shipped = manifests(&deploy("manifests")).expect("the manifests are there");
+        let shipped = manifests(&deploy(FORM)).expect("the manifests are there");
         let count = |packing, flag: &str| with_flags(&shipped, packing).matches(flag).count();
         assert_eq!(count(Packing::Scoped, "- --fleet-replicas=1\n"), 1);
         assert_eq!(count(Packing::Scoped, "--packing"), 0);

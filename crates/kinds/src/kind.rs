@@ -135,7 +135,7 @@ pub(crate) use table;
 
 macro_rules! marked {
     ([] $row:expr) => { $row };
-    ([status $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row) };
+    ([status $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row.own_status()) };
     ([typed_status $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row) };
     ([$mark:ident $($rest:ident)*] $row:expr) => { marked!([$($rest)*] $row.$mark()) };
 }

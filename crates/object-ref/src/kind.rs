@@ -18,6 +18,7 @@ pub struct ApiResource {
     is_fetched: bool,
     is_metadata_only: bool,
     is_optional: bool,
+    has_own_status: bool,
     /// A hash of the name: keys of tables are hashed all the time.
     hash: u32,
 }
@@ -46,8 +47,19 @@ impl ApiResource {
     ) -> Self {
         assert!(!versions.is_empty(), "a kind has a version");
         let hash = fnv1a(name.as_bytes());
-        let (is_fetched, is_metadata_only, is_optional) = (false, false, false);
-        Self { group, versions, name, label: name, plural, scope, is_fetched, is_metadata_only, is_optional, hash }
+        Self {
+            group,
+            versions,
+            name,
+            label: name,
+            plural,
+            scope,
+            is_fetched: false,
+            is_metadata_only: false,
+            is_optional: false,
+            has_own_status: false,
+            hash,
+        }
     }
 
     /// The same, shown to people by another name than its own: `Name.group`, where two groups have a kind of one name.
@@ -73,6 +85,12 @@ impl ApiResource {
     #[must_use]
     pub const fn optional(self) -> Self {
         Self { is_optional: true, ..self }
+    }
+
+    /// The same, with a status that Sesame writes.
+    #[must_use]
+    pub const fn own_status(self) -> Self {
+        Self { has_own_status: true, ..self }
     }
 }
 
@@ -143,6 +161,11 @@ impl Kind {
     /// Whether it is taken for empty where Sesame has not the right to read it.
     pub const fn is_optional(self) -> bool {
         self.0.is_optional
+    }
+
+    /// Whether Sesame writes the status of its objects.
+    pub const fn has_own_status(self) -> bool {
+        self.0.has_own_status
     }
 
     /// Whether a document with this `apiVersion` and the kind's name is of it.

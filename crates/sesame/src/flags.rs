@@ -1,5 +1,6 @@
 //! What flags of several subcommands share: Contour's names for them, and values that are parsed alike.
 
+pub mod objects;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,8 @@ use pipeline::settings;
 /// The namespace Sesame is installed in unless told otherwise.
 pub const NAMESPACE: &str = "projectsesame";
 
+/// The version of Envoy that this version of Sesame is made for, and tested with.
+pub const ENVOY_VERSION: &str = "1.40.0";
 /// The image of Envoy.
 pub const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:distroless-v1.40.0";
 /// The image of this version of Sesame.
@@ -117,6 +120,28 @@ pub fn names(text: &str) -> Result<Names, std::convert::Infallible> {
         return Ok(Names::default());
     }
     Ok(Names(text.split(',').map(|name| name.trim().into()).collect()))
+}
+
+/// Objects of one kind, each by namespace and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespacedNames(Vec<(Box<str>, Box<str>)>);
+
+impl std::ops::Deref for NamespacedNames {
+    type Target = [(Box<str>, Box<str>)];
+
+    fn deref(&self) -> &[(Box<str>, Box<str>)] {
+        &self.0
+    }
+}
+
+/// `namespace/name`, with commas between them and blanks around them; a comma alone is none at all.
+pub fn namespaced_names(text: &str) -> Result<NamespacedNames, String> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let parsed = words.map(|word| match word.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && is_label(name) => Ok((namespace.into(), name.into())),
+        _ => Err(format!("`{word}` is not written NAMESPACE/NAME")),
+    });
+    parsed.collect::<Result<_, _>>().map(NamespacedNames)
 }
 
 /// `namespace/name`.

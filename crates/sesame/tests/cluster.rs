@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Api, DeleteParams, ListParams};
 use testbed::apiserver::AuditEntry;
@@ -24,6 +25,11 @@ fn deploy(folder: &str) -> String {
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.iter().map(|file| format!("---\n{}\n", std::fs::read_to_string(file).unwrap())).collect()
+}
+
+/// A file in `deploy`.
+fn manifest(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)).unwrap()
 }
 
 fn app(namespace: &str, name: &str) -> String {
@@ -65,7 +71,7 @@ async fn the_manifests_serve_requests_through_a_load_balancer() {
     let images = Cluster::config().nodes(Nodes::Two).audit().image(sesame).image(ready::echo(binary).unwrap());
     let cluster = images.image(ready::envoy().unwrap()).start().await.unwrap();
     cluster.apply_yaml(&deploy("crds")).await.unwrap();
-    cluster.apply_yaml(&deploy("manifests")).await.unwrap();
+    cluster.apply_yaml(&manifest("sesame-deployment.yaml")).await.unwrap();
     let namespace = cluster.namespace("shop").await.unwrap();
     cluster.apply_yaml(&backend(&namespace)).await.unwrap();
     cluster.apply_yaml(&app(&namespace, "web")).await.unwrap();
@@ -112,6 +118,19 @@ async fn the_manifests_serve_requests_through_a_load_balancer() {
     cluster.apply_yaml(&app(&namespace, "new")).await.unwrap();
     served(at, "new.example.com").await;
     load.stop().await.assert_nothing_lost();
+
+    // The other form over it: a proxy on each node, which its ports lead to.
+    Api::<Deployment>::namespaced(cluster.client().unwrap(), NAMESPACE)
+        .delete("envoy", &DeleteParams::default())
+        .await
+        .unwrap();
+    cluster.apply_yaml(&manifest("sesame.yaml")).await.unwrap();
+    cluster.daemon_set_available(NAMESPACE, "envoy").await.unwrap();
+    for node in Api::<Node>::all(cluster.client().unwrap()).list(&ListParams::default()).await.unwrap() {
+        let addresses = node.status.unwrap().addresses.unwrap();
+        let internal = addresses.iter().find(|address| address.type_ == "InternalIP").unwrap();
+        served(SocketAddr::new(internal.address.parse().unwrap(), 80), "web.example.com").await;
+    }
     if let Ok(api) = cluster.api() {
         let ours = |entry: &AuditEntry| entry.user.starts_with("system:serviceaccount:projectsesame:");
         let (allowed, refused): (Vec<_>, Vec<_>) =

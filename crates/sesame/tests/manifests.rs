@@ -5,6 +5,8 @@
 
 #[path = "manifests/asked.rs"]
 mod asked;
+#[path = "manifests/modes.rs"]
+mod modes;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,10 +14,10 @@ use std::process::{Command, Output};
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use testbed::ApiServer;
 
@@ -27,12 +29,18 @@ fn deploy(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(folder)
 }
 
+/// The three forms that are shipped.
+const FORMS: [&str; 3] = ["sesame.yaml", "sesame-deployment.yaml", "sesame-gateway.yaml"];
+
+/// The form with Envoy as a Deployment.
+const DEPLOYMENT: &str = FORMS[1];
+
+fn documents_of(file: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(deploy(file)).unwrap()).unwrap()
+}
+
 fn documents() -> Vec<Value> {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(deploy("manifests")).unwrap().map(|it| it.unwrap().path()).collect();
-    files.sort();
-    let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap());
-    texts.flat_map(|text| serde_saphyr::from_multiple::<Value>(&text).unwrap()).collect()
+    documents_of(DEPLOYMENT)
 }
 
 /// The rights of a role, every combination by itself.
@@ -52,8 +60,8 @@ fn granted(kind: &str, name: &str) -> BTreeSet<Right> {
 
 #[test]
 fn every_object_of_our_own_stands_in_the_namespace() {
-    let everywhere = ["Namespace", "IngressClass", "ClusterRole", "ClusterRoleBinding"];
-    for object in documents() {
+    let everywhere = ["Namespace", "IngressClass", "GatewayClass", "ClusterRole", "ClusterRoleBinding"];
+    for object in FORMS.into_iter().flat_map(documents_of) {
         let namespace = object["metadata"]["namespace"].as_str();
         let expected = if everywhere.iter().any(|kind| object["kind"] == *kind) { None } else { Some(NAMESPACE) };
         assert_eq!(namespace, expected, "{} {}", object["kind"], object["metadata"]["name"]);
@@ -113,21 +121,18 @@ fn an_envoy_is_drained_before_it_ends() {
     assert!(manager.get("livenessProbe").is_none(), "a restart for it would drain an Envoy that is to stay");
 }
 
-/// All files, with another version in every place that has one.
+/// The manifests, with another version in every place that has one.
 fn manifests_of(version: &str) -> String {
     let version = |dash: &str| format!("v{}", version.replace('.', dash));
     let ours = |dash: &str| format!("v{}", env!("CARGO_PKG_VERSION").replace('.', dash));
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(deploy("manifests")).unwrap().map(|it| it.unwrap().path()).collect();
-    files.sort();
-    let texts = files.iter().map(|file| format!("---\n{}", std::fs::read_to_string(file).unwrap()));
-    texts.collect::<String>().replace(&ours("."), &version(".")).replace(&ours("-"), &version("-"))
+    let text = std::fs::read_to_string(deploy(DEPLOYMENT)).unwrap();
+    text.replace(&ours("."), &version(".")).replace(&ours("-"), &version("-"))
 }
 
 #[tokio::test]
 async fn a_newer_version_can_be_applied_over_an_older_one() {
     let api = ApiServer::start().await.unwrap();
-    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
+    api.install([deploy("crds"), deploy(DEPLOYMENT)]).await.unwrap();
     api.apply(&manifests_of("0.9.0")).await.unwrap();
     api.apply(&manifests_of("0.9.1")).await.unwrap();
     let jobs = Api::<Job>::namespaced(api.client().unwrap(), NAMESPACE);
@@ -172,13 +177,13 @@ fn certgen(kubeconfig: &Path, more: &[&str]) -> Output {
 #[tokio::test]
 async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     let api = ApiServer::shared().await.unwrap();
-    api.install([deploy("crds"), deploy("manifests")]).await.unwrap();
+    api.install([deploy("crds"), deploy(DEPLOYMENT)]).await.unwrap();
 
     let sesame = api.client_as(&account("sesame"), &GROUPS).unwrap();
     for (verb, group, resource) in granted("ClusterRole", "sesame") {
         assert!(may(&sesame, &(&verb, &group, &resource), Some("shop"), None).await, "{verb} {group} {resource}");
     }
-    for (verb, group, resource) in granted("Role", "sesame") {
+    for (verb, group, resource) in granted("Role", "sesame-leader-election") {
         // The right to create cannot be bound to a name.
         let (right, name) = ((&*verb, &*group, &*resource), (verb != "create").then_some("leader-elect"));
         assert!(may(&sesame, &right, Some(NAMESPACE), name).await, "{right:?}");
@@ -218,4 +223,47 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     assert_eq!(versions[0], versions[1]);
     assert_ne!(versions[1], versions[2]);
     assert!(secrets.get("envoycert").await.unwrap().data.unwrap().contains_key("ca.crt"));
+}
+
+/// The manifests have the rights that the program prints.
+#[test]
+fn the_rights_are_those_of_sesame_rbac() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sesame")).arg("rbac").env_clear().output().unwrap();
+    let printed = serde_saphyr::from_multiple::<Value>(std::str::from_utf8(&output.stdout).unwrap()).unwrap();
+    assert!(printed.len() > 4);
+    for role in printed {
+        assert!(documents().contains(&role), "{role}");
+    }
+}
+
+/// Pods of the manifests in a namespace that enforces the restricted standard: an API server takes all but Envoy's with host
+/// ports, and has nothing else against those.
+#[tokio::test]
+async fn pods_keep_to_the_restricted_standard_but_for_host_ports() {
+    let api = ApiServer::shared().await.unwrap();
+    let namespace = api.namespace("restricted").await.unwrap();
+    let label = json!({ "metadata": { "labels": { "pod-security.kubernetes.io/enforce": "restricted" } } });
+    let namespaces = Api::<Namespace>::all(api.client().unwrap());
+    namespaces.patch(&namespace, &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
+    let pods = Api::<Pod>::namespaced(api.client().unwrap(), &namespace);
+    let accounts = Api::<ServiceAccount>::namespaced(api.client().unwrap(), &namespace);
+    for name in ["sesame", "sesame-certgen", "envoy"] {
+        let account: ServiceAccount = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+        accounts.create(&PostParams::default(), &account).await.unwrap();
+    }
+    for (form, object) in FORMS.into_iter().flat_map(|form| documents_of(form).into_iter().map(move |it| (form, it))) {
+        let Some(template) = object["spec"].get("template") else { continue };
+        let mut pod = template.clone();
+        pod["metadata"]["name"] = json!("tried");
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let answer = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await;
+        match (object["kind"] == "DaemonSet", answer) {
+            (false, Ok(_)) => {}
+            (true, Err(kube::Error::Api(status))) => {
+                let only = "\": hostPort (container \"envoy\" uses hostPorts 443, 80)";
+                assert!(status.message.ends_with(only), "{form}: {}", status.message);
+            }
+            (_, answer) => panic!("{form} {}: {answer:?}", object["kind"]),
+        }
+    }
 }

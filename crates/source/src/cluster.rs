@@ -4,8 +4,8 @@
 //! One task follows each kind (and, if not all namespaces are read, each namespace):
 //!
 //! ```text
-//! list, page by page → one Update with what differs from what was known → watch ──┬─ ended, cut, silent: watch on
-//!   ↑                                                                            └─ history is gone (410): list again
+//! list, page by page → one Update with what differs from what was known → watch ──┬─ ended, cut: watch on
+//!   ↑                                                                            └─ silent, history is gone (410): list again
 //!   └─ fails: again, with pauses, for ever
 //! ```
 //!
@@ -20,6 +20,8 @@
 //! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
 //!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time. A kind that is there
 //!   and that we may not read is another matter: nothing is served without it.
+//! * **A watch that is silent is not believed.** After [`Timing::silence`] everything is listed. If that brings what the watch should
+//!   have, the watch is stalled: this is told, and the replica is not ready until a watch brings something.
 //! * **An API server that is away changes nothing.** Every task tries again with growing pauses; the first that gets
 //!   through wakes the others, so that all kinds catch up together.
 
@@ -35,10 +37,14 @@ mod wire;
 
 use crate::{Closed, Feeder, fetch::FetchHandle};
 use api::Api;
-use fetch::Fetcher;
+use fetch::{Fetcher, Readable};
 use follow::Follower;
-use kinds::{Kind, kind};
-use std::{sync::Arc, time::Duration};
+use kinds::{Kind, ObjectRef, kind};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use target::Target;
 use tokio::task::JoinSet;
 
@@ -52,6 +58,8 @@ pub struct Options {
     pub kinds: Vec<Kind>,
     /// The namespaces; all if none is named.
     pub namespaces: Vec<Arc<str>>,
+    /// Of these kinds, only these objects, and nothing is asked about any other: for rights that are bound to names.
+    pub named: BTreeMap<Kind, BTreeSet<ObjectRef>>,
     /// How patient it is.
     pub timing: Timing,
     /// Where it is said whether the API server can be reached.
@@ -63,6 +71,7 @@ impl Default for Options {
         Self {
             kinds: kind::ALL.to_vec(),
             namespaces: Vec::new(),
+            named: BTreeMap::new(),
             timing: Timing::default(),
             connection: Connection::default(),
         }
@@ -81,9 +90,10 @@ impl Cluster {
     /// A source, and the way to ask it for the contents of Secrets and ConfigMaps. Nothing is read before
     /// [`Cluster::run`].
     pub fn new(client: kube::Client, options: Options) -> (Self, FetchHandle) {
-        let targets = Target::all(&options.kinds, &options.namespaces);
+        let targets = Target::all(&options.kinds, &options.namespaces, &options.named);
+        let readable = Readable { namespaces: options.namespaces, named: options.named };
         let api = Arc::new(Api::new(client, options.timing, options.connection));
-        let (wants, fetcher) = fetch::fetcher(api.clone());
+        let (wants, fetcher) = fetch::fetcher(api.clone(), readable);
         (Self { api, targets, wants: wants.clone(), fetcher }, wants)
     }
 

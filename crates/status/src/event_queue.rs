@@ -9,7 +9,7 @@ use crate::{
     rate_limiter::{Due, pause},
     report::Verdicts,
 };
-use model::{ObjectRef, Verdict};
+use model::{Code, ObjectRef, Verdict};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -64,8 +64,10 @@ impl EventQueue {
         self.review(key, is_new, now);
     }
 
-    /// All problems that the source reports about an object.
-    pub fn read(&mut self, key: &ObjectRef, verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
+    /// All problems that the source reports about an object. That it may not be read is an event on those that refer to it
+    /// only: its uid, which an event needs, may not be read either.
+    pub fn read(&mut self, key: &ObjectRef, mut verdicts: Vec<Verdict>, is_new: bool, now: Instant) {
+        verdicts.retain(|verdict| verdict.code != Code::SecretNotReadable);
         if verdicts.is_empty() && !self.entries.contains_key(key) {
             return;
         }

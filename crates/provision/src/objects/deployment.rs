@@ -1,4 +1,4 @@
-//! The Deployment: the pods of Envoy, made as those of the shared fleet (`deploy/manifests/04-envoy.yaml`).
+//! The Deployment: the pods of Envoy, made as those of the shared fleet (`deploy/sesame-deployment.yaml`).
 //!
 //! Nothing here depends on the ports of listeners, except where one has taken the port of a page: a listener that comes, goes or
 //! moves restarts no proxy.
@@ -135,7 +135,12 @@ fn envoy(settings: &Settings, ca: Option<&str>, pages: Pages) -> Value {
             "--service-node", "$(POD_NAME)",
             "--log-level", "info",
         ],
-        "env": [field("POD_NAMESPACE", "metadata.namespace"), field("POD_NAME", "metadata.name")],
+        // The last is where spans take `podNamespace` from, as in Contour.
+        "env": [
+            field("POD_NAMESPACE", "metadata.namespace"),
+            field("POD_NAME", "metadata.name"),
+            field("CONTOUR_NAMESPACE", "metadata.namespace"),
+        ],
         "ports": [{ "name": "metrics", "containerPort": pages.stats, "protocol": "TCP" }],
         // Ready is who has its listeners and routes: this listener itself comes from Sesame.
         "readinessProbe": {

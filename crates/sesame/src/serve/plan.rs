@@ -6,12 +6,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use kinds::{ExtensionService, Kind, Typed, kind};
+use kinds::{ExtensionService, Kind, ObjectRef, Typed, kind};
 use model::Code;
 use model::listener::AccessLog;
 use pipeline::{Dialects, settings::Bind};
@@ -22,7 +22,7 @@ use xds::TlsFiles;
 use super::config::status::status_of;
 use super::config::{Config, TlsPaths, XdsTls};
 use crate::cmd::serve::{Args, Feature, LogFormat};
-use crate::flags;
+use crate::flags::{self, NamespacedNames};
 use crate::problem::{Coded, Problem};
 
 /// What client-go has where only one of the two limits is set.
@@ -46,7 +46,7 @@ pub struct Plan {
     /// The address of `/metrics`.
     pub metrics: SocketAddr,
     /// The TLS files of `/metrics`; none for no TLS.
-    pub metrics_tls: Option<admin::TlsFiles>,
+    pub metrics_tls: Option<tls::PemFiles>,
     /// The address of `/debug`.
     pub debug: SocketAddr,
     /// The lease that decides who writes; none if this replica always does.
@@ -59,6 +59,8 @@ pub struct Plan {
     pub table_bytes: Option<usize>,
     /// Whether every table is compared with a build from nothing.
     pub self_check: bool,
+    /// Whether metrics have Contour's names beside our own.
+    pub contour_metric_names: bool,
     /// Whether the file wants everything logged down to debug.
     pub verbose: bool,
     /// What was asked for and will not be.
@@ -86,7 +88,7 @@ impl Plan {
         let security = security(args, &config.xds_tls)?;
         let at_start = config.at_start.clone();
         let mut pipeline = pipeline(args, config)?;
-        let fleets = (!args.disable_fleets).then(|| fleets(args, xds.port, security.as_ref()));
+        let fleets = (!args.disable_fleets && !args.namespaced_only).then(|| fleets(args, xds.port, security.as_ref()));
         pipeline.gateway.own_fleets = fleets.is_some();
         warnings.extend(
             pipeline
@@ -100,6 +102,7 @@ impl Plan {
             source: Options {
                 kinds: Dialects::all().kinds().into_iter().filter(|kind| !is_disabled(args, *kind)).collect(),
                 namespaces: watched(args).map(Into::into).collect(),
+                named: named_secrets(args),
                 ..Options::default()
             },
             xds: socket(xds),
@@ -117,6 +120,7 @@ impl Plan {
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
+            contour_metric_names: args.contour_metric_names,
             verbose,
             pipeline,
             warnings,
@@ -171,9 +175,9 @@ fn security(args: &Args, config: &XdsTls) -> Result<Option<TlsFiles>> {
 }
 
 /// The files for metrics over TLS, which probes of health could not read.
-fn metrics_tls(config: &Config, is_shared: bool) -> Result<Option<admin::TlsFiles>> {
+fn metrics_tls(config: &Config, is_shared: bool) -> Result<Option<tls::PemFiles>> {
     let TlsPaths { certificate, key, ca } = config.metrics_tls.clone();
-    let files = certificate.zip(key).map(|(certificate, key)| admin::TlsFiles { certificate, key, ca });
+    let files = certificate.zip(key).map(|(certificate, key)| tls::PemFiles { certificate, key, ca });
     if files.is_some() && is_shared {
         let why = "metrics over TLS cannot share the address of health; set another port with metrics.contour.port";
         return Err(Problem::of(Code::ConfigValue, why));
@@ -267,8 +271,20 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     Ok(settings)
 }
 
-/// Whether the operator wants objects of a kind to be ignored.
+/// The Secrets that are read by name, if not all of them may be listed.
+fn named_secrets(args: &Args) -> BTreeMap<Kind, BTreeSet<ObjectRef>> {
+    let objects = |names: &NamespacedNames| {
+        names.iter().map(|(namespace, name)| ObjectRef::new(kind::SECRET, &**namespace, &**name)).collect()
+    };
+    args.named_secrets.iter().map(|names| (kind::SECRET, objects(names))).collect()
+}
+
+/// Whether the operator wants objects of a kind to be ignored. Without kinds of the cluster there is no GatewayClass, and
+/// without one no Gateway.
 fn is_disabled(args: &Args, kind: Kind) -> bool {
+    if args.namespaced_only && (!kind.is_namespaced() || kind.group() == kind::GATEWAY.group()) {
+        return true;
+    }
     let of = |feature: &Feature| match feature {
         Feature::ExtensionServices => ExtensionService::KINDS,
         Feature::TlsRoutes => &[kind::TLS_ROUTE],

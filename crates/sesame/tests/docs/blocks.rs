@@ -35,6 +35,10 @@ pub async fn check(page: &Page) -> (usize, Vec<String>) {
     (count, wrong)
 }
 
+/// An object that is served, whatever the configuration says.
+const SERVED: &str = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: served}, \
+                      spec: {rules: [{host: served.example.com}]}}";
+
 async fn check_one(page: &Page, block: &Block, shared: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let objects = folder.path().join("objects");
@@ -48,6 +52,8 @@ async fn check_one(page: &Page, block: &Block, shared: &[&str]) -> Option<String
     if block.is("yaml", "config") {
         let file = folder.path().join("sesame.yaml");
         fs::write(&file, &block.text).unwrap();
+        // A folder that holds nothing to serve is an error of its own.
+        fs::write(objects.join("served.yaml"), SERVED).unwrap();
         command.arg("--config-path").arg(file);
     } else {
         fs::write(objects.join("example.yaml"), &block.text).unwrap();

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use testbed::apiserver::AuditEntry;
 use testbed::{ApiServer, Client, Process, StateDir, eventually};
 
-use super::{GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
+use super::{DEPLOYMENT, GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The command of the Deployment, where its files and its account are on this machine.
 fn words(folder: &Path, kubeconfig: &Path) -> Vec<String> {
@@ -94,7 +94,7 @@ async fn serve(api: &ApiServer, state: &StateDir) -> Process {
 }
 
 /// What an account has asked for so far, and what of it was refused.
-fn asked(api: &ApiServer, name: &str) -> (BTreeSet<Right>, BTreeSet<Right>) {
+pub(super) fn asked(api: &ApiServer, name: &str) -> (BTreeSet<Right>, BTreeSet<Right>) {
     let right = |entry: &AuditEntry| (entry.verb.clone(), entry.group.clone(), entry.resource.clone());
     let all: Vec<_> = api.audit().unwrap().into_iter().filter(|entry| entry.user == account(name)).collect();
     let refused = all.iter().filter(|entry| !entry.allowed).map(right).collect();
@@ -291,7 +291,7 @@ async fn unreadable(client: &kube::Client, group: &str) {
 async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     let api = ApiServer::config().audit().start().await.unwrap();
     let gateway_api = parts::folder("gateway-api-crds").unwrap().join("standard");
-    api.install([deploy("crds"), gateway_api, deploy("manifests"), deploy("gateway-api")]).await.unwrap();
+    api.install([deploy("crds"), gateway_api, deploy(DEPLOYMENT), deploy("gateway-api")]).await.unwrap();
     let client = api.client().unwrap();
     let services = Api::<Service>::namespaced(client.clone(), NAMESPACE);
     let balancer = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } } });
@@ -328,7 +328,8 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     for group in ["projectcontour.io", "projectsesame.io"] {
         unreadable(&client, group).await;
     }
-    let rights = granted("ClusterRole", "sesame").into_iter().chain(granted("Role", "sesame")).collect();
+    let rights =
+        granted("ClusterRole", "sesame").into_iter().chain(granted("Role", "sesame-leader-election")).collect();
     let more = async || {
         too_late(&client).await;
         a_token(&client).await;

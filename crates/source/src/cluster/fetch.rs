@@ -11,13 +11,18 @@ use crate::{
         api::{Api, Failure},
         backoff::ApiConnection,
         follow::undecodable,
+        target::missing_rule,
     },
     fetch::{self, FetchHandle, Limits, Outcome, Request, Requests, Schedule},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use kinds::{Decoded, Object, ObjectRef};
+use kinds::{Decoded, Kind, Object, ObjectRef};
 use model::Code;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How many objects are fetched at once.
@@ -33,6 +38,26 @@ fn limits(timing: &Timing) -> Limits {
         longest_pause: timing.refused_pause,
         unreachable_pause: timing.longest_pause,
         deadline: timing.fetch,
+    }
+}
+
+/// What may be read at all: nobody is asked for the rest, however much refers to it.
+pub struct Readable {
+    /// In these namespaces; in all if none is named.
+    pub namespaces: Vec<Arc<str>>,
+    /// Of these kinds, only these objects.
+    pub named: BTreeMap<Kind, BTreeSet<ObjectRef>>,
+}
+
+impl Readable {
+    /// Why an object may not be read.
+    fn refusal(&self, key: &ObjectRef) -> Option<String> {
+        if let Some(named) = self.named.get(&key.kind) {
+            let why = "only objects that are granted by name are read, and it is not one of them";
+            return (!named.contains(key)).then(|| why.to_owned());
+        }
+        let is_elsewhere = !self.namespaces.is_empty() && !self.namespaces.contains(&key.namespace);
+        is_elsewhere.then(|| format!("namespace {} is not watched", key.namespace))
     }
 }
 
@@ -73,14 +98,15 @@ pub struct Fetcher {
     api: Arc<Api>,
     requests: Requests<ObjectRef>,
     schedule: Schedule<ObjectRef>,
+    readable: Readable,
     told: HashMap<ObjectRef, Told>,
 }
 
 /// A fetcher and the way to ask it.
-pub fn fetcher(api: Arc<Api>) -> (FetchHandle, Fetcher) {
+pub fn fetcher(api: Arc<Api>, readable: Readable) -> (FetchHandle, Fetcher) {
     let (wants, requests) = fetch::wants();
     let schedule = Schedule::new(limits(&api.timing));
-    (wants, Fetcher { api, requests, schedule, told: HashMap::new() })
+    (wants, Fetcher { api, requests, schedule, readable, told: HashMap::new() })
 }
 
 impl Fetcher {
@@ -92,7 +118,7 @@ impl Fetcher {
             let next_at = self.schedule.next_at();
             let mut update = Update::default();
             tokio::select! {
-                Some(request) = self.requests.recv() => self.take(request),
+                Some(request) = self.requests.recv() => self.take(request, &mut update),
                 Some((key, fetched)) = running.next() => self.fetched(key, fetched, &mut update),
                 () = sleep_until(next_at.unwrap_or_else(Instant::now)), if next_at.is_some() => {}
                 Ok(()) = found.changed() => self.schedule.reachable(),
@@ -113,9 +139,12 @@ impl Fetcher {
         }
     }
 
-    fn take(&mut self, request: Request<ObjectRef>) {
+    fn take(&mut self, request: Request<ObjectRef>, update: &mut Update) {
         match request {
-            Request::Want(key) => self.schedule.want(key, Instant::now()),
+            Request::Want(key) => match self.readable.refusal(&key) {
+                Some(why) => self.tell(key, None, |key| vec![unreadable(key, &why)], update),
+                None => self.schedule.want(key, Instant::now()),
+            },
             Request::Refresh(key) => self.schedule.refresh(&key),
             Request::Forget(key) => {
                 self.schedule.forget(&key);
@@ -206,7 +235,11 @@ async fn fetch(api: Arc<Api>, key: ObjectRef) -> (ObjectRef, Fetched) {
     let is_ready = timeout(limit, api.is_ready()).await == Ok(true);
     let fetched = match failure {
         Failure::Unreachable(why) if !is_ready => Fetched::Unreachable(why),
-        Failure::Forbidden(_) | Failure::Refused(_) if is_ready => Fetched::Refused(failure.to_string()),
+        Failure::Forbidden(_) if is_ready => {
+            let rule = missing_rule(key.kind, Some(&*key.namespace), None, "get");
+            Fetched::Refused(format!("{failure}; {rule}"))
+        }
+        Failure::Refused(_) if is_ready => Fetched::Refused(failure.to_string()),
         failure => Fetched::Failed(failure.to_string(), failure.pause()),
     };
     (key, fetched)

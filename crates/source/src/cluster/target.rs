@@ -1,7 +1,12 @@
 //! What one task follows: a kind, in one namespace or in all, whole or by name only; and the URLs for it.
 
-use kinds::{Kind, kind};
-use std::{fmt, sync::Arc, time::Duration};
+use kinds::{Kind, ObjectRef, kind};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 /// How many objects a page of a list holds.
 const PAGE: u32 = 500;
@@ -34,16 +39,23 @@ pub struct Target {
     /// None for all namespaces, and for kinds that stand in none.
     pub namespace: Option<Arc<str>>,
     pub content: Content,
+    /// The only object that is followed, if not all of them are.
+    name: Option<Arc<str>>,
     /// The version that is asked for.
     version: &'static str,
 }
 
 impl Target {
-    /// The targets for these kinds in these namespaces; in all if none is named.
-    pub fn all(kinds: &[Kind], namespaces: &[Arc<str>]) -> Vec<Target> {
+    /// The targets for these kinds in these namespaces; in all if none is named. Of the kinds in `named`, each object by itself.
+    pub fn all(kinds: &[Kind], namespaces: &[Arc<str>], named: &BTreeMap<Kind, BTreeSet<ObjectRef>>) -> Vec<Target> {
         let mut targets = Vec::new();
         for &kind in kinds {
-            if namespaces.is_empty() || !kind.is_namespaced() {
+            if let Some(objects) = named.get(&kind) {
+                targets.extend(objects.iter().map(|object| Target {
+                    name: Some(object.name.clone()),
+                    ..Target::new(kind, Some(object.namespace.clone()))
+                }));
+            } else if namespaces.is_empty() || !kind.is_namespaced() {
                 targets.push(Target::new(kind, None));
             } else {
                 targets.extend(namespaces.iter().map(|namespace| Target::new(kind, Some(namespace.clone()))));
@@ -58,7 +70,7 @@ impl Target {
             (false, true) => Content::Metadata,
             (false, false) => Content::Whole,
         };
-        Target { kind, namespace, content, version: kind.version() }
+        Target { kind, namespace, content, name: None, version: kind.version() }
     }
 
     /// Asks for the next version of the kind from now on; says whether there is one that was not asked for yet since the
@@ -68,6 +80,13 @@ impl Target {
         let next = versions.iter().skip_while(|version| **version != self.version).nth(1);
         self.version = next.unwrap_or(&versions[0]);
         next.is_some()
+    }
+
+    /// The rule that lets it be listed and watched.
+    pub fn missing_rule(&self) -> String {
+        let verbs =
+            if self.kind.is_fetched() || self.kind.has_own_status() { "get, list, watch" } else { "list, watch" };
+        missing_rule(self.kind, self.namespace.as_deref(), self.name.as_deref(), verbs)
     }
 
     /// Whether the kind is made by a CRD, and so may not be there.
@@ -108,7 +127,10 @@ impl Target {
 
     /// Leaves out, at the server, what can never matter.
     fn select(&self, query: &mut Query<'_>) {
-        if self.kind == kind::SECRET {
+        if let Some(name) = &self.name {
+            // A right to list that is bound to a name holds for exactly this selector.
+            query.add("fieldSelector", &format!("metadata.name={name}"));
+        } else if self.kind == kind::SECRET {
             let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
             query.add("fieldSelector", &others.join(","));
         } else if self.kind == kind::ENDPOINT_SLICE {
@@ -140,11 +162,23 @@ impl fmt::Display for Target {
             "" => {}
             group => write!(f, ".{group}")?,
         }
-        match &self.namespace {
-            Some(namespace) => write!(f, " in namespace {namespace}"),
-            None => Ok(()),
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
+            (Some(namespace), None) => write!(f, " in namespace {namespace}"),
+            (None, _) => Ok(()),
         }
     }
+}
+
+/// The RBAC rule whose absence an API server complained about, as it is to be added.
+pub fn missing_rule(kind: Kind, namespace: Option<&str>, name: Option<&str>, verbs: &str) -> String {
+    let role = match namespace {
+        Some(namespace) => format!("a Role of Sesame in namespace {namespace}"),
+        None => "the ClusterRole of Sesame".to_owned(),
+    };
+    let group = if kind.group().is_empty() { "''" } else { kind.group() };
+    let names = name.map(|name| format!("resourceNames: [{name}], ")).unwrap_or_default();
+    format!("add to {role}: {{apiGroups: [{group}], resources: [{}], {names}verbs: [{verbs}]}}", kind.plural())
 }
 
 /// The path of one object.
@@ -242,9 +276,23 @@ mod tests {
 
     #[test]
     fn namespaced_kinds_are_followed_in_each_namespace() {
-        let targets = Target::all(&[kind::INGRESS_CLASS, kind::INGRESS], &["a".into(), "b".into()]);
+        let targets = Target::all(&[kind::INGRESS_CLASS, kind::INGRESS], &["a".into(), "b".into()], &BTreeMap::new());
         let shown: Vec<_> = targets.iter().map(ToString::to_string).collect();
         let ingresses = ["a", "b"].map(|name| format!("ingresses.networking.k8s.io in namespace {name}"));
         assert_eq!(shown, ["ingressclasses.networking.k8s.io", &ingresses[0], &ingresses[1]]);
+    }
+
+    #[test]
+    fn named_objects_are_followed_each_by_itself() {
+        let named = [ObjectRef::new(kind::SECRET, "a", "x"), ObjectRef::new(kind::SECRET, "b", "y")];
+        let named = BTreeMap::from([(kind::SECRET, BTreeSet::from(named))]);
+        let targets = Target::all(&[kind::SECRET], &["a".into()], &named);
+        let urls: Vec<_> = targets.iter().map(|target| target.list_url(false, None)).collect();
+        let url =
+            |namespace, name| format!("/api/v1/namespaces/{namespace}/secrets?fieldSelector=metadata.name%3D{name}");
+        assert_eq!(urls, [url("a", "x"), url("b", "y")]);
+        let rule = "add to a Role of Sesame in namespace a: {apiGroups: [''], resources: [secrets], resourceNames: [x], \
+                    verbs: [get, list, watch]}";
+        assert_eq!(targets[0].missing_rule(), rule);
     }
 }

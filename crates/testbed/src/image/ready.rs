@@ -3,7 +3,7 @@
 //! In: programs of this machine: parts, the caller's own binary, the system's. Out: [`Image`]s. A cluster has the
 //! sandbox and the DNS server by itself; a test loads what it needs beyond them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use parts::Finder;
 
@@ -35,13 +35,12 @@ pub(crate) fn pause(program: &Path) -> Result<Image, ImageError> {
 /// The DNS server of a cluster.
 pub fn coredns() -> Result<Image, ImageError> {
     let name = format!("registry.k8s.io/coredns/coredns:v{}", version("coredns"));
-    Ok(Image::new(name).program(parts::program("coredns")?, "/coredns")?.entrypoint(["/coredns"]))
+    Ok(Image::new(name).program(part("coredns")?, "/coredns")?.entrypoint(["/coredns"]))
 }
 
-/// [`SESAME`], from a binary of the caller's.
+/// [`SESAME`], the image that is released, from a binary of the caller's.
 pub fn sesame(binary: impl AsRef<Path>) -> Result<Image, ImageError> {
-    let inside = "/usr/local/bin/sesame";
-    Ok(Image::new(SESAME).program(binary, inside)?.entrypoint([inside]).user("65532:65532"))
+    ::image::sesame(SESAME, binary)
 }
 
 /// [`ECHO`]: `sesame echo`, from a binary of the caller's.
@@ -55,7 +54,7 @@ pub fn envoy() -> Result<Image, ImageError> {
     let (version, inside) = (version("envoy"), "/usr/local/bin/envoy");
     Ok(Image::new(format!("docker.io/envoyproxy/envoy:v{version}"))
         .also_named(format!("docker.io/envoyproxy/envoy:distroless-v{version}"))
-        .program(parts::program("envoy")?, inside)?
+        .program(part("envoy")?, inside)?
         .entrypoint([inside]))
 }
 
@@ -64,7 +63,7 @@ pub fn echo_basic() -> Result<Image, ImageError> {
     let name = |version: &str| format!("registry.k8s.io/gateway-api/conformance/echo-basic:v{version}");
     Ok(Image::new(name(version("echo-basic")))
         .also_named(name("0.2.0"))
-        .program(parts::program("echo-basic")?, "/echo-basic")?
+        .program(part("echo-basic")?, "/echo-basic")?
         .entrypoint(["/echo-basic"]))
 }
 
@@ -74,6 +73,11 @@ pub fn tools() -> Result<Image, ImageError> {
     let mut found = TOOL_PROGRAMS.iter().filter_map(|name| Some((name, system.on_system(name)?)));
     let image = Image::new(TOOLS).entrypoint(["/usr/bin/sh"]).link("/bin", "usr/bin")?;
     found.try_fold(image, |image, (name, program)| image.program(program, &format!("/usr/bin/{name}")))
+}
+
+/// The program of a pinned part.
+fn part(name: &str) -> Result<PathBuf, ImageError> {
+    parts::program(name).map_err(|missing| ImageError::Tool { program: name.to_owned(), reason: missing.to_string() })
 }
 
 /// The version of a pinned part. One that is not pinned has no program either, and that is the error to report.

@@ -57,6 +57,7 @@ macro_rules! of_fleets {
 }
 
 mod keys;
+mod tracing;
 
 fn after(seconds: u64) -> Timeout {
     Timeout::After(Duration::from_secs(seconds))
@@ -139,6 +140,14 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--watch-namespaces=projectsesame,shop"], |p| {
         p.source.namespaces == ["projectsesame".into(), "shop".into()] && p.warnings.is_empty()
     }),
+    (&["--namespaced-only", "--watch-namespaces=projectsesame"], |p| {
+        let is_narrow = |kind: &Kind| kind.is_namespaced() && kind.group() != kind::GATEWAY.group();
+        p.source.kinds.contains(&kind::INGRESS) && p.source.kinds.iter().all(is_narrow) && p.fleets.is_none()
+    }),
+    (&["--named-secrets=shop/one, shop/two"], |p| {
+        let named = p.source.named.get(&kind::SECRET).into_iter().flatten();
+        named.map(|it| format!("{}/{}", it.namespace, it.name)).collect::<Vec<_>>() == ["shop/one", "shop/two"]
+    }),
     (&["--xds-address=0.0.0.0"], |p| p.xds == "0.0.0.0:8001".parse().unwrap()),
     (&["--xds-port=9"], |p| p.xds == "127.0.0.1:9".parse().unwrap()),
     (&["--health-address=127.0.0.1"], |p| p.health == "127.0.0.1:8000".parse().unwrap()),
@@ -188,6 +197,7 @@ const FLAGS: &[(&[&str], Check)] = &[
     }),
     (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
+    (&["--contour-metric-names"], |p| p.contour_metric_names),
     (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
 ];

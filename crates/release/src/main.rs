@@ -1,0 +1,92 @@
+//! `make image` and `make release`: everything that is published of a version, in `dist/`, byte for byte reproducible.
+//!
+//! In: the binary of the release profile (built by cargo, unless one is given), the tree. Out: see [`Step`]. Nothing is
+//! uploaded, and no daemon is asked: the image is written by the crate [`image`](::image), which tests use, too.
+
+mod bundle;
+mod image;
+mod sbom;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+
+const USAGE: &str = "\
+release image [--binary FILE] [--arch amd64|arm64]   the OCI layout and archive of the image, with its SBOM, in dist/
+release all [--binary FILE]                          the image and everything else of a release in dist/";
+
+/// The version that is released.
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// What is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// `dist/image/` and `dist/sesame-image-VERSION-linux-ARCH.tar`.
+    Image,
+    /// That, the archive of the binary, manifests, CRDs, chart, dashboards, SBOM, notes and checksums.
+    All,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<()> {
+    let mut words = words.iter().map(String::as_str);
+    let step = match words.next() {
+        Some("image") => Step::Image,
+        Some("all") => Step::All,
+        _ => bail!("what is to be made?\n{USAGE}"),
+    };
+    let mut binary = None;
+    while let Some(word) = words.next() {
+        match (word, words.next()) {
+            ("--binary", Some(file)) => binary = Some(PathBuf::from(file)),
+            ("--arch", Some(arch)) if arch == ::image::architecture() => {}
+            ("--arch", Some(arch)) => return image::other_architecture(arch),
+            _ => bail!("{word} is not understood\n{USAGE}"),
+        }
+    }
+    let dist = root().join("dist");
+    if dist.exists() {
+        std::fs::remove_dir_all(&dist).with_context(|| format!("cannot empty {}", dist.display()))?;
+    }
+    std::fs::create_dir_all(&dist)?;
+    let is_release = binary.is_none();
+    let binary = binary.map_or_else(build, Ok)?;
+    image::write(&dist, &binary, is_release)?;
+    if step == Step::All {
+        bundle::write(&dist, &binary)?;
+    }
+    Ok(())
+}
+
+/// The binary of the release profile.
+fn build() -> Result<PathBuf> {
+    let mut cargo = cargo();
+    cargo.args(["build", "--locked", "--release", "-p", "sesame"]).current_dir(root());
+    ensure!(cargo.status().context("cannot run cargo")?.success(), "the release binary cannot be built");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("release/sesame"))
+}
+
+/// The cargo that runs us.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The root of the tree.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("the crate is two folders below the root of the tree")
+}

@@ -1,0 +1,144 @@
+//! The bill of materials: every crate that is linked into the binary, and the system's libraries beside it, as SPDX 2.3.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::VERSION;
+
+/// The document, as JSON. The same tree and the same binary give the same bytes.
+pub fn spdx(binary: &Path) -> Result<Vec<u8>> {
+    let digest = image::sha256(&std::fs::read(binary).with_context(|| binary.display().to_string())?);
+    let metadata = metadata()?;
+    let linked = linked(&metadata)?;
+    let mut packages = vec![json!({
+        "SPDXID": "SPDXRef-sesame",
+        "name": "sesame",
+        "versionInfo": VERSION,
+        "downloadLocation": "https://github.com/projectsesame/sesame",
+        "licenseConcluded": "NOASSERTION",
+        "licenseDeclared": "Apache-2.0",
+        "copyrightText": "NOASSERTION",
+        "filesAnalyzed": false,
+        "checksums": [{ "algorithm": "SHA256", "checksumValue": digest }],
+    })];
+    let mut relations = vec![json!({
+        "spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-sesame",
+    })];
+    let libraries = system_libraries(binary)?;
+    for package in crates(&metadata, &linked).into_iter().chain(libraries) {
+        relations.push(json!({
+            "spdxElementId": "SPDXRef-sesame", "relationshipType": "DEPENDS_ON", "relatedSpdxElement": package["SPDXID"],
+        }));
+        packages.push(package);
+    }
+    let document = json!({
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": format!("sesame-{VERSION}"),
+        "documentNamespace": format!("https://github.com/projectsesame/sesame/spdx/{VERSION}/{digest}"),
+        "creationInfo": { "created": "1970-01-01T00:00:00Z", "creators": ["Tool: sesame-release"] },
+        "packages": packages,
+        "relationships": relations,
+    });
+    Ok(serde_json::to_vec_pretty(&document)?)
+}
+
+fn metadata() -> Result<Value> {
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut cargo = crate::cargo();
+    cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform", &triple]).current_dir(crate::root());
+    let output = cargo.output().context("cannot run cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The ids of all packages that the program is linked from: its dependencies, without those of tests and of builds.
+fn linked(metadata: &Value) -> Result<BTreeSet<String>> {
+    let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata has no graph")?;
+    let nodes: BTreeMap<&str, &Value> = nodes.iter().filter_map(|node| Some((node["id"].as_str()?, node))).collect();
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let root =
+        packages.into_iter().find(|package| package["name"] == "sesame").context("there is no package sesame")?;
+    let (mut found, mut queue) = (BTreeSet::new(), vec![root["id"].as_str().unwrap_or_default().to_owned()]);
+    while let Some(id) = queue.pop() {
+        if !found.insert(id.clone()) {
+            continue;
+        }
+        for dependency in nodes.get(id.as_str()).and_then(|node| node["deps"].as_array()).into_iter().flatten() {
+            let mut kinds = dependency["dep_kinds"].as_array().into_iter().flatten();
+            if kinds.any(|kind| kind["kind"].is_null()) {
+                queue.extend(dependency["pkg"].as_str().map(str::to_owned));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The crates of others.
+fn crates(metadata: &Value, linked: &BTreeSet<String>) -> Vec<Value> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let foreign =
+        packages.filter(|it| !it["source"].is_null() && it["id"].as_str().is_some_and(|id| linked.contains(id)));
+    let mut packages: Vec<Value> = foreign
+        .map(|package| {
+            let text = |key: &str| package[key].as_str().unwrap_or_default();
+            let (name, version) = (text("name"), text("version"));
+            let licence = package["license"].as_str().map(|licence| licence.replace('/', " OR "));
+            package_of(
+                &format!("crate-{name}-{version}"),
+                name,
+                version,
+                &format!("https://crates.io/crates/{name}/{version}"),
+                licence.as_deref().unwrap_or("NOASSERTION"),
+                &format!("pkg:cargo/{name}@{version}"),
+            )
+        })
+        .collect();
+    packages.sort_by_key(|package| package["SPDXID"].to_string());
+    packages
+}
+
+fn package_of(id: &str, name: &str, version: &str, location: &str, licence: &str, purl: &str) -> Value {
+    let id: String = id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    json!({
+        "SPDXID": format!("SPDXRef-{id}"),
+        "name": name,
+        "versionInfo": version,
+        "downloadLocation": location,
+        "licenseConcluded": "NOASSERTION",
+        "licenseDeclared": licence,
+        "copyrightText": "NOASSERTION",
+        "filesAnalyzed": false,
+        "externalRefs": [{ "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl }],
+    })
+}
+
+/// The packages of the system that the binary's shared libraries come from; the libraries themselves where no package is known.
+fn system_libraries(binary: &Path) -> Result<Vec<Value>> {
+    let mut packages = BTreeMap::new();
+    for library in image::libraries_of(binary)? {
+        let real = std::fs::canonicalize(&library).unwrap_or(library);
+        let owner = Command::new("dpkg-query").arg("-S").arg(&real).output();
+        let owner = owner.ok().filter(|output| output.status.success());
+        let name = owner.and_then(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            Some(text.split(':').next()?.to_owned())
+        });
+        let file = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let version = name.as_ref().and_then(|name| {
+            let output = Command::new("dpkg-query").args(["-W", "-f=${Version}", name]).output().ok()?;
+            Some(String::from_utf8_lossy(&output.stdout).lines().next()?.to_owned())
+        });
+        let name = name.unwrap_or(file);
+        let version = version.unwrap_or_else(|| "NOASSERTION".to_owned());
+        let purl = format!("pkg:deb/debian/{name}@{version}");
+        let package = package_of(&format!("system-{name}"), &name, &version, "NOASSERTION", "NOASSERTION", &purl);
+        packages.insert(name, package);
+    }
+    Ok(packages.into_values().collect())
+}
