@@ -148,6 +148,8 @@ fn proxy(mut ports: Vec<Item>) -> Vec<Field> {
     arguments.push(Item::items("envoy.args"));
     let environment = vec![
         variable("SESAME_NAMESPACE", "metadata.namespace"),
+        // Spans take podNamespace from it, as in Contour.
+        variable("CONTOUR_NAMESPACE", "metadata.namespace"),
         variable("POD_NAME", "metadata.name"),
         Item::items("envoy.env"),
     ];
