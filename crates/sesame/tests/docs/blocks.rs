@@ -47,13 +47,13 @@ async fn check_one(page: &Page, block: &Block, shared: &[&str]) -> Option<String
     for (number, text) in shared.iter().enumerate() {
         fs::write(objects.join(format!("shared-{number}.yaml")), text).unwrap();
     }
+    // A folder that holds nothing to serve is an error of its own.
+    fs::write(objects.join("served.yaml"), SERVED).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_sesame"));
     command.arg("run").arg("--folder").arg(&objects).args(["--check", "--once"]);
     if block.is("yaml", "config") {
         let file = folder.path().join("sesame.yaml");
         fs::write(&file, &block.text).unwrap();
-        // A folder that holds nothing to serve is an error of its own.
-        fs::write(objects.join("served.yaml"), SERVED).unwrap();
         command.arg("--config-path").arg(file);
     } else {
         fs::write(objects.join("example.yaml"), &block.text).unwrap();
