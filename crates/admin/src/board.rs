@@ -6,7 +6,7 @@
 use arc_swap::ArcSwap;
 use engine::TableCounters;
 use imbl::OrdMap;
-use model::{ObjectRef, Severity, Verdict};
+use model::{Code, ObjectRef, Severity, Verdict};
 use prometheus_client::{
     metrics::{counter::Counter, histogram::Histogram},
     registry::Registry,
@@ -24,6 +24,8 @@ use crate::metrics::{Figures, seconds};
 const BATCHES: usize = 100;
 
 pub(crate) type Verdicts = OrdMap<ObjectRef, Arc<Vec<Verdict>>>;
+/// How many verdicts there are by namespace, kind and code.
+pub(crate) type VerdictCounts = OrdMap<(Arc<str>, &'static str, Code), i64>;
 
 /// A board, and the one who writes on it.
 pub fn board() -> (Recorder, Board) {
@@ -33,10 +35,12 @@ pub fn board() -> (Recorder, Board) {
         batches: ArcSwap::default(),
         verdicts: ArcSwap::default(),
         severities: ArcSwap::default(),
+        verdict_counts: ArcSwap::default(),
+        expiries: ArcSwap::default(),
         count: Counter::default(),
         build: Histogram::new(seconds()),
     }));
-    (Recorder { board: board.clone(), verdicts: Verdicts::default() }, board)
+    (Recorder { board: board.clone(), verdicts: Verdicts::default(), counts: VerdictCounts::default() }, board)
 }
 
 /// What a batch did.
@@ -50,6 +54,8 @@ pub struct Note<'a> {
     pub batch: engine::Batch,
     /// The objects about which there is something new to say: `Output::verdicts`.
     pub verdicts: &'a [(ObjectRef, Option<Arc<Vec<Verdict>>>)],
+    /// The Secrets whose certificates expire soonest, and when.
+    pub expiries: Vec<(ObjectRef, i64)>,
     /// How long it took from the change to the bytes.
     pub took: Duration,
     /// Whether anything was sent to proxies.
@@ -60,6 +66,7 @@ pub struct Note<'a> {
 pub struct Recorder {
     board: Board,
     verdicts: Verdicts,
+    counts: VerdictCounts,
 }
 
 /// What is there to read. Clones are handles of the same one.
@@ -73,6 +80,8 @@ pub(crate) struct Shared {
     pub batches: ArcSwap<VecDeque<Arc<BatchView>>>,
     pub verdicts: ArcSwap<Verdicts>,
     pub severities: ArcSwap<BTreeMap<Severity, i64>>,
+    pub verdict_counts: ArcSwap<VerdictCounts>,
+    pub expiries: ArcSwap<Vec<(ObjectRef, i64)>>,
     pub count: Counter,
     pub build: Histogram,
 }
@@ -115,6 +124,7 @@ impl Recorder {
         let shared = &self.board.0;
         shared.tables.store(Arc::new(note.tables));
         shared.objects.store(Arc::new(note.objects));
+        shared.expiries.store(Arc::new(note.expiries));
     }
 
     fn batch_view(&self, note: &Note<'_>) -> BatchView {
@@ -143,9 +153,17 @@ impl Recorder {
             return;
         }
         let mut severities = BTreeMap::clone(&self.board.0.severities.load());
-        let mut count = |verdicts: &[Verdict], by: i64| {
+        let counts = &mut self.counts;
+        let mut count = |object: &ObjectRef, verdicts: &[Verdict], by: i64| {
             for verdict in verdicts {
                 *severities.entry(verdict.severity()).or_default() += by;
+                let key = (object.namespace.clone(), object.kind.name(), verdict.code);
+                let left = counts.get(&key).copied().unwrap_or_default() + by;
+                if left == 0 {
+                    counts.remove(&key)
+                } else {
+                    counts.insert(key, left)
+                };
             }
         };
         for (object, verdicts) in changes {
@@ -153,10 +171,11 @@ impl Recorder {
                 Some(verdicts) => self.verdicts.insert(object.clone(), verdicts.clone()),
                 None => self.verdicts.remove(object),
             };
-            count(before.as_deref().map_or(&[], Vec::as_slice), -1);
-            count(verdicts.as_deref().map_or(&[], Vec::as_slice), 1);
+            count(object, before.as_deref().map_or(&[], Vec::as_slice), -1);
+            count(object, verdicts.as_deref().map_or(&[], Vec::as_slice), 1);
         }
         self.board.0.severities.store(Arc::new(severities));
+        self.board.0.verdict_counts.store(Arc::new(self.counts.clone()));
         self.board.0.verdicts.store(Arc::new(self.verdicts.clone()));
     }
 }

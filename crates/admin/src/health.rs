@@ -1,17 +1,25 @@
 //! `/healthz` and `/readyz`.
 //!
 //! Alive is a process that answers: an API server that is gone is no reason to restart. Ready is a replica to which
-//! proxies may connect: one that has done every [`Task`] that was named, and it stays so.
+//! proxies may connect: one that has done every [`Task`] that was named, and of which no [check](Readiness::check) fails.
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// What has to be done before this replica is ready. Clones are handles of the same one.
-#[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, Option<String>>>>);
+#[derive(Clone, Default)]
+pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, Option<String>>>>, Arc<Mutex<Vec<Check>>>);
+
+/// Says what a replica that was ready waits for, if anything.
+type Check = Box<dyn Fn() -> Option<String> + Send>;
 
 impl Readiness {
+    /// Names something that may make a replica unready at any time.
+    pub fn check(&self, check: impl Fn() -> Option<String> + Send + 'static) {
+        self.1.lock().push(Box::new(check));
+    }
+
     /// Names something that has to be done first.
     pub fn task(&self, name: &'static str) -> Task {
         self.0.lock().insert(name, None);
@@ -25,7 +33,14 @@ impl Readiness {
             Some(why) => format!("{name} ({why})"),
             None => (*name).to_owned(),
         };
-        pending.iter().map(line).collect()
+        let checks = self.1.lock();
+        pending.iter().map(line).chain(checks.iter().filter_map(|check| check())).collect()
+    }
+}
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Readiness").field(&self.pending()).finish()
     }
 }
 

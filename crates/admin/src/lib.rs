@@ -16,7 +16,7 @@
 //! board.register(&mut registry);
 //! server.register(&mut registry);
 //!
-//! let public = admin::health(&readiness).merge(admin::metrics(Arc::new(registry)));
+//! let public = admin::health(&readiness).merge(admin::metrics(Arc::new(registry), false));
 //! let listener = tokio::net::TcpListener::bind("0.0.0.0:8000").await?;
 //! tokio::spawn(admin::serve(listener, public, std::future::pending()));
 //! let debug = admin::debug(Views { board, server, log: Some(log) });
@@ -36,13 +36,13 @@ mod metrics;
 mod shutdown;
 pub mod tls;
 
+pub use self::tls::Tls;
 pub use board::{Board, Note, Recorder, board};
 pub use debug::{LogFilter, Views, debug};
 pub use health::{Readiness, Task, health};
 pub use listen::serve_on;
-pub use metrics::{BuildInfo, metrics};
+pub use metrics::{BuildInfo, MOST_CERTIFICATES, MOST_VERDICT_SERIES, metrics, table};
 pub use shutdown::shutdown;
-pub use tls::{Tls, TlsFiles};
 
 pub use axum::Router;
 

@@ -1,9 +1,15 @@
-//! `/metrics`: what every part counts, in the text form that Prometheus reads.
+//! `/metrics`: what every part counts, in the text formats that Prometheus reads.
+//!
+//! [`table::METRICS`] lists every metric; `docs/metrics.md` is written from it, and a test compares it with what a server shows.
+
+mod format;
+mod process;
+pub mod table;
 
 use axum::{
     Router,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -16,9 +22,13 @@ use prometheus_client::{
 };
 use std::{fmt, sync::Arc};
 
-use crate::board::Board;
+use crate::board::{Board, VerdictCounts};
+use format::Format;
 
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The most series of verdicts by namespace, kind and code; the rest is one more.
+pub const MOST_VERDICT_SERIES: usize = 150;
+/// The most certificates whose expiry is shown: those that expire soonest.
+pub const MOST_CERTIFICATES: usize = 50;
 
 /// What this program is.
 #[derive(Clone, Copy, Debug)]
@@ -30,22 +40,28 @@ pub struct BuildInfo {
 }
 
 impl BuildInfo {
-    /// Adds `sesame_build_info` to a registry.
+    /// Adds `sesame_build_info` and `process_…` to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let labels = [("version", self.version), ("revision", self.revision)];
         registry.register("sesame_build", "Build information", Info::new(labels.to_vec()));
+        registry.register_collector(Box::new(process::Process));
     }
 }
 
-/// `/metrics`.
-pub fn metrics(registry: Arc<Registry>) -> Router {
-    Router::new().route("/metrics", get(show)).with_state(registry)
+/// `/metrics`; with Contour's names beside our own where that is asked for.
+pub fn metrics(registry: Arc<Registry>, contour_names: bool) -> Router {
+    Router::new().route("/metrics", get(show)).with_state((registry, contour_names))
 }
 
-async fn show(State(registry): State<Arc<Registry>>) -> Response {
+async fn show(State((registry, contour_names)): State<(Arc<Registry>, bool)>, headers: HeaderMap) -> Response {
+    let format = Format::preferred(headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()));
     let mut page = String::new();
     match text::encode(&mut page, &registry) {
-        Ok(()) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], page).into_response(),
+        Ok(()) => {
+            let headers = [(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")];
+            let page = if contour_names { table::with_contour_names(&page) } else { page };
+            (headers, format.of(page)).into_response()
+        }
         Err(fmt::Error) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
@@ -62,7 +78,27 @@ struct OfKind {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InTable {
-    table: &'static str,
+    table: String,
+}
+
+impl InTable {
+    /// Values of labels have no spaces.
+    fn of(name: &str) -> Self {
+        Self { table: name.replace(' ', "_") }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfVerdict {
+    namespace: String,
+    kind: String,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSecret {
+    namespace: String,
+    secret: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -81,21 +117,45 @@ impl Collector for Figures {
         let objects = objects.iter().map(|(kind, count)| (OfKind { kind }, gauge(*count)));
         family(&mut encoder, "sesame_objects", "Objects that are known", objects)?;
         let tables = shared.tables.load();
-        let rows = tables.iter().map(|table| (InTable { table: table.name }, gauge(table.rows)));
+        let rows = tables.iter().map(|table| (InTable::of(table.name), gauge(table.rows)));
         family(&mut encoder, "sesame_table_rows", "Rows that have a value", rows)?;
-        let held = tables.iter().map(|table| (InTable { table: table.name }, gauge(table.held)));
+        let held = tables.iter().map(|table| (InTable::of(table.name), gauge(table.held)));
         family(&mut encoder, "sesame_table_held", "Rows whose last computation failed", held)?;
-        let computed = tables.iter().map(|table| (InTable { table: table.name }, ConstCounter::new(table.computed)));
+        let computed = tables.iter().map(|table| (InTable::of(table.name), ConstCounter::new(table.computed)));
         family(&mut encoder, "sesame_recomputed_keys", "Keys that were computed", computed)?;
-        let equal = tables.iter().map(|table| (InTable { table: table.name }, ConstCounter::new(table.unchanged)));
+        let equal = tables.iter().map(|table| (InTable::of(table.name), ConstCounter::new(table.unchanged)));
         family(&mut encoder, "sesame_unchanged_keys", "Keys that were computed and came out as before", equal)?;
         let severities = shared.severities.load();
         let severities = [Severity::Error, Severity::Warning, Severity::Note].map(|severity| {
             let count = severities.get(&severity).copied().unwrap_or_default();
             (Weight { severity: severity.word() }, ConstGauge::new(count))
         });
-        family(&mut encoder, "sesame_verdicts", "Verdicts on objects", severities)
+        family(&mut encoder, "sesame_verdicts", "Verdicts on objects, by severity", severities)?;
+        let counts = shared.verdict_counts.load();
+        let help = "Verdicts on objects, by namespace, kind and code; all that are not among the most frequent have code other";
+        family(&mut encoder, "sesame_object_verdicts", help, most_frequent(&counts))?;
+        let expiries = shared.expiries.load();
+        let expiries = expiries.iter().take(MOST_CERTIFICATES).map(|(secret, at)| {
+            let labels = OfSecret { namespace: secret.namespace.to_string(), secret: secret.name.to_string() };
+            (labels, ConstGauge::new(*at))
+        });
+        let help = "Expiry time of the certificates that expire soonest among those that hosts use, in seconds since the epoch";
+        family(&mut encoder, "sesame_certificate_expiry_timestamp_seconds", help, expiries)
     }
+}
+
+/// The most frequent verdicts, and all others together.
+fn most_frequent(counts: &VerdictCounts) -> Vec<(OfVerdict, ConstGauge<i64>)> {
+    let mut all: Vec<_> = counts.iter().collect();
+    // The order is total, so replicas with the same verdicts show the same.
+    all.sort_unstable_by(|one, other| other.1.cmp(one.1).then_with(|| one.0.cmp(other.0)));
+    let rest: i64 = all.iter().skip(MOST_VERDICT_SERIES).map(|(_, count)| **count).sum();
+    let shown = all.iter().take(MOST_VERDICT_SERIES).map(|((namespace, kind, code), count)| {
+        let (namespace, kind, code) = (namespace.to_string(), kind.to_string(), code.to_string());
+        (OfVerdict { namespace, kind, code }, ConstGauge::new(**count))
+    });
+    let other = OfVerdict { namespace: String::new(), kind: String::new(), code: "other".to_owned() };
+    shown.chain((rest > 0).then(|| (other, ConstGauge::new(rest)))).collect()
 }
 
 fn gauge(count: usize) -> ConstGauge<i64> {

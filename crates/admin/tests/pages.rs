@@ -79,6 +79,7 @@ fn note(recorder: &mut Recorder, engine: &Engine, verdicts: &[(ObjectRef, Option
         objects: vec![("words", engine.counters_of::<Words>().rows)],
         batch: engine.last_batch(),
         verdicts,
+        expiries: Vec::new(),
         took: Duration::from_millis(3),
         published: true,
     });
@@ -113,7 +114,7 @@ async fn metrics_of_every_part_stand_on_one_page() {
     BuildInfo { version: "1.2.3", revision: "abc" }.register(&mut registry);
     board.register(&mut registry);
     server.register(&mut registry);
-    let router = admin::metrics(Arc::new(registry));
+    let router = admin::metrics(Arc::new(registry), false);
     let (status, empty) = ask(&router, "GET", "/metrics", "").await;
     assert_eq!(status, StatusCode::OK);
     assert!(empty.contains("sesame_batches_total 0\n") && empty.ends_with("# EOF\n"), "{empty}");
@@ -147,6 +148,50 @@ async fn metrics_of_every_part_stand_on_one_page() {
     note(&mut recorder, &engine, &[(subject, None)]);
     let (_, page) = ask(&router, "GET", "/metrics", "").await;
     assert!(page.contains("sesame_verdicts{severity=\"error\"} 0\n"), "{page}");
+}
+
+/// However many hosts there are, there are only so many series.
+#[tokio::test]
+async fn series_are_bounded_and_the_rest_is_one() {
+    let (mut recorder, board) = admin::board();
+    let server = Server::new(xds::Config::default());
+    let mut registry = Registry::default();
+    BuildInfo { version: "1.2.3", revision: "abc" }.register(&mut registry);
+    board.register(&mut registry);
+    server.register(&mut registry);
+    let router = admin::metrics(Arc::new(registry), true);
+    let count = |page: &str| page.lines().filter(|line| !line.starts_with('#')).count();
+    let empty = count(&ask(&router, "GET", "/metrics", "").await.1);
+    let codes = [Code::ServiceNotFound, Code::SecretNotFound];
+    let verdicts = (0..10_000).map(|number| {
+        let subject = ObjectRef::new(kinds::kind::INGRESS, format!("team-{number}").as_str(), "web");
+        let verdict = |code| Verdict::new(code, subject.at("spec"), "it is not there");
+        // The first namespaces have two verdicts of a code.
+        let again = (number < 3).then_some(codes[0]);
+        let verdicts: Vec<Verdict> = codes.into_iter().chain(again).map(verdict).collect();
+        (subject, Some(Arc::new(verdicts)))
+    });
+    let verdicts: Vec<_> = verdicts.collect();
+    let expiries = (0..10_000).map(|number| {
+        (ObjectRef::new(kinds::kind::SECRET, "shop", format!("cert-{number}").as_str()), 1_800_000_000 + number)
+    });
+    recorder.note(Note { verdicts: &verdicts, expiries: expiries.collect(), ..Note::default() });
+    let (_, page) = ask(&router, "GET", "/metrics", "").await;
+    assert_eq!(count(&page) - empty, admin::MOST_VERDICT_SERIES + 1 + admin::MOST_CERTIFICATES);
+    let rest = 20_003 - 3 * 2 - (admin::MOST_VERDICT_SERIES - 3);
+    for line in [
+        "sesame_object_verdicts{namespace=\"team-0\",kind=\"Ingress\",code=\"SES3001\"} 2".to_owned(),
+        format!("sesame_object_verdicts{{namespace=\"\",kind=\"\",code=\"other\"}} {rest}"),
+        "sesame_certificate_expiry_timestamp_seconds{namespace=\"shop\",secret=\"cert-0\"} 1800000000".to_owned(),
+        "contour_build_info{version=\"1.2.3\",revision=\"abc\"} 1".to_owned(),
+        "sesame_xds_nacks_total{type=\"lds\"} 0".to_owned(),
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
+    }
+    // What is mended is counted no more.
+    let mended: Vec<_> = verdicts.into_iter().map(|(subject, _)| (subject, None)).collect();
+    recorder.note(Note { verdicts: &mended, ..Note::default() });
+    assert!(!ask(&router, "GET", "/metrics", "").await.1.contains("sesame_object_verdicts"));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub fn assemble(host: &Host, mut pieces: Vec<&TlsPiece>) -> Option<Assembled> {
     let (winner, others) = pieces.split_first()?;
     let lost = others.iter().filter(|piece| piece.mode != winner.mode).map(|loser| {
         let why = format!("host {host} already has the certificate and TLS settings of {}", winner.origin);
-        Verdict::new(Code::CertificateConflict, loser.origin.clone(), why)
+        Verdict::new(Code::CertificateConflict, loser.origin.clone(), why).related_to(winner.origin.clone())
     });
     let mut lost: Vec<_> = lost.collect();
     lost.sort();

@@ -142,7 +142,7 @@ fn verdict(host: &Host, winner: &Route, loser: &Route, reason: combine::Reason) 
     let code = if is_same_object { Code::RouteShadowed } else { Code::RouteConflict };
     let Route { path, conditions, origin, .. } = loser;
     let why = format!("host {host}, path {path}{conditions} is already served by {}{}", winner.origin, reason.text());
-    Some(Verdict::new(code, origin.clone(), why))
+    Some(Verdict::new(code, origin.clone(), why).related_to(winner.origin.clone()))
 }
 
 #[cfg(test)]

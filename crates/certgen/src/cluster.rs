@@ -8,6 +8,8 @@ use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use thiserror::Error;
 
+use crate::secret::cache_key;
+
 /// Why the Secrets could not be written.
 #[derive(Debug, Error)]
 pub enum ClusterError {
@@ -59,6 +61,17 @@ pub async fn write(client: Client, secrets: &[Secret], overwrite: bool) -> Resul
         put(&client, secret, overwrite).await.map_err(|error| refused(secret, error))?;
     }
     Ok(Outcome::Written)
+}
+
+/// Creates the Secret with the key that seals the disk cache; says whether it was missing. One that exists is left alone whatever
+/// becomes of the certificates: it is needed to read what was written before.
+pub async fn create_cache_key(client: Client, namespace: &str) -> Result<bool, ClusterError> {
+    let secret = cache_key(namespace);
+    match api(&client, &secret).create(&PostParams::default(), &secret).await {
+        Ok(_) => Ok(true),
+        Err(error) if exists_already(&error) => Ok(false),
+        Err(error) => Err(refused(&secret, error)),
+    }
 }
 
 /// Which of them exist. Asked by creating them as a rehearsal, since the right to read Secrets is not needed otherwise.

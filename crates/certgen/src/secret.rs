@@ -51,6 +51,24 @@ pub fn secrets(certificates: &Certificates, namespace: &str, format: Format, nam
     }
 }
 
+/// A Secret with a new key for the disk cache, in the entry `cache.key`.
+pub fn cache_key(namespace: &str) -> Secret {
+    let mut key = [0; 32];
+    aws_lc_rs::rand::fill(&mut key).expect("the system has random numbers");
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    Secret {
+        metadata: ObjectMeta {
+            name: Some("sesame-cache-key".to_owned()),
+            namespace: Some(namespace.to_owned()),
+            labels: Some([("app".to_owned(), "sesame".to_owned())].into()),
+            ..Default::default()
+        },
+        type_: Some("Opaque".to_owned()),
+        data: Some([("cache.key".to_owned(), bytes(&text))].into()),
+        ..Default::default()
+    }
+}
+
 fn entries(pair: &Pair) -> BTreeMap<String, ByteString> {
     [("tls.crt".to_owned(), bytes(&pair.certificate)), ("tls.key".to_owned(), bytes(&pair.key))].into()
 }

@@ -10,10 +10,9 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::{Request, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tls::ServerVerifier;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -33,7 +32,7 @@ pub async fn get(address: SocketAddr, is_tls: bool, host: &str, path: &str) -> R
         return exchange(stream, host, path).await;
     }
     let name = ServerName::try_from(host.to_owned())?;
-    let stream = TlsConnector::from(Arc::new(tls()?)).connect(name, stream).await?;
+    let stream = TlsConnector::from(Arc::new(tls_config()?)).connect(name, stream).await?;
     exchange(stream, host, path).await
 }
 
@@ -52,47 +51,8 @@ async fn exchange(
     Ok(Answer { status, location, backend })
 }
 
-fn tls() -> Result<ClientConfig> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(AnyCertificate(provider.clone()));
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+fn tls_config() -> Result<ClientConfig> {
+    let verifier = Arc::new(ServerVerifier::any_certificate());
+    let config = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions()?;
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
-}
-
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

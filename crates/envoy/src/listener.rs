@@ -17,6 +17,7 @@ pub mod sni;
 pub mod source_ip;
 pub mod tcp;
 pub mod tls;
+pub mod tracing;
 pub mod udp;
 
 use crate::{endpoints::socket, name, packing::Packing, splice};
@@ -58,7 +59,8 @@ pub fn encrypted<'a>(
     fallback: Option<&Bytes>,
     names: Matcher,
 ) -> Bytes {
-    let mut head = Listener { filter_chain_matcher: Some(names), ..head(port) };
+    let access_log = access_log::handshakes(&port.http.access_log);
+    let mut head = Listener { filter_chain_matcher: Some(names), access_log, ..head(port) };
     let inspector = TlsInspector {
         enable_ja3_fingerprinting: port.connections.ja3.then(|| true.into()),
         enable_ja4_fingerprinting: port.connections.ja4.then(|| true.into()),

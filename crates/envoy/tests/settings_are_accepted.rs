@@ -29,6 +29,7 @@ fn tls_listener(name: &str, port: u16, connections: ConnectionSettings, http: Ht
         protocol: PortProtocol::Tls,
         connections,
         http,
+        tracer: None,
     }
 }
 
@@ -138,5 +139,6 @@ fn envoy_takes_every_setting() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("Deprecated field"), "a user of Envoy is warned of what is ours: {said}");
     assert!(output.status.success(), "{said}");
 }

@@ -3,9 +3,12 @@
 /// The candidate that is near enough to `word` to be what was meant, if there is one.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // Two slips in a word of six letters are a likely misspelling, in one of three they are another word.
-    let most = (word.chars().count() / 3).clamp(1, 3);
+    let length = word.chars().count();
+    let most = (length / 3).clamp(1, 3);
+    let word = word.to_lowercase();
     candidates
-        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= most)
+        .map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min()
         .map(|(_, candidate)| candidate)

@@ -94,13 +94,15 @@ codes! {
     1020 ConfigNotYaml Error "the configuration file is not valid YAML" "fix the syntax at the position shown";
     1021 ConfigUnknown Error "the configuration file contains an unknown key" "correct or remove it; docs/configuration.md lists every key";
     1022 ConfigValue Error "the configuration file contains an invalid value" "use one of the values allowed by the message; docs/configuration.md lists the values of every key";
-    1023 ConfigUnsupported Error "the configuration key is not supported yet" "remove it, or use a version that supports it";
     1024 SettingNoEffect Warning "the flag or configuration key has no effect" "remove it";
     1026 NamespaceNotWatched Warning "a referenced namespace is not watched" "add the namespace to --watch-namespaces";
     1027 ConfigRefused Error "the changed configuration is refused as a whole; the one before stays in effect" "correct what the lines before name; a valid configuration takes effect at once";
     1028 ConfigAtStart Warning "a running process does not change this setting" "restart Sesame for it to take effect";
     1029 StateDiverged Error "an incremental table differs from a full rebuild" "report it with the names in the message; a restart rebuilds everything while proxies keep serving";
     1030 ConfigMissing Error "there is no such ContourConfiguration" "create it in the namespace of Sesame, or correct --sesame-config-name";
+    1036 DiskCacheRefused Warning "the disk cache is not used" "proxies that start wait for the API server; the cache is written anew after the first build. To read one of a previous key, keep that key in the key file";
+    1037 DiskCacheOff Warning "the disk cache is off" "make room in its folder, or mount a key; it is tried again every five minutes. Proxies are served as before";
+    1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
 
     2001 NotYaml Error "the file is not valid YAML" "fix the syntax at the position shown; the last valid objects of the file stay in effect";
     2002 NotDecodable Error "the object does not match the schema of its kind" "correct the named field";
@@ -110,9 +112,12 @@ codes! {
     2006 FileTooLarge Error "the file or object exceeds a size, depth or count limit" "split it";
     2007 NoName Error "kind, apiVersion or name is missing" "add the missing field";
     2008 PemFileNotReadable Error "a PEM file referenced by a Secret cannot be used" "check the path; it must be below the directory";
-    2009 OtherVersion Warning "unsupported version of the kind" "change apiVersion to the named version; until then the object has no effect";
+    2009 OtherVersion Error "unsupported version of the kind" "change apiVersion to the named version; until then the object has no effect";
     2010 FolderTwice Note "the directory is reached by two paths" "nothing to do; it is read once";
     2011 NotWatched Warning "changes of the directory cannot be watched" "raise the inotify watch limit (fs.inotify.max_user_watches on Linux), or restart after changes";
+    2012 KindMisspelt Error "the API group has no such kind" "correct kind; until then the object has no effect";
+    2013 NothingServed Error "nothing here is for Sesame" "check the path, and apiVersion, kind and class of the objects; at least one of them must be served";
+    2014 OtherClass Warning "the object belongs to a class that Sesame does not serve" "nothing to do if another controller serves the class; else correct it, or name further classes with --ingress-class-name";
 
     3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name; until then the path answers 503";
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
@@ -140,6 +145,7 @@ codes! {
     3122 CrlExpiresSoon Warning "a CRL expires soon" "publish a new one before that; afterwards every client certificate that its CA signed is refused";
     3123 CrlMissing Warning "a CA of the bundle has no CRL" "add its CRL, or remove the CA from the bundle; client certificates that it signed are refused";
     3124 ClientCertificateNotValid Error "the client certificate for TLS backends cannot be used" "ask the operator to fix the Secret of tls.envoy-client-certificate; until then TLS backends are not used";
+    3125 CertificateSelfSigned Note "the Secret does not exist, and a self-signed certificate stands in for it" "create the Secret before the object is applied to a cluster; without it the host has no TLS there";
     3201 DelegationMissing Error "the Secret is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
 
     4001 IngressHost Error "the host is not a valid host name" "use a lower-case DNS name, optionally with `*.` in front; ports and IP addresses are not allowed";
@@ -157,9 +163,10 @@ codes! {
     4013 IngressLimit Error "the Ingress exceeds a limit" "split it; what is within the named limit is served";
     4014 ForeignAnnotation Warning "an annotation of another ingress controller has no effect" "remove it, or use the equivalent annotation or field that Sesame supports";
     4015 ForeignProtection Error "a protection requested by an annotation of another ingress controller is not in effect" "use an equivalent that Sesame supports, such as ipAllowPolicy or rateLimitPolicy of an HTTPProxy, and remove the annotation; with --foreign-protection=refuse such objects answer 503";
+    4016 IngressHostAny Warning "the API server refuses `*` as a host" "leave host out for every host, or write a name after it, such as `*.example.com`";
 
     5001 ProxyFqdn Error "virtualhost.fqdn is missing or not a valid host name" "write a lower-case DNS name, or one with `*.` in front";
-    5002 ProxyDuplicateFqdn Error "another root HTTPProxy has the same fqdn" "choose another fqdn, or include this HTTPProxy from the other; the oldest root is served";
+    5002 ProxyDuplicateFqdn Error "another root HTTPProxy has the same fqdn" "choose another fqdn, or include this HTTPProxy from the other; the root that the message names is served";
     5003 ProxyRootNamespace Error "root HTTPProxies are not allowed in this namespace" "move the object to one of the root namespaces, or include it from a root there";
     5004 ProxyEmpty Error "the HTTPProxy has no routes, includes or tcpproxy" "add routes, includes or tcpproxy";
     5005 ProxyOrphaned Error "no root includes this HTTPProxy" "include it from a root, or give it a virtualhost";
@@ -200,6 +207,7 @@ codes! {
     5045 ProxyHealthCheck Error "healthCheckPolicy is invalid" "use a path that begins with `/`, whole seconds, and ranges of statuses whose start is below their end; the route answers 503 until then";
     5046 ProxyInternalRedirect Error "internalRedirectPolicy is invalid" "use the statuses 301, 302, 303, 307 and 308, and a number of redirects from 0; the route answers 503 until then";
     5047 ProxyCookies Error "cookieRewritePolicies is invalid" "name each cookie once, with at least one valid attribute";
+    5048 ProxyRouteRegex Error "the regular expression of the path condition is invalid" "correct it at the character in the message (RE2 syntax), or use a prefix condition";
     5050 ProxyServicePort Error "the port of the service is invalid" "use a number from 1 to 65535";
     5051 ProxyServiceProtocol Error "the protocol of the service is unknown" "use h2, h2c or tls";
     5052 ProxyServiceRequestHeaders Error "requestHeadersPolicy of the service is invalid" "name each header once, with a valid header value";
@@ -259,6 +267,10 @@ codes! {
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
+    5183 ClientCaExpired Warning "a CA of client certificates is expired or not yet valid" "renew it, or remove it from the bundle; client certificates that it signed are refused";
+    5184 ClientCaExpiresSoon Warning "a CA of client certificates expires soon" "add its successor to the bundle, and renew the client certificates that it signed; afterwards they are refused";
+    5190 TracingUnusable Warning "spans are not sent" "correct the ExtensionService that tracing names; requests are served without spans until then";
+    5191 SamplingRounded Warning "the percentage is rounded" "use a whole percentage; randomSampling has steps of 0.01";
 
     6001 GatewayParameters Error "parameters are not supported" "remove parametersRef; what it names is not read";
     6002 GatewayAddress Error "the address cannot be used" "remove it from spec.addresses, or ask for an address that the proxies have";
@@ -273,6 +285,7 @@ codes! {
     6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
     6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
     6013 GatewayApiVersion Warning "the CRDs of Gateway API are of another release than Sesame is made for" "install the release that the message names; until then objects are served as far as they can be read";
+    6014 GatewayParentNotServed Warning "the parent does not exist or is not served" "correct the reference, or add the Gateway to what is read; nothing to do if another controller serves it";
     6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
     6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
     6022 GatewayRouteRule Error "a rule of the route is not valid or not supported" "correct the named field; requests of the rule are answered with 500 until then";
@@ -288,8 +301,8 @@ codes! {
     6904 FleetRejected Error "the API server rejects an object of the proxies of the Gateway" "the message has its reason; check spec.infrastructure of the Gateway, and admission policies of the namespace";
     6905 FleetFailed Error "the proxies of the Gateway cannot be created or changed at the moment" "nothing to do if it passes: the request is retried, and proxies that exist go on serving";
 
-    7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the older object, or the one of the kind that takes precedence, is served";
-    7002 CertificateConflict Error "another object has a different certificate or TLS settings for the same host" "agree on one; those of the older object are in effect";
+    7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the one that the message names is served";
+    7002 CertificateConflict Error "another object has a different certificate or TLS settings for the same host" "agree on one; those of the object that the message names are in effect";
     7003 RouteShadowed Warning "another route of the same object, or of an included one, matches the same requests" "change the conditions of one, or remove the one that is not served";
     7004 WildcardCertificate Warning "the host has no certificate of its own, and that of the wildcard above it belongs to another namespace" "give the host a certificate, or ask the owner of the wildcard's Secret for a TLSCertificateDelegation to this namespace; until then HTTPS requests for the host get the wildcard's routes";
     7005 CatchAllTooLong Error "the catch-all has more than 100 routes, so names deeper than one label below a wildcard host answer 503" "reduce the routes without a host to 100, or give the names in question a host of their own";
@@ -309,6 +322,18 @@ codes! {
     8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
     8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
     8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
+}
+
+impl Code {
+    /// Whether it is about a field that should not be there, so that its key is what to look at and not its value.
+    pub fn is_about_key(self) -> bool {
+        use Code::{
+            AnnotationUnknown, ForeignAnnotation, ForeignProtection, GatewayUnsupported, ProxyIgnored, UnknownField,
+        };
+        let keys =
+            [AnnotationUnknown, ForeignAnnotation, ForeignProtection, GatewayUnsupported, ProxyIgnored, UnknownField];
+        keys.contains(&self)
+    }
 }
 
 impl fmt::Display for Code {

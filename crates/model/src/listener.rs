@@ -6,6 +6,7 @@
 
 pub mod claim;
 pub mod settings;
+pub mod tracing;
 
 use std::{
     fmt,
@@ -18,6 +19,7 @@ pub use settings::{
     AccessLog, AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpSettings, HttpVersions,
     LocalReplyBody, RateLimitService, ServerHeader,
 };
+pub use tracing::{Percent, SpanTag, TagValue, Tracer, Tracing};
 
 /// Which listener, by its fleet and its name there: `ingress_http` of the shared fleet. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,6 +149,8 @@ pub struct Port {
     pub connections: ConnectionSettings,
     /// What holds for all requests.
     pub http: HttpSettings,
+    /// How requests are traced, if they are.
+    pub tracer: Option<Tracer>,
 }
 
 /// What TLS 1.2 may use, as Contour has it: forward secrecy and authenticated encryption only.

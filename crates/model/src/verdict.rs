@@ -15,6 +15,9 @@ pub struct Verdict {
     pub code: Code,
     /// This very case, with the names: `Service shop/cart has no port 8081`. At most [`LONGEST_MESSAGE`] bytes.
     pub message: Box<str>,
+    /// The other object, or field of one, that the message speaks of, whether it exists or not: who has what is asked for, what is
+    /// referred to in vain. For those who can show where it stands, or what stands near it.
+    pub related: Option<Box<Origin>>,
 }
 
 impl Verdict {
@@ -32,7 +35,13 @@ impl Verdict {
             let end = message.floor_char_boundary(LONGEST_MESSAGE - "…".len());
             message = format!("{}…", &message[..end]).into();
         }
-        Self { origin, code, message }
+        Self { origin, code, message, related: None }
+    }
+
+    /// The same, with the other object that it speaks of.
+    #[must_use]
+    pub fn related_to(self, other: impl Into<Option<Origin>>) -> Self {
+        Self { related: other.into().map(Box::new), ..self }
     }
 
     /// How much it takes away.

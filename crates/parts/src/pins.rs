@@ -89,6 +89,8 @@ pub struct GoProgram {
     pub package: String,
     /// The package's tests are the program (`go test -c`).
     pub test: bool,
+    /// Build tags that leave out what is not needed.
+    pub tags: Vec<String>,
 }
 
 /// Files that a Go module carries.
@@ -248,6 +250,8 @@ struct GoEntry {
     package: String,
     #[serde(default)]
     test: bool,
+    #[serde(default)]
+    tags: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -272,7 +276,7 @@ impl PartEntry {
         let recipe = match (wheel, go, files, krate) {
             (Some(wheel), None, None, None) => Recipe::Wheel(wheel),
             (None, Some(go), None, None) => {
-                Recipe::Go(module(&go.module)?, GoProgram { package: go.package, test: go.test })
+                Recipe::Go(module(&go.module)?, GoProgram { package: go.package, test: go.test, tags: go.tags })
             }
             (None, None, Some(files), None) => Recipe::Files(module(&files.module)?, Files { take: files.take }),
             (None, None, None, Some(krate)) => Recipe::Crate(krate),

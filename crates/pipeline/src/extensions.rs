@@ -1,14 +1,10 @@
 //! Extensions: what is known about each, and which of them proxies use whatever their routes are.
 //!
 //! A filter, a route or a setting that calls an extension finds it by [`find`]: its cluster, its authority and its timeout, or the
-//! reason why there is none. The cluster then exists in the fleets whose routes use it; one that a setting uses
-//! ([`crate::Settings::extensions`]) exists in every fleet.
+//! reason why there is none. The cluster then exists in the fleets whose routes use it, and in those whose own settings do
+//! ([`crate::FleetSettings::rate_limit_service`]); no other fleet is told of it.
 
-use crate::{
-    objects::Objects,
-    settings::{Fleets, ForExtensions},
-    view::TableView,
-};
+use crate::{objects::Objects, settings::Fleets, view::TableView};
 use engine::{Derived, Index, Reads, Table};
 use kinds::ExtensionService;
 use model::{ClusterId, Code, FleetId, ObjectRef, cluster::Extension};
@@ -78,10 +74,10 @@ impl Table for FleetExtensions {
 
 impl Derived for FleetExtensions {
     fn compute(&self, fleet: &FleetId, reads: &mut Reads<'_>) -> Option<Vec<ClusterId>> {
-        let mut names = (**reads.get::<ForExtensions>(&())?).clone();
-        let own = &reads.get::<Fleets>(fleet)?.rate_limit_service;
-        names.extend(own.as_ref().map(|(name, _)| name.clone()));
-        Some(names.iter().filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect())
+        let settings = reads.get::<Fleets>(fleet)?.clone();
+        let limits = settings.rate_limit_service.iter().map(|(name, _)| name);
+        let names = limits.chain(settings.tracing.iter().map(|(name, _)| name));
+        Some(names.filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect())
     }
 }
 

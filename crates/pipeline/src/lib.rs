@@ -71,6 +71,7 @@ pub mod shared_routes;
 mod slots;
 pub mod spoil;
 pub mod status;
+pub mod tracers;
 pub mod translations;
 pub mod validity;
 pub mod verdicts;
@@ -78,6 +79,7 @@ pub mod view;
 mod wildcard_certificate;
 pub mod withheld;
 
+pub use dialect_gateway::class::RELEASE as GATEWAY_API_RELEASE;
 pub use dialect_gateway::fleet::{FleetState, OwnFleet};
 pub use dialects::{Dialect, Dialects};
 pub use jwks::FetchSpec;

@@ -141,13 +141,14 @@ pub fn remove(engine: &mut Engine, key: &ObjectRef) {
     visit_type_of(key.kind, &mut Remove(engine, key));
 }
 
-/// How many objects there are, by the plural of their kind.
+/// How many objects there are, by the name of their kind.
 pub fn counts(engine: &Engine) -> Vec<(&'static str, usize)> {
     struct Count<'a>(&'a Engine, Vec<(&'static str, usize)>);
 
     impl TypeVisitor for Count<'_> {
         fn visit<T: Typed>(&mut self) {
-            self.1.push((Objects::<T>::NAME, self.0.counters_of::<Objects<T>>().rows));
+            let kind = T::KINDS.first().map_or(Objects::<T>::NAME, |kind| kind.name());
+            self.1.push((kind, self.0.counters_of::<Objects<T>>().rows));
         }
     }
 

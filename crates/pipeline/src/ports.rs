@@ -10,6 +10,7 @@
 use crate::{
     losers::Losers,
     settings::{Bind, FleetSettings, Fleets},
+    tracers::Tracers,
     translations::{TranslationRow, Translations},
 };
 use engine::{Derived, Index, Reads, Table};
@@ -336,9 +337,13 @@ impl Derived for PortSettings {
             PortProtocol::Http => settings.http_settings,
             PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => settings.https_settings,
         };
+        let tracer = match row.protocol {
+            PortProtocol::Http | PortProtocol::Tls => reads.get::<Tracers>(id.fleet()).map(|row| row.tracer.clone()),
+            PortProtocol::Tcp | PortProtocol::Udp => None,
+        };
         let Bind { address, port } = row.bind;
         let (id, protocol, connections) = (id.clone(), row.protocol, settings.connections);
-        Some(Port { id, address, port, protocol, connections, http })
+        Some(Port { id, address, port, protocol, connections, http, tracer })
     }
 }
 

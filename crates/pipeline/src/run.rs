@@ -18,6 +18,7 @@ use crate::{
     services,
     settings::{self, FleetSettings, Fleets, Settings},
     shared_routes, slots,
+    tracers::{self, Tracers},
     translations::{self, Contributed},
     validity::{self, Clock},
     verdicts::{self, Verdicts},
@@ -147,6 +148,7 @@ impl Pipeline {
         translations::declare(&mut declaration, settings);
         secret_refs::declare(&mut declaration);
         jwks::declare(&mut declaration);
+        tracers::declare(&mut declaration);
         ports::declare(&mut declaration);
         resources::declare_lane(&mut declaration);
         membership::declare_clusters(&mut declaration);
@@ -465,6 +467,16 @@ impl Pipeline {
     /// How many objects there are, by the plural of their kind.
     pub fn objects(&self) -> Vec<(&'static str, usize)> {
         objects::counts(&self.engine)
+    }
+
+    /// The Secrets whose certificates expire soonest among those that hosts use, and when, in seconds since 1970.
+    pub fn soonest_expiries(&self, most: usize) -> Vec<(ObjectRef, i64)> {
+        self.clock.soonest_ends(most)
+    }
+
+    /// Why proxies of the shared fleet send no spans, where requests are to be traced.
+    pub fn tracing_problem(&self) -> Option<&resolve::Rejection> {
+        self.engine.get::<Tracers>(&FleetId::Shared)?.problem.as_ref()
     }
 
     /// The engine, to look at: counters, rows, what each was computed from.

@@ -13,11 +13,10 @@ pub use envoy::packing::Packing;
 pub use envoy::runtime::RuntimeSettings;
 use model::{
     FleetId, ListenerId, PortId, PortProtocol,
-    listener::{ConnectionSettings, HttpSettings, RateLimitService},
+    listener::{ConnectionSettings, HttpSettings, RateLimitService, Tracing},
 };
 pub use resolve::ForeignProtection;
 use std::{
-    collections::BTreeSet,
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -120,8 +119,8 @@ pub struct Settings {
     pub gateway: dialect_gateway::Settings,
     /// The rate limit service of the shared fleet, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
-    /// The extensions that settings use whatever the routes are: the clusters of these exist in every fleet.
-    pub extensions: BTreeSet<ExtensionName>,
+    /// How requests are traced, and the extension that spans are sent to.
+    pub tracing: Option<(ExtensionName, Arc<Tracing>)>,
     /// The authorization server that is asked about all routes that do not say otherwise.
     pub authorization: Option<GlobalAuthorization>,
     /// Whether Secrets are brought when something refers to them ([`crate::Pipeline::wants`]). One that is not there has then
@@ -153,7 +152,7 @@ impl Default for Settings {
             http_proxy: dialect_httpproxy::Settings::default(),
             gateway: dialect_gateway::Settings::default(),
             rate_limit_service: None,
-            extensions: BTreeSet::new(),
+            tracing: None,
             authorization: None,
             fetched_secrets: false,
             spoil: None,
@@ -189,7 +188,7 @@ impl Settings {
         settings.global_authorization = self.authorization.is_some();
         let authorization = self.authorization.iter().map(|global| &global.extension);
         let rate_limits = self.rate_limit_service.iter().map(|(extension, _)| extension);
-        let named = authorization.chain(rate_limits).chain(&self.extensions);
+        let named = authorization.chain(rate_limits);
         let named = named.map(|ExtensionName { namespace, name }| (namespace.clone(), name.clone()));
         settings.open_extensions.configured.extend(named);
         settings
@@ -227,6 +226,7 @@ impl Settings {
             http_settings: self.http_settings.clone(),
             https_settings: self.https_settings.clone(),
             rate_limit_service: self.rate_limit_service.clone(),
+            tracing: self.tracing.clone(),
         }
     }
 }
@@ -258,6 +258,8 @@ pub struct FleetSettings {
     pub https_settings: HttpSettings,
     /// The rate limit service that proxies ask, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
+    /// How requests are traced, and the extension that spans are sent to.
+    pub tracing: Option<(ExtensionName, Arc<Tracing>)>,
 }
 
 /// A listener of Envoy's that shows pages of its own.
@@ -367,7 +369,6 @@ global! {
     ForResolve resolve::Settings, "resolve settings", "What objects may refer to.";
     ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
     ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
-    ForExtensions BTreeSet<ExtensionName>, "extension settings", "The extensions that settings use.";
     ForAuthorization Option<GlobalAuthorization>, "authorization settings", "Who is asked about all routes.";
     ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
 }
@@ -380,7 +381,6 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<ForIngresses>();
     pipeline.input::<ForHttpProxies>();
     pipeline.input::<ForGateways>();
-    pipeline.input::<ForExtensions>();
     pipeline.input::<ForAuthorization>();
 }
 
@@ -392,7 +392,6 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
     engine.set::<ForHttpProxies>(&(), settings.http_proxies());
     engine.set::<ForGateways>(&(), settings.gateway());
-    engine.set::<ForExtensions>(&(), settings.extensions.clone());
     engine.set::<ForAuthorization>(&(), settings.authorization.clone());
 }
 

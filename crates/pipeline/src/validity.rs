@@ -1,11 +1,11 @@
-//! Which certificates and CRLs are out of date: the part of the state that depends on time, kept as an input.
+//! Which certificates, client CAs and CRLs are out of date: the part of the state that depends on time, kept as an input.
 //!
 //! Nothing here has a clock. Whoever feeds the pipeline says what time it is, and is told when to say it again: when the
 //! next certificate that a host shows begins or ceases to be valid. Only certificates whose state changes are touched, so
 //! that a passing second costs nothing, and with equal objects and an equal time a build from nothing gives the same.
 
 use crate::{
-    certificates::{Certificates, Crls},
+    certificates::{CaBundles, Certificates, Crls},
     hosts::TlsHosts,
     translations::HostKey,
 };
@@ -25,6 +25,8 @@ pub enum Dated {
     Certificate(ObjectRef),
     /// The CRLs in a Secret.
     Crls(ObjectRef),
+    /// The CAs of client certificates in a Secret or ConfigMap.
+    ClientCa(ObjectRef),
 }
 
 impl Dated {
@@ -32,7 +34,13 @@ impl Dated {
     pub fn of(mode: &TlsMode) -> impl Iterator<Item = Self> {
         let termination = mode.termination();
         let certificate = termination.and_then(|termination| termination.certificate.secret());
-        certificate.cloned().map(Dated::Certificate).into_iter().chain(termination.and_then(Self::crls))
+        let certificate = certificate.cloned().map(Dated::Certificate).into_iter();
+        certificate.chain(termination.and_then(Self::crls)).chain(termination.into_iter().flat_map(Self::client_cas))
+    }
+
+    fn client_cas(termination: &Termination) -> impl Iterator<Item = Self> {
+        let bundle = termination.clients.as_ref().and_then(|clients| clients.trust.ca());
+        bundle.into_iter().flat_map(|bundle| bundle.objects()).cloned().map(Dated::ClientCa)
     }
 
     fn crls(termination: &Termination) -> Option<Self> {
@@ -55,7 +63,7 @@ impl Index for HostsByDated {
     }
 }
 
-/// When each certificate that hosts show, and the CRLs of each that looks clients up in them, are valid.
+/// When each certificate that hosts show is valid, and the CAs and CRLs of those that validate clients.
 pub struct ValidityPeriods;
 
 impl Table for ValidityPeriods {
@@ -68,12 +76,13 @@ impl Derived for ValidityPeriods {
     fn compute(&self, dated: &Dated, reads: &mut Reads<'_>) -> Option<Validity> {
         match dated {
             Dated::Certificate(secret) => Some(reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity),
+            Dated::ClientCa(object) => resolve::ca::validity(reads.get::<CaBundles>(object)?.as_ref().as_ref().ok()?),
             Dated::Crls(secret) => Some(reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity),
         }
     }
 }
 
-/// The certificates and CRLs that are out of date, or soon will be.
+/// The certificates, client CAs and CRLs that are out of date, or soon will be.
 pub struct OutOfDateSecrets;
 
 impl Table for OutOfDateSecrets {
@@ -90,6 +99,8 @@ pub(crate) struct Clock {
     now: Option<i64>,
     periods: HashMap<Dated, Validity>,
     due: BTreeSet<(i64, Dated)>,
+    /// When each certificate ends.
+    ends: BTreeSet<(i64, ObjectRef)>,
 }
 
 impl Clock {
@@ -103,6 +114,9 @@ impl Clock {
         }
         for (id, validity) in changes.set {
             self.forget(&id);
+            if let Dated::Certificate(secret) = &id {
+                self.ends.insert((validity.not_after, secret.clone()));
+            }
             self.periods.insert(id.clone(), *validity);
             touched.insert(id);
         }
@@ -128,6 +142,11 @@ impl Clock {
         changed
     }
 
+    /// The Secrets whose certificates end first, and when.
+    pub fn soonest_ends(&self, most: usize) -> Vec<(ObjectRef, i64)> {
+        self.ends.iter().take(most).map(|(at, secret)| (secret.clone(), *at)).collect()
+    }
+
     /// When the time is to be said again.
     pub fn due(&self) -> Option<i64> {
         self.due.first().map(|(at, _)| *at)
@@ -135,7 +154,9 @@ impl Clock {
 
     fn forget(&mut self, id: &Dated) {
         self.forget_due(id, self.now.unwrap_or(i64::MIN));
-        self.periods.remove(id);
+        if let (Some(validity), Dated::Certificate(secret)) = (self.periods.remove(id), id) {
+            self.ends.remove(&(validity.not_after, secret.clone()));
+        }
     }
 
     fn forget_due(&mut self, id: &Dated, before: i64) {

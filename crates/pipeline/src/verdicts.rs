@@ -101,7 +101,7 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
     None
 }
 
-/// Certificates that clients refuse at this time, and CRLs for which clients are refused, or soon will be.
+/// Certificates that clients refuse at this time, and client CAs and CRLs for which clients are refused, or soon will be.
 fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in tls {
@@ -116,6 +116,14 @@ fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
                 }
                 (Dated::Crls(secret), state @ OutOfDate::Soon(_)) => {
                     (Code::CrlExpiresSoon, format!("a CRL in {secret} {state}; every client is refused then"))
+                }
+                (Dated::ClientCa(object), state @ OutOfDate::Soon(_)) => {
+                    let why = format!("a CA in {object} {state}; client certificates that it signed are refused then");
+                    (Code::ClientCaExpiresSoon, why)
+                }
+                (Dated::ClientCa(object), state) => {
+                    let why = format!("a CA in {object} {state}; client certificates that it signed are refused");
+                    (Code::ClientCaExpired, why)
                 }
                 (Dated::Crls(secret), state) => {
                     (Code::CrlExpired, format!("a CRL in {secret} {state}; every client is refused"))

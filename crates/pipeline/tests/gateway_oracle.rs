@@ -153,6 +153,6 @@ proptest! {
     ) {
         let packing = if scoped { Packing::Scoped } else { Packing::Plain };
         let settings = Settings { packing, ..Settings::default() };
-        script::run(&batches, &settings, change)?;
+        script::run(&batches, &settings, |_, _| (), |edit| Some(change(edit)))?;
     }
 }

@@ -6,25 +6,64 @@
 mod script;
 
 use kinds::{Object, ObjectRef, http_proxy::security::AuthorizationServer, kind};
+use model::{
+    jwt::{JwksState, JwksUri, RemoteJwks},
+    listener::RateLimitService,
+};
 use pipeline::{
-    Settings,
+    Pipeline, Settings,
     authorization::{GlobalAuthorization, of_operator},
     extensions::ExtensionName,
 };
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use testbed::certs::Ca;
 
 /// One change.
 #[derive(Clone, Debug)]
 enum Edit {
-    Proxy { sesame: bool, space: u8, name: u8, gone: bool, spec: Spec },
-    Service { space: u8, name: u8, gone: bool },
-    Secret { space: u8, name: u8, gone: bool, good: bool },
-    Delegation { space: u8, gone: bool, to: u8 },
-    Grant { space: u8, sesame: bool, gone: bool, to: u8 },
-    Extension { space: u8, sesame: bool, gone: bool, services: u8, trust: u8 },
+    Proxy {
+        sesame: bool,
+        space: u8,
+        name: u8,
+        gone: bool,
+        spec: Spec,
+    },
+    Service {
+        space: u8,
+        name: u8,
+        gone: bool,
+    },
+    Secret {
+        space: u8,
+        name: u8,
+        gone: bool,
+        good: bool,
+    },
+    Delegation {
+        space: u8,
+        gone: bool,
+        to: u8,
+    },
+    Grant {
+        space: u8,
+        sesame: bool,
+        gone: bool,
+        to: u8,
+    },
+    /// What is known of the keys of a server: nothing, keys, a failure, or both.
+    Keys {
+        space: u8,
+        known: u8,
+    },
+    Extension {
+        space: u8,
+        sesame: bool,
+        gone: bool,
+        services: u8,
+        trust: u8,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +126,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (0..2_u8, any::<bool>(), prop::bool::weighted(0.3), 0..3_u8).prop_map(|(space, sesame, gone, to)| {
             Edit::Grant { space, sesame, gone, to }
         }),
+        2 => (0..2_u8, 0..4_u8).prop_map(|(space, known)| Edit::Keys { space, known }),
         2 => (0..2_u8, any::<bool>(), any::<bool>(), 0..4_u8, 0..3_u8).prop_map(|(space, sesame, gone, services, trust)| {
             Edit::Extension { space, sesame, gone, services, trust }
         }),
@@ -164,9 +204,26 @@ fn pems() -> &'static [String; 4] {
     })
 }
 
-/// The object that an edit puts, or the key that it takes away.
-fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
+/// What an edit says about the keys of a server, if it is about that.
+fn set_keys(edit: &Edit, pipeline: &mut Pipeline) {
+    let Edit::Keys { space: n, known } = edit else { return };
+    let uri = JwksUri::parse("https://keys.example.com/").unwrap();
+    let source = Arc::new(RemoteJwks { namespace: space(*n).into(), uri, trust: None, family: None });
+    let keys = || resolve::jwks::parse(br#"{"keys":[{"kty":"oct","k":"AQAB"}]}"#).ok();
+    let failure = || Some("no answer".into());
+    let state = match known {
+        0 => None,
+        1 => Some(JwksState { keys: keys(), failure: None }),
+        2 => Some(JwksState { keys: None, failure: failure() }),
+        _ => Some(JwksState { keys: keys(), failure: failure() }),
+    };
+    pipeline.set_jwks(&source, state);
+}
+
+/// The object that an edit puts, or the key that it takes away; nothing if it is about something else.
+fn change(edit: &Edit) -> Option<(ObjectRef, Option<Object>)> {
     let (kind, namespace, name, gone, rest) = match edit {
+        Edit::Keys { .. } => return None,
         Edit::Proxy { sesame, space: n, name, gone, spec } => {
             let kind = if *sesame { kind::SESAME_HTTP_PROXY } else { kind::CONTOUR_HTTP_PROXY };
             let mut body = json!({
@@ -267,13 +324,13 @@ fn change(edit: &Edit) -> (ObjectRef, Option<Object>) {
     };
     let key = ObjectRef::new(kind, namespace, name.as_str());
     if gone {
-        return (key, None);
+        return Some((key, None));
     }
     let mut object = rest;
     object["metadata"]["name"] = name.into();
     object["metadata"]["namespace"] = namespace.into();
     let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
-    (key, Some(decoded.object))
+    Some((key, Some(decoded.object)))
 }
 
 proptest! {
@@ -290,13 +347,13 @@ proptest! {
             let name = ExtensionName { namespace: "a".into(), name: "e".into() };
             let server = of_operator(&AuthorizationServer::default()).unwrap();
             settings.authorization = Some(GlobalAuthorization { extension: name.clone(), settings: server });
-            settings.extensions = [name].into();
+            settings.rate_limit_service = Some((name, RateLimitService::default()));
         }
         if limited {
             settings.http_proxy.root_namespaces = vec!["a".into()];
             settings.http_proxy.client_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "b", "t0"));
             settings.http_proxy.fallback_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "a", "t1"));
         }
-        script::run(&batches, &settings, change)?;
+        script::run(&batches, &settings, set_keys, change)?;
     }
 }

@@ -13,6 +13,8 @@ mod fleets;
 mod ports;
 #[path = "listeners/streams.rs"]
 mod streams;
+#[path = "listeners/tracing.rs"]
+mod tracing;
 #[path = "packing/world.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod world;

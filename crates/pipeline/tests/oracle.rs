@@ -10,9 +10,10 @@ mod claims;
 use claims::Claims;
 use engine::{Finished, Offloading, Progress};
 use kinds::{Object, ObjectRef};
-use model::{FleetId, PortProtocol};
+use model::{FleetId, PortProtocol, listener::Tracing};
 use pipeline::{
     FleetSettings, Output, Pipeline, Quarantined, Settings,
+    extensions::ExtensionName,
     settings::{Bind, Certificates, MetricsTls, Packing},
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -353,6 +354,13 @@ fn targets_of_claims() -> [Object; 3] {
     [object(&claimed_service("web")), object(&claimed_service("api")), object(&secret)]
 }
 
+/// Spans go to an extension that there is now and then.
+fn tracing(form: u8) -> (ExtensionName, Arc<Tracing>) {
+    let extension = ExtensionName { namespace: "one".into(), name: SERVICES[usize::from(form) % 2].into() };
+    let tracing = Tracing { max_path: u32::from(form), ..Tracing::default() };
+    (extension, Arc::new(tracing))
+}
+
 fn vary(settings: &mut Settings, form: u8) {
     settings.http_settings.merge_slashes = form.is_multiple_of(2);
     settings.https_settings.max_requests = form.is_multiple_of(3).then_some(7);
@@ -371,6 +379,7 @@ fn vary(settings: &mut Settings, form: u8) {
     settings.runtime.max_requests_per_io_cycle = form.is_multiple_of(9).then_some(3);
     let values = form.is_multiple_of(7).then(|| ("some.key".into(), form.to_string().into()));
     settings.runtime.values = values.into_iter().collect();
+    settings.tracing = form.is_multiple_of(5).then(|| tracing(form));
 }
 
 impl Inputs {

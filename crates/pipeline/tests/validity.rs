@@ -103,6 +103,32 @@ fn woken(pipeline: &Pipeline, before: &BTreeMap<&'static str, u64>) -> Vec<(&'st
     after.filter(|(_, count)| *count > 0).collect()
 }
 
+/// Only certificates that hosts use, those that end first at the front; a renewed one moves.
+#[test]
+fn the_certificates_that_expire_soonest_are_named() {
+    let ca = Ca::new("expiry");
+    let at = |year: u64| i64::try_from(year * YEAR).unwrap();
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, service());
+    for (name, until) in [("short", 42), ("long", 60), ("middle", 50), ("unused", 41)] {
+        let host = format!("{name}.example.com");
+        if name != "unused" {
+            put(&mut pipeline, ingress(name, &host));
+        }
+        put(&mut pipeline, secret(&ca, name, &host, 40, until));
+    }
+    pipeline.settle_at(at(41));
+    let soonest = |pipeline: &Pipeline, most: usize| -> Vec<(String, i64)> {
+        pipeline.soonest_expiries(most).into_iter().map(|(secret, end)| (secret.name.to_string(), end)).collect()
+    };
+    assert_eq!(soonest(&pipeline, 2), [("short".to_owned(), at(42)), ("middle".to_owned(), at(50))]);
+    put(&mut pipeline, secret(&ca, "short", "short.example.com", 40, 55));
+    let middle = ingress("middle", "middle.example.com");
+    pipeline.put(&middle.key(), None);
+    pipeline.settle_at(at(41));
+    assert_eq!(soonest(&pipeline, 9), [("short".to_owned(), at(55)), ("long".to_owned(), at(60))]);
+}
+
 #[test]
 fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     let ca = Ca::new("validity");
@@ -249,5 +275,55 @@ fn a_crl_is_told_before_it_ends_and_when_it_has_ended_and_nothing_is_sent() {
     assert!(said.len() == 1 && said[0].starts_with("SES3121"), "{said:?}");
     put(&mut pipeline, entry("short", "crl.pem", ca.crl([]).pem()));
     assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
+    assert_eq!(pipeline.self_check(), Ok(()));
+}
+
+#[test]
+fn a_client_ca_is_told_before_it_expires_and_when_it_has_and_nothing_is_sent() {
+    let ca = Ca::new("clients");
+    let (now, day) = (i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap(), 86_400);
+    let until = |days: u64| {
+        let time = SystemTime::now();
+        ca.leaf("ca").valid(time - Duration::from_secs(86_400), time + Duration::from_secs(days * 86_400)).make()
+    };
+    let mut pipeline = Pipeline::new(&Settings::default());
+    put(&mut pipeline, service());
+    put(&mut pipeline, slice(&[true]));
+    put(&mut pipeline, secret(&ca, "cert", "clients.example.com", 40, 100));
+    // The one that expires first counts: of its 100 days the last fifth.
+    let bundle = |days: u64| format!("{}{}", until(days).cert_pem(), until(2000).cert_pem());
+    put(&mut pipeline, entry("ca", "ca.crt", &bundle(99)));
+    let mut host = json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": "clients" },
+        "spec": { "virtualhost": { "fqdn": "clients.example.com", "tls": { "secretName": "cert" } },
+            "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
+    });
+    host["spec"]["virtualhost"]["tls"]["clientValidation"] = json!({ "caSecret": "ca" });
+    put(&mut pipeline, object(&host));
+    let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "default", "clients");
+    assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
+
+    let notice = pipeline.time_due().unwrap();
+    assert!((notice - (now + 79 * day)).abs() < 60, "{}", notice - now);
+    assert!(!pipeline.set_time(notice - 1));
+    let before = computed(&pipeline);
+    assert!(pipeline.set_time(notice));
+    let output = pipeline.settle();
+    let said = told_of(&output, &subject).unwrap();
+    assert!(said.len() == 1 && said[0].starts_with("SES5184 a CA in Secret default/ca expires at "), "{said:?}");
+    assert_eq!(output.xds.upserts.len(), 0);
+    assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
+
+    let end = pipeline.time_due().unwrap();
+    assert!((end - (now + 99 * day)).abs() < 60, "{}", end - now);
+    assert!(pipeline.set_time(end));
+    let said = told_of(&pipeline.settle(), &subject).unwrap();
+    assert!(said.len() == 1 && said[0].starts_with("SES5183 a CA in Secret default/ca expired at "), "{said:?}");
+    assert_eq!(pipeline.self_check(), Ok(()));
+
+    // A month is enough for a CA of many years.
+    put(&mut pipeline, entry("ca", "ca.crt", &bundle(1000)));
+    assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
+    assert!((pipeline.time_due().unwrap() - (now + 970 * day)).abs() < 60);
     assert_eq!(pipeline.self_check(), Ok(()));
 }

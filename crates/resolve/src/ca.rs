@@ -2,11 +2,12 @@
 
 use crate::{
     Rejection,
-    certificate::{pem, x509},
+    certificate::{Validity, pem, x509},
 };
 use kinds::{ConfigMap, Secret};
 use model::Code;
 use std::sync::Arc;
+use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// The entry of a Secret or ConfigMap that holds a bundle.
 pub const ENTRY: &str = "ca.crt";
@@ -24,6 +25,26 @@ pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, Rejection> {
         }
     }
     Ok(pem::text("CERTIFICATE", &certificates).into())
+}
+
+/// A CA is reported before it expires: when a fifth of its time is left, at most so many seconds.
+const LONGEST_NOTICE: i64 = 30 * 24 * 3600;
+
+/// When all CAs of a bundle are valid; the notice is that of the one that expires first.
+pub fn validity(bundle: &str) -> Option<Validity> {
+    let certificates = pem::certificates(bundle.as_bytes()).ok()?;
+    let periods = certificates.iter().filter_map(|der| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let validity = certificate.validity();
+        Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
+    });
+    periods.fold(None, |all: Option<Validity>, (begin, end)| {
+        let notice = end.saturating_sub((end.saturating_sub(begin) / 5).clamp(0, LONGEST_NOTICE));
+        let own = Validity { not_before: begin, not_after: end, notice: Some(notice) };
+        let Some(all) = all else { return Some(own) };
+        let first = if end < all.not_after { own } else { all };
+        Some(Validity { not_before: all.not_before.max(begin), ..first })
+    })
 }
 
 /// The bundle in a Secret.

@@ -86,7 +86,7 @@ pub fn find(view: &mut impl View, namespace: &str, name: &str) -> Result<Extensi
 /// An extension.
 pub fn get(view: &mut impl View, id: &ObjectRef) -> Result<Extension, Rejection> {
     match view.extension(id).as_deref() {
-        None => Err(Rejection::new(Code::ExtensionNotFound, format!("{id} does not exist"))),
+        None => Err(Rejection::absent(Code::ExtensionNotFound, id.clone())),
         Some(KnownExtension { found: Ok(found), .. }) => Ok(found.extension()),
         Some(KnownExtension { found: Err(no), .. }) if no.code == Code::SecretPending => Err(no.clone()),
         Some(KnownExtension { found: Err(no), .. }) => {

@@ -8,6 +8,7 @@ pub mod address;
 pub mod annotation;
 pub mod ca;
 pub mod certificate;
+pub mod class;
 pub mod crl;
 pub mod delegation;
 pub mod endpoints;
@@ -19,6 +20,7 @@ pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
 pub use certificate::Certificate;
+pub use class::OtherClass;
 pub use crl::RevocationLists;
 pub use extension::{ExtensionService, KnownExtension};
 pub use service::{PortRef, Service};
@@ -47,17 +49,25 @@ pub struct Rejection {
     pub code: Code,
     /// This very case.
     pub why: Box<str>,
+    /// The object that is pointed to, where it does not exist.
+    pub absent: Option<ObjectRef>,
 }
 
 impl Rejection {
     /// A reason.
     pub fn new(code: Code, why: impl Into<Box<str>>) -> Self {
-        Self { code, why: why.into() }
+        Self { code, why: why.into(), absent: None }
+    }
+
+    /// That an object does not exist.
+    pub fn absent(code: Code, object: ObjectRef) -> Self {
+        Self { code, why: format!("{object} does not exist").into(), absent: Some(object) }
     }
 
     /// The reason as a finding about the field that points there.
     pub fn at(&self, object: &ObjectRef, field: FieldPath) -> Verdict {
-        Verdict::new(self.code, object.at(field), self.why.clone())
+        let absent = self.absent.as_ref().map(|absent| absent.at(""));
+        Verdict::new(self.code, object.at(field), self.why.clone()).related_to(absent)
     }
 }
 
@@ -102,7 +112,7 @@ pub trait View {
 pub fn backend(view: &mut impl View, namespace: &str, name: &str, port: &PortRef) -> Result<ClusterId, Rejection> {
     let service = view
         .service(namespace, name)
-        .ok_or_else(|| Rejection::new(Code::ServiceNotFound, format!("Service {namespace}/{name} does not exist")))?;
+        .ok_or_else(|| Rejection::absent(Code::ServiceNotFound, ObjectRef::new(kind::SERVICE, namespace, name)))?;
     service.backend(port)
 }
 
@@ -141,7 +151,7 @@ pub fn certificate(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(
     match view.certificate(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
+        None => Err(Rejection::absent(Code::SecretNotFound, id.clone())),
     }
 }
 
@@ -151,7 +161,7 @@ pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), R
     match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
+        None => Err(Rejection::absent(Code::SecretNotFound, id.clone())),
     }
 }
 
@@ -161,7 +171,7 @@ pub fn revocation_lists(view: &mut impl View, user: &str, id: &ObjectRef) -> Res
     match view.crls(id).as_deref() {
         Some(Ok(_)) => Ok(()),
         Some(Err(no)) => Err(no.clone()),
-        None => Err(Rejection::new(Code::SecretNotFound, format!("{id} does not exist"))),
+        None => Err(Rejection::absent(Code::SecretNotFound, id.clone())),
     }
 }
 

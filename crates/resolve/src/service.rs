@@ -5,7 +5,7 @@
 mod target;
 
 use crate::{Rejection, Settings, annotation};
-use kinds::{Meta, service::TransportProtocol};
+use kinds::{Meta, service::TransportProtocol, suggest};
 use model::{
     Cluster, ClusterId, Code, EndpointsId, FieldPath, ObjectRef, Transport, Verdict,
     cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol},
@@ -125,7 +125,12 @@ impl Service {
             } else {
                 format!("it has {}{more}", have.join(", "))
             };
-            let why = format!("Service {}/{} has no port {port}; {have}", self.namespace, self.name);
+            let meant = match port {
+                PortRef::Name(name) => suggest::nearest(name, self.ports.iter().map(|port| &*port.name)),
+                PortRef::Number(_) => None,
+            };
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+            let why = format!("Service {}/{} has no port {port}; {have}{meant}", self.namespace, self.name);
             Rejection::new(Code::ServicePortNotFound, why)
         })
     }

@@ -28,13 +28,16 @@ use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
 use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, Settings, xds_fleet};
 use provision::FleetStatus;
 use replicas::{Replicas, Shared};
+use resolve::Rejection;
 use source::outage::{Outage, OutageEvent};
 use source::{Batch, Feed, Origins, Problem, Subject};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
 
-use crate::jwks::{Limits, News};
+use prometheus_client::registry::Registry;
+
+use crate::jwks::{Limits, Metrics, News};
 
 use background::Background;
 pub use fleets::GatewayFleets;
@@ -139,6 +142,9 @@ pub struct Control {
     signer: Signer,
     secrets: Option<Secrets>,
     jwks: Jwks,
+    jwks_metrics: Metrics,
+    /// Why no spans are sent, as it was logged last.
+    tracing_problem: Option<Rejection>,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
     tells: fn(Kind) -> bool,
@@ -175,6 +181,7 @@ impl Control {
     pub fn new(pipeline: Pipeline, server: Server, replicas: Replicas) -> Self {
         let mut outcomes = FleetOutcomes::new(replicas.clone());
         outcomes.follow(&FleetId::Shared);
+        let jwks_metrics = Metrics::default();
         Self {
             pipeline,
             outcomes,
@@ -184,7 +191,9 @@ impl Control {
             origins: Origins::default(),
             signer: Signer::default(),
             secrets: None,
-            jwks: Jwks::new(Limits::default()),
+            jwks: Jwks::new(Limits::default(), jwks_metrics.clone()),
+            jwks_metrics,
+            tracing_problem: None,
             changed_settings: None,
             tells: |_| false,
             deferred: HashMap::new(),
@@ -201,6 +210,11 @@ impl Control {
             going: BTreeSet::new(),
             gone: Vec::new(),
         }
+    }
+
+    /// Adds what is counted to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        self.jwks_metrics.register(registry);
     }
 
     /// The same, with Secrets that the source brings only when it is asked for them.
@@ -266,6 +280,9 @@ impl Control {
             debug!(?took, published, "batch done");
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
+            }
+            if self.is_complete {
+                self.report_tracing();
             }
             let objects = self.undeferred(brought.objects);
             tell(BatchReport {

@@ -1,5 +1,6 @@
 //! What flags of several subcommands share: Contour's names for them, and values that are parsed alike.
 
+pub mod objects;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,8 @@ use pipeline::settings;
 /// The namespace Sesame is installed in unless told otherwise.
 pub const NAMESPACE: &str = "projectsesame";
 
+/// The version of Envoy that this version of Sesame is made for, and tested with.
+pub const ENVOY_VERSION: &str = "1.40.0";
 /// The image of Envoy.
 pub const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:distroless-v1.40.0";
 /// The image of this version of Sesame.

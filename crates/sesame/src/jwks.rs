@@ -7,9 +7,12 @@
 //! the control loop waits for none of them.
 
 mod fetch;
+mod metrics;
 #[cfg(test)]
 mod tests;
 mod tls;
+
+pub use metrics::Metrics;
 
 use model::jwt::{JwksState, RemoteJwks};
 use pipeline::FetchSpec;
@@ -65,6 +68,7 @@ pub struct Fetcher {
     namespaces: HashMap<Arc<str>, Weak<Semaphore>>,
     total: Arc<Semaphore>,
     news: mpsc::UnboundedSender<News>,
+    metrics: Metrics,
 }
 
 /// The task that asks a server; it ends with this.
@@ -81,11 +85,11 @@ impl Drop for Task {
 
 impl Fetcher {
     /// A fetcher that asks nobody yet, and where it tells what it finds.
-    pub fn new(limits: Limits) -> (Self, mpsc::UnboundedReceiver<News>) {
+    pub fn new(limits: Limits, metrics: Metrics) -> (Self, mpsc::UnboundedReceiver<News>) {
         let (news, receiver) = mpsc::unbounded_channel();
         let total = Arc::new(Semaphore::new(limits.in_total));
         let (tasks, namespaces) = Default::default();
-        (Self { limits: Arc::new(limits), tasks, namespaces, total, news }, receiver)
+        (Self { limits: Arc::new(limits), tasks, namespaces, total, news, metrics }, receiver)
     }
 
     /// Asks a server from now on like this: at once if it was not asked before, or otherwise.
@@ -96,7 +100,9 @@ impl Fetcher {
         }
         let queue = self.queue(&source.namespace);
         let (sender, receiver) = watch::channel(spec);
-        let following = follow(source.clone(), receiver, queue, self.limits.clone(), self.news.clone());
+        self.metrics.asked(&source);
+        let outputs = (self.news.clone(), self.metrics.clone());
+        let following = follow(source.clone(), receiver, queue, self.limits.clone(), outputs);
         let task = tokio::spawn(following).abort_handle();
         self.tasks.insert(source, Task { spec: sender, task });
     }
@@ -104,6 +110,7 @@ impl Fetcher {
     /// Asks a server no more.
     pub fn forget(&mut self, source: &Arc<RemoteJwks>) {
         self.tasks.remove(source);
+        self.metrics.forgotten(source);
         self.namespaces.retain(|_, queue| queue.strong_count() > 0);
     }
 
@@ -146,7 +153,7 @@ async fn follow(
     mut specs: watch::Receiver<Arc<FetchSpec>>,
     queue: Queue,
     limits: Arc<Limits>,
-    news: mpsc::UnboundedSender<News>,
+    (news, metrics): (mpsc::UnboundedSender<News>, Metrics),
 ) {
     let mut known: Option<JwksState> = None;
     let mut failures = 0_u32;
@@ -155,6 +162,14 @@ async fn follow(
         let Some(turn) = queue.turn().await else { return };
         let most = spec.timeout.min(limits.longest_fetch);
         let fetched = timeout(most, fetch::keys(&source, &spec, limits.allows, turn)).await;
+        metrics.fetched(
+            &source,
+            match &fetched {
+                Ok(Ok(_)) => "success",
+                Ok(Err(_)) => "failure",
+                Err(_) => "timeout",
+            },
+        );
         let fetched = fetched.unwrap_or_else(|_| Err(format!("no answer within {most:?}")));
         let is_new = failures > 0 || known.is_none();
         let (state, rest) = match fetched {

@@ -1,12 +1,15 @@
 //! What is logged, and in which form.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use admin::LogFilter;
 use clap::ValueEnum;
+use source::snippet::Style;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::reload::Handle;
+
+use crate::output;
 
 /// Flags that every subcommand has.
 #[derive(Debug, clap::Args)]
@@ -25,7 +28,7 @@ pub struct Args {
 }
 
 /// The form of a log line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Human-readable text
     Text,
@@ -35,10 +38,12 @@ enum Format {
 
 /// Sets up the log of the process, on standard error; gives the way to change what is logged.
 pub fn start(args: Args) -> LogFilter {
+    // Set once, at the beginning of the process.
+    let _ = JSON.set(args.log_format == Format::Json);
     let filter = if args.debug { EnvFilter::new("debug") } else { args.log };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(output::style(std::io::stderr().is_terminal()) == Style::Colour)
         .with_writer(std::io::stderr);
     match args.log_format {
         Format::Text => {
@@ -54,6 +59,13 @@ pub fn start(args: Args) -> LogFilter {
             filter
         }
     }
+}
+
+static JSON: OnceLock<bool> = OnceLock::new();
+
+/// Whether everything on standard error is JSON.
+pub fn is_json() -> bool {
+    JSON.get().copied().unwrap_or_default()
 }
 
 fn changeable<S: 'static>(handle: Handle<EnvFilter, S>) -> LogFilter {

@@ -5,6 +5,7 @@ mod control;
 mod drain;
 mod flags;
 mod jwks;
+mod lint;
 mod logging;
 mod output;
 mod problem;
@@ -39,10 +40,10 @@ async fn main() -> ExitCode {
     // One provider for every TLS connection of the process; whoever was first is the same.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match args.command.run(log).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", problem::report(&error));
+            problem::tell(&error);
             ExitCode::FAILURE
         }
     }

@@ -1,4 +1,5 @@
-//! Files that a command leaves behind: whole or not at all, moved into place so that whoever watches them notices.
+//! What a command prints, and files that it leaves behind: whole or not at all, moved into place so that whoever watches them
+//! notices.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use model::Code;
+use source::snippet::Style;
 
 use crate::problem::Coded;
 
@@ -14,6 +16,13 @@ use crate::problem::Coded;
 #[derive(Debug, thiserror::Error)]
 #[error("nobody reads the output")]
 pub struct NobodyReads;
+
+/// How findings are shown: in colours on a terminal, unless `NO_COLOR` is set or the terminal has none.
+pub fn style(is_terminal: bool) -> Style {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    if is_terminal && !is_set("NO_COLOR") && !is_dumb { Style::Colour } else { Style::Plain }
+}
 
 /// Writes a text that all may read, with the folders above it; `-` is standard output.
 pub fn write(path: &Path, text: &str) -> Result<()> {

@@ -5,6 +5,8 @@ use std::fmt;
 use anyhow::Error;
 use model::Code;
 
+use crate::logging;
+
 /// A failure that has a row in the table of codes.
 #[derive(Debug)]
 pub struct Problem {
@@ -42,6 +44,18 @@ impl<T, E: Into<Error>> Coded<T> for Result<T, E> {
 /// The code of a failure, if it has one.
 pub fn code(error: &Error) -> Option<Code> {
     error.downcast_ref::<Problem>().map(|problem| problem.code)
+}
+
+/// Says on standard error why a command failed, in the format of the log.
+pub fn tell(error: &Error) {
+    if logging::is_json() {
+        match error.downcast_ref::<Problem>() {
+            Some(problem) => tracing::error!(code = %problem.code, help = problem.code.help(), "{error:#}"),
+            None => tracing::error!("{error:#}"),
+        }
+    } else {
+        eprintln!("{}", report(error));
+    }
 }
 
 /// The text for the terminal.

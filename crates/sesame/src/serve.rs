@@ -11,6 +11,7 @@
 //! their configuration. An API server that cannot be reached is no failure.
 
 pub mod config;
+pub mod disk_cache;
 pub mod live;
 #[cfg(test)]
 mod page;
@@ -45,6 +46,7 @@ use crate::control::{Control, GatewayFleets, Secrets};
 use crate::problem::Coded;
 use crate::signals;
 use config::Config;
+use disk_cache::DiskCache;
 use live::{Live, Origin};
 use pages::{Pages, Prepared, Routers};
 use plan::Plan;
@@ -133,21 +135,27 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let readiness = Readiness::default();
     let (programmed, programmed_status) = programmed::channel(server.clone());
     let first_build = readiness.task("the first build");
+    readiness.check({
+        let connection = connection.clone();
+        move || connection.stalled_watches().map(|kinds| format!("stalled watches of the API server ({kinds})"))
+    });
     let mut batch_reporter = BatchReporter::new(reporter.clone(), programmed, recorder, first_build);
 
     let mut registry = Registry::default();
     BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
         .register(&mut registry);
     board.register(&mut registry);
+    control.register(&mut registry);
     server.register(&mut registry);
     writer.register(&mut registry);
     leadership.register(&mut registry);
     connection.register(&mut registry);
     let metrics = live::Metrics::default();
     metrics.register(&mut registry);
+    let disk_cache = disk_cache(&args, &mut registry);
     let routers = Routers {
         health: admin::health(&readiness),
-        metrics: admin::metrics(Arc::new(registry)),
+        metrics: admin::metrics(Arc::new(registry), plan.contour_metric_names),
         debug: admin::debug(Views { board, server: server.clone(), log: Some(log.clone()) }),
     };
 
@@ -165,7 +173,11 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         settings: settings_changes,
         reporter: reporter.clone(),
         metrics,
+        tracing_problem: batch_reporter.tracing_problem(),
     };
+    if let Some(cache) = disk_cache {
+        tasks.spawn("the disk cache", cache.run(server.clone()).map(Ok));
+    }
     tasks.spawn_ending("the configuration, and health, metrics and debug pages", live.run(origin, stop.clone()));
     tasks.spawn("log of rejected resources", {
         let events = server.events();
@@ -211,6 +223,21 @@ async fn place(mut holder: watch::Receiver<Holder>, replicas: Replicas) {
             return;
         }
     }
+}
+
+/// The disk cache, where there is a folder for it.
+fn disk_cache(args: &Args, registry: &mut Registry) -> Option<DiskCache> {
+    let metrics = disk_cache::Metrics::default();
+    metrics.register(registry);
+    let dir = args.cache_dir.clone().unwrap_or_else(|| disk_cache::DIR.into());
+    let installation = format!("{}/{}", args.namespace, args.leader_election_resource_name);
+    let cache = DiskCache::new(dir.clone(), args.cache_key_file.clone(), installation, metrics);
+    match (&cache, &args.cache_dir) {
+        (Some(_), _) => {}
+        (None, Some(_)) => warn!("no disk cache: {} (--cache-dir) is not a folder", dir.display()),
+        (None, None) => info!("no disk cache: there is no folder {} (--cache-dir)", dir.display()),
+    }
+    cache
 }
 
 fn security(plan: &Plan) -> Result<Security> {

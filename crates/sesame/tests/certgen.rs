@@ -76,11 +76,15 @@ async fn secrets_arrive_in_the_cluster_of_the_kubeconfig() {
     let api: Api<Secret> = Api::namespaced(server.client().unwrap(), &namespace);
     let first = api.get("envoycert").await.unwrap();
     assert_eq!(first.type_.as_deref(), Some("kubernetes.io/tls"));
+    let key = api.get("sesame-cache-key").await.unwrap().data.unwrap();
+    assert_eq!(key["cache.key"].0.len(), 64);
 
     run(&[]).await.unwrap();
     assert_eq!(api.get("envoycert").await.unwrap().data, first.data, "a set that is there stays");
     run(&["--overwrite"]).await.unwrap();
     assert_ne!(api.get("envoycert").await.unwrap().data, first.data);
+    let after = api.get("sesame-cache-key").await.unwrap().data.unwrap();
+    assert_eq!(after, key, "the key of the disk cache survives the certificates");
 
     let text = fails(&["--kube", "--kubeconfig=/nowhere"]);
     assert!(text.starts_with("error[SES1011]: failed to connect to the cluster: /nowhere cannot be used: "), "{text}");

@@ -229,3 +229,15 @@ async fn a_server_that_goes_by_contours_name_is_trusted_and_no_other() {
     let refused = Cli::start(address, &args).failure().await;
     assert!(refused.starts_with("error[SES1006]: cannot connect to "), "{refused}");
 }
+
+#[test]
+fn the_version_says_what_it_was_made_from_and_for() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sesame")).arg("version").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let value = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::to_owned);
+    assert!(said.starts_with(concat!("sesame ", env!("CARGO_PKG_VERSION"), "\n")), "{said}");
+    assert!(value("commit").is_some() && value("platform").is_some(), "{said}");
+    let built = value("built").unwrap();
+    assert!(built.starts_with("20") && built.len() == "2026-01-02".len(), "{said}");
+    assert_eq!((value("Envoy").as_deref(), value("Gateway API").as_deref()), (Some("1.40.0"), Some("v1.7")), "{said}");
+}

@@ -17,7 +17,11 @@ fn everything_wrong_with_the_file_is_shown_at_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sesame.yaml");
     let path = path.to_str().unwrap();
-    std::fs::write(path, "debug: maybe\ntimeouts:\n  request-timeuot: 5s\ntracing:\n  serviceName: shop\n").unwrap();
+    std::fs::write(
+        path,
+        "debug: maybe\ntimeouts:\n  request-timeuot: 5s\ntracing:\n  extensionService: a/b\n  maxPathTagLength: -1\n",
+    )
+    .unwrap();
     for flag in ["-c", "--config-path"] {
         let text = complaint(&[flag, path, "--insecure"], &[]);
         for expected in [
@@ -26,8 +30,8 @@ fn everything_wrong_with_the_file_is_shown_at_its_line() {
             "1 | debug: maybe",
             "error[SES1021]: unknown key timeouts.request-timeuot; did you mean request-timeout?",
             &format!("--> {path}:3:3"),
-            "error[SES1023]: tracing.serviceName is not supported yet",
-            &format!("--> {path}:5:3"),
+            "error[SES1022]: expected a number from 0 to 1048576",
+            &format!("--> {path}:6:21"),
             &format!("there are 3 errors in {path}"),
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");

@@ -120,7 +120,10 @@ async fn a_folder_is_served_and_followed() {
     fs::remove_file(served.folder.join("b.yaml")).unwrap();
     served.answers("b.example.com", "/", 404).await;
     assert_eq!(served.status("a.example.com", "/").await, 200);
+    served.process.expect_line("b.yaml is gone", LIMIT).await.unwrap();
     assert!(served.process.stop(LIMIT).await.unwrap().success());
+    let said = served.process.log().text();
+    assert!(said.contains("stopping Envoy on this machine") && !said.contains("replica"), "{said}");
 }
 
 #[tokio::test]
@@ -191,6 +194,7 @@ async fn a_file_broken_and_mended_loses_no_request() {
     served.process.expect_line("SES2001", LIMIT).await.unwrap();
     load.answered(100).await;
     served.write("a.yaml", &format!("{good}---\n{}", ingress("b", "b.example.com", "web")));
+    served.process.expect_line("a.yaml is valid again", LIMIT).await.unwrap();
     served.answers("b.example.com", "/", 200).await;
     load.answered(100).await;
     let report = load.stop().await;
@@ -280,6 +284,54 @@ async fn a_certificate_that_ends_while_it_is_served_is_told_then() {
     process.expect_line("SES3108", LIMIT).await.unwrap();
     process.expect_line("expired at", LIMIT).await.unwrap();
     process.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_check_fails_where_nothing_is_served_and_says_what_a_certificate_is() {
+    let state = StateDir::new("nothing").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let check = async |text: &str| {
+        fs::write(folder.join("a.yaml"), text).unwrap();
+        let command = sesame().arg("run").flag("folder", &folder).args(["--check", "--once"]);
+        let process = command.start_in(&state).unwrap();
+        (process.exited().await.unwrap().code(), process.log().text())
+    };
+    let good = ingress("a", "a.example.com", "web");
+    for (text, code) in [
+        (good.replace("kind: Ingress", "kind: Ingres"), "SES2012"),
+        (good.replace("networking.k8s.io/v1", "networking.k8s.io/v1beta1"), "SES2009"),
+        (good.replace("spec:\n", "spec:\n  ingressClassName: nginx\n"), "SES2013"),
+    ] {
+        let (exit, said) = check(&text).await;
+        assert!(exit == Some(1) && said.contains(code), "{code} is missing in:\n{said}");
+    }
+    // Without its Secret a host has TLS on this machine, and nowhere else.
+    let web = service("web", &Backend::start("web").await.unwrap());
+    let with_secret = good.replace("hosts: [a.example.com]", "hosts: [a.example.com]\n      secretName: cert");
+    let (exit, said) = check(&format!("{web}---\n{with_secret}")).await;
+    assert!(exit == Some(0) && said.contains("note[SES3125]"), "{said}");
+
+    let command = sesame().arg("run").flag("folder", &folder).args(["--check", "--once", "--log-format", "json"]);
+    let process = command.start_in(&state).unwrap();
+    assert_eq!(process.exited().await.unwrap().code(), Some(0));
+    let said = process.log().text();
+    let line: serde_json::Value = serde_json::from_str(said.trim()).unwrap();
+    assert_eq!((line["code"].as_str(), line["severity"].as_str()), (Some("SES3125"), Some("note")), "{said}");
+}
+
+#[tokio::test]
+async fn ports_that_are_equal_are_refused_at_once() {
+    let state = StateDir::new("equal").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let address = Net::here().unwrap().address();
+    let command = command(&folder, address).flag("http", "8443").flag("https", "8443");
+    let process = command.start_in(&state).unwrap();
+    assert_eq!(process.exited().await.unwrap().code(), Some(1));
+    let said = process.log().text();
+    assert!(said.contains("the HTTP listener and the HTTPS listener both listen on port 8443"), "{said}");
+    assert!(!said.contains("starting Envoy"), "{said}");
 }
 
 #[tokio::test]

@@ -66,12 +66,14 @@ pub struct Problem {
     pub field: Box<str>,
     /// The place in a file.
     pub location: Option<SourceLocation>,
+    /// The name that was probably meant, where the problem is a field that does not exist.
+    pub meant: Option<&'static str>,
 }
 
 impl Problem {
     /// Something that is wrong.
     pub fn new(code: Code, message: impl Into<Box<str>>) -> Self {
-        Self { code, message: message.into(), object: None, field: Box::default(), location: None }
+        Self { code, message: message.into(), object: None, field: Box::default(), location: None, meant: None }
     }
 
     /// It is about this object.

@@ -4,8 +4,8 @@
 //! One task follows each kind (and, if not all namespaces are read, each namespace):
 //!
 //! ```text
-//! list, page by page → one Update with what differs from what was known → watch ──┬─ ended, cut, silent: watch on
-//!   ↑                                                                            └─ history is gone (410): list again
+//! list, page by page → one Update with what differs from what was known → watch ──┬─ ended, cut: watch on
+//!   ↑                                                                            └─ silent, history is gone (410): list again
 //!   └─ fails: again, with pauses, for ever
 //! ```
 //!
@@ -20,6 +20,8 @@
 //! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
 //!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time. A kind that is there
 //!   and that we may not read is another matter: nothing is served without it.
+//! * **A watch that is silent is not believed.** After [`Timing::silence`] everything is listed. If that brings what the watch should
+//!   have, the watch is stalled: this is told, and the replica is not ready until a watch brings something.
 //! * **An API server that is away changes nothing.** Every task tries again with growing pauses; the first that gets
 //!   through wakes the others, so that all kinds catch up together.
 

@@ -27,9 +27,11 @@ mod walk;
 mod watch;
 
 use crate::{Batch, Closed, Feeder, Update, yaml};
+use file_index::FileIndex;
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 use walk::Walk;
@@ -66,7 +68,7 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It cannot be read.
-    #[error("cannot read the folder {path}")]
+    #[error("cannot read {path}")]
     Read {
         /// The folder.
         path: PathBuf,
@@ -86,6 +88,49 @@ pub enum OpenError {
     },
 }
 
+/// Something that is read once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file, whatever its name ends in, or a folder.
+    Path(PathBuf),
+    /// What somebody has read already, such as standard input, and what people call it.
+    Text {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// The name.
+        shown: PathBuf,
+    },
+}
+
+/// Reads files and folders once. Together they are one source: an object that stands in two of them is told.
+pub fn read(inputs: &[Input], limits: Limits) -> Result<Batch, OpenError> {
+    let mut index = FileIndex::default();
+    for input in inputs {
+        match input {
+            Input::Path(path) => {
+                let failed = |source| OpenError::Read { path: path.clone(), source };
+                let absolute = std::path::absolute(path).map_err(failed)?;
+                if std::fs::metadata(path).map_err(failed)?.is_dir() {
+                    index = Walk::new(absolute, path, limits, Watch::none()).read_into(index);
+                } else {
+                    let (shown, folder) = (path.as_path().into(), absolute.parent().unwrap_or(&absolute));
+                    let reading = file::read(&absolute, &shown, folder, &limits);
+                    index.put(&absolute.as_path().into(), shown, reading);
+                }
+            }
+            Input::Text { bytes, shown } => {
+                let failed = |source| OpenError::Read { path: shown.clone(), source };
+                let (folder, shown) = (std::env::current_dir().map_err(failed)?, shown.as_path().into());
+                let path: Arc<Path> = folder.join(&shown).into();
+                let reading = file::read_held(bytes, &path, &shown, &folder, &limits);
+                index.put(&path, shown, reading);
+            }
+        }
+    }
+    let Update { changes, problems } = index.settle();
+    Ok(Batch { changes, problems, synced: true })
+}
+
 /// A folder that is watched.
 pub struct Folder {
     walk: Walk,
@@ -103,9 +148,8 @@ impl Folder {
 
     /// Reads the folder once, without watching it.
     pub fn read(path: &Path, limits: Limits) -> Result<Batch, OpenError> {
-        let mut walk = Walk::new(absolute_folder(path)?, path, limits, Watch::none());
-        let Update { changes, problems } = walk.start();
-        Ok(Batch { changes, problems, synced: true })
+        absolute_folder(path)?;
+        read(&[Input::Path(path.to_owned())], limits)
     }
 
     /// Reads everything, says so, and then tells of every change until nobody listens any more.

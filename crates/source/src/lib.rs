@@ -21,4 +21,4 @@ pub use change::{Batch, Change, Origin, Problem, Subject};
 pub use cluster::Cluster;
 pub use feed::{Closed, Feed, Feeder, Update, feed};
 pub use folder::Folder;
-pub use location::{ObjectLocation, Origins, SourceLocation};
+pub use location::{FieldPart, ObjectLocation, Origins, SourceLocation};

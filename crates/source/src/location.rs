@@ -3,13 +3,18 @@
 //! An object keeps its [`ObjectLocation`]: the file, the hash of its content, the document. The line and column of a field are
 //! found when somebody asks, by reading the file again: errors are few and objects are many. If the file has changed
 //! since, only the object's first line is named, which is as much as is still known.
+//!
+//! Who asks for many fields asks for all of them at once ([`Origins::locations`]): each file is read once, and each document parsed
+//! once, however much is wrong with it.
 
 use crate::{
     Batch, Origin,
     yaml::{self, Limits},
 };
 use kinds::{Node, ObjectRef, Position, Value};
+use model::Code;
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt,
     path::{Path, PathBuf},
@@ -78,12 +83,45 @@ impl SourceLocation {
 
     /// A place in a text that is at hand.
     pub(crate) fn in_text(file: Arc<Path>, text: &str, position: Position, part: Part, redaction: Redaction) -> Self {
-        let excerpt = match redaction {
-            Redaction::Nothing => excerpt(text, position, part),
-            Redaction::FlowLines => excerpt(text, position, part).filter(|excerpt| !excerpt.line.contains('{')),
-            Redaction::Everything => None,
-        };
+        let line = line_number(position).and_then(|number| text.split('\n').nth(number));
+        Self::in_line(file, line, position, part, redaction)
+    }
+
+    /// A place in a line that is at hand.
+    fn in_line(file: Arc<Path>, line: Option<&str>, position: Position, part: Part, redaction: Redaction) -> Self {
+        let excerpt =
+            line.filter(|_| redaction != Redaction::Everything).and_then(|line| excerpt(line, position, part));
+        let excerpt = excerpt.filter(|excerpt| redaction == Redaction::Nothing || !excerpt.line.contains('{'));
         Self { file, position, excerpt }
+    }
+}
+
+/// The lines that a position leaves behind it; none for a position that has no line.
+fn line_number(position: Position) -> Option<usize> {
+    usize::try_from(position.line).ok()?.checked_sub(1)
+}
+
+/// Which part of a field is pointed at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldPart {
+    /// Its value.
+    #[default]
+    Value,
+    /// Its key: for fields that should not be there.
+    Key,
+}
+
+impl FieldPart {
+    /// The part that a problem is about.
+    pub fn of(code: Code) -> Self {
+        if code.is_about_key() { FieldPart::Key } else { FieldPart::Value }
+    }
+
+    fn locate(self, object: &Node<'_>, field: &str) -> (Position, Part) {
+        match self {
+            FieldPart::Value => locate(object, field),
+            FieldPart::Key => locate_key(object, field),
+        }
     }
 }
 
@@ -109,8 +147,7 @@ pub(crate) enum Part {
     Point,
 }
 
-fn excerpt(text: &str, position: Position, part: Part) -> Option<Excerpt> {
-    let line = text.split('\n').nth(usize::try_from(position.line).ok()?.checked_sub(1)?)?;
+fn excerpt(line: &str, position: Position, part: Part) -> Option<Excerpt> {
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.len() > LONGEST_LINE {
         return None;
@@ -157,6 +194,24 @@ pub(crate) struct FileVersion {
     pub(crate) shown: Arc<Path>,
     /// The hash of its content.
     pub(crate) hash: u64,
+    /// Its content, where it cannot be read again.
+    pub(crate) held: Option<Box<str>>,
+}
+
+impl FileVersion {
+    /// The text as it was read; nothing if it has changed since.
+    fn text(&self) -> Option<Cow<'_, str>> {
+        if let Some(text) = &self.held {
+            return Some(Cow::Borrowed(text));
+        }
+        let bytes = std::fs::read(&self.path).ok().filter(|bytes| xxh3_64(bytes) == self.hash)?;
+        String::from_utf8(bytes).ok().map(Cow::Owned)
+    }
+}
+
+/// A text that is known to have its first character: a byte order mark is none.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Where in a file an object stands.
@@ -186,7 +241,8 @@ impl ObjectLocation {
 
     /// Where a field stands (`spec.rules[0].host`), or the nearest thing around it that is there. Reads the file.
     pub fn location(&self, field: &str) -> SourceLocation {
-        self.find(field).unwrap_or_else(|| self.start_location())
+        let mut found = locations(vec![(0, self, field, FieldPart::Value)]);
+        found.pop().map_or_else(|| self.start_location(), |(_, location)| location)
     }
 
     /// The line on which the object begins, without looking at it.
@@ -197,25 +253,43 @@ impl ObjectLocation {
         }
     }
 
-    fn find(&self, field: &str) -> Option<SourceLocation> {
-        let bytes = std::fs::read(&self.file.path).ok()?;
-        if xxh3_64(&bytes) != self.file.hash {
-            return None;
+    /// The object in its document.
+    fn object<'n, 't>(&self, root: &'n Node<'t>) -> Option<&'n Node<'t>> {
+        match (self.item, root.get("items").map(|items| &items.value)) {
+            (None, _) => Some(root),
+            (Some(item), Some(Value::List(items))) => items.get(usize::try_from(item).ok()?),
+            (Some(_), _) => None,
         }
-        let text = std::str::from_utf8(&bytes).ok()?;
-        let document = *yaml::documents(text).get(usize::try_from(self.document).ok()?)?;
-        let limits = Limits::default();
-        let root = document.parse(&limits, &mut { limits.nodes }).ok()??;
-        let object = match self.item {
-            None => &root,
-            Some(item) => match &root.get("items")?.value {
-                Value::List(items) => items.get(usize::try_from(item).ok()?)?,
-                _ => return None,
-            },
-        };
-        let (position, part) = locate(object, field);
-        Some(SourceLocation::in_text(self.file.shown.clone(), text, position, part, self.redaction))
     }
+}
+
+/// A field that is looked for: who asks, the object, the field and its part.
+type Wanted<'w> = (usize, &'w ObjectLocation, &'w str, FieldPart);
+
+/// Where fields stand. Each file is read once and each document parsed once.
+fn locations(mut wanted: Vec<Wanted<'_>>) -> Vec<(usize, SourceLocation)> {
+    let order = |(_, place, ..): &Wanted<'_>| (Arc::as_ptr(&place.file), place.document);
+    wanted.sort_by_key(order);
+    let mut found = Vec::with_capacity(wanted.len());
+    for of_file in wanted.chunk_by(|a, b| Arc::ptr_eq(&a.1.file, &b.1.file)) {
+        let text = of_file.first().and_then(|(_, place, ..)| place.file.text());
+        let text = text.as_deref().map(without_mark).unwrap_or_default();
+        let (documents, lines) = (yaml::documents(text), text.split('\n').collect::<Vec<_>>());
+        for of_document in of_file.chunk_by(|a, b| a.1.document == b.1.document) {
+            let document = of_document.first().and_then(|(_, place, ..)| documents.get(place.document as usize));
+            let limits = Limits::default();
+            let root = document.and_then(|document| document.parse(&limits, &mut { limits.nodes }).ok()?);
+            for &(who, place, field, part) in of_document {
+                let location = root.as_ref().and_then(|root| place.object(root)).map(|object| {
+                    let (position, part) = part.locate(object, field);
+                    let line = line_number(position).and_then(|number| lines.get(number).copied());
+                    SourceLocation::in_line(place.file.shown.clone(), line, position, part, place.redaction)
+                });
+                found.push((who, location.unwrap_or_else(|| place.start_location())));
+            }
+        }
+    }
+    found
 }
 
 /// Where the field of an object stands, or the nearest thing around it that is there: a value, or the key of a list, a
@@ -309,6 +383,23 @@ impl Origins {
     /// Where something stands that a verdict is about, if it came from a file. Reads the file.
     pub fn location(&self, origin: &model::Origin) -> Option<SourceLocation> {
         Some(self.places.get(&origin.object)?.location(origin.field.as_str()))
+    }
+
+    /// Where fields stand, each as far as its object came from a file. Reads each file once.
+    pub fn locations(&self, fields: &[(&model::Origin, FieldPart)]) -> Vec<Option<SourceLocation>> {
+        let wanted = fields.iter().enumerate().filter_map(|(who, (origin, part))| {
+            Some((who, self.places.get(&origin.object)?, origin.field.as_str(), *part))
+        });
+        let mut all = vec![None; fields.len()];
+        for (who, location) in locations(wanted.collect()) {
+            all[who] = Some(location);
+        }
+        all
+    }
+
+    /// The objects that came from files, in no order.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.places.keys()
     }
 }
 

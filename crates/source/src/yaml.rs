@@ -118,7 +118,37 @@ impl<'t> Document<'t> {
             nodes,
             anchors: HashMap::new(),
         };
-        composer.document()
+        composer.document().map_err(|error| self.explained(error))
+    }
+
+    /// The two mistakes that people make most, at their place and in words that help: a tab in the indentation, and a `*` without
+    /// quotes. The parser notices both, but names the scalar before the tab and an anchor that nobody wrote.
+    fn explained(&self, error: YamlError) -> YamlError {
+        let YamlError::Syntax { position, why } = &error else { return error };
+        let lines: Vec<&str> = self.text.lines().collect();
+        let Some(at) = position.line.checked_sub(self.first_line).and_then(|at| usize::try_from(at).ok()) else {
+            return error;
+        };
+        let column = usize::try_from(position.column).unwrap_or(usize::MAX).saturating_sub(1);
+        let here: String = lines.get(at).into_iter().flat_map(|line| line.chars().skip(column)).collect();
+        if here.starts_with('*') && why.contains("anchor") {
+            let word = here.split([' ', '\t', ',', ']', '}']).next().unwrap_or(&here);
+            let why = format!("`{word}` is an alias in YAML, and nothing has that name: put it in quotes");
+            return YamlError::Syntax { position: *position, why: why.into() };
+        }
+        if self.text.trim_start().starts_with(['{', '[']) {
+            return error;
+        }
+        let tab = |line: &&str| {
+            let indentation = &line[..line.len() - line.trim_start().len()];
+            indentation.chars().position(|c| c == '\t')
+        };
+        let near = [Some(at), at.checked_add(1), at.checked_sub(1)];
+        let found = near.into_iter().flatten().find_map(|at| Some((at, tab(lines.get(at)?)?)));
+        let Some((line, column)) = found else { return error };
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let position = Position { line: self.first_line.saturating_add(number(line)), column: number(column + 1) };
+        YamlError::Syntax { position, why: "a tab stands in the indentation, where YAML allows only spaces".into() }
     }
 }
 

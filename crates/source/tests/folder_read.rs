@@ -114,7 +114,7 @@ fn each_problem_names_its_place() {
             "SES2004: a.yaml:11:9: Ingress default/web: there is no field `spec.rules[0].http.paths[1].pth`; did you mean `path`?",
             "SES2009: b.yaml:1:13: Ingress is read as networking.k8s.io/v1, not as extensions/v1beta1",
             "SES2003: c.yaml:2:7: Deployment of apps/v1 is not read",
-            "SES2003: c.yaml:10:7: Ingres of networking.k8s.io/v1 is not read; did you mean Ingress?",
+            "SES2012: c.yaml:10:7: networking.k8s.io/v1 has no kind Ingres; did you mean Ingress?",
             "SES2003: c.yaml:14:7: Service of serving.knative.dev/v1 is not read",
             "SES2007: d.yaml:3:1: metadata.name is missing",
             "SES2007: e.yaml:1:1: `kind` is missing",

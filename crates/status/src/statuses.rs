@@ -22,8 +22,11 @@ use std::{
 
 /// How long to wait after a request that failed, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// How long to wait before something is written again that somebody else has undone.
+/// How long to wait before something is written again that somebody else has undone, at first and at most.
 const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+/// How often the same is written after it was undone before the status counts as contested, and how long to wait from then on: another
+/// installation, or another controller, writes to the same field, and both would go on for ever.
+const CONTESTED: (u32, Duration) = (3, Duration::from_secs(3600));
 
 /// How long the status of an object that proxies have not acknowledged is [held back](Acknowledgement::Awaited).
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -86,6 +89,8 @@ pub(crate) struct Statuses {
     counting: Due<ObjectRef>,
     /// Whose turn it is.
     is_turn_of_counting: bool,
+    /// The first object whose status is contested, until that is told.
+    contested: Option<ObjectRef>,
 }
 
 impl Statuses {
@@ -105,6 +110,7 @@ impl Statuses {
             due: Due::default(),
             counting: Due::default(),
             is_turn_of_counting: false,
+            contested: None,
         }
     }
 
@@ -227,6 +233,11 @@ impl Statuses {
         Some(object.meta().uid.to_string())
     }
 
+    /// An object whose status somebody else keeps changing, once there is one more.
+    pub fn take_contested(&mut self) -> Option<ObjectRef> {
+        self.contested.take()
+    }
+
     /// How many objects have a status that is out of date.
     pub fn behind(&self) -> usize {
         self.due.len() + self.counting.len()
@@ -291,7 +302,14 @@ impl Statuses {
                 let again = entry.last.as_ref().is_some_and(|(last, _)| *last == change);
                 entry.undone = if again { entry.undone + 1 } else { 0 };
                 entry.failures = 0;
-                entry.not_before = Some(now + interval.max(pause(entry.undone, UNDONE.0, UNDONE.1)));
+                let rest = match entry.undone {
+                    undone if undone < CONTESTED.0 => pause(undone, UNDONE.0, UNDONE.1),
+                    _ => CONTESTED.1,
+                };
+                entry.not_before = Some(now + interval.max(rest));
+                if entry.undone == CONTESTED.0 {
+                    self.contested.get_or_insert_with(|| key.clone());
+                }
                 entry.last = Some((change, written.clone()));
                 self.observe(&key, Some(written), now);
             }
@@ -324,12 +342,16 @@ impl Statuses {
 
     /// Queues the object if its status is out of date.
     fn review(&mut self, key: &ObjectRef, now: Instant) {
-        let differs = self.change(key).is_some();
+        let change = self.change(key);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if !differs {
+        let Some((change, _)) = change else {
             entry.behind = None;
             self.queue(key).remove(key);
             return;
+        };
+        if entry.undone >= CONTESTED.0 && entry.last.as_ref().is_some_and(|(last, _)| *last != change) {
+            // Only what was undone waits.
+            (entry.undone, entry.not_before) = (0, None);
         }
         let behind = *entry.behind.get_or_insert(now);
         if !entry.in_flight {

@@ -14,6 +14,7 @@ use crate::{
     statuses::{Outcome, Statuses, Write},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use model::Code;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -21,6 +22,7 @@ use prometheus_client::{
 };
 use std::{pin::pin, time::Instant};
 use tokio::time::{sleep_until, timeout_at};
+use tracing::warn;
 
 /// How many requests of each sort are in flight at once.
 const WRITES: usize = 8;
@@ -44,6 +46,8 @@ struct Work {
     statuses: Statuses,
     event_queue: EventQueue,
     synced: bool,
+    /// Whether it was told that somebody else writes, too: once is enough, for it is the same for every object.
+    told_contested: bool,
     write_pace: RateLimiter,
     event_pace: RateLimiter,
     writes: usize,
@@ -70,6 +74,7 @@ impl Writer {
             statuses: Statuses::new(&self.settings),
             event_queue: EventQueue::default(),
             synced: false,
+            told_contested: false,
             write_pace: RateLimiter::new(self.settings.writes, now),
             event_pace: RateLimiter::new(self.settings.events, now),
             writes: 0,
@@ -183,6 +188,12 @@ impl Writer {
                 self.metrics.writes.get_or_create(&Request { kind, result }).inc();
                 if let Some(lag) = work.statuses.done(write, outcome, now) {
                     self.metrics.lag.observe(lag.as_secs_f64());
+                }
+                if let Some(object) = work.statuses.take_contested()
+                    && !std::mem::replace(&mut work.told_contested, true)
+                {
+                    let code = Code::StatusContested;
+                    warn!("{code}: {}: {object} ({})", code.title(), code.help());
                 }
             }
             Done::Event(it, outcome, result) => {

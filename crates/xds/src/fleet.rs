@@ -20,7 +20,7 @@ use crate::fleet_acks::{AckState, Rejection, Rejections, ResourceAcks};
 use crate::identity::{Fleet, Identity};
 use crate::kind::Kind;
 use crate::publish::{Changes, Writer};
-use crate::resource::{Name, weight};
+use crate::resource::{Name, Resource, weight};
 use crate::server::PublishError;
 use crate::session::{Answer, LimitExceeded, Request, ResendMarkers, Session};
 use crate::table::Snapshot;
@@ -79,6 +79,8 @@ pub(crate) struct FleetRuntime {
     clients_end: Mutex<CancellationToken>,
     writer: Mutex<Writer>,
     snapshot: watch::Sender<Option<Arc<Snapshot>>>,
+    /// What an earlier process published, until this one publishes: for clients that have nothing.
+    restored: watch::Sender<Option<Arc<Snapshot>>>,
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     pub watches: Watches,
     /// What [`ResendMarkers::returning`] is made from: unique to this process, and how often a client left with scopes that it
@@ -99,6 +101,7 @@ impl FleetRuntime {
             clients_end: Mutex::default(),
             writer: Mutex::default(),
             snapshot: watch::Sender::new(None),
+            restored: watch::Sender::new(None),
             clients: Mutex::default(),
             watches: Watches::default(),
             resend_seed: RandomState::new().hash_one(0),
@@ -123,10 +126,36 @@ impl FleetRuntime {
             return Err(PublishError::TooLarge { kind, bytes, limit });
         }
         let older = self.snapshot.send_replace(Some(snapshot.clone()));
+        self.restored.send_replace(None);
         if let Some(older) = older {
             self.rejections.prune(&older, &snapshot);
         }
         Ok(snapshot)
+    }
+
+    /// Takes what an earlier process published, unless this one has published already.
+    pub fn restore(&self, upserts: Vec<Resource>) {
+        let restored = Writer::default().apply(Changes { upserts, removes: Vec::new() });
+        // Whoever publishes holds this, too.
+        let _writer = self.writer.lock();
+        if self.current().is_none() {
+            self.restored.send_replace(Some(restored));
+        }
+    }
+
+    /// What an earlier process published, while there is nothing newer.
+    pub fn restored(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
+        self.restored.subscribe()
+    }
+
+    /// Forgets what an earlier process published.
+    pub fn forget_restored(&self) {
+        self.restored.send_replace(None);
+    }
+
+    /// Whether there is nothing for any client.
+    pub fn is_empty(&self) -> bool {
+        self.snapshot.borrow().is_none() && self.restored.borrow().is_none()
     }
 
     fn note(&self, rejection: &mut Rejection) {

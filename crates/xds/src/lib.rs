@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The rooms, in the order of the data: [`Resource`] and what it becomes (`resource`), tables and their snapshots
-//! (`table`, `publish`), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
+//! (`table`, `publish`), the same for the next process ([`stored`]), one stream's state without sockets and clocks ([`session`]), the bytes (`wire`), fleets and
 //! their clients (`fleet`, `acks`, `view`), who has acknowledged what (`acks`), what their answers say about a resource
 //! (`ack_counts`, `ack_monitor`), who may see what (`identity`, `tls`), HTTP/2 and gRPC (`service`, `server`).
 
@@ -40,11 +40,14 @@ mod resource;
 mod server;
 mod service;
 pub mod session;
+pub mod stored;
 mod table;
 mod tls;
 mod view;
 mod wire;
 
+pub use self::tls::{Tls, TlsFiles};
+pub use ::tls::TlsError;
 pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, decide_now};
 pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
 pub use acks::{AckWatch, Version};
@@ -63,6 +66,5 @@ pub use resolve::Resolver;
 pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};
 pub use table::{Change, Snapshot, Table};
-pub use tls::{Tls, TlsError, TlsFiles};
 pub use view::{ClientView, TypeView};
 pub use wire::request::{Incoming, Malformed, decode};

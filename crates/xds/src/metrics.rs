@@ -92,6 +92,12 @@ impl Metrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
+        // A counter that appears with its first event has no rate for that event.
+        for kind in Kind::ALL {
+            for counter in [&self.nacks, &self.rejections] {
+                drop(counter.get_or_create(&kind.into()));
+            }
+        }
         let registry = registry.sub_registry_with_prefix("sesame_xds");
         registry.register("connections", "Open xDS connections", self.connections.clone());
         registry.register("handshakes", "xDS connections that are not authenticated yet", self.handshakes.clone());

@@ -28,8 +28,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::service::grpc::{Item, Messages, ResponseSender};
-use crate::tls::{TlsError, TlsFiles};
+use crate::tls::TlsFiles;
 use crate::wire::response::Message;
+use tls::TlsError;
 
 /// The path of the stream between replicas.
 pub(crate) const PATH: &str = "/sesame.replicas.v1.Replicas/Stream";

@@ -27,6 +27,7 @@ use crate::metrics::{Metrics, Pending};
 use crate::peer::Peer;
 use crate::publish::Changes;
 use crate::resolve::Resolver;
+use crate::resource::Resource;
 use crate::table::Snapshot;
 use crate::tls::Tls;
 
@@ -182,7 +183,7 @@ impl Inner {
         let mut hubs = self.hubs.lock();
         let fleet = runtime.fleet.clone();
         drop(runtime);
-        if hubs.get(&fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.current().is_none()) {
+        if hubs.get(&fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.is_empty()) {
             hubs.remove(&fleet);
         }
     }
@@ -229,6 +230,20 @@ impl Server {
     pub fn publish(&self, batch: Batch) -> Result<Published, PublishError> {
         let snapshot = self.0.runtime(&batch.fleet).publish(batch.changes, self.0.config.table_bytes)?;
         Ok(Published { generation: snapshot.generation })
+    }
+
+    /// Takes what an earlier process published to a fleet. Until this one publishes, it is for streams of clients that have nothing;
+    /// those that have something wait. It shows nowhere else.
+    pub fn restore(&self, fleet: &Fleet, resources: Vec<Resource>) {
+        self.0.runtime(fleet).restore(resources);
+    }
+
+    /// Forgets what earlier processes published and this one does not.
+    pub fn forget_restored(&self) {
+        for runtime in self.0.runtimes() {
+            runtime.forget_restored();
+            self.0.tidy(runtime);
+        }
     }
 
     /// How many bytes more the resources of a type may have, as they are published.

@@ -80,6 +80,16 @@ pub enum Subscription {
     },
 }
 
+impl Subscription {
+    /// Whether the client has something from an earlier stream. Answers on this one repeat versions, too: ask for first requests only.
+    pub fn is_of_returning(&self) -> bool {
+        match self {
+            Subscription::Delta { held, .. } => !held.is_empty(),
+            Subscription::Sotw { version, .. } => version.is_some(),
+        }
+    }
+}
+
 /// One response, still as shared pieces.
 #[derive(Debug)]
 pub struct Response {

@@ -3,9 +3,9 @@
 //! A class says whether the CRDs of Gateway API are of the release that Sesame is made for. Those of another release are served as
 //! far as they can be read.
 
-use crate::{GatewayView, Settings, features, only_status, status::conditions};
+use crate::{GatewayView, Settings, features, not_ours, only_status, status::conditions};
 use conditions::SUPPORTED_VERSION;
-use kinds::{CustomResourceDefinition, Gateway, GatewayClass, kind};
+use kinds::{CustomResourceDefinition, Gateway, GatewayClass, kind, suggest};
 use model::{
     Code, ObjectRef, Translation, Verdict, VerdictList,
     status::{Condition, Scope, StatusFacts, StatusValue, Truth},
@@ -13,7 +13,7 @@ use model::{
 use std::sync::Arc;
 
 /// The release of Gateway API that Sesame is made for, whatever its patch.
-const RELEASE: &str = "v1.7";
+pub const RELEASE: &str = "v1.7";
 /// The annotation of a CRD with its release.
 const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
 /// How many CRDs of another release a message names.
@@ -36,6 +36,26 @@ pub fn owns(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings)
     }
 }
 
+/// What is told about a Gateway that is not ours, where nobody else serves it.
+pub fn other(gateway: &Gateway, subject: &ObjectRef, view: &mut impl GatewayView, settings: &Settings) -> Verdict {
+    let at = subject.at("spec.gatewayClassName");
+    let told = |why: String| Verdict::new(Code::OtherClass, at.clone(), why);
+    let Some(Some(name)) = gateway.spec.gateway_class_name.ok() else {
+        return told("it is not served: gatewayClassName is missing".to_owned());
+    };
+    if settings.bound.is_some() {
+        return told("it is not served: another Gateway is configured as the only one".to_owned());
+    }
+    let class = ObjectRef::new(kind::GATEWAY_CLASS, "", &**name);
+    if view.class(name).is_some() {
+        let why = format!("it is not served: {class} is of another controller");
+        return told(why).related_to(class.at("spec.controllerName"));
+    }
+    let meant = suggest::nearest(name, settings.implied_class.as_deref().into_iter());
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+    told(format!("it is not served: {class} does not exist{meant}")).related_to(class.at(""))
+}
+
 /// Why a class is not accepted, if it is ours and is not.
 pub fn refused(class: &GatewayClass) -> Option<String> {
     match class.spec.parameters_ref.get() {
@@ -50,10 +70,11 @@ pub fn refused(class: &GatewayClass) -> Option<String> {
 
 /// What is said about a class; nothing if it is not ours.
 pub fn translate(class: &GatewayClass, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
-    if !is_ours(class, settings) {
-        return None;
-    }
     let subject = ObjectRef::new(kind::GATEWAY_CLASS, "", class.meta.name.clone());
+    if !is_ours(class, settings) {
+        let why = format!("it is not served: controllerName is not {}", settings.controller);
+        return not_ours(Verdict::new(Code::OtherClass, subject.at("spec.controllerName"), why), settings);
+    }
     let mut verdicts = VerdictList::default();
     let accepted = match refused(class) {
         None => conditions::accepted("The class is served by Sesame."),

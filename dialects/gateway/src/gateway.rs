@@ -3,7 +3,7 @@
 pub mod pieces;
 pub mod tls;
 
-use crate::{GatewayView, Settings, class, fleet, status::conditions};
+use crate::{GatewayView, Settings, class, fleet, not_ours, status::conditions};
 use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use kinds::{Gateway, gateway::spec::AddressType, kind};
 use model::{
@@ -68,7 +68,9 @@ pub fn refusal(gateway: &Gateway, view: &mut impl GatewayView) -> Option<Refusal
 /// What a Gateway asks for; nothing if it is not ours.
 pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
     let subject = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
-    let listeners = view.listeners(&subject)?;
+    let Some(listeners) = view.listeners(&subject) else {
+        return not_ours(class::other(gateway, &subject, view, settings), settings);
+    };
     let mut verdicts = VerdictList::default();
     let refusal = refusal(gateway, view);
     if let Some(Refusal { code, field, why, .. }) = &refusal {

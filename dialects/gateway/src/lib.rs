@@ -27,7 +27,7 @@ pub use view::GatewayView;
 
 use kinds::Meta;
 use model::{
-    ObjectRef, PortProtocol, Translation,
+    ObjectRef, PortProtocol, Translation, Verdict,
     route::{Dialect, Precedence, TieBreak},
     tls::TlsVersions,
 };
@@ -64,6 +64,8 @@ pub struct Settings {
     pub tls: TlsVersions,
     /// Whether a listener whose Secret is not there gets a certificate that we sign ourselves: for work on one's own machine.
     pub self_signed: bool,
+    /// Whether it is told that an object is not ours, by its class or by its parents: where nobody else serves it.
+    pub report_other_classes: bool,
 }
 
 impl Default for Settings {
@@ -78,6 +80,7 @@ impl Default for Settings {
             own_ports: OwnPorts::default(),
             tls: TlsVersions::default(),
             self_signed: false,
+            report_other_classes: false,
         }
     }
 }
@@ -152,6 +155,12 @@ pub(crate) fn only_status(
     verdicts: model::VerdictList,
 ) -> Translation {
     Translation { facts: Some(facts.into()), verdicts: verdicts.into_sorted(), ..Translation::empty(subject) }
+}
+
+/// What is told about an object that is not ours, where nobody else serves it.
+pub(crate) fn not_ours(verdict: Verdict, settings: &Settings) -> Option<Translation> {
+    let subject = verdict.origin.object.clone();
+    settings.report_other_classes.then(|| Translation { verdicts: vec![verdict], ..Translation::empty(subject) })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! It is ours if the Gateway is that it names. What its listeners may ask for was decided with those of the Gateway.
 
-use crate::{GatewayView, Settings, gateway::pieces, listeners, status::conditions};
+use crate::{GatewayView, Settings, gateway::pieces, listeners, not_ours, status::conditions};
 use conditions::{ACCEPTED, PROGRAMMED};
 use kinds::{ListenerSet, kind};
 use model::{
@@ -14,8 +14,14 @@ use model::{
 /// What a ListenerSet asks for; nothing if it is not ours.
 pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
     let subject = ObjectRef::new(kind::LISTENER_SET, set.meta.namespace.clone(), set.meta.name.clone());
-    let gateway = listeners::parent(set)?;
-    let merged = view.listeners(&gateway)?;
+    let told = |why: String| Verdict::new(Code::GatewayParentNotServed, subject.at("spec.parentRef"), why);
+    let Some(gateway) = listeners::parent(set) else {
+        return not_ours(told("parentRef names no Gateway".to_owned()), settings);
+    };
+    let Some(merged) = view.listeners(&gateway) else {
+        let what = if view.gateway(&gateway).is_some() { "is not served" } else { "does not exist" };
+        return not_ours(told(format!("{gateway} {what}")).related_to(gateway.at("")), settings);
+    };
     let mut verdicts = VerdictList::default();
     if !merged.allowed_sets.allow(&subject.namespace, view) {
         let why = format!("{gateway} allows no ListenerSets of namespace {}", subject.namespace);

@@ -75,7 +75,8 @@ impl<'a, V: GatewayView> Work<'a, V> {
     /// Tells something about a field.
     pub fn report(&mut self, no: &Rejection) {
         self.is_pending |= no.code == Code::SecretPending;
-        self.verdicts.push(Verdict::new(no.code, self.subject.at(no.field.clone()), no.why.clone()));
+        let verdict = Verdict::new(no.code, self.subject.at(no.field.clone()), no.why.clone());
+        self.verdicts.push(verdict.related_to(no.absent.as_ref().map(|absent| absent.at(""))));
     }
 
     /// Reads a rule, and notes whether it refers to something that has not been read yet.
@@ -162,11 +163,19 @@ pub(crate) struct Rejection {
     pub reason: &'static str,
     pub field: FieldPath,
     pub why: Box<str>,
+    /// The object that is referred to, where it does not exist.
+    pub absent: Option<ObjectRef>,
 }
 
 impl Rejection {
     pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
-        Self { code, reason: UNSUPPORTED_VALUE, field, why: why.into() }
+        Self { code, reason: UNSUPPORTED_VALUE, field, why: why.into(), absent: None }
+    }
+
+    /// That an object does not exist.
+    pub fn absent(code: Code, field: FieldPath, object: ObjectRef) -> Self {
+        let why = format!("{object} does not exist");
+        Self { absent: Some(object), ..Self::new(code, field, why) }
     }
 
     pub fn fault(code: Code, fault: &Fault) -> Self {

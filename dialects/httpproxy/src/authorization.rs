@@ -175,7 +175,7 @@ fn extension(
     }
     let id = ObjectRef::new(kind, namespace, name);
     let found = permitted(work, object, &id).and_then(|()| resolve::extension::get(work.view, &id));
-    Ok(found.map_err(|no| work.report(subject, Rejection::new(no.code, field.clone(), no.why))).ok())
+    Ok(found.map_err(|no| work.report(subject, Rejection::resolved(no, field.clone()))).ok())
 }
 
 /// Whether the host may use an ExtensionService: whoever names one has its server see requests with all their credentials, and

@@ -86,13 +86,13 @@ fn refused<V>(work: &mut Work<'_, V>, object: &HttpProxy, name: &str, no: resolv
     let code = match no.code {
         Code::SecretPending => {
             let subject = subject(work.kind, object);
-            work.report(&subject, Rejection::new(no.code, field(name), no.why));
+            work.report(&subject, Rejection::resolved(no, field(name)));
             return None;
         }
         Code::DelegationMissing => no.code,
         _ => Code::ProxyClientValidation,
     };
-    Some(Rejection::new(code, field(name), no.why))
+    Some(Rejection::resolved(no, field(name)).coded(code))
 }
 
 fn ignored<V>(work: &mut Work<'_, V>, object: &HttpProxy, name: &str, is_set: bool, why: &str) {

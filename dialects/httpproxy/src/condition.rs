@@ -22,6 +22,9 @@ pub(crate) struct Scope {
     pub conditions: Conditions,
 }
 
+/// The path condition of a block, and the field that has it.
+type Placed<'a> = (PathPart<'a>, FieldPath);
+
 /// The path condition of a block.
 enum PathPart<'a> {
     All,
@@ -39,8 +42,9 @@ impl Scope {
         notes: &mut Vec<Rejection>,
     ) -> Result<Self, Rejection> {
         let field = field.field("conditions");
-        let no = |why: &str| Rejection::new(Code::ProxyIncludePath, field.clone(), why);
-        let prefix = match path_part(block, &field, Code::ProxyIncludePath)? {
+        let (part, at) = path_part(block, &field, Code::ProxyIncludePath)?;
+        let no = |why: &str| Rejection::new(Code::ProxyIncludePath, at.clone(), why);
+        let prefix = match part {
             PathPart::All => self.prefix.clone(),
             PathPart::Prefix(prefix) => joined(&self.prefix, prefix),
             PathPart::Exact(_) | PathPart::Regex(_) => {
@@ -62,7 +66,7 @@ impl Scope {
         notes: &mut Vec<Rejection>,
     ) -> Result<(PathMatch, Conditions), Rejection> {
         let field = field.field("conditions");
-        let path = self.matched(path_part(block, &field, Code::ProxyRoutePath)?, &field)?;
+        let path = self.matched(path_part(block, &field, Code::ProxyRoutePath)?)?;
         let conditions = self.with(block, &field, notes)?;
         Ok((path, conditions.sorted()))
     }
@@ -72,11 +76,11 @@ impl Scope {
     pub fn readable(&self, block: &List<Condition>) -> Option<(PathMatch, Conditions)> {
         let field = FieldPath::root();
         let part = good_path_part(block, &field, Code::ProxyRoutePath).ok()?;
-        if matches!(part, PathPart::All) && block.faults().next().is_some() {
+        if matches!(part.0, PathPart::All) && block.faults().next().is_some() {
             // What could not be read may have been the path.
             return None;
         }
-        let path = self.matched(part, &field).ok()?;
+        let path = self.matched(part).ok()?;
         let (mut conditions, mut notes) = (self.conditions.clone(), Vec::new());
         for (_, condition) in block.good() {
             let header = condition.header.as_ref();
@@ -89,14 +93,16 @@ impl Scope {
         Some((path, conditions.sorted()))
     }
 
-    fn matched(&self, part: PathPart<'_>, field: &FieldPath) -> Result<PathMatch, Rejection> {
+    fn matched(&self, (part, field): Placed<'_>) -> Result<PathMatch, Rejection> {
         let no = |why: String| Rejection::new(Code::ProxyRoutePath, field.clone(), why);
         let plain = |text: String| Path::parse(&text).map_err(|error| no(error.to_string()));
         Ok(match part {
             PathPart::All => self.path(),
             PathPart::Prefix(prefix) => PathMatch::Prefix(plain(joined(&self.prefix, prefix))?),
             PathPart::Exact(exact) => PathMatch::Exact(plain(joined(&self.prefix, exact))?),
-            PathPart::Regex(pattern) => PathMatch::Regex(self.pattern(pattern).map_err(no)?),
+            PathPart::Regex(pattern) => {
+                PathMatch::Regex(self.pattern(pattern).map_err(|why| no(why).coded(Code::ProxyRouteRegex))?)
+            }
         })
     }
 
@@ -143,7 +149,7 @@ impl Scope {
 }
 
 /// The one path condition of a block, wherever it stands in the list.
-fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, Rejection> {
+fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<Placed<'a>, Rejection> {
     match block.faults().next() {
         Some(fault) => Err(fault.into()),
         None => good_path_part(block, field, code),
@@ -151,8 +157,8 @@ fn path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> R
 }
 
 /// The same of those conditions that could be read.
-fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<PathPart<'a>, Rejection> {
-    let mut found = PathPart::All;
+fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code) -> Result<Placed<'a>, Rejection> {
+    let mut found = (PathPart::All, field.clone());
     for (index, condition) in block.good() {
         let field = field.index(index);
         let optional = |text: &'a Option<Box<str>>| text.as_deref().filter(|text| !text.is_empty());
@@ -168,11 +174,11 @@ fn good_path_part<'a>(block: &'a List<Condition>, field: &FieldPath, code: Code)
                 let why = format!("a {name} condition must begin with `/`");
                 return Err(Rejection::new(code, field.field(name), why));
             }
-            if !matches!(found, PathPart::All) {
+            if !matches!(found.0, PathPart::All) {
                 let why = "more than one path condition is set";
                 return Err(Rejection::new(code, field.field(name), why));
             }
-            found = part;
+            found = (part, field.field(name));
         }
     }
     Ok(found)

@@ -4,11 +4,7 @@
 
 use crate::status;
 use kinds::{Kind, TlsCertificateDelegation};
-use model::{
-    Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
-    status::{Acknowledgement, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout},
-};
-use std::time::Duration;
+use model::{Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList, status::StatusKind};
 
 /// What is wrong with an object.
 pub fn translate(kind: Kind, object: &TlsCertificateDelegation) -> Translation {
@@ -31,18 +27,7 @@ pub fn translate(kind: Kind, object: &TlsCertificateDelegation) -> Translation {
 }
 
 /// The status of TLSCertificateDelegations: Contour's schema has one, and Contour never writes it.
-pub const STATUS: StatusKind = StatusKind {
-    layout: StatusLayout { fields: &[], conditions: &[status::VALID], lists: &[], marks: &[] },
-    facts,
-    acknowledgement: Acknowledgement::Ignored,
-    interval: Duration::ZERO,
-};
-
-fn facts(input: &StatusInput<'_>) -> StatusFacts {
-    let message = status::errors(input.verdicts).unwrap_or_else(|| "Valid TLSCertificateDelegation".to_owned());
-    let valid = status::valid(input.verdicts, &message);
-    StatusFacts { object: Scope { conditions: vec![valid], ..Scope::default() }, lists: Vec::new() }
-}
+pub const STATUS: StatusKind = status::valid_only(|input| status::valid_facts("TLSCertificateDelegation", input));
 
 #[cfg(test)]
 mod tests {
@@ -50,6 +35,7 @@ mod tests {
 
     use super::*;
     use kinds::kind;
+    use model::status::StatusInput;
 
     #[test]
     fn what_permits_nobody_is_told_on_its_field() {
@@ -81,7 +67,7 @@ mod tests {
         );
         let verdicts = &translation.verdicts;
         let input = StatusInput { verdicts, translated: None, programmed: None, addresses: &[] };
-        let facts = facts(&input);
+        let facts = (STATUS.facts)(&input);
         assert_eq!(facts.object.conditions[0].reason, "ErrorPresent");
         assert!(facts.object.conditions[0].message.starts_with("SES2002"), "{:?}", facts.object.conditions[0]);
     }

@@ -13,10 +13,10 @@ use kinds::{ExtensionService, Kind, extension_service::CircuitBreakerPolicy, htt
 use model::{
     Code, EndpointsId, FieldPath, ObjectRef, Timeout, Transport, Verdict, VerdictList,
     cluster::{CircuitBreakers, LoadBalancing, Protocol, Validation},
-    status::{Acknowledgement, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout},
+    status::StatusKind,
 };
 use resolve::{KnownExtension, PortRef, View, service::Target};
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 /// How many Services an extension may have: each proxy is sent the endpoints of all of them.
 const MOST_SERVICES: usize = 100;
@@ -46,7 +46,7 @@ struct Reading<'a, V> {
 
 impl<V: View> Reading<'_, V> {
     fn report(&mut self, no: Rejection) {
-        self.verdicts.push(Verdict::new(no.code, self.id.at(no.field), no.why));
+        self.verdicts.push(no.on(&self.id));
     }
 
     fn extension(&mut self) -> Result<resolve::ExtensionService, Rejection> {
@@ -180,11 +180,11 @@ impl<V: View> Reading<'_, V> {
         };
         let no = |no: resolve::Rejection| {
             let of_port = matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp);
-            Rejection::new(no.code, field.field(if of_port { "port" } else { "name" }), no.why)
+            Rejection::resolved(no, field.field(if of_port { "port" } else { "name" }))
         };
         let service = self.view.service(namespace, name).ok_or_else(|| {
-            let why = format!("Service {namespace}/{name} does not exist");
-            Rejection::new(Code::ServiceNotFound, field.field("name"), why)
+            let absent = ObjectRef::new(kinds::kind::SERVICE, namespace.clone(), name);
+            Rejection::resolved(resolve::Rejection::absent(Code::ServiceNotFound, absent), field.field("name"))
         })?;
         if let Target::External(_) = service.target {
             return Err(unsupported("is of type ExternalName"));
@@ -202,7 +202,7 @@ impl<V: View> Reading<'_, V> {
 }
 
 fn verdict(id: &ObjectRef, no: Rejection) -> Verdict {
-    Verdict::new(no.code, id.at(no.field), no.why)
+    no.on(id)
 }
 
 fn spec(field: &str) -> FieldPath {
@@ -228,16 +228,4 @@ fn circuit_breakers(policy: &CircuitBreakerPolicy) -> Result<CircuitBreakers, Re
 }
 
 /// The status of ExtensionServices.
-pub const STATUS: StatusKind = StatusKind {
-    layout: StatusLayout { fields: &[], conditions: &[status::VALID], lists: &[], marks: &[] },
-    facts,
-    acknowledgement: Acknowledgement::Ignored,
-    interval: Duration::ZERO,
-};
-
-/// What the status must say.
-fn facts(input: &StatusInput<'_>) -> StatusFacts {
-    let message = status::errors(input.verdicts).unwrap_or_else(|| "Valid ExtensionService".to_owned());
-    let valid = status::valid(input.verdicts, &message);
-    StatusFacts { object: Scope { conditions: vec![valid], ..Scope::default() }, lists: Vec::new() }
-}
+pub const STATUS: StatusKind = status::valid_only(|input| status::valid_facts("ExtensionService", input));

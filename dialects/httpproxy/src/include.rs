@@ -317,10 +317,13 @@ fn child(
     }
     let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
-        return Err(no(Code::ProxyIncludeNotFound, format!("{subject} does not exist")));
+        let why = format!("{subject} does not exist");
+        let no = Rejection::new(Code::ProxyIncludeNotFound, field(index).field("name"), why);
+        return Err((visit.subject.clone(), no.related_to(subject.at(""))));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
-        return Err(no(Code::ProxyIncludesRoot, format!("{subject} is a root")));
+        let (told, no) = no(Code::ProxyIncludesRoot, format!("{subject} is a root"));
+        return Err((told, no.related_to(subject.at("spec.virtualhost"))));
     }
     match cycle(visit, index, &subject) {
         Some(no) => Err((subject, no)),
@@ -331,21 +334,34 @@ fn child(
 /// What is said where an include leads back to an object on the way to it. As in Contour, the one that is met again is told,
 /// on its own include that begins the way back to it.
 fn cycle(visit: &Rc<Visit>, index: usize, subject: &ObjectRef) -> Option<Rejection> {
-    let mut names = BTreeSet::new();
+    let mut way_back = vec![subject];
     let (mut at, mut index) = (visit, index);
     loop {
-        if names.len() < 8 {
-            names.insert(at.subject.to_string());
-        }
+        way_back.push(&at.subject);
         if at.subject == *subject {
-            let names: Vec<String> = names.into_iter().collect();
-            let why = format!("{subject} includes itself through {}", names.join(", "));
-            return Some(Rejection::new(Code::ProxyIncludeCycle, field(index), why));
+            way_back.reverse();
+            return Some(Rejection::new(Code::ProxyIncludeCycle, field(index), chain(&way_back)));
         }
         let (parent, entered) = at.parent.as_ref()?;
         (at, index) = (parent, *entered);
     }
 }
+
+/// A chain of includes that leads back to its beginning, in its order; the middle of a long one is left out.
+pub(crate) fn chain(objects: &[&ObjectRef]) -> String {
+    let name = |object: &&ObjectRef| format!("{}/{}", object.namespace, object.name);
+    let names: Vec<String> = match objects {
+        [first @ .., last] if first.len() > NAMED => {
+            let left_out = [format!("… {} more …", first.len() - NAMED)];
+            first[..NAMED].iter().map(name).chain(left_out).chain([name(last)]).collect()
+        }
+        all => all.iter().map(name).collect(),
+    };
+    format!("the includes lead back to it: {}", names.join(" → "))
+}
+
+/// How many objects of a cycle a message names.
+const NAMED: usize = 8;
 
 /// An include that leads nowhere answers 502 on its conditions; one without conditions leaves the requests to others.
 fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> Option<RouteDraft> {

@@ -30,7 +30,7 @@ pub mod tls;
 
 use kinds::{Fault, HttpProxy, Kind};
 use model::{
-    Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
+    Code, FieldPath, ObjectRef, Origin, Translation, Verdict, VerdictList,
     jwt::{Jwks, JwksState, RemoteJwks},
     route::{Dialect, GlobalRateLimit, HeaderDefaults, TieBreak},
     tls::TlsVersions,
@@ -70,6 +70,8 @@ pub struct Settings {
     pub global_rate_limits: Option<GlobalRateLimits>,
     /// What is done with an HTTPProxy that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
+    /// Whether it is told that an object is of a class that is not ours: where nobody else serves it.
+    pub report_other_classes: bool,
     /// Whether an authorization server is asked about routes whose host names none.
     pub global_authorization: bool,
     /// Which ExtensionServices of other namespaces may be used without a grant.
@@ -129,10 +131,11 @@ pub fn translate(
     view: &mut impl HttpProxyView,
     settings: &Settings,
 ) -> Option<Translation> {
-    if !class::is_ours(object, settings) {
-        return None;
-    }
     let subject = subject(kind, object);
+    if !class::is_ours(object, settings) {
+        let told = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
+        return told.map(|told| Translation { verdicts: vec![told], ..Translation::empty(subject) });
+    }
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });
     }
@@ -191,7 +194,7 @@ impl<V> Work<'_, V> {
         if no.code == Code::SecretPending {
             self.pending.insert(object.clone());
         }
-        self.verdicts.push(Verdict::new(no.code, object.at(no.field), no.why));
+        self.verdicts.push(no.on(object));
     }
 
     /// Tells what an object asks of other controllers; whether it is refused, because what would protect it is not there.
@@ -208,12 +211,47 @@ pub(crate) struct Rejection {
     pub code: Code,
     pub field: FieldPath,
     pub why: Box<str>,
+    /// The other object, or field of one, that it speaks of, whether it exists or not.
+    pub related: Option<Origin>,
 }
 
 impl Rejection {
     pub fn new(code: Code, field: FieldPath, why: impl Into<Box<str>>) -> Self {
-        Self { code, field, why: why.into() }
+        Self { code, field, why: why.into(), related: None }
     }
+
+    /// That what a field refers to cannot be used.
+    pub fn resolved(no: resolve::Rejection, field: FieldPath) -> Self {
+        Self { code: no.code, field, why: no.why, related: no.absent.map(|absent| absent.at("")) }
+    }
+
+    /// The same under another code.
+    #[must_use]
+    pub fn coded(self, code: Code) -> Self {
+        Self { code, ..self }
+    }
+
+    /// The same, with the other object that it speaks of.
+    #[must_use]
+    pub fn related_to(self, other: Origin) -> Self {
+        Self { related: Some(other), ..self }
+    }
+
+    /// What is told about an object.
+    pub fn on(self, object: &ObjectRef) -> Verdict {
+        Verdict::new(self.code, object.at(self.field), self.why).related_to(self.related)
+    }
+}
+
+impl From<Rejection> for Vec<Rejection> {
+    fn from(no: Rejection) -> Self {
+        vec![no]
+    }
+}
+
+/// Keeps what is in the way, one thing or several, so that all of it is told at once.
+pub(crate) fn gather<E: Into<Vec<Rejection>>>(nos: &mut Vec<Rejection>, found: Result<(), E>) {
+    nos.extend(found.err().map(Into::into).unwrap_or_default());
 }
 
 impl From<&Fault> for Rejection {

@@ -1,7 +1,7 @@
 //! A root: the host, who owns it, and its routes on both listeners.
 
 use crate::{
-    DIALECT, HttpProxyView, Rejection, Work, authorization, class, client_validation, cors, include, jwt,
+    DIALECT, HttpProxyView, Rejection, Work, authorization, class, client_validation, cors, gather, include, jwt,
     route::{
         RouteDraft, ip_filter, optional,
         rate_limit::{self, global::Said},
@@ -10,7 +10,7 @@ use crate::{
 };
 use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
 use model::{
-    Code, FieldPath, Host, ListenerId, ObjectRef, Route,
+    Code, FieldPath, Host, ListenerId, ObjectRef, Route, Severity, Verdict,
     jwt::JwtProvider,
     route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
     tls::{TcpProxy, Termination, TlsMode},
@@ -34,6 +34,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         Ok(owned) => owned,
         Err(no) => {
             work.report(root, no);
+            report_routes(work, object, root);
             return Pieces::default();
         }
     };
@@ -63,12 +64,30 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         }
         Ok(Some(secured)) => doors(work, object, root, secured, whole),
     };
-    let made = if whole { include::routes(work, object) } else { vec![unavailable(root)] };
+    let made = if whole {
+        include::routes(work, object)
+    } else {
+        report_routes(work, object, root);
+        vec![unavailable(root)]
+    };
     if whole && doors.requires_client_certificate() {
         client_validation::report_plaintext(work, &made);
     }
     let jwt_providers = if whole { jwt_providers } else { Vec::new() };
     Pieces { jwt_providers, ..place(work, object, root, &host, doors, made) }
+}
+
+/// Tells what is wrong with the routes of a root whose host is not served, so that all of it is known at once. What it includes is
+/// left alone: nobody gets there.
+fn report_routes(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy, root: &ObjectRef) {
+    let verdicts = std::mem::take(&mut work.verdicts);
+    let (includes, inclusions, pending) = (work.includes.clone(), work.inclusions.clone(), work.pending.clone());
+    include::routes(work, object);
+    (work.includes, work.inclusions, work.pending) = (includes, inclusions, pending);
+    let told = std::mem::replace(&mut work.verdicts, verdicts).into_sorted();
+    // What depends on the policies of the host cannot be judged without it.
+    let stands = |verdict: &Verdict| verdict.severity() == Severity::Error && verdict.code != Code::ProxyJwtUndefined;
+    work.verdicts.extend(told.into_iter().filter(|verdict| verdict.origin.object == *root && stands(verdict)));
 }
 
 /// How the host is reached besides over plaintext.
@@ -141,7 +160,8 @@ fn owned_host<'o>(
     let wrong = |why: &str| Rejection::new(Code::ProxyFqdn, field.clone(), why);
     let name = virtual_host.fqdn.get()?.as_deref().unwrap_or_default();
     let host = match Host::parse_or_ipv4(name) {
-        Ok(Host::Any) => return Err(wrong("fqdn is empty")),
+        Ok(Host::Any) if name.is_empty() => return Err(wrong("fqdn is empty")),
+        Ok(Host::Any) => return Err(wrong("`*` alone is not a host: a name must follow, as in `*.example.com`")),
         Ok(host) => host,
         Err(error) => return Err(wrong(&error.to_string())),
     };
@@ -152,8 +172,14 @@ fn owned_host<'o>(
     }
     let (kind, owner) = owner(work, name);
     if let Some(owner) = owner.filter(|owner| (kind, &owner.meta) != (work.kind, &object.meta)) {
-        let why = format!("{name} is already used by {}, which is older", subject(kind, &owner));
-        return Err(Rejection::new(Code::ProxyDuplicateFqdn, field, why));
+        let other = subject(kind, &owner);
+        // Files have no ages.
+        let reason = match (owner.meta.created, object.meta.created) {
+            (Some(theirs), Some(own)) if theirs < own => "which is older",
+            _ => "which comes first by namespace and name",
+        };
+        let why = format!("{name} is already used by {other}, {reason}");
+        return Err(Rejection::new(Code::ProxyDuplicateFqdn, field.clone(), why).related_to(other.at(field)));
     }
     Ok((virtual_host, host))
 }
@@ -198,18 +224,17 @@ fn host_policies(
 ) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
-    let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
     let clients = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
-    gather(clients.map(|clients| work.host.clients = clients));
+    gather(&mut nos, clients.map(|clients| work.host.clients = clients));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
-    gather(limit.map(|limit| work.host.limit = limit.map(Arc::new)));
+    gather(&mut nos, limit.map(|limit| work.host.limit = limit.map(Arc::new)));
     let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
     let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
     if matches!(said, Ok(Said::Nothing)) && default.is_some() {
         rate_limit::global::look_at_service(work, root, field.clone());
     }
-    gather(said.map(|said| work.host.global_limit = said.or(default)));
-    gather(cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
+    gather(&mut nos, said.map(|said| work.host.global_limit = said.or(default)));
+    gather(&mut nos, cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
     nos.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
     nos
 }

@@ -17,11 +17,11 @@ pub mod rewrite;
 pub mod service;
 
 use self::rate_limit::global::Said;
-use crate::{HttpProxyView, Rejection, Work, authorization, condition::Scope, jwt};
+use crate::{HttpProxyView, Rejection, Work, authorization, condition::Scope, gather, jwt};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
     Code, FieldPath, ObjectRef, Origin, Timeout,
-    route::{Action, Conditions, CookieRewrite, DirectResponse, Forward, PathMatch, Policy},
+    route::{Action, Conditions, CookieRewrite, DirectResponse, Forward, Path, PathMatch, Policy},
 };
 
 /// A route before it stands on a listener.
@@ -78,6 +78,9 @@ pub(crate) fn route(
         Ok(matched) => matched,
         Err(no) => {
             work.report(subject, no);
+            // What else is wrong with it is told, too.
+            let others = done(work, &place, route, &PathMatch::Prefix(Path::root()));
+            others.err().into_iter().flatten().for_each(|no| work.report(subject, no));
             let origin = subject.at(place.field);
             return scope.readable(&route.conditions).map(|part| RouteDraft::stand_in(part, insecure, origin));
         }
@@ -98,18 +101,17 @@ fn done(
     path: &PathMatch,
 ) -> Result<(Action, Policy), Vec<Rejection>> {
     let mut nos = Vec::new();
-    let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
-    gather(route.permit_insecure.get().map(drop).map_err(Rejection::from));
+    gather(&mut nos, route.permit_insecure.get().map(drop).map_err(Rejection::from));
     let mut policy = Policy::default();
     let mut host = None;
-    gather(headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
+    gather(&mut nos, headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
     (policy.cors, policy.host_rate_limit) = (work.host.cors.clone(), work.host.limit.clone());
     // A route's own lists stand in place of the host's.
     let clients = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
-    gather(clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
+    gather(&mut nos, clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
-    gather(limit.map(|limit| policy.limit = limit));
-    gather(authorization::of_route(work, place, route).map(|found| policy.authorization = found));
+    gather(&mut nos, limit.map(|limit| policy.limit = limit));
+    gather(&mut nos, authorization::of_route(work, place, route).map(|found| policy.authorization = found));
     let global =
         rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyLimit);
     if route.services.is_empty() && matches!(global, Ok(Said::Descriptors(_))) {
@@ -117,15 +119,21 @@ fn done(
         let field = place.field.field("rateLimitPolicy").field("global");
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
     }
-    gather(global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
-    gather(jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider));
+    gather(&mut nos, global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
+    gather(
+        &mut nos,
+        jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider),
+    );
     let redirect = optional(&route.request_redirect_policy);
     let respond = optional(&route.direct_response_policy);
     let services = !route.services.is_empty();
     let action = match (services, redirect, respond) {
         (_, Err(fault), _) | (_, _, Err(fault)) => Err(vec![fault.into()]),
         (true, Ok(None), Ok(None)) => {
-            gather(cookies::policies(&route.cookie_rewrite_policies, &place.field).map(|found| policy.cookies = found));
+            gather(
+                &mut nos,
+                cookies::policies(&route.cookie_rewrite_policies, &place.field).map(|found| policy.cookies = found),
+            );
             forward(work, place, route, path, host, &policy.cookies)
         }
         (false, Ok(Some(policy)), Ok(None)) => {
@@ -168,24 +176,31 @@ fn forward(
 ) -> Result<Action, Vec<Rejection>> {
     let mut nos = Vec::new();
     let mut forward = Forward { host, ..Forward::default() };
-    let mut gather = |found: Result<(), Rejection>| nos.extend(found.err());
-    gather(route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(Rejection::from));
+    gather(&mut nos, route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(Rejection::from));
     let mut idle_connection = Timeout::Default;
-    gather(retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
-        (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
-    }));
+    gather(
+        &mut nos,
+        retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
+            (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
+        }),
+    );
     let mut notes = Vec::new();
     gather(
+        &mut nos,
         retry::retry_policy(&route.retry_policy, &place.field, &mut notes)
             .map(|retry| forward.retry = retry.map(Box::new)),
     );
-    gather(rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path));
+    gather(
+        &mut nos,
+        rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path),
+    );
     let mut health = None;
-    gather(health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
+    gather(&mut nos, health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
     let redirect = retry::internal_redirect(&route.internal_redirect_policy, &place.field);
-    gather(redirect.map(|found| forward.internal_redirect = found.map(Box::new)));
+    gather(&mut nos, redirect.map(|found| forward.internal_redirect = found.map(Box::new)));
     let mut balance = Default::default();
     gather(
+        &mut nos,
         load_balancer::policy(work, place, &route.load_balancer_policy)
             .map(|(way, hash)| (balance, forward.hash) = (way, hash)),
     );
@@ -198,7 +213,7 @@ fn forward(
             (forward.clusters, forward.mirrors) = (clusters, mirrors);
             forward.host = host.or(forward.host);
         }
-        Err(no) => nos.push(no),
+        Err(more) => nos.extend(more),
     }
     if !nos.is_empty() {
         return Err(nos);

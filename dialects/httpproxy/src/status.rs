@@ -35,6 +35,23 @@ pub const STATUS: StatusKind = StatusKind {
     interval: Duration::ZERO,
 };
 
+/// The status of a kind of which nothing is said but whether it is valid.
+pub(crate) const fn valid_only(facts: fn(&StatusInput<'_>) -> StatusFacts) -> StatusKind {
+    StatusKind {
+        layout: StatusLayout { fields: &[], conditions: &[VALID], lists: &[], marks: &[] },
+        facts,
+        acknowledgement: Acknowledgement::Ignored,
+        interval: Duration::ZERO,
+    }
+}
+
+/// What that must say about an object of a kind.
+pub(crate) fn valid_facts(kind: &str, input: &StatusInput<'_>) -> StatusFacts {
+    let message = errors(input.verdicts).unwrap_or_else(|| format!("Valid {kind}"));
+    let valid = valid(input.verdicts, &message);
+    StatusFacts { object: Scope { conditions: vec![valid], ..Scope::default() }, lists: Vec::new() }
+}
+
 /// What the status must say.
 pub fn facts(input: &StatusInput<'_>) -> StatusFacts {
     let orphaned = input.verdicts.iter().find(|verdict| verdict.code == Code::ProxyOrphaned);

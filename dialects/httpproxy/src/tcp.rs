@@ -6,7 +6,7 @@
 
 use crate::{
     HttpProxyView, Rejection, Work, class,
-    include::DEEPEST,
+    include::{DEEPEST, chain},
     route::{
         Place, health, load_balancer, optional,
         service::{self, UpstreamOptions},
@@ -20,7 +20,7 @@ use kinds::{
     },
 };
 use model::{ClusterId, Code, FieldPath, ObjectRef, Timeout, cluster::LoadBalancing};
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 /// The backends of a root with a `tcpproxy`, and their shares; none of them zero.
 pub(crate) fn clusters(
@@ -30,7 +30,7 @@ pub(crate) fn clusters(
 ) -> Vec<(ClusterId, u32)> {
     let mut object = Arc::new(object.clone());
     let mut subject = root.clone();
-    let mut visited = BTreeSet::from([root.clone()]);
+    let mut visited = vec![root.clone()];
     loop {
         let next = step(work, &object, &subject, &mut visited);
         if work.pending.contains(&subject) {
@@ -63,7 +63,7 @@ fn step(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &Arc<HttpProxy>,
     subject: &ObjectRef,
-    visited: &mut BTreeSet<ObjectRef>,
+    visited: &mut Vec<ObjectRef>,
 ) -> Result<Step, Rejection> {
     let field = FieldPath::from("spec.tcpproxy");
     let nothing = |why: &str| Rejection::new(Code::ProxyTcpEmpty, field.clone(), why);
@@ -97,7 +97,7 @@ fn child(
     object: &HttpProxy,
     include: &TcpProxyInclude,
     field: FieldPath,
-    visited: &mut BTreeSet<ObjectRef>,
+    visited: &mut Vec<ObjectRef>,
 ) -> Result<(Arc<HttpProxy>, ObjectRef), Rejection> {
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&object.meta.namespace);
@@ -111,14 +111,18 @@ fn child(
     }
     let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
-        return Err(no(Code::ProxyTcpIncludeNotFound, format!("{subject} does not exist")));
+        let no = no(Code::ProxyTcpIncludeNotFound, format!("{subject} does not exist"));
+        return Err(no.related_to(subject.at("")));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
-        return Err(no(Code::ProxyTcpIncludesRoot, format!("{subject} is a root")));
+        let no = no(Code::ProxyTcpIncludesRoot, format!("{subject} is a root"));
+        return Err(no.related_to(subject.at("spec.virtualhost")));
     }
-    if !visited.insert(subject.clone()) {
-        return Err(no(Code::ProxyTcpIncludeCycle, format!("{subject} is already part of this chain of includes")));
+    if let Some(at) = visited.iter().position(|known| *known == subject) {
+        let objects: Vec<_> = visited[at..].iter().chain([&subject]).collect();
+        return Err(no(Code::ProxyTcpIncludeCycle, chain(&objects)));
     }
+    visited.push(subject.clone());
     Ok((object, subject))
 }
 

@@ -82,19 +82,22 @@ fn certificate(
             let held = work.view.certificate(&secret);
             let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&secret, host));
             let subject = subject(work.kind, object);
-            no.into_iter().for_each(|no| work.report(&subject, Rejection::new(no.code, at("secretName"), no.why)));
+            no.into_iter().for_each(|no| work.report(&subject, Rejection::resolved(no, at("secretName"))));
             Ok(CertificateRef::Secret(secret))
         }
         Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
+            let subject = subject(work.kind, object);
+            let no = Rejection::resolved(no, at("secretName")).coded(Code::CertificateSelfSigned);
+            work.report(&subject, no);
             Ok(CertificateRef::SelfSigned(host.clone()))
         }
         // The rest of the object is read all the same: what it includes is not left alone meanwhile.
         Err(no) if no.code == Code::SecretPending => {
             let subject = subject(work.kind, object);
-            work.report(&subject, Rejection::new(no.code, at("secretName"), no.why));
+            work.report(&subject, Rejection::resolved(no, at("secretName")));
             Ok(CertificateRef::Secret(secret))
         }
-        Err(no) => Err(Rejection::new(no.code, at("secretName"), no.why)),
+        Err(no) => Err(Rejection::resolved(no, at("secretName"))),
     }
 }
 

@@ -4,7 +4,7 @@
 //! redirects, a lowest TLS version that is none is the highest one. The rest keeps its default. All are told.
 
 use crate::Settings;
-use kinds::{Fault, Meta};
+use kinds::{Fault, Meta, suggest};
 use model::{
     Code, FieldPath, ObjectRef, Timeout, Verdict, VerdictList,
     route::{RetryPolicy, action::RetryOn},
@@ -156,7 +156,9 @@ impl<'a> Reader<'a> {
             let rest = annotation::PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
             if rest.is_some_and(|rest| !KNOWN.contains(&rest)) {
                 let origin = self.subject.at(FieldPath::annotation(name));
-                let why = format!("`{name}` has no effect on an Ingress");
+                let meant = rest.and_then(|rest| suggest::nearest(rest, KNOWN.into_iter()));
+                let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+                let why = format!("`{name}` has no effect on an Ingress{meant}");
                 self.verdicts.push(Verdict::new(Code::AnnotationUnknown, origin, why));
             }
         }

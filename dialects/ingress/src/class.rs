@@ -6,6 +6,8 @@
 
 use crate::{CONTROLLER, IngressView, Settings};
 use kinds::{Fault, Ingress, IngressClass};
+use model::FieldPath;
+use resolve::OtherClass;
 
 /// The annotations that name a class, the strongest first.
 pub const ANNOTATIONS: [&str; 3] =
@@ -13,6 +15,16 @@ pub const ANNOTATIONS: [&str; 3] =
 
 /// Classes that are ours by name where none was configured.
 const OURS: [&str; 2] = ["sesame", "contour"];
+
+/// The class that an object names and that is not ours, with its field; and the classes that are. Classes of our controller are
+/// not listed: their names are not known here.
+pub fn other<'o>(object: &'o Ingress, settings: &'o Settings) -> OtherClass<'o> {
+    let ours = settings.class_names.iter().map(|name| &**name);
+    let ours = if settings.class_names.is_empty() { OURS.to_vec() } else { ours.collect() };
+    let annotated = ANNOTATIONS.iter().find(|name| !matches!(object.meta.annotations.get(name), Ok(None)));
+    let field = annotated.map_or_else(|| "spec.ingressClassName".into(), |name| FieldPath::annotation(name));
+    OtherClass { field, named: named(object).ok().flatten(), ours }
+}
 
 /// Whether the object is ours. One whose class cannot be read is nobody's: to serve what another controller was meant to
 /// serve is worse than to wait for the mended object.

@@ -50,6 +50,8 @@ pub struct Settings {
     pub client_certificate: Option<ObjectRef>,
     /// What is done with an Ingress that asks another controller for protection.
     pub foreign_protection: ForeignProtection,
+    /// Whether it is told that an object is of a class that is not ours: where nobody else serves it.
+    pub report_other_classes: bool,
 }
 
 /// Where the dialect looks things up.
@@ -63,11 +65,12 @@ pub trait IngressView: View {
 
 /// What the object asks for; nothing if it is not ours.
 pub fn translate(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> Option<Translation> {
-    if !class::is_ours(object, view, settings) {
-        return None;
-    }
     let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
     let subject = ObjectRef { kind: kinds::kind::INGRESS, namespace, name };
+    if !class::is_ours(object, view, settings) {
+        let told = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
+        return told.map(|told| Translation { verdicts: vec![told], ..Translation::empty(subject) });
+    }
     let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);
     let foreign = foreign::look(&object.meta, &subject);

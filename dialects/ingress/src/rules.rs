@@ -105,6 +105,11 @@ struct Match {
 }
 
 fn host(context: &mut Context<'_>, text: Option<&str>, field: &FieldPath) -> Option<Host> {
+    if text == Some("*") {
+        let origin = context.subject.at(field.field("host"));
+        let why = "`*` alone is not a host; the rule is served for every host";
+        context.verdicts.push(Verdict::new(Code::IngressHostAny, origin, why));
+    }
     Host::parse(text.unwrap_or_default())
         .map_err(|error| {
             let origin = context.subject.at(field.field("host"));
@@ -235,7 +240,7 @@ fn cluster(
             let field = field.field("service");
             port(&service.port).map_err(|no| no.at(&context.subject, field.field("port"))).and_then(|port| {
                 let cluster = resolve::backend(view, &context.object.meta.namespace, &service.name, &port)
-                    .map_err(|no| no.at(&context.subject, field.field(part(&no))))?;
+                    .map_err(|no| no.at(&context.subject, part(&field, &no, &port)))?;
                 let presented = resolve::presenting(view, cluster, context.settings.client_certificate.as_ref());
                 context.is_pending |= presented.as_ref().is_err_and(|no| no.code == Code::SecretPending);
                 presented.map_err(|no| no.at(&context.subject, field))
@@ -253,10 +258,13 @@ fn cluster(
 }
 
 /// Whether the name or the port of the Service is what is wrong.
-fn part(no: &Rejection) -> &'static str {
-    match no.code {
-        Code::ServicePortNotFound | Code::ServicePortNotTcp => "port",
-        _ => "name",
+fn part(service: &FieldPath, no: &Rejection, port: &PortRef) -> FieldPath {
+    match (no.code, port) {
+        (Code::ServicePortNotFound | Code::ServicePortNotTcp, PortRef::Name(_)) => service.field("port").field("name"),
+        (Code::ServicePortNotFound | Code::ServicePortNotTcp, PortRef::Number(_)) => {
+            service.field("port").field("number")
+        }
+        _ => service.field("name"),
     }
 }
 

@@ -201,7 +201,7 @@ fn each_finding_stands_on_its_field() {
             Code::ServiceNotFound,
             format!("{at}.backend.service.name"),
         ),
-        (service(json!({ "number": 81 })), Code::ServicePortNotFound, format!("{at}.backend.service.port")),
+        (service(json!({ "number": 81 })), Code::ServicePortNotFound, format!("{at}.backend.service.port.number")),
         (service(json!({})), Code::ServicePortNotFound, format!("{at}.backend.service.port")),
         (path(json!({ "path": "/x", "backend": {} })), Code::IngressBackendMissing, format!("{at}.backend")),
         (

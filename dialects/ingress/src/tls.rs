@@ -114,7 +114,10 @@ fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, fie
     };
     match found {
         Ok(id) => Shown::Secret(id),
-        Err(verdict) if context.settings.self_signed && verdict.code == Code::SecretNotFound => Shown::SelfSigned,
+        Err(verdict) if context.settings.self_signed && verdict.code == Code::SecretNotFound => {
+            context.verdicts.push(Verdict { code: Code::CertificateSelfSigned, ..verdict });
+            Shown::SelfSigned
+        }
         Err(verdict) => {
             context.verdicts.push(verdict);
             Shown::None

@@ -42,7 +42,9 @@ pub fn go_arguments(module: &Module, program: &GoProgram) -> Vec<String> {
     }
     let verb: &[&str] = if program.test { &["test", "-c"] } else { &["build"] };
     let flags = ["-mod=readonly", "-buildvcs=false", "-trimpath"];
-    verb.iter().chain(&flags).map(|word| (*word).to_owned()).chain([format!("-ldflags={ldflags}")]).collect()
+    let tags = (!program.tags.is_empty()).then(|| format!("-tags={}", program.tags.join(",")));
+    let words = verb.iter().chain(&flags).map(|word| (*word).to_owned());
+    words.chain(tags).chain([format!("-ldflags={ldflags}")]).collect()
 }
 
 /// How a crate's program is built. Optimising a program that runs for seconds would take minutes.

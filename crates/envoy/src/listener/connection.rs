@@ -1,6 +1,6 @@
 //! The HTTP connection manager: what holds for every request of a listener.
 
-use super::{access_log, filters, local_replies};
+use super::{access_log, filters, local_replies, tracing};
 use crate::{
     name,
     packing::{Packing, admission, plain, redirects, scoped},
@@ -64,6 +64,7 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         set_current_client_cert_details: forwarded.map(client_certificate),
         access_log: access_log::access_log(&http.access_log),
         local_reply_config: local_replies::config(http.local_reply_body),
+        tracing: port.tracer.as_ref().map(tracing::tracing),
         server_header_transformation: server_header(http.server_header).into(),
         common_http_protocol_options: Some(connections(http)),
         http_protocol_options: Some(Http1ProtocolOptions {

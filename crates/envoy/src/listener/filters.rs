@@ -28,6 +28,7 @@ use envoy_api::{
                 network::http_connection_manager::v3::{HttpFilter, http_filter::ConfigType},
             },
         },
+        r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern},
     },
 };
 use model::{
@@ -78,14 +79,13 @@ const TYPES: [&str; 16] = [
     "image/svg+xml",
 ];
 
-/// The filter with this library.
-#[allow(deprecated, reason = "the field that replaces `content_type` is unknown to Envoys before 1.40")]
+/// The filter with this library. Envoys before 1.40 do not know the matcher, and compress the types that they have by default.
 fn compressor(name: &str, library: Any) -> HttpFilter {
     let compressor = Compressor {
         compressor_library: Some(TypedExtensionConfig { name: name.to_owned(), typed_config: Some(library) }),
         response_direction_config: Some(ResponseDirectionConfig {
             common_config: Some(CommonDirectionConfig {
-                content_type: TYPES.map(str::to_owned).to_vec(),
+                content_type_matcher: TYPES.map(content_type).to_vec(),
                 ..Default::default()
             }),
             ..Default::default()
@@ -93,6 +93,10 @@ fn compressor(name: &str, library: Any) -> HttpFilter {
         ..Default::default()
     };
     filter("envoy.filters.http.compressor", any(&compressor))
+}
+
+fn content_type(name: &str) -> StringMatcher {
+    StringMatcher { ignore_case: true, match_pattern: Some(MatchPattern::Exact(name.to_owned())) }
 }
 
 /// Compresses answers for clients that ask for it, unless that is off.

@@ -84,7 +84,7 @@ fn filter(specifier: FilterSpecifier) -> AccessLogFilter {
 }
 
 /// A condition in CEL: access log filters have no other words for routes.
-fn expression(text: &str) -> FilterSpecifier {
+pub(super) fn expression(text: &str) -> FilterSpecifier {
     let filter = ExpressionFilter { expression: text.to_owned(), ..Default::default() };
     FilterSpecifier::ExtensionFilter(ExtensionFilter {
         name: "envoy.access_loggers.extension_filters.cel".to_owned(),

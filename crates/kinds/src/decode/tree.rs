@@ -117,7 +117,11 @@ impl<'de, 'p, 'a> Tree<'de, 'p, 'a> {
     fn expected<T>(&self, what: &str) -> Result<T, TreeError> {
         let hint = match (&self.node.value, what) {
             (Value::Bool(_) | Value::Int(_) | Value::Float(_), "text") => ": put it in quotes",
-            (Value::Text(_), "a number" | "true or false") => ": remove the quotes",
+            (Value::Text(text), "a number") if text.trim().parse::<f64>().is_ok() => ": remove the quotes",
+            (Value::Text(_), "a number") if matches!(self.path, FieldPath::Field(_, "port")) => {
+                ": write the number of the port, not its name"
+            }
+            (Value::Text(text), "true or false") if matches!(&**text, "true" | "false") => ": remove the quotes",
             _ => "",
         };
         let why = format!("expected {what}, found {}{hint}", self.node.describe());

@@ -5,9 +5,11 @@ use envoy_api::{
     Message,
     envoy::config::{cluster::v3::Cluster, endpoint::v3::ClusterLoadAssignment},
 };
-use kinds::{Object, kind};
+use kinds::{Object, http_proxy::security::AuthorizationServer, kind};
+use model::listener::RateLimitService;
 use model::status::StatusInput;
 use pipeline::{
+    authorization::{GlobalAuthorization, of_operator},
     extensions::{ExtensionName, find},
     secret_refs::FetchResult,
 };
@@ -103,13 +105,19 @@ fn body<M: Message + Default>(output: &mut Output, fleet: &FleetId, what: &str) 
     Some(M::decode(found.body).unwrap())
 }
 
-/// An extension that a setting uses is a cluster in every fleet, whatever its routes are; what it consists of changes in place.
+/// Settings whose rate limit service is the extension.
+fn rate_limited() -> Settings {
+    Settings { rate_limit_service: Some((name(), RateLimitService::default())), ..world::settings(Packing::Scoped) }
+}
+
+/// An extension that the settings of a fleet use is a cluster there, whatever the routes are; what it consists of changes in place.
 #[test]
-fn an_extension_that_settings_use_exists_in_every_fleet() {
-    let settings = Settings { extensions: [name()].into(), ..world::settings(Packing::Scoped) };
+fn an_extension_that_the_settings_of_a_fleet_use_exists_there() {
+    let settings = rate_limited();
     let mut pipeline = Pipeline::new(&settings);
     let fleet = named(1);
-    pipeline.set_fleet(&fleet, Some(FleetSettings::default()));
+    let own = FleetSettings { rate_limit_service: settings.rate_limit_service.clone(), ..FleetSettings::default() };
+    pipeline.set_fleet(&fleet, Some(own));
     for object in [service("web", Ipv4Addr::LOCALHOST), service("other", [127, 0, 0, 2].into()), ca("default", "ca")] {
         pipeline.put(&object.key(), Some(object));
     }
@@ -157,16 +165,45 @@ fn an_extension_that_settings_use_exists_in_every_fleet() {
     let name = "cds extension/ExtensionService.projectsesame.io/default/auth";
     assert!(set.contains(name) && gone.contains("cds extension/default/auth"), "{set:?} {gone:?}");
     pipeline.self_check().unwrap();
-    pipeline.set_settings(&Settings { extensions: BTreeSet::new(), ..settings });
-    let (_, gone) = told(&mut pipeline.settle(), &fleet);
+    pipeline.set_settings(&Settings { rate_limit_service: None, ..settings });
+    let (_, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
     assert!(gone.contains(name), "{gone:?}");
+    pipeline.self_check().unwrap();
+}
+
+/// A fleet has the cluster of an extension as long as a route or a setting of its own uses it, and no other fleet has it.
+#[test]
+fn a_fleet_that_does_not_use_an_extension_is_not_told_of_it() {
+    let server = of_operator(&AuthorizationServer::default()).unwrap();
+    let authorization = Some(GlobalAuthorization { extension: name(), settings: server });
+    let mut pipeline = Pipeline::new(&Settings { authorization, ..rate_limited() });
+    let fleets = [FleetId::Shared, named(1), named(2)];
+    let limited = FleetSettings { rate_limit_service: rate_limited().rate_limit_service, ..FleetSettings::default() };
+    pipeline.set_fleet(&fleets[1], Some(FleetSettings::default()));
+    pipeline.set_fleet(&fleets[2], Some(limited));
+    let web = service("web", Ipv4Addr::LOCALHOST);
+    pipeline.put(&web.key(), Some(web));
+    let is_extension = |names: &BTreeSet<String>| names.iter().any(|name| name.ends_with("ds extension/default/auth"));
+    let mut output = put(&mut pipeline, &contour(&json!({ "services": [{ "name": "web", "port": 80 }] })));
+    let have = fleets.each_ref().map(|fleet| is_extension(&told(&mut output, fleet).0));
+    assert_eq!(have, [true, false, true], "the settings of the first and the third fleet use it");
+    // The operator's authorization server is asked about a route.
+    let route =
+        Claims::new("route", fleets[1].clone()).listener("l", 8089, Http, "").route("l", "a.example.com", "web");
+    route.clone().put(&mut pipeline);
+    assert!(is_extension(&told(&mut pipeline.settle(), &fleets[1]).0));
+    pipeline.self_check().unwrap();
+    route.remove(&mut pipeline);
+    let mut output = pipeline.settle();
+    let lose = fleets.each_ref().map(|fleet| is_extension(&told(&mut output, fleet).1));
+    assert_eq!(lose, [false, true, false]);
     pipeline.self_check().unwrap();
 }
 
 /// While the Secret of a changed extension is being read, the extension stays what it was.
 #[test]
 fn an_extension_stays_what_it_was_until_its_ca_is_read() {
-    let settings = Settings { extensions: [name()].into(), fetched_secrets: true, ..world::settings(Packing::Scoped) };
+    let settings = Settings { fetched_secrets: true, ..rate_limited() };
     let mut pipeline = Pipeline::new(&settings);
     let web = service("web", Ipv4Addr::LOCALHOST);
     pipeline.put(&web.key(), Some(web));

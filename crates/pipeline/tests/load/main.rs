@@ -6,9 +6,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod authorization;
 mod bed;
 mod gateway;
 mod httpproxy;
 mod ingress;
 mod jwt;
 mod rate_limit;
+mod tracing;

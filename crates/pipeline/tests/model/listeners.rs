@@ -3,10 +3,11 @@
 use envoy::listener::access_log::{DEFAULT_FIELDS, format};
 use model::{
     CertificateRef, ClusterId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol,
-    cluster::CaBundle,
+    cluster::{CaBundle, Extension},
     listener::{
         AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
-        HttpSettings, HttpVersions, LocalReplyBody, ServerHeader, StreamTarget,
+        HttpSettings, HttpVersions, LocalReplyBody, Percent, ServerHeader, SpanTag, StreamTarget, TagValue, Tracer,
+        Tracing,
     },
     tls::{
         ClientValidation, TcpChain, TcpProxy, Termination, TlsVersion,
@@ -26,6 +27,7 @@ pub fn port(dice: &mut Dice, protocol: PortProtocol, port: u16) -> Port {
         port,
         protocol,
         http: settings(dice),
+        tracer: dice.maybe(tracer),
         connections: connections(dice),
     }
 }
@@ -70,6 +72,33 @@ fn settings(dice: &mut Dice) -> HttpSettings {
         max_requests: dice.maybe(Dice::number),
         max_streams: dice.between(1, i32::MAX as u32),
     }
+}
+
+/// A tracer whose collector nobody has.
+fn tracer(dice: &mut Dice) -> Tracer {
+    let percent = |dice: &mut Dice| {
+        let text = format!("{}.{:02}", dice.below(100), dice.below(100));
+        Percent::parse(dice.pick(&["0", "100", "0.01", &text])).unwrap()
+    };
+    let tag = |dice: &mut Dice| SpanTag {
+        name: dice.name().into(),
+        value: match dice.below(3) {
+            0 => TagValue::Literal(dice.until(|dice| Some(dice.text()).filter(|text| !text.is_empty())).into()),
+            1 => TagValue::RequestHeader(dice.header_name()),
+            _ => TagValue::Environment(dice.name().into()),
+        },
+    };
+    let tracing = Tracing {
+        service_name: dice.text().into(),
+        overall: percent(dice).whole(),
+        client: percent(dice).whole(),
+        random: percent(dice),
+        max_path: dice.number(),
+        tags: dice.list(0, 4, tag),
+    };
+    let object = ObjectRef::new(kinds::kind::CONTOUR_EXTENSION_SERVICE, "tracing", dice.object_name().as_str());
+    let server_name = dice.maybe(|dice| dice.object_name().into());
+    Tracer { tracing: Arc::new(tracing), collector: Extension::of(object, server_name, dice.timeout()) }
 }
 
 fn connections(dice: &mut Dice) -> ConnectionSettings {

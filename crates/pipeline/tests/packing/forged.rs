@@ -61,6 +61,7 @@ async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
         protocol: PortProtocol::Http,
         connections: ConnectionSettings::default(),
         http: HttpSettings::default(),
+        tracer: None,
     };
     let certificate = CertificateRef::Secret(ObjectRef::new(kinds::kind::SECRET, "default", "any"));
     let termination = Termination::new(certificate, Default::default());

@@ -104,6 +104,7 @@ fn http_port() -> Port {
         protocol: PortProtocol::Http,
         connections,
         http,
+        tracer: None,
     }
 }
 

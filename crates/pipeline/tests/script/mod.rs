@@ -9,17 +9,19 @@ use std::{collections::BTreeMap, sync::Arc};
 /// What comes of a build: every resource by kind and name, and every status.
 type Built = (BTreeMap<(String, String), Vec<u8>>, BTreeMap<ObjectRef, Option<Arc<StatusFacts>>>);
 
-/// Makes the edits batch by batch. After each batch all tables equal a build from nothing, and in the end the order in which objects
-/// come makes no difference to what is built of them.
+/// Makes the edits batch by batch: an edit is a change of an object, or of another input, which `set` makes. After each batch all
+/// tables equal a build from nothing, and in the end the order in which objects come makes no difference to what is built of them.
 pub fn run<E>(
     batches: &[Vec<E>],
     settings: &Settings,
-    change: impl Fn(&E) -> (ObjectRef, Option<Object>),
+    set: impl Fn(&E, &mut Pipeline),
+    change: impl Fn(&E) -> Option<(ObjectRef, Option<Object>)>,
 ) -> Result<(), TestCaseError> {
     let mut pipeline = Pipeline::new(settings);
     let mut objects = BTreeMap::new();
     for batch in batches {
-        for (key, object) in batch.iter().map(&change) {
+        batch.iter().for_each(|edit| set(edit, &mut pipeline));
+        for (key, object) in batch.iter().filter_map(&change) {
             pipeline.put(&key, object.clone());
             match object {
                 Some(object) => drop(objects.insert(key, object)),
@@ -29,14 +31,20 @@ pub fn run<E>(
         pipeline.settle();
         prop_assert_eq!(pipeline.self_check(), Ok(()));
     }
-    let forwards = built(objects.clone().into_iter(), settings);
-    let backwards = built(objects.into_iter().rev(), settings);
+    let inputs = |pipeline: &mut Pipeline| batches.iter().flatten().for_each(|edit| set(edit, pipeline));
+    let forwards = built(objects.clone().into_iter(), settings, inputs);
+    let backwards = built(objects.into_iter().rev(), settings, inputs);
     prop_assert_eq!(forwards, backwards);
     Ok(())
 }
 
-fn built(objects: impl Iterator<Item = (ObjectRef, Object)>, settings: &Settings) -> Built {
+fn built(
+    objects: impl Iterator<Item = (ObjectRef, Object)>,
+    settings: &Settings,
+    inputs: impl Fn(&mut Pipeline),
+) -> Built {
     let mut pipeline = Pipeline::new(settings);
+    inputs(&mut pipeline);
     objects.for_each(|(key, object)| pipeline.put(&key, Some(object)));
     let output = pipeline.settle();
     let upserts = output.xds.upserts.into_iter();

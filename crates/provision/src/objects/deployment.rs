@@ -135,7 +135,12 @@ fn envoy(settings: &Settings, ca: Option<&str>, pages: Pages) -> Value {
             "--service-node", "$(POD_NAME)",
             "--log-level", "info",
         ],
-        "env": [field("POD_NAMESPACE", "metadata.namespace"), field("POD_NAME", "metadata.name")],
+        // The last is where spans take `podNamespace` from, as in Contour.
+        "env": [
+            field("POD_NAMESPACE", "metadata.namespace"),
+            field("POD_NAME", "metadata.name"),
+            field("CONTOUR_NAMESPACE", "metadata.namespace"),
+        ],
         "ports": [{ "name": "metrics", "containerPort": pages.stats, "protocol": "TCP" }],
         // Ready is who has its listeners and routes: this listener itself comes from Sesame.
         "readinessProbe": {

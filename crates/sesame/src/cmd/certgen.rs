@@ -21,6 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Generate the certificates for xDS connections between Sesame and Envoy
 ///
 /// Creates a CA that signs one certificate for the xDS server and one for Envoy; the CA's private key is discarded.
+/// With --kube, also creates the key of the disk cache, if there is none.
 /// Outputs: --kube, --yaml, --pem, or several of them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -98,6 +99,10 @@ pub async fn run(args: Args) -> Result<()> {
     if args.kube {
         let client =
             client(&args).await.coded(Code::ApiServerFailed, || "failed to connect to the cluster".to_owned())?;
+        let created = cluster::create_cache_key(client.clone(), &args.namespace).await;
+        if created.coded(Code::ApiServerFailed, || "failed to write the key of the disk cache".to_owned())? {
+            info!("wrote the Secret sesame-cache-key into namespace {}", args.namespace);
+        }
         let outcome = cluster::write(client, &secrets, args.overwrite).await;
         let code = match outcome {
             Err(ClusterError::Mixed { .. }) => Code::OutputExists,

@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
 use model::listener::{AccessLogFormat, AccessLogLevel};
+use pipeline::Pipeline;
 use pipeline::settings::{Bind, PortShift, Settings};
-use pipeline::{Output, Pipeline};
 use replicas::Replicas;
-use source::folder::Limits;
+use source::folder::{Input, Limits};
 use source::{Folder, Problem};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -21,11 +21,13 @@ use tracing::warn;
 use xds::{Event, Security, Server, Tls};
 
 use crate::cmd::serve::read;
-use crate::control::{self, BatchReport, Control};
-use crate::flags::{self, Certificates, ForeignProtection, Names, Packing};
+use crate::control::Control;
+use crate::flags::objects::{ObjectFlags, SelfSigned};
+use crate::flags::{Certificates, Packing};
+use crate::lint::{self, Endpoints};
 use crate::problem::Coded;
 use crate::run::proxy::{self, Proxy};
-use crate::run::terminal::{Terminal, say};
+use crate::run::terminal::{Terminal, announce};
 use crate::run::workdir::EnvoyWorkdir;
 use crate::serve::config::Config;
 use crate::serve::live::file::FollowedFile;
@@ -41,17 +43,14 @@ pub struct Args {
     /// Directory of manifests
     #[arg(short = 'f', long = "folder", value_name = "DIR")]
     folder: PathBuf,
-    /// Path of a configuration file, as of `sesame serve`: what it says about proxies and objects holds, and changes with it
-    #[arg(long, short = 'c', value_name = "FILE")]
-    config_path: Option<PathBuf>,
     /// Port of the HTTP listener
     #[arg(long, value_name = "PORT", default_value = "8080")]
     http: u16,
     /// Port of the HTTPS listener
     #[arg(long, value_name = "PORT", default_value = "8443")]
     https: u16,
-    /// Address of both listeners
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
+    /// Address of both listeners; 0.0.0.0 for those of all interfaces
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
     /// Port of Envoy's readiness and metrics listener on loopback; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value = "8002")]
@@ -65,15 +64,8 @@ pub struct Args {
     /// Access log format [default: accesslog-format of the configuration file, else envoy]
     #[arg(long, value_name = "FORMAT", value_enum)]
     access_log_format: Option<LogFormat>,
-    /// Comma-separated list of ingress classes to serve
-    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, value_parser = flags::names)]
-    ingress_class_name: Names,
-    /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
-    foreign_protection: ForeignProtection,
-    /// Allow Services of type ExternalName
-    #[arg(long)]
-    enable_external_name_service: bool,
+    #[command(flatten)]
+    objects: ObjectFlags,
     /// How virtual hosts are packed into xDS resources
     #[arg(long, value_name = "HOW", value_enum, default_value = "scoped")]
     packing: Packing,
@@ -99,7 +91,7 @@ enum LogFormat {
 
 /// Serves until SIGTERM or Ctrl-C.
 pub async fn run(args: Args) -> Result<()> {
-    let config = args.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
+    let config = args.objects.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
     let settings = args.settings(config)?;
     if args.once {
         return check_once(&args, &settings);
@@ -140,13 +132,14 @@ pub async fn run(args: Args) -> Result<()> {
         () = stop => {}
         done = &mut envoy => return done.context("the task that keeps Envoy running has failed")?,
     }
+    announce("stopping Envoy on this machine");
     ended.cancel();
     envoy.await.context("the task that keeps Envoy running has failed")?
 }
 
 /// Applies a configuration file that changes; a bad one is refused as a whole.
 async fn follow(args: &Args, mut current: Settings, changes: mpsc::UnboundedSender<Settings>) {
-    let Some(path) = &args.config_path else { return std::future::pending().await };
+    let Some(path) = &args.objects.config_path else { return std::future::pending().await };
     let mut file = FollowedFile::new(path.clone());
     loop {
         let config = file.next().await.and_then(|text| Config::parse(path, &text));
@@ -156,7 +149,7 @@ async fn follow(args: &Args, mut current: Settings, changes: mpsc::UnboundedSend
         match settings {
             Ok(settings) if settings == current => {}
             Ok(settings) => {
-                say("the changed configuration is in effect\n");
+                announce("the changed configuration is in effect");
                 current = settings.clone();
                 // It ends with the server.
                 let _ = changes.send(settings);
@@ -192,7 +185,7 @@ fn serve(
         let security = Security::Tls(Arc::new(Tls::load(workdir.server_files())?));
         let proxy = Proxy { program, bootstrap: workdir.bootstrap(port)?, log: workdir.log() };
         let [http, https, _] = binds.map(|(_, bind)| SocketAddr::new(bind.address, bind.port));
-        say(&format!("serving http://{http} and https://{https}\n"));
+        announce(&format!("serving http://{http} and https://{https}"));
         let refusals = tell_refusals(server.events());
         let serving = server.serve(listener, security, ended.clone().cancelled_owned());
         let serving = async { serving.await.context("the xDS server failed") };
@@ -224,33 +217,9 @@ fn is_free(flag: &str, bind: Bind) -> Result<()> {
 }
 
 fn check_once(args: &Args, settings: &Settings) -> Result<()> {
-    let read = Folder::read(&args.folder, Limits::default());
-    let batch = read.coded(Code::FileNotReadable, || "failed to read the directory".to_owned())?;
-    let begun = std::time::Instant::now();
-    let mut origins = source::Origins::default();
-    origins.apply(&batch);
-    let mut pipeline = Pipeline::new(settings);
-    for change in batch.changes {
-        pipeline.put(&change.key, change.object);
-    }
-    let Output { verdicts, facts, .. } = pipeline.settle_at(control::now());
-    let mut terminal = Terminal::new();
-    let took = begun.elapsed();
-    terminal.tell(&BatchReport {
-        problems: &batch.problems,
-        verdicts: &verdicts,
-        facts: &facts,
-        object_resources: &[],
-        gone: &[],
-        objects: Vec::new(),
-        origins: &origins,
-        pipeline: &pipeline,
-        is_complete: true,
-        published: false,
-        blocked: None,
-        took,
-    });
-    match terminal.errors() {
+    let report = lint::check(&[Input::Path(args.folder.clone())], settings, Endpoints::Known)?;
+    Terminal::new().report(&report);
+    match report.summary.errors {
         0 => Ok(()),
         1 => bail!("there is 1 error"),
         errors => bail!("there are {errors} errors"),
@@ -280,20 +249,11 @@ impl Args {
                 http.access_log.format = AccessLogFormat::Json(DEFAULT_FIELDS.map(Into::into).to_vec());
             }
         }
-        settings.resolve.external_names |= self.enable_external_name_service;
-        settings.resolve.listed_endpoints = true;
-        settings.ingress.class_names = self.ingress_class_name.to_vec();
+        self.objects.apply(&mut settings, SelfSigned::Allowed);
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
-        settings.ingress.self_signed = true;
-        settings.ingress.foreign_protection = self.foreign_protection.into();
-        settings.http_proxy.foreign_protection = self.foreign_protection.into();
-        settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);
         settings.http_proxy.https_port = settings.ingress.https_port;
-        settings.http_proxy.self_signed = true;
-        settings.gateway.implied_class = Some("sesame".into());
         settings.gateway.address = self.address;
         settings.gateway.ports = PortShift { by: 8000, privileged_only: true };
-        settings.gateway.self_signed = true;
         settings.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;
         Ok(settings)
     }

@@ -9,11 +9,14 @@ use admin::LogFilter;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use model::timeout::parse_duration;
-use source::snippet::{self, Style};
+use source::snippet;
 use status::Addresses;
 
 use crate::flags::{self, Certificates, ForeignProtection, Names, NamespacedNames, Packing};
+use crate::logging;
+use crate::output;
 use crate::serve::config::Config;
+use crate::serve::disk_cache;
 
 /// Run the controller: translate the ingress objects of a Kubernetes cluster for Envoy fleets
 ///
@@ -75,6 +78,14 @@ pub struct Args {
     #[arg(long)]
     pub insecure: bool,
 
+    /// Directory of the disk cache, from which new proxies are served while the API server does not answer after a restart
+    /// [default: /cache, if it exists]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// File with the keys that seal the disk cache, one on each line: the current one, then previous ones
+    #[arg(long, value_name = "FILE", default_value = disk_cache::KEY_FILE)]
+    pub cache_key_file: PathBuf,
+
     /// Listen address of /healthz and /readyz [default: 0.0.0.0]
     #[arg(long, value_name = "ADDRESS")]
     pub health_address: Option<IpAddr>,
@@ -87,6 +98,9 @@ pub struct Args {
     /// Listen port of /metrics [default: metrics.contour.port, else 8000]
     #[arg(long, value_name = "PORT")]
     pub http_port: Option<u16>,
+    /// Show metrics that Contour has, too, under Contour's names as well
+    #[arg(long)]
+    pub contour_metric_names: bool,
     /// Listen address of /debug [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub debug_http_address: Option<IpAddr>,
@@ -239,9 +253,13 @@ pub fn read(path: &Path) -> Result<Config> {
         Ok(config) => return Ok(config),
         Err(problems) => problems,
     };
-    let style = if std::io::stderr().is_terminal() { Style::Colour } else { Style::Plain };
+    let style = output::style(std::io::stderr().is_terminal());
     for problem in &problems {
-        eprintln!("{}\n", snippet::problem(problem, style));
+        if logging::is_json() {
+            tracing::error!(code = %problem.code, help = problem.code.help(), "{problem}");
+        } else {
+            eprintln!("{}\n", snippet::problem(problem, style));
+        }
     }
     match problems.len() {
         1 => bail!("there is 1 error in {}", path.display()),

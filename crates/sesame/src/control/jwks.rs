@@ -4,7 +4,7 @@
 //! take the keys from proxies that another replica, or this one before it was restarted, has given them; but no server
 //! can put it off for longer than [`FIRST_BUILD`].
 
-use crate::jwks::{Fetcher, Limits, News};
+use crate::jwks::{Fetcher, Limits, Metrics, News};
 use model::jwt::RemoteJwks;
 use pipeline::Pipeline;
 use std::collections::HashSet;
@@ -28,9 +28,9 @@ pub struct Jwks {
 }
 
 impl Jwks {
-    /// Asks within these limits.
-    pub fn new(limits: Limits) -> Self {
-        let (fetcher, news) = Fetcher::new(limits);
+    /// Asks within these limits, and counts it.
+    pub fn new(limits: Limits, metrics: Metrics) -> Self {
+        let (fetcher, news) = Fetcher::new(limits, metrics);
         let (referred, unanswered) = Default::default();
         Self { fetcher, news, referred, unanswered, deadline: None }
     }

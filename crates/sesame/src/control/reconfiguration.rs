@@ -5,8 +5,10 @@
 
 use std::future;
 
+use model::Code;
 use pipeline::Settings;
 use tokio::sync::mpsc;
+use tracing::{info, warn};
 
 use super::Control;
 
@@ -23,6 +25,20 @@ pub(super) async fn next(changes: &mut mpsc::UnboundedReceiver<Settings>) -> Set
 }
 
 impl Control {
+    /// Logs whether spans can be sent, where that has changed. No object of a tenant is told: what is traced is the operator's.
+    pub(super) fn report_tracing(&mut self) {
+        let problem = self.pipeline.tracing_problem();
+        if problem == self.tracing_problem.as_ref() {
+            return;
+        }
+        let code = Code::TracingUnusable;
+        match problem {
+            Some(problem) => warn!("{code}: {}: {} ({})", code.title(), problem.why, code.help()),
+            None => info!("tracing: the collector can be used, or none is asked for any more"),
+        }
+        self.tracing_problem = problem.cloned();
+    }
+
     /// Takes other settings.
     pub(super) fn reconfigure(&mut self, settings: &Settings) {
         self.pipeline.set_settings(settings);

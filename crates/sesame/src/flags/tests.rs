@@ -58,3 +58,10 @@ fn a_fleet_is_a_namespace_and_a_name() {
         fleet(wrong).unwrap_err();
     }
 }
+
+#[test]
+fn the_version_of_envoy_is_one_in_every_place() {
+    assert!(ENVOY_IMAGE.ends_with(&format!("-v{ENVOY_VERSION}")));
+    let pins = include_str!("../../../../parts/pins.toml");
+    assert!(pins.contains(&format!("version = \"{ENVOY_VERSION}\"")), "parts/pins.toml has another version");
+}

@@ -50,7 +50,7 @@ fn keys(names: &[&str]) -> KeyAnswer {
 
 /// What comes of one fetch.
 async fn once(source: Arc<RemoteJwks>, spec: FetchSpec, limits: Limits) -> JwksState {
-    let (mut fetcher, mut news) = Fetcher::new(limits);
+    let (mut fetcher, mut news) = Fetcher::new(limits, Metrics::default());
     fetcher.want(source, spec.into());
     next(&mut news).await
 }
@@ -59,7 +59,7 @@ async fn once(source: Arc<RemoteJwks>, spec: FetchSpec, limits: Limits) -> JwksS
 async fn keys_are_fetched_again_and_the_last_ones_are_kept() {
     let server = KeyServer::start(None).await.unwrap();
     server.set(keys(&["one"]));
-    let (mut fetcher, mut news) = Fetcher::new(quick());
+    let (mut fetcher, mut news) = Fetcher::new(quick(), Metrics::default());
     fetcher.want(of(&server), spec().into());
     let state = next(&mut news).await;
     assert_eq!((ids(&state), &state.failure), (vec!["one".to_owned()], &None));
@@ -171,7 +171,7 @@ async fn a_namespace_whose_servers_hang_holds_up_no_other() {
     let (slow, good) = (KeyServer::start(None).await.unwrap(), KeyServer::start(None).await.unwrap());
     slow.set(KeyAnswer::Hang);
     good.set(keys(&["one"]));
-    let (mut fetcher, mut news) = Fetcher::new(Limits { of_namespace: 2, in_total: 3, ..quick() });
+    let (mut fetcher, mut news) = Fetcher::new(Limits { of_namespace: 2, in_total: 3, ..quick() }, Metrics::default());
     let hanging = FetchSpec { timeout: Duration::from_secs(1000), ..spec() };
     for number in 0..50 {
         fetcher.want(source("bad", &format!("http://{}/{number}", slow.address())), hanging.clone().into());
@@ -182,4 +182,44 @@ async fn a_namespace_whose_servers_hang_holds_up_no_other() {
     fetcher.want(source("good", &format!("http://{}/", good.address())), spec().into());
     assert_eq!(ids(&next(&mut news).await), ["one"]);
     assert_eq!(slow.requests(), 2);
+}
+
+#[tokio::test]
+async fn fetches_are_counted_by_result_and_servers_are_no_labels() {
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let page = || {
+        let mut page = String::new();
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        page
+    };
+    let value = |name: &str| {
+        let page = page();
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("{name} is not in {page}")).parse::<f64>().unwrap()
+    };
+    let fetches = |result: &str| value(&format!("sesame_jwks_fetches_total{{result=\"{result}\"}}"));
+    assert_eq!((fetches("success"), fetches("failure"), fetches("timeout")), (0.0, 0.0, 0.0));
+
+    let (good, bad) = (KeyServer::start(None).await.unwrap(), KeyServer::start(None).await.unwrap());
+    good.set(keys(&["one"]));
+    bad.set(KeyAnswer::Hang);
+    let (mut fetcher, mut news) = Fetcher::new(quick(), metrics);
+    fetcher.want(of(&good), FetchSpec { cache: Duration::from_secs(1000), ..spec() }.into());
+    next(&mut news).await;
+    fetcher.want(of(&bad), FetchSpec { timeout: Duration::from_millis(50), ..spec() }.into());
+    next(&mut news).await;
+    assert_eq!(fetches("success"), 1.0);
+    assert!(fetches("timeout") >= 1.0);
+    assert_eq!((value("sesame_jwks_servers"), value("sesame_jwks_servers_without_keys")), (2.0, 1.0));
+    bad.set(KeyAnswer::Reset);
+    assert!(next(&mut news).await.failure.is_some());
+    assert!(fetches("failure") >= 1.0);
+    let age = value("sesame_jwks_oldest_keys_age_seconds");
+    assert!(age > 0.0 && age < PATIENCE.as_secs_f64(), "{age}");
+    assert!(!page().contains(&good.address().to_string()), "what tenants write is no label");
+    fetcher.forget(&of(&bad));
+    fetcher.forget(&of(&good));
+    assert_eq!((value("sesame_jwks_servers"), value("sesame_jwks_oldest_keys_age_seconds")), (0.0, 0.0));
 }

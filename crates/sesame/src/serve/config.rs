@@ -1,8 +1,8 @@
 //! The configuration: Contour's keys in a file (`-c`), or its fields in the `spec` of a ContourConfiguration.
 //!
 //! In: the text of the file, or the object. Out: a [`Config`], or every problem with its line or field. All that is known about a
-//! setting stands in one [`row`] of [`SECTIONS`]: its key, its field, its default, how it is taken, or that it is not supported
-//! yet; the page in `docs` is written from the same rows. A key that is unknown, or that would have no effect, is an error: a
+//! setting stands in one [`row`] of [`SECTIONS`]: its key, its field, its default, how it is taken, or that it has no
+//! effect; the page in `docs` is written from the same rows. A key that is unknown, or that would have no effect, is an error: a
 //! setting that is ignored in silence is found out at the worst time.
 
 mod authorization;
@@ -15,11 +15,13 @@ pub mod status;
 #[cfg(test)]
 pub(super) mod tests;
 mod tls;
+mod tracing;
 mod value;
 
 use self::authorization::Authorization;
 use self::rate_limit::RateLimit;
 use self::row::{Effect, Form, Row};
+use self::tracing::Tracing;
 use self::value::Wrong;
 use ::status::Addresses;
 use kinds::{Node, Value, kind, suggest};
@@ -48,7 +50,7 @@ pub const SECTIONS: &[(&str, &[Row])] = &[
     ("Metrics and probes", program::METRICS),
     ("Rate limit service", rate_limit::RATE_LIMIT),
     ("External authorization", authorization::AUTHORIZATION),
-    ("External services", program::SERVICES),
+    ("Tracing", tracing::TRACING),
 ];
 
 /// Sections that are known by another name as well.
@@ -121,6 +123,8 @@ pub struct Config {
     pub rate_limit: RateLimit,
     /// The authorization server for all routes.
     pub authorization: Authorization,
+    /// Tracing.
+    pub tracing: Tracing,
     /// What is to be said about the file, though it can be used.
     pub warnings: Vec<(Code, String)>,
 }
@@ -182,6 +186,7 @@ impl Default for Config {
             at_start: BTreeMap::new(),
             rate_limit: RateLimit::default(),
             authorization: Authorization::default(),
+            tracing: Tracing::default(),
             warnings: Vec::new(),
         }
     }
@@ -282,6 +287,7 @@ impl Config {
         let mut settings = pipeline::Settings { stats, metrics, metrics_tls, overload_health, ..self.pipeline };
         self.rate_limit.apply(&mut settings);
         self.authorization.apply(&mut settings);
+        self.tracing.apply(&mut settings);
         if self.headers_on_ingresses {
             settings.ingress.request_headers.clone_from(&settings.http_proxy.request_headers);
             settings.ingress.response_headers.clone_from(&settings.http_proxy.response_headers);
@@ -350,6 +356,7 @@ impl Config {
             found.push((key, field, "both namespace and name are required".to_owned()));
         }
         found.extend(self.authorization.contradiction().map(|why| ("globalExtAuth", "globalExtAuth", why)));
+        found.extend(self.tracing.contradiction().map(|why| ("tracing", "tracing", why)));
         let files = [
             ("metrics.contour", "metrics.tls", &self.metrics_tls),
             ("metrics.envoy", "envoy.metrics.tls", &self.envoy_metrics_tls),
@@ -435,9 +442,6 @@ impl<'t> Reading<'t> {
                 if let Err(Wrong { part, why }) = take(&mut self.config, value) {
                     self.problem(root, Code::ConfigValue, &format!("{written}{part}"), why);
                 }
-            }
-            Effect::NotYet => {
-                self.misplaced(root, Code::ConfigUnsupported, written, format!("{written} is not supported yet"));
             }
             Effect::Nothing(why) => {
                 self.config.warnings.push((Code::SettingNoEffect, format!("{written} has no effect: {why}")));

@@ -17,10 +17,11 @@ use anyhow::Result;
 use kinds::Object;
 use kube::Client;
 use model::{Code, ObjectRef, Verdict};
+use resolve::Rejection;
 use source::Problem;
 use status::report::Verdicts;
 use status::{Identity, Report, Reporter};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -62,6 +63,8 @@ pub struct Live {
     pub pages: Pages,
     /// What is counted.
     pub metrics: Metrics,
+    /// Why no spans are sent.
+    pub tracing_problem: watch::Receiver<Option<Rejection>>,
 }
 
 impl Live {
@@ -98,8 +101,19 @@ impl Live {
     async fn follow_object(&mut self, mut object: FollowedObject) {
         // Whose settings were taken or refused last: our own writes to its status are no change of them.
         let mut seen: Option<(ObjectRef, serde_json::Value)> = None;
+        // What is said about the settings themselves.
+        let mut said = Vec::new();
         loop {
-            let (key, current) = object.next().await;
+            let (key, current) = tokio::select! {
+                next = object.next() => next,
+                Ok(()) = self.tracing_problem.changed() => {
+                    if let Some((key, _)) = &seen {
+                        let verdicts = vec![(key.clone(), Some(self.with_tracing(key, &said)))];
+                        self.reporter.report(Report { verdicts, ..Report::default() });
+                    }
+                    continue;
+                }
+            };
             let Some(Current { spec, object: current }) = current else {
                 warn!("{key} is gone; the configuration stays in effect as it was");
                 seen = None;
@@ -114,7 +128,7 @@ impl Live {
                 Ok(config) => self.take(config).await,
                 Err(problems) => Err(problems),
             };
-            let verdicts = match &taken {
+            said = match &taken {
                 Ok(late) => {
                     report_late(late);
                     late.iter().map(|field| late_verdict(&key, field)).collect()
@@ -124,9 +138,21 @@ impl Live {
                     problems.iter().map(|problem| verdict(&key, problem)).collect()
                 }
             };
+            let verdicts = self.with_tracing(&key, &said);
             seen = Some((key.clone(), spec));
-            self.report(key, Some(current), Some(Some(Arc::new(verdicts))));
+            self.report(key, Some(current), Some(Some(verdicts)));
         }
+    }
+
+    /// What is said about the object: about its settings, and that no spans are sent.
+    fn with_tracing(&mut self, key: &ObjectRef, said: &[Verdict]) -> Arc<Vec<Verdict>> {
+        let problem = self.tracing_problem.borrow_and_update();
+        let code = Code::TracingUnusable;
+        let tracing = problem.iter().map(|problem| {
+            let field = key.at("spec.tracing.extensionService");
+            Verdict::new(code, field, format!("{}: {}", code.title(), problem.why))
+        });
+        Arc::new(said.iter().cloned().chain(tracing).collect())
     }
 
     /// Tells the status writer of the object, and of what is said about it where that may be new.

@@ -24,8 +24,7 @@ by `cargo xtask docs` from the tables that the program uses.
   variables.
 - Every flag `--sesame…` is also accepted as `--contour…`, and every environment variable `SESAME_…` as `CONTOUR_…` if
   only that is set.
-- In the configuration file, a key that is unknown or not supported yet is an error with file, line and column: no setting is
-  silently ignored.
+- In the configuration file, an unknown key is an error with file, line and column: no setting is silently ignored.
 - A changed file or object takes effect within a second, without a restart: ports, addresses and the log level included. It is
   applied as a whole or refused as a whole; then the one before stays in effect. The log says why, the metric
   `sesame_configuration_valid` is 0, `sesame_configuration_changes_total` counts, and a ContourConfiguration has its condition
@@ -48,6 +47,10 @@ const DIFFERENCES: &str = "
   HTTP/2 connection.
 - Requests to the API server are not rate limited unless `kubernetesClientQPS` is set.
 - A ContourConfiguration is read while Sesame runs, not only when it starts, and its status is written.
+- Tracing holds for every listener that takes HTTP, of the shared fleet and of the fleets of Gateways. `overallSampling: '0'`
+  traces nothing; Contour takes it for 100. While the ExtensionService is missing or invalid, requests are served without spans, and
+  the log and the condition `Valid` of the ContourConfiguration say so; Contour exits. A request that
+  comes with a `traceparent` header joins that trace; whether it is sampled is decided here.
 - `--watch-namespaces`: an Envoy Service outside of them causes a warning, because its addresses cannot be read.
 ";
 
@@ -92,7 +95,6 @@ fn key(row: &Row) -> String {
     let works = match row.effect {
         Effect::Works(_) if row.at_start => "`at start`",
         Effect::Works(_) => "supported",
-        Effect::NotYet => "not yet",
         Effect::Nothing(_) => "no effect",
     };
     let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };

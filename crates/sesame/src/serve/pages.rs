@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use admin::{Router, Tls, TlsFiles};
+use admin::{Router, Tls};
 use anyhow::{Context, Result};
 use model::Code;
+use tls::PemFiles;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ struct Content {
     health: bool,
     metrics: bool,
     debug: bool,
-    tls: Option<TlsFiles>,
+    tls: Option<PemFiles>,
 }
 
 impl Content {

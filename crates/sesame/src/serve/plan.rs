@@ -46,7 +46,7 @@ pub struct Plan {
     /// The address of `/metrics`.
     pub metrics: SocketAddr,
     /// The TLS files of `/metrics`; none for no TLS.
-    pub metrics_tls: Option<admin::TlsFiles>,
+    pub metrics_tls: Option<tls::PemFiles>,
     /// The address of `/debug`.
     pub debug: SocketAddr,
     /// The lease that decides who writes; none if this replica always does.
@@ -59,6 +59,8 @@ pub struct Plan {
     pub table_bytes: Option<usize>,
     /// Whether every table is compared with a build from nothing.
     pub self_check: bool,
+    /// Whether metrics have Contour's names beside our own.
+    pub contour_metric_names: bool,
     /// Whether the file wants everything logged down to debug.
     pub verbose: bool,
     /// What was asked for and will not be.
@@ -118,6 +120,7 @@ impl Plan {
             },
             table_bytes: args.table_bytes,
             self_check: args.self_check,
+            contour_metric_names: args.contour_metric_names,
             verbose,
             pipeline,
             warnings,
@@ -172,9 +175,9 @@ fn security(args: &Args, config: &XdsTls) -> Result<Option<TlsFiles>> {
 }
 
 /// The files for metrics over TLS, which probes of health could not read.
-fn metrics_tls(config: &Config, is_shared: bool) -> Result<Option<admin::TlsFiles>> {
+fn metrics_tls(config: &Config, is_shared: bool) -> Result<Option<tls::PemFiles>> {
     let TlsPaths { certificate, key, ca } = config.metrics_tls.clone();
-    let files = certificate.zip(key).map(|(certificate, key)| admin::TlsFiles { certificate, key, ca });
+    let files = certificate.zip(key).map(|(certificate, key)| tls::PemFiles { certificate, key, ca });
     if files.is_some() && is_shared {
         let why = "metrics over TLS cannot share the address of health; set another port with metrics.contour.port";
         return Err(Problem::of(Code::ConfigValue, why));

@@ -5,11 +5,13 @@ use std::{collections::BTreeMap, time::Instant};
 use admin::{Note, Recorder, Task};
 use anyhow::{Result, bail};
 use model::{Code, Verdict};
+use resolve::Rejection;
 use source::outage::Outage;
 use source::{Problem, Subject, cluster::Connection};
 use status::{Report, Reporter};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use tracing::{info, warn};
 use xds::Event;
 
@@ -27,13 +29,20 @@ pub struct BatchReporter {
     blocked: Outage,
     /// What is wrong with sources until the first build is complete.
     sources: BTreeMap<Subject, String>,
+    /// Why no spans are sent.
+    tracing_problem: watch::Sender<Option<Rejection>>,
 }
 
 impl BatchReporter {
     /// A reporter before the first batch.
     pub fn new(reporter: Reporter, programmed: Programmed, recorder: Recorder, first_build: Task) -> Self {
-        let (first_build, blocked, sources) = (Some(first_build), Outage::default(), BTreeMap::new());
-        Self { reporter, programmed, recorder, first_build, blocked, sources }
+        let (blocked, sources, tracing_problem) = Default::default();
+        Self { reporter, programmed, recorder, first_build: Some(first_build), blocked, sources, tracing_problem }
+    }
+
+    /// Why no spans are sent, as it changes.
+    pub fn tracing_problem(&self) -> watch::Receiver<Option<Rejection>> {
+        self.tracing_problem.subscribe()
     }
 
     /// Says why the replica is not ready: what does not fit, else what is wrong with sources.
@@ -73,12 +82,23 @@ impl BatchReporter {
         if self.first_build.is_some() {
             self.wait(&news);
         }
+        if news.is_complete {
+            let problem = news.pipeline.tracing_problem();
+            self.tracing_problem.send_if_modified(|known| {
+                let is_other = known.as_ref() != problem;
+                if is_other {
+                    *known = problem.cloned();
+                }
+                is_other
+            });
+        }
         let engine = news.pipeline.engine();
         self.recorder.note(Note {
             tables: engine.counters(),
             objects: news.pipeline.objects(),
             batch: engine.last_batch(),
             verdicts: news.verdicts,
+            expiries: news.pipeline.soonest_expiries(admin::MOST_CERTIFICATES),
             took: news.took,
             published: news.published,
         });

@@ -35,6 +35,10 @@ pub async fn check(page: &Page) -> (usize, Vec<String>) {
     (count, wrong)
 }
 
+/// An object that is served, whatever the configuration says.
+const SERVED: &str = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: served}, \
+                      spec: {rules: [{host: served.example.com}]}}";
+
 async fn check_one(page: &Page, block: &Block, shared: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let objects = folder.path().join("objects");
@@ -48,6 +52,8 @@ async fn check_one(page: &Page, block: &Block, shared: &[&str]) -> Option<String
     if block.is("yaml", "config") {
         let file = folder.path().join("sesame.yaml");
         fs::write(&file, &block.text).unwrap();
+        // A folder that holds nothing to serve is an error of its own.
+        fs::write(objects.join("served.yaml"), SERVED).unwrap();
         command.arg("--config-path").arg(file);
     } else {
         fs::write(objects.join("example.yaml"), &block.text).unwrap();
@@ -60,6 +66,25 @@ async fn check_one(page: &Page, block: &Block, shared: &[&str]) -> Option<String
     (found != expected).then(|| {
         format!("{}:{}: the codes are {found:?}, not {expected:?}:\n{}\n{printed}", page.name, block.line, block.text)
     })
+}
+
+/// Asks the program for every flag in blocks of commands: how many there are, and those that it does not know.
+pub async fn flags(page: &Page) -> (usize, Vec<String>) {
+    let lines = page.blocks.iter().filter(|block| block.is("text", "flags")).flat_map(|block| block.text.lines());
+    let asked = lines.flat_map(|line| {
+        let words = line.split_whitespace().skip(1);
+        let (flags, command): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with("--"));
+        flags.into_iter().map(move |flag| (command.clone(), flag))
+    });
+    let asked = asked.map(async |(command, flag)| {
+        // Whether a value belongs to it does not matter: what is unknown is told first.
+        let output = Command::new(env!("CARGO_BIN_EXE_sesame")).args(&command).arg(flag).arg("--help").output();
+        let said = String::from_utf8(output.await.unwrap().stderr).unwrap();
+        let known = !said.contains("unexpected argument") && !said.contains("unrecognized");
+        (!known).then(|| format!("{}: {} {flag}: {said}", page.name, command.join(" ")))
+    });
+    let answers = join_all(asked).await;
+    (answers.len(), answers.into_iter().flatten().collect())
 }
 
 /// The codes of errors and warnings in what is printed.

@@ -10,6 +10,7 @@
 //! | `yaml config` | a configuration file |
 //! | `yaml file=web.yaml` | a file that the commands of the page read (only where commands are run) |
 //! | `console` | commands and what they print; see [`steps`] |
+//! | `text flags` | commands of Contour with flags that ours knows as well |
 //! | `yaml` alone | something else; it is valid YAML |
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -50,6 +51,23 @@ fn every_page_of_the_folder_is_on_the_map() {
 }
 
 #[test]
+fn every_cell_of_the_comparison_names_its_source() {
+    let pages = pages();
+    let readme = pages.iter().find(|page| page.name == "README.md").unwrap();
+    let rows = readme.lines.iter().skip_while(|line| *line != "## Against others").skip(1);
+    let rows: Vec<&String> =
+        rows.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 10, "{} rows", rows.len());
+    for row in &rows[2..] {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert_eq!(cells.len(), 6, "{row}");
+        for cell in &cells[1..] {
+            assert!(cell.contains("](") || *cell == "–", "{}: `{cell}` has no source", cells[0]);
+        }
+    }
+}
+
+#[test]
 fn every_decision_has_a_status_and_a_date_and_is_listed() {
     let pages = pages();
     let records = pages.iter().filter(|page| page.name.starts_with("docs/adr/"));
@@ -80,6 +98,19 @@ async fn every_example_is_accepted_or_shows_the_code_that_it_names() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(examples > 0, "no page has an example");
+}
+
+#[tokio::test]
+async fn every_flag_that_is_said_to_be_accepted_is_known() {
+    let mut unknown = Vec::new();
+    let mut flags = 0;
+    for page in pages() {
+        let (count, found) = blocks::flags(&page).await;
+        flags += count;
+        unknown.extend(found);
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+    assert!(flags > 80, "{flags} flags");
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Where everything is said to be served.
 pub const ADDRESS: &str = "192.0.2.7";
 
+const STATUS_ADDRESS: &str = "ingress-status-address";
+
 /// What all replicas and Envoys of a test share.
 pub struct Bed {
     pub api: ApiServer,
@@ -74,6 +76,7 @@ impl Bed {
     /// A replica at an address, with more flags, some of which have no value. It is started, not awaited.
     pub async fn replica_at(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
         let file = |name: &str| self.state.path().join("certs").join(name);
+        let own_address = flags.iter().find(|(name, _)| *name == STATUS_ADDRESS).map(|(_, value)| *value);
         let command = sesame()
             .name(name)
             .env("POD_NAME", name)
@@ -90,9 +93,10 @@ impl Bed {
             .flag("envoy-service-https-address", self.at.to_string())
             .flag("stats-address", self.at.to_string())
             .flag("leader-election-resource-namespace", "default")
-            .flag("ingress-status-address", ADDRESS)
+            .flag(STATUS_ADDRESS, own_address.unwrap_or(ADDRESS))
             .flag("log", "info,status=debug,kube_client=off");
-        let command = flags.iter().fold(command, |command, (name, value)| match *value {
+        let more = flags.iter().filter(|(name, _)| *name != STATUS_ADDRESS);
+        let command = more.fold(command, |command, (name, value)| match *value {
             "" => command.arg(format!("--{name}")),
             value => command.flag(name, value),
         });

@@ -4,14 +4,17 @@
 
 mod bed;
 mod cases;
+mod disk_cache;
 mod fleets;
 mod gateway;
 mod jwt;
 mod life;
 mod live;
+mod metrics;
 mod outage;
 mod programmed;
 mod refusal;
 mod secrets;
 mod size;
 mod status;
+mod tracing;

@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::Api;
 use kube::api::ListParams;
-use testbed::{Backend, eventually};
+use testbed::{Backend, Net, eventually};
 
-use crate::bed::{Bed, PATIENCE, app, service};
+use crate::bed::{Bed, PATIENCE, Replica, app, service};
 
 /// The addresses in the status of an Ingress.
 pub async fn addresses(ingresses: &Api<Ingress>, name: &str) -> Vec<String> {
@@ -77,4 +77,32 @@ async fn what_is_wrong_is_said_by_an_event_with_the_code_the_field_and_what_to_d
     let message = event.message.unwrap_or_default();
     assert!(message.contains("SES3001") && message.contains("spec.rules[0].http.paths[0].backend"), "{message}");
     assert_eq!(event.type_.as_deref(), Some("Warning"));
+}
+
+/// Each has a lease of its own, and writes its own address to what both serve.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_installations_by_accident_end_their_quarrel_and_say_so_once() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("twice").await.unwrap();
+    let yaml: String = (0..3).map(|number| app(&namespace, &format!("web{number}"), &backend) + "---\n").collect();
+    bed.api.apply(&yaml).await.unwrap();
+    let address = || Net::here().unwrap().address();
+    let first = bed.replica_at("sesame-0", address(), &[]).await;
+    let flags =
+        [("namespace", "other"), ("leader-election-resource-name", "other"), ("ingress-status-address", "192.0.2.8")];
+    let second = bed.replica_at("other-0", address(), &flags).await;
+    let both = [&first, &second];
+    let told = |replica: &Replica| replica.process.log().text().matches("SES1038").count();
+    eventually("one of them to say so", PATIENCE, async || match both.iter().map(|it| told(it)).sum::<usize>() {
+        0 => Err("not yet"),
+        _ => Ok(()),
+    })
+    .await
+    .unwrap();
+    for replica in both {
+        assert!(told(replica) <= 1, "{}", replica.process.log().text());
+        let writes = replica.metric("sesame_status_writes_total", "written").await;
+        assert!(writes <= 3.0 * 4.0, "{writes} writes to 3 objects");
+    }
 }

@@ -14,7 +14,10 @@ use http::{Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kinds::ObjectRef;
 use kube::client::Body;
-use std::{error::Error, time::Duration};
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
 use tokio::time::timeout;
 
 /// Why there is no answer, or not the one that was asked for.
@@ -46,6 +49,9 @@ pub enum Failure {
     /// A watch that brought nothing.
     #[error("the watch ended at once")]
     Ended,
+    /// A watch that stayed open and brought nothing, not even a bookmark.
+    #[error("the watch is silent")]
+    Silent,
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -131,7 +137,10 @@ impl Api {
             let body = self.ask(url, form).await?.collect().await;
             Ok(body.map_err(|error| Failure::Unreachable(with_causes(&error)))?.to_bytes())
         };
-        timeout(self.timing.answer, whole).await.map_err(|_| late(url))?
+        let begun = Instant::now();
+        let answer = timeout(self.timing.answer, whole).await.map_err(|_| late(url))?;
+        self.connection.connection.took(url, begun.elapsed());
+        answer
     }
 
     async fn ask(&self, url: &str, form: &'static str) -> Result<Body, Failure> {

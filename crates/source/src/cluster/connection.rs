@@ -18,7 +18,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     sync::{Arc, atomic::AtomicU64},
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tracing::{info, warn};
 
@@ -34,6 +34,9 @@ struct Shared {
     failing: Mutex<Failing>,
     connected: Gauge,
     heard: Family<OfKind, Gauge<f64, AtomicU64>>,
+    /// What is watched, and no change of it arrives.
+    stalled: Mutex<BTreeSet<String>>,
+    slowness: Mutex<Slowness>,
 }
 
 /// Who gets no answers, and the outage that this makes.
@@ -58,6 +61,30 @@ impl Failing {
     }
 }
 
+/// How long a request may take before it is told: the API server answers, and everything is late.
+const SLOW: Duration = Duration::from_secs(5);
+/// How long none may have taken that long before it is over.
+const CALM: Duration = Duration::from_secs(60);
+
+/// Whether requests take long. What is read comes late then, and nothing else does: whoever is not told looks for the fault in Sesame.
+#[derive(Default)]
+struct Slowness {
+    outage: Outage,
+    /// When a request was last slow. Others may be fast meanwhile, which proves nothing.
+    last: Option<Instant>,
+}
+
+impl Slowness {
+    fn took(&mut self, time: Duration, now: Instant) -> Option<OutageEvent> {
+        if time > SLOW {
+            self.last = Some(now);
+            return self.outage.failed(now);
+        }
+        let is_over = self.last.is_none_or(|last| now.saturating_duration_since(last) >= CALM);
+        if is_over { self.outage.worked(now) } else { None }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfKind {
     kind: &'static str,
@@ -66,8 +93,8 @@ struct OfKind {
 impl Connection {
     /// To the API server at an address. It is not known whether it answers.
     pub fn new(address: impl Into<Box<str>>) -> Self {
-        let (failing, connected, heard) = Default::default();
-        let shared = Shared { address: address.into(), failing, connected, heard };
+        let (failing, connected, heard, stalled, slowness) = Default::default();
+        let shared = Shared { address: address.into(), failing, connected, heard, stalled, slowness };
         Self { shared: Arc::new(shared), caller: "watches" }
     }
 
@@ -117,6 +144,18 @@ impl Connection {
         }
     }
 
+    /// A request was answered after so long.
+    pub(super) fn took(&self, url: &str, time: Duration) {
+        let (address, path) = (self.address(), url.split('?').next().unwrap_or(url));
+        match self.shared.slowness.lock().took(time, Instant::now()) {
+            Some(OutageEvent::Started | OutageEvent::Ongoing(_)) => {
+                warn!(address, path, took = ?time, "API server slow; changes of objects take effect late");
+            }
+            Some(OutageEvent::Ended(duration)) => info!(address, ?duration, "API server no longer slow"),
+            None => {}
+        }
+    }
+
     /// Takes the result of a request; says whether there was an answer.
     pub fn note<T>(&self, answer: &kube::Result<T>) -> bool {
         match answer {
@@ -136,6 +175,22 @@ impl Connection {
         self.answered();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.shared.heard.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
+    }
+
+    /// A watch misses changes, or does so no longer.
+    pub(super) fn stalled(&self, target: &str, is_stalled: bool) {
+        let mut stalled = self.shared.stalled.lock();
+        if is_stalled {
+            stalled.insert(target.to_owned());
+        } else {
+            stalled.remove(target);
+        }
+    }
+
+    /// The watches that miss changes, as text; none if all is well.
+    pub fn stalled_watches(&self) -> Option<String> {
+        let stalled = self.shared.stalled.lock();
+        (!stalled.is_empty()).then(|| stalled.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
     }
 
     /// Adds `sesame_apiserver_connected` and `sesame_source_last_event_timestamp_seconds` to a registry.
@@ -165,7 +220,18 @@ impl fmt::Debug for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+
+    #[test]
+    fn a_slow_api_server_is_told_when_it_begins_once_a_minute_and_when_it_ends() {
+        let (mut slowness, begin) = (Slowness::default(), Instant::now());
+        let (slow, fast) = (Duration::from_secs(10), Duration::from_millis(10));
+        assert_eq!(slowness.took(fast, begin), None);
+        let told: Vec<_> =
+            (0..10).filter_map(|call| slowness.took(slow, begin + slow * call).map(|it| (call, it))).collect();
+        assert_eq!(told, [(0, OutageEvent::Started), (6, OutageEvent::Ongoing(slow * 6))]);
+        assert_eq!(slowness.took(fast, begin + slow * 10), None, "others are slow");
+        assert_eq!(slowness.took(fast, begin + slow * 20), Some(OutageEvent::Ended(slow * 20)));
+    }
 
     #[test]
     fn an_outage_of_one_caller_is_one_outage_although_others_are_answered() {

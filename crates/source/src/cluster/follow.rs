@@ -77,6 +77,10 @@ pub struct Follower {
     failed_watches: u32,
     /// The last watch that failed did so after it had begun, so that the next one must last before all is well.
     failed_in_stream: bool,
+    /// The last watch was silent for too long, so that the next list shows whether it missed anything.
+    was_silent: bool,
+    /// It did.
+    is_stalled: bool,
 }
 
 impl Follower {
@@ -95,6 +99,8 @@ impl Follower {
             is_paged: true,
             failed_watches: 0,
             failed_in_stream: false,
+            was_silent: false,
+            is_stalled: false,
         }
     }
 
@@ -124,7 +130,7 @@ impl Follower {
     /// What a failure means for the next try, and how long to wait for it.
     async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
         let was_watching = version.is_some();
-        let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Ended);
+        let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Ended | Failure::Silent);
         self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
             Failure::Expired(why) => {
@@ -143,6 +149,12 @@ impl Follower {
             Failure::Ended => {
                 debug!(target = %self.target, "the watch ended at once");
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
+            }
+            Failure::Silent => {
+                debug!(target = %self.target, "the watch has been silent for too long; listing again");
+                self.was_silent = true;
+                *version = None;
+                return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }
             Failure::Missing(_) if self.target.try_next_version() => {
                 debug!(target = %self.target, %failure, "trying another version");
@@ -230,8 +242,29 @@ impl Follower {
         Ok(())
     }
 
-    /// Whatever was wrong with the target is over.
+    /// Says whether the watch misses changes. Silence alone proves nothing: there may be no changes, and some API servers send no
+    /// bookmarks.
+    async fn stalled(&mut self, is_stalled: bool) -> Result<(), Closed> {
+        if std::mem::replace(&mut self.is_stalled, is_stalled) == is_stalled {
+            return Ok(());
+        }
+        self.api.connection.connection.stalled(&self.target.to_string(), is_stalled);
+        if !is_stalled {
+            return self.well().await;
+        }
+        let silence = self.api.timing.silence;
+        let trouble = format!(
+            "the watch of {} is stalled: it was silent for {silence:?} while objects changed; they are listed every {silence:?}",
+            self.target
+        );
+        self.say(Some(trouble)).await
+    }
+
+    /// Whatever was wrong with the target is over, unless its watch is stalled.
     async fn well(&mut self) -> Result<(), Closed> {
+        if self.is_stalled {
+            return Ok(());
+        }
         if self.trouble.take().is_some() {
             info!(target = %self.target, "can be read again");
             self.say(None).await?;

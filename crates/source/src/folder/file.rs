@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     ObjectLocation, Problem, SourceLocation,
-    location::{FileVersion, Part, Redaction, locate, locate_key},
+    location::{FileVersion, Part, Redaction, locate, locate_key, without_mark},
     yaml::{self, YamlError},
 };
-use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectRef, Position, Secret, Value, decode, kind};
+use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectRef, Position, Secret, Value, decode, kind, suggest};
 use model::Code;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -136,43 +136,68 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
             return reading;
         }
     };
-    let version = Arc::new(FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(&bytes) });
-    reading.version = Some(version.clone());
     reading.signature = Signature::of(&metadata);
-    let text = match std::str::from_utf8(&bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let good = &bytes[..error.valid_up_to()];
-            let line = 1 + u32::try_from(good.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX);
-            let location =
-                SourceLocation { position: Position { line, column: 0 }, ..SourceLocation::file(shown.clone()) };
-            reading.broken(Problem::new(Code::NotYaml, "the file is not UTF-8").at(location), None);
-            return reading;
-        }
-    };
-    let mut nodes = limits.yaml.nodes;
-    for (index, document) in (0..).zip(yaml::documents(text)) {
-        let mut reader = DocumentReader {
-            reading: &mut reading,
-            version: &version,
-            text,
-            index,
-            root,
-            limits,
-            mentions_secret: mentions_secret(document.text),
-            redaction: if mentions_secret(document.text) { Redaction::Everything } else { Redaction::Nothing },
-        };
-        match document.parse(&limits.yaml, &mut nodes) {
-            Ok(None) => {}
-            Ok(Some(node)) => reader.document(&node),
-            Err(error) => reader.not_yaml(&error),
-        }
-    }
-    if reading.left_out > 0 {
-        let why = format!("{} more problems of this file are not listed", reading.left_out);
-        reading.problems.push(Problem::new(Code::NotDecodable, why).at(SourceLocation::file(shown.clone())));
-    }
+    reading.content(path, shown, &bytes, Held::OnDisk, root, limits);
     reading
+}
+
+/// Reads what came in another way than from a file, such as from standard input; people call it `shown`.
+pub(super) fn read_held(bytes: &[u8], path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits) -> Reading {
+    let mut reading = Reading::default();
+    reading.content(path, shown, bytes, Held::InMemory, root, limits);
+    reading
+}
+
+/// Where a content is found when somebody asks for a line of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// It is read again.
+    OnDisk,
+    /// It is kept.
+    InMemory,
+}
+
+impl Reading {
+    /// Reads the documents of a content.
+    fn content(&mut self, path: &Path, shown: &Arc<Path>, bytes: &[u8], held: Held, root: &Path, limits: &Limits) {
+        let text = std::str::from_utf8(bytes);
+        let held = (held == Held::InMemory).then(|| text.unwrap_or_default().into());
+        let version = FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(bytes), held };
+        let version = Arc::new(version);
+        self.version = Some(version.clone());
+        let text = match text {
+            Ok(text) => without_mark(text),
+            Err(error) => {
+                let good = &bytes[..error.valid_up_to()];
+                let line = 1 + u32::try_from(good.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX);
+                let location =
+                    SourceLocation { position: Position { line, column: 0 }, ..SourceLocation::file(shown.clone()) };
+                return self.broken(Problem::new(Code::NotYaml, "the file is not UTF-8").at(location), None);
+            }
+        };
+        let mut nodes = limits.yaml.nodes;
+        for (index, document) in (0..).zip(yaml::documents(text)) {
+            let mut reader = DocumentReader {
+                reading: self,
+                version: &version,
+                text,
+                index,
+                root,
+                limits,
+                mentions_secret: mentions_secret(document.text),
+                redaction: if mentions_secret(document.text) { Redaction::Everything } else { Redaction::Nothing },
+            };
+            match document.parse(&limits.yaml, &mut nodes) {
+                Ok(None) => {}
+                Ok(Some(node)) => reader.document(&node),
+                Err(error) => reader.not_yaml(&error),
+            }
+        }
+        if self.left_out > 0 {
+            let why = format!("{} more problems of this file are not listed", self.left_out);
+            self.problems.push(Problem::new(Code::NotDecodable, why).at(SourceLocation::file(shown.clone())));
+        }
+    }
 }
 
 /// Whether a text may hold a Secret, whose lines must not be shown.
@@ -288,13 +313,21 @@ impl DocumentReader<'_> {
             return;
         }
         let (group, _) = api_version.rsplit_once('/').unwrap_or_default();
-        // A kind of the same name in another group is another kind; these are the groups of our kinds, now or formerly.
-        let is_near = |kind: &Kind| [kind.group(), "extensions", ""].contains(&group);
+        // A kind of the same name in another group is another kind; these are the groups of our kinds, now or formerly, or misspelt.
+        let is_near = |kind: &Kind| {
+            [kind.group(), "extensions", ""].contains(&group)
+                || suggest::nearest(group, std::iter::once(kind.group())).is_some()
+        };
         let versions: Vec<String> = kind::named(name).filter(is_near).map(Kind::api_version).collect();
-        let (code, field, why) = match (versions.is_empty(), kind::meant_by(name).filter(|meant| *meant != name)) {
+        let meant = kind::meant_by(name).filter(|meant| *meant != name);
+        let is_misspelt = meant.is_some_and(|meant| kind::named(meant).any(|kind| kind.group() == group));
+        let (code, field, why) = match (versions.is_empty(), meant) {
             (false, _) => {
                 let why = format!("{name} is read as {}, not as {api_version}", versions.join(" and "));
                 (Code::OtherVersion, "apiVersion", why)
+            }
+            (true, Some(meant)) if is_misspelt => {
+                (Code::KindMisspelt, "kind", format!("{api_version} has no kind {name}; did you mean {meant}?"))
             }
             (true, Some(meant)) => {
                 (Code::UnknownKind, "kind", format!("{name} of {api_version} is not read; did you mean {meant}?"))
@@ -315,7 +348,7 @@ impl DocumentReader<'_> {
         }
         for field in unknown {
             let location = self.location(locate_key(node, &field.path));
-            let problem = Problem::new(Code::UnknownField, field.to_string());
+            let problem = Problem { meant: field.meant, ..Problem::new(Code::UnknownField, field.to_string()) };
             self.reading.note(problem.on(key.clone()).field(field.path).at(location));
         }
         if let Some(secret) = object.get::<Secret>() {

@@ -76,6 +76,13 @@ impl Walk {
         self.refresh(Touched { everything: true, ..Touched::default() })
     }
 
+    /// Reads everything into what was read of other inputs.
+    pub(super) fn read_into(mut self, index: FileIndex) -> FileIndex {
+        self.index = index;
+        self.look(&self.root.clone(), Look::AtAGlance);
+        self.index
+    }
+
     /// When to look again, even if nothing is touched until then.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.leaving.values().min().copied()

@@ -23,8 +23,8 @@ items:
 "#;
 
 fn place(file: &Path) -> ObjectLocation {
-    let version =
-        FileVersion { path: file.into(), shown: Path::new("conf/a.yaml").into(), hash: xxh3_64(TEXT.as_bytes()) };
+    let shown = Path::new("conf/a.yaml").into();
+    let version = FileVersion { path: file.into(), shown, hash: xxh3_64(TEXT.as_bytes()), held: None };
     let start = Position { line: 5, column: 3 };
     ObjectLocation { file: Arc::new(version), document: 0, item: Some(1), start, redaction: Redaction::Nothing }
 }
@@ -103,4 +103,25 @@ fn verdicts_find_their_place() {
     assert_eq!(origins.location(&origin).unwrap().to_string(), "conf/a.yaml:14:13");
     origins.apply(&Batch { changes: vec![change(None)], ..Batch::default() });
     assert_eq!(origins.location(&origin), None);
+}
+
+#[test]
+fn many_fields_are_found_at_once_each_in_its_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    std::fs::write(&file, TEXT).unwrap();
+    let key = ObjectRef::new(kind::INGRESS, "default", "web");
+    let origins = Origins { places: [(key.clone(), place(&file))].into() };
+    let unknown = ObjectRef::new(kind::INGRESS, "default", "elsewhere").at("spec");
+    let annotation = key.at("metadata.annotations[\"a.io/b\"]");
+    let wanted = [
+        (&key.at("spec.rules[1].host"), FieldPart::Value),
+        (&unknown, FieldPart::Value),
+        (&annotation, FieldPart::Key),
+        (&annotation, FieldPart::Value),
+    ];
+    let found = origins.locations(&wanted).into_iter().map(|found| found.map(|found| found.to_string()));
+    let expected = [Some("14:13"), None, Some("8:7"), Some("8:15")];
+    let expected = expected.map(|at| at.map(|at| format!("conf/a.yaml:{at}")));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }

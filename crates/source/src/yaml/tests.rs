@@ -95,6 +95,17 @@ fn errors_name_the_line_of_the_file() {
 }
 
 #[test]
+fn tabs_and_stars_are_named_where_they_stand() {
+    let tab = "a tab stands in the indentation, where YAML allows only spaces";
+    assert_eq!(one("a:\n  b: c\n\td: e\n"), format!("3:1 {tab}"));
+    assert_eq!(one("a:\n- b: c\n  \td: e\n"), format!("3:3 {tab}"));
+    let alias = "is an alias in YAML, and nothing has that name: put it in quotes";
+    assert_eq!(one("hosts: [a, *.b.example]"), format!("1:12 `*.b.example` {alias}"));
+    assert_eq!(one("host: *.b.example # all\n"), format!("1:7 `*.b.example` {alias}"));
+    assert!(!one("{\n\t\"a\": 1,\n\t\"a\": 2\n}").contains("tab"));
+}
+
+#[test]
 fn values_know_where_they_stand() {
     let documents = parse("# x\n---\na:\n  - b: é é\n    c: 7\n");
     let root = documents[0].as_ref().unwrap();

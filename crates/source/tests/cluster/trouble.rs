@@ -190,8 +190,36 @@ async fn a_silent_watch_is_given_up() {
     mirror.synced().await;
     let look = async || (fake.asked("watch=").len() > 3).then_some(()).ok_or("not yet");
     testbed::eventually("several watches", PATIENCE, look).await.unwrap();
+    assert!(fake.asked("limit=").len() > 2, "everything is listed each time");
     assert_eq!(mirror.listen(Duration::from_millis(50)).await, 0);
     assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
+}
+
+#[tokio::test]
+async fn a_watch_that_misses_changes_is_told_until_it_brings_something() {
+    let (watches, version, step) = (Watches::default(), AtomicUsize::new(1), Arc::new(AtomicUsize::new(0)));
+    let (open, by) = (watches.clone(), step.clone());
+    let fake = Fake::start(move |url| match url.contains("watch=") {
+        true => open.open(),
+        false => page(7, "", &[service("a", version.fetch_add(by.load(Ordering::SeqCst), Ordering::SeqCst) as u64)]),
+    })
+    .await;
+    let timing = Timing { silence: Duration::from_secs(1), ..hasty() };
+    let options = Options { timing, ..options(&[kind::SERVICE]) };
+    let connection = options.connection.clone();
+    let mut mirror = Mirror::start(fake.client(), options);
+    mirror.synced().await;
+    assert_eq!(connection.stalled_watches(), None);
+    // It changes from one list to the next, and no watch says so.
+    step.store(1, Ordering::SeqCst);
+    mirror.until("the stalled watch to be told", |mirror| mirror.complaints().contains("is stalled")).await;
+    assert_eq!(connection.stalled_watches().as_deref(), Some("services"));
+    let opened = fake.asked("watch=").len();
+    watches.opened(opened + 1).await;
+    step.store(0, Ordering::SeqCst);
+    watches.say(event("MODIFIED", &service("a", 900)));
+    mirror.until("it to be over", |mirror| mirror.problems.is_empty()).await;
+    assert_eq!(connection.stalled_watches(), None);
 }
 
 #[tokio::test]

@@ -138,7 +138,7 @@ pub(super) struct How {
     pub has: BTreeMap<String, Option<String>>,
     /// How many requests backends got for this one.
     pub tries: Option<u64>,
-    /// What the access log has about it: fields of JSON, or parts of a line.
+    /// What the access log has about it: fields of JSON, or parts of a line; of a refused connection the first that names the host.
     pub logs: Option<Value>,
 }
 

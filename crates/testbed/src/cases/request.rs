@@ -35,7 +35,12 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
     let before = backends.requests();
     let id = format!("case-request-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
     let answer = match (send(row, &client, &id).await, &row.answer) {
-        (Err(failure), Expected::Refused) if is_refusal(&failure, row.https) => return Ok(()),
+        (Err(failure), Expected::Refused) if is_refusal(&failure, row.https) => {
+            return match &row.how.logs {
+                Some(logs) => logged(envoy, &row.host, logs).await,
+                None => Ok(()),
+            };
+        }
         (Err(failure), _) => return Err(format!("there was no answer: {failure:?}")),
         (Ok(answer), _) => answer,
     };

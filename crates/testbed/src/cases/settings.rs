@@ -44,6 +44,7 @@ pub(super) struct Settings {
     /// Services may list endpoints.
     listed_endpoints: bool,
     rate_limit_service: Option<RateLimitService>,
+    tracing: Option<Tracing>,
     /// The authorization server for all routes, as in the configuration file.
     global_ext_auth: Option<serde_json::Value>,
     access_log: Log,
@@ -111,6 +112,37 @@ impl RateLimitService {
         let default = default.map(|policy| default_policy(&policy)).transpose().ok()?.flatten().map(Arc::new);
         settings.http_proxy.global_rate_limits =
             Some(GlobalRateLimits { service: (namespace, name), default, add_namespace: self.add_namespace });
+        Some(())
+    }
+}
+
+/// Tracing, without the tags of the pod.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Tracing {
+    /// The ExtensionService of the collector: `namespace/name`.
+    extension_service: String,
+    service_name: Arc<str>,
+    random_sampling: String,
+    max_path_tag_length: u32,
+}
+
+impl Tracing {
+    fn file(&self) -> serde_json::Value {
+        let Tracing { extension_service, service_name, random_sampling, max_path_tag_length } = self;
+        json!({ "extensionService": extension_service, "serviceName": service_name, "includePodDetail": false,
+            "randomSampling": random_sampling, "maxPathTagLength": max_path_tag_length })
+    }
+
+    fn set(&self, settings: &mut pipeline::Settings) -> Option<()> {
+        let (namespace, name) = self.extension_service.split_once('/')?;
+        let tracing = model::listener::Tracing {
+            service_name: self.service_name.clone(),
+            random: model::listener::Percent::parse(&self.random_sampling).ok()?,
+            max_path: self.max_path_tag_length,
+            ..Default::default()
+        };
+        settings.tracing = Some((ExtensionName { namespace: namespace.into(), name: name.into() }, Arc::new(tracing)));
         Some(())
     }
 }
@@ -239,6 +271,9 @@ impl Settings {
         if let Some(service) = &self.rate_limit_service {
             file.insert("rateLimitService".to_owned(), service.file());
         }
+        if let Some(tracing) = &self.tracing {
+            file.insert("tracing".to_owned(), tracing.file());
+        }
         if let Some(server) = &self.global_ext_auth {
             file.insert("globalExtAuth".to_owned(), server.clone());
         }
@@ -298,6 +333,9 @@ impl Settings {
         }
         if let Some(service) = &self.rate_limit_service {
             assert!(service.set(&mut settings).is_some(), "the rate limit service of a case: {service:?}");
+        }
+        if let Some(tracing) = &self.tracing {
+            assert!(tracing.set(&mut settings).is_some(), "the tracing of a case: {tracing:?}");
         }
         settings.authorization = self.global_ext_auth.as_ref().map(global_authorization);
         settings.ingress.https_port = self.https_port;

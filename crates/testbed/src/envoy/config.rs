@@ -115,7 +115,8 @@ impl Config {
     }
 
     fn command(&self, bootstrap: &Path) -> Result<Command, Error> {
-        let command = Command::new(parts::program("envoy")?).name(&self.name);
+        // The host name of a container, too, is that of its pod.
+        let command = Command::new(parts::program("envoy")?).name(&self.name).env("HOSTNAME", &self.name);
         Ok(command.arg("--config-path").arg(bootstrap).args(["--log-level", &self.log_level]))
     }
 }

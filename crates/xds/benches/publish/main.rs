@@ -1,8 +1,8 @@
 //! What one change costs, and a cold start: time to the last client, CPU, bytes and memory of the server.
 //!
 //! The server is a process of its own, so that its CPU and memory are its own; the clients are bare HTTP/2 connections
-//! that say what they have, count what they get and keep nothing. `cargo bench -p xds` prints the table, with `quick` as
-//! an argument a small part of it.
+//! that say what they have, count what they get and keep nothing. `cargo bench -p xds` prints the tables, with `quick` as
+//! an argument a small part of them, with `restored` that of the disk cache alone.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on says so by panicking")]
 #![allow(missing_docs, reason = "a program, not a library")]
@@ -15,11 +15,14 @@ use std::time::{Duration, Instant};
 
 use client::{Fleet, Start};
 use server::Remote;
+use xds::{Batch, Changes, Config, Server};
 
 /// That of the product.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// How many resources of a type there are.
+const SIZES: &[usize] = &[1_000, 10_000, 50_000];
 /// How many changes are measured in each cell.
 const CHANGES: usize = 41;
 
@@ -33,6 +36,9 @@ fn main() {
         return;
     }
     let quick = role.iter().any(|role| role == "quick");
+    if role.iter().any(|role| role == "restored") {
+        return restore(SIZES);
+    }
     // The clients have a thread of their own, so that waiting for the server does not stop them.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(run(quick));
@@ -40,7 +46,7 @@ fn main() {
 
 async fn run(quick: bool) {
     let (sizes, clients): (&[usize], &[usize]) =
-        if quick { (&[1_000, 10_000], &[1, 100]) } else { (&[1_000, 10_000, 50_000], &[1, 100, 1_000]) };
+        if quick { (&SIZES[..2], &[1, 100]) } else { (SIZES, &[1, 100, 1_000]) };
     println!("One change: `n` clusters and `n` scopes, clients that are in step with all of it.\n");
     println!(
         "| resources of a type | clients | first | last, median | last, worst | server CPU per change | bytes per client | encodes | server RSS per client |"
@@ -57,6 +63,42 @@ async fn run(quick: bool) {
     );
     println!("|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     cold_start(10_000, if quick { 10 } else { 100 }).await;
+    restore(sizes);
+}
+
+/// The table of the disk cache.
+fn restore(sizes: &[usize]) {
+    println!("\nDisk cache: hosts with a cluster, endpoints, a scope and a certificate each.\n");
+    println!("| hosts | bytes | encode | decode | until a client can be answered |");
+    println!("|--:|--:|--:|--:|--:|");
+    for size in sizes {
+        restored(*size);
+    }
+}
+
+/// What it takes to write what is published, and to serve what was written.
+fn restored(size: usize) {
+    let upserts = (0..size).flat_map(world::host).collect();
+    let server = Server::new(Config::default());
+    server.publish(Batch { fleet: xds::Fleet::Shared, changes: Changes { upserts, removes: Vec::new() } }).unwrap();
+    let snapshot = server.acks(&xds::Fleet::Shared).unwrap().snapshot().unwrap();
+    let start = Instant::now();
+    let bytes = xds::stored::encode(&[(xds::Fleet::Shared, snapshot)]);
+    let (encoded, len) = (start.elapsed(), bytes.len());
+    let next = Server::new(Config::default());
+    let start = Instant::now();
+    let fleets = xds::stored::decode(bytes.into()).unwrap();
+    let decoded = start.elapsed();
+    for (fleet, resources) in fleets {
+        next.restore(&fleet, resources);
+    }
+    println!(
+        "| {size} | {:.1} MB | {} | {} | {} |",
+        len as f64 / 1e6,
+        millis(encoded),
+        millis(decoded),
+        millis(start.elapsed())
+    );
 }
 
 async fn one_change(size: usize, count: usize) {

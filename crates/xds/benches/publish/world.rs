@@ -29,3 +29,20 @@ pub fn resource(kind: Kind, at: usize, edition: usize) -> Resource {
 pub fn version(kind: Kind, at: usize) -> u64 {
     content_version(&body(kind, at, 0))
 }
+
+/// All resources of a host with a certificate of its own, of about the size that they have.
+pub fn host(at: usize) -> Vec<Resource> {
+    let cluster = name(Kind::Cluster, at);
+    let filled = |text: &str, len: usize| {
+        let mut body = format!("{text}-{at}").into_bytes();
+        body.resize(len, b'.');
+        body
+    };
+    vec![
+        Resource::new(Kind::Cluster, &*cluster, filled("cluster", 250)).refers_to(Kind::Endpoints, &*cluster),
+        Resource::new(Kind::Endpoints, &*cluster, filled("endpoints", 120)),
+        Resource::new(Kind::Secret, format!("namespace/secret-{at}"), filled("secret", 3000)),
+        Resource::new(Kind::ScopedRoute, name(Kind::ScopedRoute, at), filled("scope", 500))
+            .refers_to(Kind::Cluster, &*cluster),
+    ]
+}

@@ -90,7 +90,7 @@ pub(super) async fn run(
             }
         });
     }
-    info!(%address, "no longer serving xDS: clients are sent to other replicas");
+    info!(%address, "no longer serving xDS; open streams are closed, and clients connect to another server if there is one");
     drop(listener);
     stop.cancel();
     tasks.close();

@@ -133,9 +133,13 @@ async fn serve(
     let inner = &connection.inner;
     let mut snapshots = runtime.watch();
     let clients_end = runtime.clients_end();
-    // Nothing before everything: until the fleet is published, the client waits.
+    let mut restored = runtime.restored();
+    let has_nothing = !first.subscription.is_of_returning();
+    // Nothing before everything: until the fleet is published, the client waits, or starts with what was published before.
     let view = tokio::select! {
+        biased;
         view = published(&mut snapshots) => view?,
+        view = published(&mut restored), if has_nothing => view?,
         () = out.closed() => return None,
         () = runtime.gone.cancelled() => return Some(removed()),
         () = clients_end.cancelled() => return Some(expired()),
@@ -293,6 +297,10 @@ impl StreamTask<'_> {
         let inner = &self.connection.inner;
         let now = Instant::now();
         let Some(kind) = self.kind(&asked)? else { return self.answer_unknown_type(asked, now).await };
+        // What it has may be newer than what was published before.
+        if asked.nonce.is_none() && asked.subscription.is_of_returning() && self.snapshots.borrow().is_none() {
+            return Err(End::new("not live", Status::unavailable("nothing is published yet, keep what you have")));
+        }
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
         let request = Request { kind, nonce: asked.nonce, error: asked.error, subscription: asked.subscription };

@@ -9,5 +9,6 @@ mod fleet_acks;
 mod fleets;
 mod handshakes;
 mod limits;
+mod restored;
 mod tokens;
 mod variants;

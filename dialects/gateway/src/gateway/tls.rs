@@ -73,6 +73,8 @@ pub(crate) fn resolve(
                 certificates.push(CertificateRef::Secret(id));
             }
             Err((_, no)) if no.code == Code::SecretNotFound && settings.self_signed => {
+                let no = Rejection { code: Code::CertificateSelfSigned, ..no };
+                shown.verdicts.push(no.at(&listener.owner, field(index)));
                 certificates.push(CertificateRef::SelfSigned(listener.host.clone()));
             }
             Err((reason, no)) => {

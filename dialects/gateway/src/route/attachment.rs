@@ -95,12 +95,18 @@ pub(crate) fn parents<'r>(
         if parents.iter().any(|parent| parent.reference == reference) {
             continue;
         }
-        let Some((owner, gateway)) = owner(work, reference) else { continue };
+        let Some((owner, gateway)) = owner(work, reference) else {
+            report_parent(work, reference, index);
+            continue;
+        };
         let listeners = match work.view.route_listeners(&owner) {
             Some(listeners) => listeners,
             // A ListenerSet without listeners, or one that is not allowed.
             None if work.view.route_listeners(&gateway).is_some() => Arc::default(),
-            None => continue,
+            None => {
+                report_parent(work, reference, index);
+                continue;
+            }
         };
         let attached = attach(work, reference, &owner, &listeners, hostnames, &mut left);
         if let Err(NotAttached { why, .. }) = &attached {
@@ -113,7 +119,38 @@ pub(crate) fn parents<'r>(
         };
         parents.push(Parent { reference, index, listeners, attached, refused });
     }
+    if references.is_empty() && work.settings.report_other_classes {
+        let why = "parentRefs is empty: the route attaches to nothing";
+        work.report(&Rejection::new(Code::GatewayParentNotServed, "spec.parentRefs".into(), why));
+    }
     parents
+}
+
+/// Tells that a parent is not ours, where nobody else serves it.
+fn report_parent(work: &mut Work<'_, impl GatewayView>, reference: &ParentReference, index: usize) {
+    if !work.settings.report_other_classes {
+        return;
+    }
+    let field = FieldPath::from("spec.parentRefs").index(index).field("name");
+    let (group, name) = (reference.group.as_deref().unwrap_or(GROUP), reference.kind.as_deref());
+    let name = name.unwrap_or(kind::GATEWAY.name());
+    let Some(kind) =
+        [kind::GATEWAY, kind::LISTENER_SET].into_iter().find(|kind| (kind.group(), kind.name()) == (group, name))
+    else {
+        let why = format!("routes attach to a Gateway or a ListenerSet, not to a {name} of {group}");
+        return work.report(&Rejection::new(Code::GatewayParentNotServed, field, why));
+    };
+    let namespace = reference.namespace.as_deref().unwrap_or(&work.meta.namespace);
+    let parent = ObjectRef::new(kind, namespace, &*reference.name);
+    let exists = match kind == kind::GATEWAY {
+        true => work.view.gateway(&parent).is_some(),
+        false => work.view.listener_set(&parent).is_some(),
+    };
+    let no = match exists {
+        true => Rejection::new(Code::GatewayParentNotServed, field, format!("{parent} is not served")),
+        false => Rejection::absent(Code::GatewayParentNotServed, field, parent),
+    };
+    work.report(&no);
 }
 
 /// The object that a parentRef names, and the Gateway that it belongs to.

@@ -115,7 +115,8 @@ pub(crate) fn resolve(
         return Err(no("BackendNotFound", Code::GatewayRouteBackend, field.field("port"), why));
     };
     let Some(service) = work.view.service(namespace, reference.name) else {
-        return Err(no("BackendNotFound", Code::ServiceNotFound, field.field("name"), format!("{id} does not exist")));
+        let no = Rejection::absent(Code::ServiceNotFound, field.field("name"), id);
+        return Err(Unusable::Reference("BackendNotFound", no));
     };
     let (port, transport) = (PortRef::Number(port), protocols.transport());
     let cluster = service.backend_of(&port, transport).map_err(|found| {

@@ -102,11 +102,14 @@ fn trust(
     let field = field.field("caSecret");
     Ok(match resolve::trusted(work.view, namespace, &ca) {
         Ok(()) => Ok(JwksTrust { ca, names: names.into_iter().map(Arc::from).collect() }),
-        Err(no) => Err(match no.code {
-            Code::DelegationMissing => Rejection::new(Code::ProxyJwksCaNotDelegated, field, no.why),
-            Code::SecretPending => Rejection::new(Code::SecretPending, field, no.why),
-            _ => Rejection::new(Code::ProxyJwksValidation, field, no.why),
-        }),
+        Err(no) => {
+            let code = match no.code {
+                Code::DelegationMissing => Code::ProxyJwksCaNotDelegated,
+                Code::SecretPending => Code::SecretPending,
+                _ => Code::ProxyJwksValidation,
+            };
+            Err(Rejection::resolved(no, field).coded(code))
+        }
     })
 }
 
@@ -126,7 +129,7 @@ pub(super) fn local(
         Some(Ok(keys)) => return Some(keys),
         Some(Err(found)) if found.code == Code::SecretPending => no(Code::SecretPending, "secretName", found.why),
         Some(Err(found)) => no(Code::ProxyLocalJwks, "key", found.why),
-        None => no(Code::ProxyLocalJwks, "secretName", format!("{id} does not exist").into()),
+        None => no(Code::ProxyLocalJwks, "secretName", format!("{id} does not exist").into()).related_to(id.at("")),
     };
     work.report(root, no);
     None

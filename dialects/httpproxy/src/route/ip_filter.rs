@@ -31,21 +31,25 @@ pub(crate) fn of_connections(clients: Option<&IpFilter>, field: &FieldPath) -> R
 
 /// Reads the two lists, of which one may be there. A range that cannot be read takes the whole list with it: a shorter one
 /// would let in or keep out whom nobody meant.
-pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Result<Option<IpFilter>, Rejection> {
-    let listed = |list: &'static str, filters: &Filters| -> Result<Option<Vec<(AddressOf, Cidr)>>, Rejection> {
-        let Some(filters) = filters.get()?.as_deref().filter(|filters| !filters.is_empty()) else { return Ok(None) };
+pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Result<Option<IpFilter>, Vec<Rejection>> {
+    let mut nos = Vec::new();
+    let mut listed = |list: &'static str, filters: &Filters| {
+        let filters = filters.get().map_err(|fault| nos.push(fault.into())).ok()?.as_deref();
+        let filters = filters.filter(|filters| !filters.is_empty())?;
         let ranges = filters.iter().enumerate().map(|(index, entry)| range(entry, &field.field(list).index(index)));
-        ranges.collect::<Result<Vec<_>, Rejection>>().map(Some)
+        Some(ranges.filter_map(|range| range.map_err(|no| nos.push(no)).ok()).collect())
     };
-    match (listed("ipAllowPolicy", allow)?, listed("ipDenyPolicy", deny)?) {
-        (None, None) => Ok(None),
-        (Some(ranges), None) => Ok(Some(IpFilter { allow: true, ranges })),
-        (None, Some(ranges)) => Ok(Some(IpFilter { allow: false, ranges })),
-        (Some(_), Some(_)) => {
-            let why = "ipAllowPolicy and ipDenyPolicy are mutually exclusive";
-            Err(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why))
-        }
+    let (allowed, denied): (Option<Vec<_>>, Option<Vec<_>>) =
+        (listed("ipAllowPolicy", allow), listed("ipDenyPolicy", deny));
+    if allowed.is_some() && denied.is_some() {
+        let why = "ipAllowPolicy and ipDenyPolicy are mutually exclusive";
+        nos.push(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why));
     }
+    if !nos.is_empty() {
+        return Err(nos);
+    }
+    let allow = allowed.is_some();
+    Ok(allowed.or(denied).map(|ranges| IpFilter { allow, ranges }))
 }
 
 fn range(entry: &security::IpFilter, field: &FieldPath) -> Result<(AddressOf, Cidr), Rejection> {

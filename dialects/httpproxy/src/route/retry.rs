@@ -6,6 +6,7 @@ use kinds::{Checked, http_proxy::route as kind};
 use model::{
     Code, FieldPath, Timeout,
     route::{CrossScheme, InternalRedirect, RetryPolicy, action::RetryOn},
+    timeout::TimeoutError,
 };
 
 /// Reads the policy. A count of −1 is "never"; 0 and nothing are "once".
@@ -13,40 +14,47 @@ pub(crate) fn retry_policy(
     policy: &Checked<Option<Box<kind::RetryPolicy>>>,
     field: &FieldPath,
     notes: &mut Vec<Rejection>,
-) -> Result<Option<RetryPolicy>, Rejection> {
-    let Some(policy) = optional(policy)? else { return Ok(None) };
+) -> Result<Option<RetryPolicy>, Vec<Rejection>> {
+    let Some(policy) = optional(policy).map_err(Rejection::from)? else { return Ok(None) };
     let field = field.field("retryPolicy");
     let no = |name: &str, why: String| Rejection::new(Code::ProxyRetry, field.field(name), why);
+    let mut nos = Vec::new();
     let count = match policy.count {
         Some(-1) => None,
         None | Some(0) => Some(1),
         Some(count) => {
-            let count = u32::try_from(count).map_err(|_| no("count", format!("must be -1 or more, not {count}")))?;
-            Some(count)
+            let read = u32::try_from(count);
+            read.map_err(|_| nos.push(no("count", format!("must be -1 or more, not {count}")))).ok()
         }
     };
-    let per_try = Timeout::parse(policy.per_try_timeout.as_deref().unwrap_or_default())
-        .map_err(|error| no("perTryTimeout", error.to_string()))?;
+    let per_try = Timeout::parse(policy.per_try_timeout.as_deref().unwrap_or_default());
+    let per_try = per_try.map_err(|error| nos.push(no("perTryTimeout", error.to_string()))).unwrap_or_default();
     let mut on = Vec::new();
     for word in &policy.retry_on {
-        let found = RetryOn::ALL.iter().find(|known| known.word() == &**word);
-        on.push(*found.ok_or_else(|| no("retryOn", format!("unknown retry condition `{word}`")))?);
+        match RetryOn::ALL.iter().find(|known| known.word() == &**word) {
+            Some(found) => on.push(*found),
+            None => nos.push(no("retryOn", format!("unknown retry condition `{word}`"))),
+        }
     }
     if on.is_empty() {
         on.push(RetryOn::ServerError);
     }
     let mut status_codes = Vec::new();
     for &code in &policy.retriable_status_codes {
-        let fits = u32::try_from(code).ok().filter(|code| (100..600).contains(code));
-        status_codes.push(
-            fits.ok_or_else(|| {
-                no("retriableStatusCodes", format!("must be a status code from 100 to 599, not {code}"))
-            })?,
-        );
+        match u32::try_from(code).ok().filter(|code| (100..600).contains(code)) {
+            Some(code) => status_codes.push(code),
+            None => {
+                let why = format!("must be a status code from 100 to 599, not {code}");
+                nos.push(no("retriableStatusCodes", why));
+            }
+        }
     }
     if !status_codes.is_empty() && !on.contains(&RetryOn::RetriableStatusCodes) {
         let why = "the list has no effect without `retriable-status-codes` in retryOn";
         notes.push(Rejection::new(Code::ProxyIgnored, field.field("retriableStatusCodes"), why));
+    }
+    if !nos.is_empty() {
+        return Err(nos);
     }
     Ok(count.map(|count| RetryPolicy { on, count, per_try, status_codes, backoff: None }))
 }
@@ -97,16 +105,19 @@ pub(crate) struct Times {
 pub(crate) fn timeouts(
     policy: &Checked<Option<Box<kind::TimeoutPolicy>>>,
     field: &FieldPath,
-) -> Result<Times, Rejection> {
-    let Some(policy) = optional(policy)? else { return Ok(Times::default()) };
+) -> Result<Times, Vec<Rejection>> {
+    let Some(policy) = optional(policy).map_err(Rejection::from)? else { return Ok(Times::default()) };
     let field = field.field("timeoutPolicy");
-    let read = |name: &str, text: &Option<Box<str>>| {
-        Timeout::parse(text.as_deref().unwrap_or_default())
-            .map_err(|error| Rejection::new(Code::ProxyTimeout, field.field(name), error.to_string()))
+    let mut nos = Vec::new();
+    let mut read = |name: &str, text: &Option<Box<str>>| {
+        let read = Timeout::parse(text.as_deref().unwrap_or_default());
+        let no = |error: TimeoutError| Rejection::new(Code::ProxyTimeout, field.field(name), error.to_string());
+        read.map_err(|error| nos.push(no(error))).unwrap_or_default()
     };
-    Ok(Times {
-        response: read("response", &policy.response)?,
-        idle: read("idle", &policy.idle)?,
-        idle_connection: read("idleConnection", &policy.idle_connection)?,
-    })
+    let times = Times {
+        response: read("response", &policy.response),
+        idle: read("idle", &policy.idle),
+        idle_connection: read("idleConnection", &policy.idle_connection),
+    };
+    if nos.is_empty() { Ok(times) } else { Err(nos) }
 }

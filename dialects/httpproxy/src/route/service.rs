@@ -45,7 +45,8 @@ pub(super) fn backends(
     place: &Place<'_>,
     route: &Route,
     way: UpstreamOptions,
-) -> Result<Backends, Rejection> {
+) -> Result<Backends, Vec<Rejection>> {
+    let mut nos = Vec::new();
     for fault in route.services.faults() {
         work.report(place.subject, fault.into());
     }
@@ -55,16 +56,15 @@ pub(super) fn backends(
     for (index, service) in route.services.good() {
         let field = place.field.field("services").index(index);
         let here = Place { object: place.object, subject: place.subject, field };
-        let weight = u64::try_from(service.weight.unwrap_or_default())
-            .map_err(|_| Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "must be at least 0"))?;
+        let weight = u64::try_from(service.weight.unwrap_or_default()).unwrap_or_else(|_| {
+            nos.push(Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "must be at least 0"));
+            0
+        });
         if service.mirror {
             mirrors += 1;
             if mirrors > 1 {
-                return Err(Rejection::new(
-                    Code::ProxyMirrors,
-                    here.field.field("mirror"),
-                    "another service of the route is already the mirror",
-                ));
+                let why = "another service of the route is already the mirror";
+                nos.push(Rejection::new(Code::ProxyMirrors, here.field.field("mirror"), why));
             }
         } else {
             total += weight;
@@ -96,7 +96,10 @@ pub(super) fn backends(
     }
     if total > u64::from(u32::MAX) {
         let why = format!("the sum of the weights is {total}; the limit is {}", u32::MAX);
-        return Err(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+        nos.push(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+    }
+    if !nos.is_empty() {
+        return Err(nos);
     }
     if backends.clusters.iter().all(|share| share.weight == 0) {
         backends.clusters.iter_mut().for_each(|share| share.weight = 1);
@@ -131,7 +134,7 @@ pub(crate) fn backend(
     let port = PortRef::Number(port);
     let id = resolve::backend(work.view, namespace, &service.name, &port).map_err(|no| {
         let name = if matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp) { "port" } else { "name" };
-        Rejection::new(no.code, place.field.field(name), no.why)
+        Rejection::resolved(no, place.field.field(name))
     })?;
     let protocol = match service.protocol.as_deref() {
         None | Some("") => None,
@@ -172,7 +175,7 @@ pub(crate) fn backend(
     };
     let cluster = ClusterId { overrides: overrides.shared(), ..id };
     let cluster = resolve::presenting(work.view, cluster, work.settings.client_certificate.as_ref())
-        .map_err(|no| Rejection::new(no.code, place.field.clone(), no.why))?;
+        .map_err(|no| Rejection::resolved(no, place.field.clone()))?;
     Ok(Found {
         share: WeightedCluster {
             request_headers: request_headers.into(),
@@ -209,7 +212,7 @@ fn health_port(
     }
     let namespace = &place.object.meta.namespace;
     resolve::backend(work.view, namespace, &service.name, &PortRef::Number(port))
-        .map_err(|no| Rejection::new(no.code, field, no.why))?;
+        .map_err(|no| Rejection::resolved(no, field))?;
     Ok(Some(port))
 }
 
@@ -265,10 +268,13 @@ pub(crate) fn upstream_validation(
     let no = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
     let names = subject_names(policy).map_err(|(name, why)| no(name, why))?;
     let ca = secret_id(namespace, &policy.ca_secret);
-    resolve::trusted(view, namespace, &ca).map_err(|found| match found.code {
-        Code::DelegationMissing => Rejection::new(Code::ProxyCaNotDelegated, field.field("caSecret"), found.why),
-        Code::SecretPending => Rejection::new(Code::SecretPending, field.field("caSecret"), found.why),
-        _ => no("caSecret", found.why.into()),
+    resolve::trusted(view, namespace, &ca).map_err(|found| {
+        let code = match found.code {
+            Code::DelegationMissing => Code::ProxyCaNotDelegated,
+            Code::SecretPending => Code::SecretPending,
+            _ => Code::ProxyUpstreamValidation,
+        };
+        Rejection::resolved(found, field.field("caSecret")).coded(code)
     })?;
     let names = names.into_iter().map(|name| SubjectAltName::Dns(name.into())).collect();
     Ok(Validation { ca: TrustedCa::Bundle(ca.into()), names })

@@ -33,7 +33,7 @@ words! {
     ProxyEmpty | ProxyChildEmpty => SpecError NothingDefined;
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
-    ProxyIgnored | ProxyNotDynamic | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
+    ProxyIgnored | ProxyNotDynamic | OtherClass | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
     ProxyTlsIncompatible | ProxyClientInsecure => TLSError TLSIncompatibleFeatures;
@@ -41,7 +41,7 @@ words! {
     ProxyFallbackMissing => TLSError FallbackNotPresent;
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;
-    SecretNotFound | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
+    SecretNotFound | CertificateSelfSigned | SecretType | SecretKeyMissing | CertificateNotPem | PrivateKeyNotPem | KeyMismatch | KeyTooWeak
         | CertificateExpired | CertificateNoName | CertificateOtherHost | CertificateNotServed | SecretPending
         | SecretNotReadable | ClientCertificateNotValid => TLSError SecretNotValid;
     DelegationMissing | WildcardCertificate => TLSError DelegationNotPermitted;
@@ -59,7 +59,7 @@ words! {
     ProxyIncludeLimit => IncludeError IncludeLimitExceeded;
     ProxyUnfoldLimit => IncludeError UnfoldLimitExceeded;
     ProxyRouteAction => RouteError RouteActionCountNotValid;
-    ProxyRoutePath => RouteError PathMatchConditionsNotValid;
+    ProxyRoutePath | ProxyRouteRegex => RouteError PathMatchConditionsNotValid;
     ProxyRouteHeader => RouteError HeaderMatchConditionsNotValid;
     ProxyRouteQuery => RouteError QueryParameterMatchConditionsNotValid;
     ProxyRequestHeaders => RouteError RequestHeadersPolicyInvalid;

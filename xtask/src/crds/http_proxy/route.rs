@@ -46,8 +46,7 @@ pub fn route() -> Schema {
             opt(
                 "enableWebsockets",
                 flag(
-                    "Allow clients to upgrade the connection to a WebSocket. Set timeoutPolicy.response \
-                     to infinity for long connections.",
+                    "Allow clients to upgrade the connection to a WebSocket. timeoutPolicy.idle limits how long it may be silent.",
                 ),
             ),
             opt(

@@ -8,8 +8,8 @@ use super::{
 /// A backend.
 pub fn service() -> Schema {
     object(
-        "A port of a Service in the namespace of this HTTPProxy. If it does not exist, its share \
-         of the requests is answered with 503.",
+        "A port of a Service in the namespace of this HTTPProxy. One that does not exist is an error, and the other \
+         services of the route get its share; a route without any answers 503.",
         [
             req("name", text("Name of the Service.")),
             req("port", number("Port of the Service: its number in spec.ports, not the targetPort.").min(1).max(65535)),

@@ -71,18 +71,6 @@ pub const METRICS: &[Row] = rows! {
     works("omEnforcedHealthListener.port" = "envoy.omEnforcedHealth.port", "a port", "", "listen port of that endpoint; there is none if not set", |c, n| c.overload_health.1 = Some(port(n)?));
 };
 
-/// Other services that proxies ask.
-pub const SERVICES: &[Row] = rows! {
-    not_yet("tracing.extensionService" = "tracing.extensionService", "ExtensionService of the trace collector, `namespace/name`");
-    not_yet("tracing.serviceName" = "tracing.serviceName", "service name in traces");
-    not_yet("tracing.overallSampling" = "tracing.overallSampling", "maximum percentage of requests traced");
-    not_yet("tracing.clientSampling" = "tracing.clientSampling", "percentage of requests traced when the client forces tracing");
-    not_yet("tracing.randomSampling" = "tracing.randomSampling", "percentage of requests sampled at random");
-    not_yet("tracing.maxPathTagLength" = "tracing.maxPathTagLength", "maximum length of the path tag");
-    not_yet("tracing.includePodDetail" = "tracing.includePodDetail", "add the pod's name and namespace to traces");
-    not_yet("tracing.customTags" = "tracing.customTags", "additional tags");
-};
-
 /// A path; nothing if it is empty.
 fn path(node: &Node<'_>) -> Result<Option<PathBuf>, Wrong> {
     Ok(Some(text(node)?).filter(|path| !path.is_empty()).map(Into::into))

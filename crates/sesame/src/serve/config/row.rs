@@ -33,8 +33,6 @@ pub struct Row {
 pub enum Effect {
     /// It takes effect.
     Works(Take),
-    /// Contour has it, we do not yet: an error, since nobody writes a setting to have it ignored.
-    NotYet,
     /// It is read for the sake of files that have it, and changes nothing, for this reason.
     Nothing(&'static str),
 }
@@ -59,7 +57,7 @@ impl Row {
 }
 
 /// Rows, one a line: `works(path = object, form, default, what it is for, how it is taken)`, `at_start` the same for what is
-/// read once, `not_yet(path = object, what it is for)`, `nothing(path = object, what it is for, why it changes nothing)`.
+/// read once, `nothing(path = object, what it is for, why it changes nothing)`.
 /// Without `= object` there is no such field in ContourConfiguration; without a path, `""`, no such key in the file.
 macro_rules! rows {
     ($($effect:ident $row:tt;)*) => { &[$($crate::serve::config::row::row!($effect $row)),*] };
@@ -82,17 +80,6 @@ macro_rules! row {
     };
     (at_start $row:tt) => {
         $crate::serve::config::row::Row { at_start: true, ..$crate::serve::config::row::row!(works $row) }
-    };
-    (not_yet($path:literal $(= $object:literal)?, $says:literal)) => {
-        $crate::serve::config::row::Row {
-            path: $path,
-            object: concat!("" $(, $object)?),
-            form: "",
-            default: "",
-            says: $says,
-            effect: $crate::serve::config::row::Effect::NotYet,
-            at_start: false,
-        }
     };
     (nothing($path:literal $(= $object:literal)?, $says:literal, $why:literal)) => {
         $crate::serve::config::row::Row {

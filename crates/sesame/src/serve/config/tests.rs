@@ -74,17 +74,6 @@ fn nothing_is_as_good_as_no_file() {
 }
 
 #[test]
-fn what_is_not_supported_yet_is_an_error_at_its_key() {
-    let later: Vec<&Row> = keys().filter(|row| matches!(row.effect, Effect::NotYet)).collect();
-    for row in later {
-        let problem = only_problem(&file_with(row.path, "1"));
-        let depth = u32::try_from(row.path.matches('.').count()).unwrap();
-        assert_eq!((problem.code, place(&problem)), (Code::ConfigUnsupported, (depth + 1, depth * 2 + 1)), "{problem}");
-        assert_eq!(&*problem.field, row.path);
-    }
-}
-
-#[test]
 fn what_has_no_effect_is_a_warning() {
     for row in keys().filter(|row| matches!(row.effect, Effect::Nothing(_))) {
         let config = parse(&file_with(row.path, "false")).unwrap();
@@ -209,7 +198,7 @@ fn what_is_not_yaml_is_an_error_at_its_place() {
 
 #[test]
 fn all_problems_are_told_each_with_its_line() {
-    let text = "debug: maybe\ntracing:\n  serviceName: shop\n";
+    let text = "debug: maybe\ntracing:\n  serviceNam: shop\n";
     let problems = parse(text).unwrap_err();
     let shown: Vec<String> = problems.iter().map(|problem| snippet::problem(problem, Style::Plain)).collect();
     let expected = "\
@@ -220,12 +209,12 @@ error[SES1022]: expected true or false, found text
   |        ^^^^^ debug
   |
   = help: use one of the values allowed by the message; docs/configuration.md lists the values of every key
-error[SES1023]: tracing.serviceName is not supported yet
+error[SES1021]: unknown key tracing.serviceNam; did you mean serviceName?
  --> sesame.yaml:3:3
   |
-3 |   serviceName: shop
-  |   ^^^^^^^^^^^ tracing.serviceName
+3 |   serviceNam: shop
+  |   ^^^^^^^^^^ tracing.serviceNam
   |
-  = help: remove it, or use a version that supports it";
+  = help: correct or remove it; docs/configuration.md lists every key";
     assert_eq!(shown.join("\n"), expected);
 }

@@ -57,6 +57,7 @@ macro_rules! of_fleets {
 }
 
 mod keys;
+mod tracing;
 
 fn after(seconds: u64) -> Timeout {
     Timeout::After(Duration::from_secs(seconds))
@@ -196,6 +197,7 @@ const FLAGS: &[(&[&str], Check)] = &[
     }),
     (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
+    (&["--contour-metric-names"], |p| p.contour_metric_names),
     (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
 ];

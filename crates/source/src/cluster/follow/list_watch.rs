@@ -56,6 +56,9 @@ impl Follower {
         if self.failed_watches == 0 {
             self.backoff.reset();
         }
+        if std::mem::take(&mut self.was_silent) {
+            self.stalled(told > 0 || update != Update::default()).await?;
+        }
         self.tell(update).await?;
         self.feeder.synced();
         Ok(version)
@@ -117,8 +120,8 @@ impl Follower {
                 () = self.feeder.closed() => return Err(Stop::Closed),
             };
             let Ok(next) = next else {
-                debug!(target = %self.target, "the watch has been silent for too long");
-                return self.tell_all(&mut large).await;
+                self.tell_all(&mut large).await?;
+                return Err(Failure::Silent.into());
             };
             let Some(lines) = self.or_tell_all(next.map_err(Failure::Unreachable), &mut large).await? else {
                 self.tell_all(&mut large).await?;
@@ -127,6 +130,7 @@ impl Follower {
                 return if is_worth_it { Ok(()) } else { Err(Failure::Ended.into()) };
             };
             is_silent = false;
+            self.stalled(false).await?;
             self.api.connection.connection.heard(self.target.kind);
             if is_proven {
                 self.backoff.reset();

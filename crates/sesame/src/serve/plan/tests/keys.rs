@@ -99,6 +99,9 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("globalExtAuth.extensionService", "edge/auth", |p| {
         p.pipeline.authorization.as_ref().is_some_and(|server| &*server.extension.name == "auth")
     }),
+    ("tracing.extensionService", "edge/otel", |p| {
+        p.pipeline.tracing.as_ref().is_some_and(|(extension, _)| &*extension.name == "otel")
+    }),
     ("listener.max-requests-per-io-cycle", "2", |p| p.pipeline.runtime.max_requests_per_io_cycle == Some(2)),
     ("listener.max-connections-per-listener", "9", |p| p.pipeline.runtime.max_connections == Some(9)),
     ("runtime-settings", "{a.b: true, c: '7', d: 1.5}", |p| {
@@ -136,7 +139,14 @@ const FIELDS: &[(&str, &str, Check)] = &[
 ];
 
 /// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 29] = [
+const QUIET: [&str; 36] = [
+    "tracing.serviceName",
+    "tracing.overallSampling",
+    "tracing.clientSampling",
+    "tracing.randomSampling",
+    "tracing.maxPathTagLength",
+    "tracing.includePodDetail",
+    "tracing.customTags",
     "globalExtAuth.serviceType",
     "globalExtAuth.httpSettings",
     "globalExtAuth.failOpen",

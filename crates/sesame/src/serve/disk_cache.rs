@@ -1,0 +1,171 @@
+//! The disk cache: what was last published to proxies, for a controller that starts while the API server does not answer.
+//!
+//! In: the snapshots of the xDS server. Out: one sealed file, and from it, at the start, what proxies that have nothing are served
+//! until the first build. It is written beside the control loop, which never waits for it: snapshots are immutable. A write is followed
+//! by a rest of fifty times as long, so that it takes two percent of a core however large the state and however often it changes.
+//! See [ADR 16](../../../../docs/adr/0016-disk-cache.md).
+
+mod file;
+mod metrics;
+mod seal;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use bytes::Bytes;
+use model::Code;
+use source::outage::{Outage, OutageEvent};
+use tokio::time::sleep;
+use tracing::{debug, info, warn};
+use xds::{Fleet, Server, Snapshot};
+
+use file::CacheFile;
+pub use metrics::Metrics;
+use seal::Keys;
+
+/// Where the file is, if no flag says so. There is none where that folder does not exist.
+pub const DIR: &str = "/cache";
+/// Where the keys are, if no flag says so.
+pub const KEY_FILE: &str = "/cache-key/cache.key";
+
+/// How often it is looked whether something else is published.
+const LOOK: Duration = Duration::from_secs(1);
+/// How many times as long as a write the rest after it is.
+const REST: u32 = 50;
+/// How long the cache is off after it could not be written.
+const OFF: Duration = Duration::from_secs(300);
+
+/// The cache of one installation.
+pub struct DiskCache {
+    files: Arc<Files>,
+    metrics: Metrics,
+    outage: Outage,
+}
+
+/// Where it is, and whose.
+struct Files {
+    state: CacheFile,
+    keys: PathBuf,
+    installation: String,
+}
+
+impl DiskCache {
+    /// A cache in a folder, if that exists. One of another installation is not used.
+    pub fn new(dir: PathBuf, keys: PathBuf, installation: String, metrics: Metrics) -> Option<Self> {
+        if !dir.is_dir() {
+            return None;
+        }
+        let files = Arc::new(Files { state: CacheFile::new(dir), keys, installation });
+        Some(Self { files, metrics, outage: Outage::default() })
+    }
+
+    /// Gives the server what was published before, and follows what it publishes.
+    pub async fn run(mut self, server: Server) {
+        let (files, restoring) = (self.files.clone(), server.clone());
+        if let Err(error) = blocking(move || restore(&files, &restoring)).await {
+            let code = Code::DiskCacheRefused;
+            warn!("{code}: {}: {error:#} ({})", code.title(), code.help());
+        }
+        let (mut written, mut rest) = (Vec::new(), LOOK);
+        loop {
+            sleep(rest).await;
+            rest = LOOK;
+            let Some(published) = published(&server) else { continue };
+            let stamp: Vec<_> = published.iter().map(|(fleet, it)| (fleet.clone(), it.generation)).collect();
+            if written.is_empty() {
+                server.forget_restored();
+            }
+            if stamp == written {
+                continue;
+            }
+            let (files, begun) = (self.files.clone(), Instant::now());
+            let stored = blocking(move || store(&files, &published)).await;
+            rest = self.after(stored, begun.elapsed());
+            written = if self.files.state.exists() { stamp } else { Vec::new() };
+        }
+    }
+
+    /// Tells how a write went; gives how long to rest.
+    fn after(&mut self, stored: Result<usize>, took: Duration) -> Duration {
+        match stored {
+            Ok(bytes) => {
+                debug!(bytes, ?took, "disk cache written");
+                self.metrics.written(bytes);
+                if let Some(OutageEvent::Ended(_)) = self.outage.worked(Instant::now()) {
+                    info!("the disk cache is on again");
+                }
+                rest_after(took)
+            }
+            Err(error) => {
+                // What is there is out of date from now on, and takes the place that is missing.
+                self.files.state.remove();
+                self.metrics.off();
+                if let Some(OutageEvent::Started) = self.outage.failed(Instant::now()) {
+                    let code = Code::DiskCacheOff;
+                    warn!("{code}: {}: {error:#} ({})", code.title(), code.help());
+                }
+                OFF
+            }
+        }
+    }
+}
+
+/// How long to rest after a write.
+fn rest_after(took: Duration) -> Duration {
+    (took * REST).max(LOOK)
+}
+
+/// What is published, once something is to the shared fleet: that comes with the first build.
+fn published(server: &Server) -> Option<Vec<(Fleet, Arc<Snapshot>)>> {
+    let fleets = server.all_acks().into_iter();
+    let mut fleets: Vec<_> = fleets.filter_map(|(fleet, acks)| Some((fleet, acks.snapshot()?))).collect();
+    fleets.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    fleets.iter().any(|(fleet, _)| *fleet == Fleet::Shared).then_some(fleets)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(anyhow!("the work was lost: {error}")))
+}
+
+/// Reads the file, if there is one.
+fn restore(files: &Files, server: &Server) -> Result<()> {
+    let begun = Instant::now();
+    let Some(sealed) = files.state.read()? else { return Ok(()) };
+    let stored = seal::open(&Keys::read(&files.keys)?, sealed, &files.installation)?;
+    let fleets = xds::stored::decode(stored)?;
+    let resources: usize = fleets.iter().map(|(_, resources)| resources.len()).sum();
+    let count = fleets.len();
+    for (fleet, resources) in fleets {
+        server.restore(&fleet, resources);
+    }
+    info!(fleets = count, resources, took = ?begun.elapsed(),
+        "disk cache read; proxies that have nothing are served from it until the first build");
+    Ok(())
+}
+
+/// Writes the file; gives its size.
+fn store(files: &Files, published: &[(Fleet, Arc<Snapshot>)]) -> Result<usize> {
+    let keys = Keys::read(&files.keys)?;
+    let sealed = seal::seal(&keys, xds::stored::encode(published), &files.installation)?;
+    files.state.write(&sealed)
+}
+
+/// The part of a file behind its header, as it is shared by resources.
+type Stored = Bytes;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_take_two_percent_of_the_time() {
+        for millis in [1, 20, 100, 3000] {
+            let took = Duration::from_millis(millis);
+            let share = took.as_secs_f64() / (took + rest_after(took)).as_secs_f64();
+            assert!(share <= 0.02, "{share} of a core at {took:?} a write");
+        }
+        assert_eq!(rest_after(Duration::ZERO), LOOK);
+    }
+}

@@ -1,0 +1,136 @@
+//! A controller that starts while the API server is away: proxies that have nothing are served what was last published.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use testbed::{Backend, Net, StateDir};
+
+use crate::bed::{Bed, PATIENCE, Replica, app};
+
+const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0\n";
+const NEXT: &str = "f0e1d2c3b4a5968778695a4b3c2d1e0ff0e1d2c3b4a5968778695a4b3c2d1e0f\n";
+
+/// A replica with its folder and its key.
+struct Cached {
+    dir: PathBuf,
+    key: PathBuf,
+    address: std::net::Ipv4Addr,
+}
+
+impl Cached {
+    fn new(bed: &Bed, dir: &Path) -> Cached {
+        let address = Net::here().unwrap().address();
+        Cached { dir: dir.to_owned(), key: bed.file("cache.key", KEY), address }
+    }
+
+    async fn start(&self, bed: &Bed) -> Replica {
+        let flags = [("cache-dir", self.dir.to_str().unwrap()), ("cache-key-file", self.key.to_str().unwrap())];
+        bed.replica_at("sesame-0", self.address, &flags).await
+    }
+
+    fn state(&self) -> PathBuf {
+        self.dir.join("state")
+    }
+}
+
+async fn written(replica: &Replica) {
+    replica.expect_metric("sesame_disk_cache_enabled", "", |enabled| enabled == 1.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_envoy_is_served_while_the_api_server_is_away_and_nothing_is_sent_again_when_it_is_back() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("cached").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let folder = StateDir::new("cache").unwrap();
+    let cached = Cached::new(&bed, folder.path());
+    let first = cached.start(&bed).await.ready().await;
+    let envoy = bed.envoy(first.xds()).await;
+    envoy.ready().await.unwrap();
+    let load = bed.load("web.example.com");
+    load.answered(100).await;
+    written(&first).await;
+    let state = std::fs::read(cached.state()).unwrap();
+    assert!(!state.windows(11).any(|part| part == b"example.com"), "it is in the clear");
+    assert_eq!(std::fs::metadata(cached.state()).unwrap().permissions().mode() & 0o777, 0o600);
+
+    bed.api.kill().await.unwrap();
+    first.process.kill().await.unwrap();
+    let second = cached.start(&bed).await;
+    second.process.expect_line("disk cache read", PATIENCE).await.unwrap();
+    // Whoever has something may have something newer, and waits.
+    envoy.expect_stat("control_plane.connected_state", PATIENCE, |state| state == 1).await.unwrap();
+    load.answered(100).await;
+    assert_eq!(second.sent().await, 0.0, "an Envoy that has everything was disturbed");
+    let new = bed.envoy(second.xds()).await;
+    new.ready().await.unwrap();
+    assert_eq!(second.page("/readyz").await.unwrap().0, 503, "it does not know what holds now");
+    load.stop().await.assert_nothing_lost();
+    envoy.kill().await.unwrap();
+    bed.answers("web.example.com", 200).await;
+
+    let sent = second.sent().await;
+    bed.api.restart().await.unwrap();
+    let second = second.ready().await;
+    second.in_step(1).await;
+    assert_eq!(second.sent().await, sent, "what the Envoy had was sent again");
+    bed.api.apply(&app(&namespace, "new", &backend)).await.unwrap();
+    bed.answers("new.example.com", 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_is_damaged_or_of_another_key_is_refused_and_one_of_the_previous_key_is_read() {
+    let bed = Bed::start().await;
+    let folder = StateDir::new("cache").unwrap();
+    let cached = Cached::new(&bed, folder.path());
+    let first = cached.start(&bed).await.ready().await;
+    written(&first).await;
+    first.process.kill().await.unwrap();
+
+    let refused = async |why: &str| {
+        let replica = cached.start(&bed).await;
+        let line = replica.process.expect_line("SES1036", PATIENCE).await.unwrap();
+        assert!(line.contains(why), "{line}");
+        // It is live all the same, and the file is written anew.
+        let replica = replica.ready().await;
+        written(&replica).await;
+        replica.process.kill().await.unwrap();
+    };
+    let mut state = std::fs::read(cached.state()).unwrap();
+    let middle = state.len() / 2;
+    state[middle] ^= 1;
+    std::fs::write(cached.state(), state).unwrap();
+    refused("it is damaged").await;
+    std::fs::write(cached.state(), "apiVersion: v1\n").unwrap();
+    refused("it is not a disk cache").await;
+    bed.file("cache.key", NEXT);
+    refused("it is sealed with a key that is not in the key file").await;
+
+    bed.file("cache.key", &format!("{KEY}{NEXT}"));
+    let last = cached.start(&bed).await;
+    last.process.expect_line("disk cache read", PATIENCE).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_room_on_the_disk_the_cache_is_off_and_told() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("full").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let folder = StateDir::new("cache").unwrap();
+    let mounted =
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "full"]).arg(folder.path()).status();
+    assert!(mounted.unwrap().success(), "a small disk");
+    let cached = Cached::new(&bed, folder.path());
+    std::fs::write(folder.path().join("other"), [0; 4096]).unwrap();
+    let replica = cached.start(&bed).await.ready().await;
+    let line = replica.process.expect_line("SES1037", PATIENCE).await.unwrap();
+    assert!(line.contains("No space left on device"), "{line}");
+    assert_eq!(replica.metric("sesame_disk_cache_enabled", "").await, 0.0);
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["other"], "nothing of it takes room");
+    let envoy = bed.envoy(replica.xds()).await;
+    envoy.ready().await.unwrap();
+    bed.answers("web.example.com", 200).await;
+}

@@ -1,0 +1,82 @@
+//! What an earlier process published: for clients that have nothing, until this one publishes.
+
+use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use tonic::Code;
+use xds::{Fleet, Kind, Resource};
+
+use crate::client::{DELTA_ADS, Delta, Running, SOTW_ADS, Sotw, names, node, resource};
+
+fn before() -> Vec<Resource> {
+    vec![resource(Kind::Cluster, "one", "1"), resource(Kind::Cluster, "two", "2"), resource(Kind::Listener, "a", "a")]
+}
+
+/// The first request for a type by a client that has a resource of it.
+fn returning(kind: Kind, held: &str) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(node("old", "shared")),
+        type_url: kind.type_url().to_owned(),
+        initial_resource_versions: [(held.to_owned(), "00000000000000ff".to_owned())].into(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_has_nothing_starts_with_it_and_is_then_sent_what_differs() {
+    let running = Running::insecure().await;
+    let mut new = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    new.subscribe(Some(node("new", "shared")), Kind::Cluster, &[]).await;
+    assert!(new.is_silent().await, "there is nothing yet");
+    running.server.restore(&Fleet::Shared, before());
+    let first = new.next().await;
+    assert_eq!(names(&first), ["one", "two"]);
+    new.ack(&first).await;
+    let mut sotw = Sotw::open(running.channel().await, SOTW_ADS).await.unwrap();
+    sotw.subscribe(Some(node("sotw", "shared")), Kind::Cluster, &[]).await;
+    assert_eq!(sotw.next().await.resources.len(), 2);
+    // Nobody else sees it.
+    assert!(running.server.acks(&Fleet::Shared).unwrap().snapshot().is_none());
+
+    let mut live = before();
+    live[1] = resource(Kind::Cluster, "two", "2 changed");
+    live.push(resource(Kind::Cluster, "three", "3"));
+    live.remove(0);
+    running.publish(live, &[]);
+    let second = new.next().await;
+    assert_eq!((names(&second), &*second.removed_resources), (vec!["three", "two"], &["one".to_owned()][..]));
+    // It is too late for it now.
+    running.server.restore(&Fleet::Shared, before());
+    let mut late = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    late.subscribe(Some(node("late", "shared")), Kind::Cluster, &[]).await;
+    assert_eq!(names(&late.next().await), ["three", "two"]);
+}
+
+/// What it has may be newer.
+#[tokio::test]
+async fn a_client_that_has_something_waits() {
+    let running = Running::insecure().await;
+    running.server.restore(&Fleet::Shared, before());
+    let mut old = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    old.send(returning(Kind::Cluster, "newer")).await;
+    assert!(old.is_silent().await);
+    // It has no clusters, but listeners.
+    let mut other = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    other.subscribe(Some(node("other", "shared")), Kind::Cluster, &[]).await;
+    assert_eq!(names(&other.next().await), ["one", "two"]);
+    other.send(returning(Kind::Listener, "newer")).await;
+    assert_eq!(other.end().await.code(), Code::Unavailable);
+
+    running.publish(before(), &[]);
+    assert_eq!(names(&old.next().await), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_fleet_that_is_no_more_is_forgotten() {
+    let running = Running::insecure().await;
+    let gone = Fleet::named("shop", "gone");
+    running.server.restore(&gone, before());
+    running.server.forget_restored();
+    assert!(running.server.acks(&gone).is_none());
+    let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    stream.subscribe(Some(node("a", "shop/gone")), Kind::Cluster, &[]).await;
+    assert!(stream.is_silent().await);
+}
