@@ -188,7 +188,8 @@ impl Settings {
         settings.global_authorization = self.authorization.is_some();
         let authorization = self.authorization.iter().map(|global| &global.extension);
         let rate_limits = self.rate_limit_service.iter().map(|(extension, _)| extension);
-        let named = authorization.chain(rate_limits);
+        let tracing = self.tracing.iter().map(|(extension, _)| extension);
+        let named = authorization.chain(rate_limits).chain(tracing);
         let named = named.map(|ExtensionName { namespace, name }| (namespace.clone(), name.clone()));
         settings.open_extensions.configured.extend(named);
         settings

@@ -148,8 +148,7 @@ fn proxy(mut ports: Vec<Item>) -> Vec<Field> {
     arguments.push(Item::items("envoy.args"));
     let environment = vec![
         variable("SESAME_NAMESPACE", "metadata.namespace"),
-        // Spans take podNamespace from it, as in Contour.
-        variable("CONTOUR_NAMESPACE", "metadata.namespace"),
+        variable("CONTOUR_NAMESPACE", "metadata.namespace").about("Spans take podNamespace from it, as in Contour."),
         variable("POD_NAME", "metadata.name"),
         Item::items("envoy.env"),
     ];
