@@ -46,7 +46,7 @@ struct Reading<'a, V> {
 
 impl<V: View> Reading<'_, V> {
     fn report(&mut self, no: Rejection) {
-        self.verdicts.push(no.on(&self.id));
+        self.verdicts.push(no.on(self.id));
     }
 
     fn extension(&mut self) -> Result<resolve::ExtensionService, Rejection> {

@@ -212,7 +212,7 @@ pub(crate) struct Rejection {
     pub field: FieldPath,
     pub why: Box<str>,
     /// The other object, or field of one, that it speaks of, whether it exists or not.
-    pub related: Option<Origin>,
+    pub related: Option<Box<Origin>>,
 }
 
 impl Rejection {
@@ -222,7 +222,7 @@ impl Rejection {
 
     /// That what a field refers to cannot be used.
     pub fn resolved(no: resolve::Rejection, field: FieldPath) -> Self {
-        Self { code: no.code, field, why: no.why, related: no.absent.map(|absent| absent.at("")) }
+        Self { code: no.code, field, why: no.why, related: no.absent.map(|absent| absent.at("").into()) }
     }
 
     /// The same under another code.
@@ -234,12 +234,12 @@ impl Rejection {
     /// The same, with the other object that it speaks of.
     #[must_use]
     pub fn related_to(self, other: Origin) -> Self {
-        Self { related: Some(other), ..self }
+        Self { related: Some(other.into()), ..self }
     }
 
     /// What is told about an object.
     pub fn on(self, object: &ObjectRef) -> Verdict {
-        Verdict::new(self.code, object.at(self.field), self.why).related_to(self.related)
+        Verdict { related: self.related, ..Verdict::new(self.code, object.at(self.field), self.why) }
     }
 }
 
