@@ -90,10 +90,8 @@ fn of(batch: Batch, settings: &Settings, endpoints: Endpoints) -> Report {
         pipeline.put(&change.key, change.object);
     }
     let Output { verdicts, facts, .. } = pipeline.settle_at(control::now());
-    let has_endpoints = keys.iter().any(|key| key.kind == kind::ENDPOINT_SLICE);
-    let is_told = |code: Code| {
-        endpoints == Endpoints::Known || (!LATER.contains(&code) && (has_endpoints || code != Code::NoEndpoints))
-    };
+    let has_endpoints = endpoints == Endpoints::Known || keys.iter().any(|key| key.kind == kind::ENDPOINT_SLICE);
+    let is_told = |code: Code| !LATER.contains(&code) && (has_endpoints || code != Code::NoEndpoints);
     let told = finding::told(&verdicts).filter(|verdict| is_told(verdict.code));
     let problems: Vec<&Problem> = problems.values().flatten().collect();
     let mut findings = finding::gather(&problems, &told.collect::<Vec<_>>(), &origins);
