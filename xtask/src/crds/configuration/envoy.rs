@@ -70,6 +70,7 @@ fn listener() -> Schema {
             opt("disableAllowChunkedLength", flag("Requests with both lengths are rejected.")),
             opt("disableMergeSlashes", flag("Adjacent slashes of paths are not merged.")),
             opt("headersWithUnderscores", choice("Headers with underscores.", &["allow", "reject", "drop"])),
+            opt("localReplyBody", choice("Body of responses that the proxy makes itself.", &["code", "empty"])),
             opt("serverHeaderTransformation", text("overwrite, append_if_absent or pass_through.")),
             opt("connectionBalancer", text("exact, or nothing.")),
             opt("maxRequestsPerConnection", count("Requests of a connection.")),

@@ -203,7 +203,9 @@ const FLAGS: &[(&[&str], Check)] = &[
 ];
 
 /// Flags whose effect other tests show.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 9] = [
+    "cache-dir",
+    "cache-key-file",
     "config-path",
     "sesame-config-name",
     "insecure",
@@ -274,6 +276,7 @@ fn the_defaults_are_contours() {
     assert_eq!((&*fleets.xds.host, fleets.xds.port, fleets.replicas), ("sesame.projectsesame.svc", 8001, 2));
     let mut usual = pipeline::Settings::default();
     usual.gateway.own_fleets = true;
+    usual.http_proxy.open_extensions.namespace = Some("projectsesame".into());
     assert_eq!(plan.pipeline, usual);
     assert_eq!((plan.access.rate, plan.access.in_cluster, plan.access.kubeconfig), (None, false, None));
     assert!(plan.source.namespaces.is_empty());
