@@ -45,7 +45,7 @@ const PAGES: [(&str, &str); 8] = [
     ),
     (
         "/debug/object?kind=",
-        "one object: its hosts and routes, what is said about it, which proxies have them; ?kind=HTTPProxy&amp;namespace=shop&amp;name=web",
+        "one object: its hosts and routes, what is said about it, which proxies have them; ?kind=HTTPProxy&amp;namespace=shop&amp;name=web (kind=HTTPProxy.projectsesame.io for that group)",
     ),
     ("/debug/tables", "every table of the pipeline: rows, keys, reads, how often it was computed"),
     ("/debug/batches", "the last batches: how long they took, and how many keys were computed in each table"),
@@ -128,6 +128,11 @@ impl Query {
     /// The value of that name.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// The value of that name, unless it is empty.
+    fn given(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !value.is_empty())
     }
 
     /// Whether a value is the one that was asked for, if one was.

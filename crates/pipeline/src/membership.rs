@@ -247,10 +247,12 @@ pub trait Membership {
         }
     }
 
-    /// The fleets that a resource belongs to.
+    /// The fleets that a resource belongs to, as [`Self::moved`] tells it: where other fleets use it, too, the row says whether the
+    /// shared one does, which may be older than the index of its users while it is computed elsewhere.
     fn fleets(key: &Self::Key, engine: &Engine) -> Vec<FleetId> {
         let others = engine.probe::<Self::ByKey>(key).into_iter().map(|(fleet, _)| fleet.clone());
-        let shared = engine.read(|reads| Self::is_shared(key, reads));
+        let row = engine.get::<Self::Shared>(key).map(|row| **row);
+        let shared = row.unwrap_or_else(|| engine.read(|reads| Self::is_shared(key, reads)));
         shared.then_some(FleetId::Shared).into_iter().chain(others).collect()
     }
 

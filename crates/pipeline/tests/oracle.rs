@@ -566,3 +566,18 @@ proptest! {
         run(&settings, script, if offloads { Offloading::All } else { Offloading::Off });
     }
 }
+
+/// The shared fleet loses one user of a cluster and gets another while the row that counts its users is computed elsewhere.
+#[test]
+fn a_cluster_whose_users_change_keeps_its_endpoints() {
+    let backend = json!({ "service": { "name": "api", "port": { "number": 80 } } });
+    let ingress = json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": meta("default", "a"),
+        "spec": { "rules": [{ "http": { "paths": [{ "path": "/", "pathType": "Exact", "backend": backend }] } }] } });
+    let mut slice = json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": meta("default", "api"), "endpoints": [{ "addresses": ["192.0.2.1"] }], "ports": [{ "port": 8080 }] });
+    slice["metadata"]["labels"] = json!({ "kubernetes.io/service-name": "api" });
+    let (before, after) = ([Edit::Claim(0, 10336), Edit::Claim(2, 14626), Edit::Settle], Edit::Claim(2, 27904));
+    let script = before.into_iter().chain([after, Edit::Put(ingress), Edit::Put(slice), Edit::Step, Edit::Job]);
+    let certificates = Certificates::PerChain;
+    run(&Settings { certificates, ..Settings::default() }, script.collect(), Offloading::All);
+}

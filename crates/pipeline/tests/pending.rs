@@ -450,7 +450,9 @@ fn names_that_cannot_be_are_refused_at_once_and_never_wanted() {
     world.put(root("a", "many", None, &[], &routes));
     world.settle();
     assert!(world.wanted.is_empty(), "{:?}", world.wanted);
-    assert!(world.verdicts_of("a/host").unwrap()[0].contains("Secret a/Not_A_Name cannot exist: a name consists of"));
+    let verdicts = world.verdicts_of("a/host").unwrap();
+    let is_told = |verdict: &String| verdict.contains("Secret a/Not_A_Name cannot exist: a name consists of");
+    assert!(verdicts.iter().any(is_told), "{verdicts:?}");
     let verdicts = world.verdicts_of("a/many").unwrap();
     assert!(verdicts.iter().any(|verdict| verdict.contains("Secret a/x%1 cannot exist: ")), "{:?}", &verdicts[..3]);
 }

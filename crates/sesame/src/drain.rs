@@ -10,6 +10,7 @@ mod hooks;
 pub use hooks::Hooks;
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -108,15 +109,18 @@ async fn fail(admin: &Path) -> Result<()> {
 /// Ends the drain of an Envoy that is to stay; says whether it was draining. There is nothing to do where no Envoy listens: one that
 /// starts is not draining.
 pub async fn undrain(admin: &Path) -> Result<bool> {
-    if UnixStream::connect(admin).await.is_err() {
-        return Ok(false);
+    match UnixStream::connect(admin).await {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(false),
+        Err(error) => return Err(error.into()),
     }
     let info: Value = serde_json::from_str(&ask(admin, Method::GET, "/server_info").await?)?;
-    if info["state"] != "DRAINING" {
+    if info["state"] == "LIVE" {
         return Ok(false);
     }
+    // One that initializes does not say whether it drains.
     ask(admin, Method::POST, "/healthcheck/ok").await?;
-    Ok(true)
+    Ok(info["state"] == "DRAINING")
 }
 
 /// What clients have open at an Envoy.

@@ -105,7 +105,9 @@ pub enum Input {
 /// Reads files and folders once. Together they are one source: an object that stands in two of them is told.
 pub fn read(inputs: &[Input], limits: Limits) -> Result<Batch, OpenError> {
     let mut index = FileIndex::default();
-    for input in inputs {
+    // A folder forgets what it does not hold, so what came in another way is added after all folders.
+    let (texts, paths): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| matches!(input, Input::Text { .. }));
+    for input in paths.into_iter().chain(texts) {
         match input {
             Input::Path(path) => {
                 let failed = |source| OpenError::Read { path: path.clone(), source };

@@ -92,7 +92,7 @@ fn with_location<'a>(
 }
 
 /// Text without anything that a terminal would obey: names and keys come from untrusted input.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

@@ -132,8 +132,7 @@ impl<'t> Document<'t> {
         let column = usize::try_from(position.column).unwrap_or(usize::MAX).saturating_sub(1);
         let here: String = lines.get(at).into_iter().flat_map(|line| line.chars().skip(column)).collect();
         if here.starts_with('*') && why.contains("anchor") {
-            let word = here.split([' ', '\t', ',', ']', '}']).next().unwrap_or(&here);
-            let why = format!("`{word}` is an alias in YAML, and nothing has that name: put it in quotes");
+            let why = "`*` begins an alias in YAML, and nothing has that name: put the value in quotes";
             return YamlError::Syntax { position: *position, why: why.into() };
         }
         if self.text.trim_start().starts_with(['{', '[']) {

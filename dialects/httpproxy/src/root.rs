@@ -33,8 +33,12 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     let (virtual_host, host) = match owned {
         Ok(owned) => owned,
         Err(no) => {
+            // Of whoever may have no roots no trees are walked either.
+            let may_have_roots = no.code != Code::ProxyRootNamespace;
             work.report(root, no);
-            report_routes(work, object, root);
+            if may_have_roots {
+                report_routes(work, object, root);
+            }
             return Pieces::default();
         }
     };
@@ -77,8 +81,8 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     Pieces { jwt_providers, ..place(work, object, root, &host, doors, made) }
 }
 
-/// Tells what is wrong with the routes of a root whose host is not served, so that all of it is known at once. What it includes is
-/// left alone: nobody gets there.
+/// Tells what is wrong with the routes of a root whose host is not served, so that all of it is known at once. Objects that it
+/// includes are read, and nothing is told about them.
 fn report_routes(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy, root: &ObjectRef) {
     let verdicts = std::mem::take(&mut work.verdicts);
     let (includes, inclusions, pending) = (work.includes.clone(), work.inclusions.clone(), work.pending.clone());

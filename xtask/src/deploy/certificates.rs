@@ -15,8 +15,9 @@ pub fn documents() -> Vec<Document> {
 
 fn account() -> Document {
     let comment = "A CA that nobody keeps the key of, one certificate for the server and one for the proxies, in the Secrets\n\
-                   sesamecert and envoycert. If both are there, the Job leaves them alone; to renew them run it again with\n\
-                   --overwrite. Sesame and proxies take new ones without a restart.";
+                   sesamecert and envoycert, and the key of the disk cache in sesame-cache-key. Secrets that are there are left\n\
+                   alone; to renew the certificates run it again with --overwrite. Sesame and proxies take new ones without a\n\
+                   restart.";
     let fields =
         vec![field("apiVersion", "v1"), field("kind", "ServiceAccount"), field("metadata", metadata(APP.into(), None))];
     Document::new(comment, fields)

@@ -25,7 +25,8 @@ fn exists() -> When {
 
 /// DaemonSet or Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler.
 pub fn documents() -> Vec<Document> {
-    let has_budget = When::All(vec![exists(), When::Set("envoy.podDisruptionBudget")]);
+    // Kubernetes cannot count the pods of a DaemonSet for a budget.
+    let has_budget = When::All(vec![is("Deployment"), When::Set("envoy.podDisruptionBudget")]);
     vec![daemon_set(), deployment(), service(), disruption_budget(APP, "", has_budget), autoscaler()]
 }
 

@@ -124,7 +124,7 @@ pub fn all() -> Vec<Setting> {
         "envoy.nodeSelector" = json!({}), labels(), "Nodes for its pods.";
         "envoy.tolerations" = json!([]), objects(), "Taints that its pods tolerate.";
         "envoy.topologySpreadConstraints" = spread("envoy"), objects(), "How the pods of the Deployment are spread.";
-        "envoy.podDisruptionBudget" = true, switch(), "Allow only one of its pods to be evicted at a time.";
+        "envoy.podDisruptionBudget" = true, switch(), "Allow only one pod of the Deployment to be evicted at a time. A DaemonSet has no budget.";
         "envoy.terminationGracePeriodSeconds" = 300, number(30, 86400), "When a pod that still drains is killed.";
         "envoy.drainTimeoutSeconds" = 270, number(1, 86400), "How long it waits for connections to end; less than the grace period.";
         "envoy.service.enabled" = true, switch(), "Create the Service of the proxies, whose addresses Ingresses get.";

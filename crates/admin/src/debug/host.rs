@@ -48,7 +48,7 @@ struct ObjectPage {
 
 pub(super) async fn host(State(views): State<Arc<Views>>, uri: Uri, headers: HeaderMap) -> Response {
     let query = Query::from(&uri);
-    let Some(name) = query.get("name").map(|name| name.to_ascii_lowercase()) else {
+    let Some(name) = query.given("name").map(str::to_ascii_lowercase) else {
         return missing("/debug/host?name=www.example.com");
     };
     search(headers, move || {
@@ -70,7 +70,7 @@ pub(super) async fn host(State(views): State<Arc<Views>>, uri: Uri, headers: Hea
 
 pub(super) async fn object(State(views): State<Arc<Views>>, uri: Uri, headers: HeaderMap) -> Response {
     let query = Query::from(&uri);
-    let (Some(kind), Some(name)) = (query.get("kind"), query.get("name")) else {
+    let (Some(kind), Some(name)) = (query.given("kind"), query.given("name")) else {
         return missing("/debug/object?kind=HTTPProxy&namespace=shop&name=web");
     };
     let object = match query.get("namespace").unwrap_or_default() {

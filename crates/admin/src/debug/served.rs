@@ -74,7 +74,12 @@ pub(super) fn find(
                     continue;
                 }
                 let mut routes = routes(&host);
+                let had_routes = !routes.is_empty();
                 routes.retain(&is_shown);
+                // Who has it is not asked in vain: that takes a lock of every client.
+                if had_routes && routes.is_empty() {
+                    continue;
+                }
                 let route_count = routes.len();
                 routes.truncate(MOST_ROUTES);
                 found.push(Site {

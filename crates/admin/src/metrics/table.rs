@@ -50,6 +50,13 @@ metrics! {
     gauge sesame_certificate_expiry_timestamp_seconds ["namespace", "secret"] "Expiry time of the certificates that expire soonest among those that hosts use, in seconds since the epoch";
     gauge sesame_configuration_valid [] "Whether the configuration as it is written is in effect; 0 while one is refused";
     counter sesame_configuration_changes ["result"] "Changes of the configuration, by result";
+    counter sesame_jwks_fetches ["result"] "Fetches of JSON Web Key Sets, by result";
+    gauge sesame_jwks_servers [] "Servers of JSON Web Key Sets that are asked";
+    gauge sesame_jwks_servers_without_keys [] "Servers of JSON Web Key Sets that have never answered with keys";
+    gauge sesame_jwks_oldest_keys_age_seconds [] "Age of the JSON Web Key Set whose last successful fetch is longest ago, in seconds";
+    gauge sesame_disk_cache_enabled [] "Whether the last write of the disk cache succeeded; 0 without one";
+    gauge sesame_disk_cache_size_bytes [] "Size of the disk cache";
+    gauge sesame_disk_cache_written_timestamp_seconds [] "When the disk cache was last written";
     counter sesame_status_writes ["kind", "result"] "Status updates, by result" = contour_status_update;
     histogram sesame_status_lag_seconds [] "Seconds from a status change to its update on the API server";
     gauge sesame_status_behind [] "Objects whose status update is outstanding";

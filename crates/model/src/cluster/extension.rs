@@ -19,7 +19,8 @@ impl Extension {
     /// The extension that an object describes, called by its server name, or else by the name of its cluster.
     pub fn of(object: ObjectRef, server_name: Option<Arc<str>>, response_timeout: Timeout) -> Self {
         let cluster = ClusterId { backend: Backend::Extension(object), overrides: None };
-        let authority = server_name.unwrap_or_else(|| cluster.to_string().replace('/', ".").into());
+        let is_replaced = |character: char| character == '/' || character.is_control();
+        let authority = server_name.unwrap_or_else(|| cluster.to_string().replace(is_replaced, ".").into());
         Self { cluster, authority, response_timeout }
     }
 

@@ -66,7 +66,7 @@ fn protocol(dice: &mut Dice) -> Protocol {
     dice.pick(&[Protocol::Http1, Protocol::H2c, Protocol::Tls, Protocol::H2])
 }
 
-fn server_name(dice: &mut Dice) -> Arc<str> {
+pub fn server_name(dice: &mut Dice) -> Arc<str> {
     dice.until(|dice| Some(dice.header_value()).filter(|name| name.as_str().len() <= LONGEST_SERVER_NAME))
         .as_str()
         .into()

@@ -16,7 +16,11 @@ use model::{
 };
 use std::sync::Arc;
 
-use super::{clusters::ADDRESSES, dice::Dice, routes::clients};
+use super::{
+    clusters::{ADDRESSES, server_name},
+    dice::Dice,
+    routes::clients,
+};
 
 /// A port with arbitrary settings.
 pub fn port(dice: &mut Dice, protocol: PortProtocol, port: u16) -> Port {
@@ -97,8 +101,8 @@ fn tracer(dice: &mut Dice) -> Tracer {
         tags: dice.list(0, 4, tag),
     };
     let object = ObjectRef::new(kinds::kind::CONTOUR_EXTENSION_SERVICE, "tracing", dice.object_name().as_str());
-    let server_name = dice.maybe(|dice| dice.object_name().into());
-    Tracer { tracing: Arc::new(tracing), collector: Extension::of(object, server_name, dice.timeout()) }
+    let named = dice.maybe(server_name);
+    Tracer { tracing: Arc::new(tracing), collector: Extension::of(object, named, dice.timeout()) }
 }
 
 fn connections(dice: &mut Dice) -> ConnectionSettings {

@@ -133,8 +133,12 @@ async fn manager(args: ShutdownManager) -> Result<()> {
                 open: 0,
                 timeout: Duration::from_secs(270),
             };
-            if let Err(error) = finish(&drain, &args.ready_file).await {
-                warn!("{error:#}");
+            tokio::select! {
+                // The hook has ended after all.
+                () = hooks.clone().drained() => {}
+                finished = finish(&drain, &args.ready_file) => if let Err(error) = finished {
+                    warn!("{error:#}");
+                },
             }
         }
     };

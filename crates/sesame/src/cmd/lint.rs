@@ -61,13 +61,17 @@ enum Format {
 
 /// Checks, prints the report to standard output, and gives the exit code.
 pub fn run(args: &Args) -> ExitCode {
-    match report(args).and_then(|report| print(args, &report).map(|()| report)) {
-        Ok(report) => code(args, &report),
-        Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
-        Err(error) => {
-            problem::tell(&error);
-            ExitCode::from(2)
-        }
+    let failed = |error: anyhow::Error| {
+        problem::tell(&error);
+        ExitCode::from(2)
+    };
+    let report = match report(args) {
+        Ok(report) => report,
+        Err(error) => return failed(error),
+    };
+    match print(args, &report) {
+        Err(error) if !error.is::<output::NobodyReads>() => failed(error),
+        _ => code(args, &report),
     }
 }
 

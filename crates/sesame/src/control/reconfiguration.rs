@@ -34,7 +34,7 @@ impl Control {
         let code = Code::TracingUnusable;
         match problem {
             Some(problem) => warn!("{code}: {}: {} ({})", code.title(), problem.why, code.help()),
-            None => info!("tracing: the collector can be used, or none is asked for any more"),
+            None => info!("tracing: the problem is resolved: spans are sent, or tracing is off"),
         }
         self.tracing_problem = problem.cloned();
     }

@@ -47,6 +47,7 @@ impl ObjectFlags {
         settings.http_proxy.self_signed = self_signed;
         settings.http_proxy.foreign_protection = self.foreign_protection.into();
         settings.http_proxy.report_other_classes = true;
+        settings.http_proxy.open_extensions.namespace = Some("projectsesame".into());
         settings.gateway.implied_class = Some("sesame".into());
         settings.gateway.self_signed = self_signed;
         settings.gateway.report_other_classes = true;

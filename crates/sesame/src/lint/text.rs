@@ -53,7 +53,7 @@ pub fn summary(report: &Report) -> String {
     let counts = if counts.is_empty() { "no findings".to_owned() } else { counts.join(", ") };
     let mut text = format!("{}, {} of them for Sesame: {counts}", counted(summary.objects, "object"), summary.claimed);
     if !report.unread.is_empty() {
-        let _infallible = write!(text, "\nnot read: {}", report.unread.join(", "));
+        let _infallible = write!(text, "\nnot read: {}", snippet::printable(&report.unread.join(", ")));
     }
     text
 }

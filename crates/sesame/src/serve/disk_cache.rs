@@ -82,8 +82,9 @@ impl DiskCache {
             }
             let (files, begun) = (self.files.clone(), Instant::now());
             let stored = blocking(move || store(&files, &published)).await;
+            let is_stored = stored.is_ok();
             rest = self.after(stored, begun.elapsed());
-            written = if self.files.state.exists() { stamp } else { Vec::new() };
+            written = if is_stored { stamp } else { Vec::new() };
         }
     }
 

@@ -77,7 +77,7 @@ async fn a_replica_that_cannot_send_its_listeners_is_not_ready_and_says_why() {
     let namespace = bed.api.namespace("size").await.unwrap();
     for count in 1..=5 {
         bed.api.apply(&proxy(&namespace, &format!("p-{count}"), 1)).await.unwrap();
-        let known = format!(r#"sesame_objects{{kind="httpproxies"}} {count}"#);
+        let known = format!(r#"sesame_objects{{kind="HTTPProxy"}} {count}"#);
         let look = async || match replica.page("/metrics").await {
             Ok((200, text)) if text.contains(&known) => Ok(()),
             Ok((_, text)) => Err(text.lines().filter(|line| line.contains("sesame_objects")).collect::<String>()),

@@ -130,6 +130,8 @@ impl Follower {
     /// What a failure means for the next try, and how long to wait for it.
     async fn failed(&mut self, failure: Failure, version: &mut Option<String>) -> Result<Pause, Closed> {
         let was_watching = version.is_some();
+        // Only a list that follows the silence at once shows what the watch missed; after an outage it proves nothing.
+        self.was_silent = matches!(failure, Failure::Silent);
         let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Ended | Failure::Silent);
         self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
@@ -152,7 +154,6 @@ impl Follower {
             }
             Failure::Silent => {
                 debug!(target = %self.target, "the watch has been silent for too long; listing again");
-                self.was_silent = true;
                 *version = None;
                 return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }

@@ -99,9 +99,9 @@ fn tabs_and_stars_are_named_where_they_stand() {
     let tab = "a tab stands in the indentation, where YAML allows only spaces";
     assert_eq!(one("a:\n  b: c\n\td: e\n"), format!("3:1 {tab}"));
     assert_eq!(one("a:\n- b: c\n  \td: e\n"), format!("3:3 {tab}"));
-    let alias = "is an alias in YAML, and nothing has that name: put it in quotes";
-    assert_eq!(one("hosts: [a, *.b.example]"), format!("1:12 `*.b.example` {alias}"));
-    assert_eq!(one("host: *.b.example # all\n"), format!("1:7 `*.b.example` {alias}"));
+    let alias = "`*` begins an alias in YAML, and nothing has that name: put the value in quotes";
+    assert_eq!(one("hosts: [a, *.b.example]"), format!("1:12 {alias}"));
+    assert_eq!(one("host: *.b.example # all\n"), format!("1:7 {alias}"));
     assert!(!one("{\n\t\"a\": 1,\n\t\"a\": 2\n}").contains("tab"));
 }
 

@@ -33,11 +33,11 @@ words! {
     ProxyEmpty | ProxyChildEmpty => SpecError NothingDefined;
     ProxyOrphaned => Orphaned Orphaned;
     ProxyValue => SpecError FieldNotValid;
-    ProxyIgnored | ProxyNotDynamic | OtherClass | RateLimitNoService | RateLimitServiceUnusable => SpecError IgnoredField;
+    ProxyIgnored | ProxyNotDynamic | OtherClass | RateLimitNoService | RateLimitServiceUnusable | TracingUnusable | SamplingRounded => SpecError IgnoredField;
     ForeignAnnotation | ForeignProtection => SpecError AnnotationNotSupported;
     ProxyTlsConfig => TLSError TLSConfigNotValid;
     ProxyTlsIncompatible | ProxyClientInsecure => TLSError TLSIncompatibleFeatures;
-    ProxyClientValidation | CrlExpired | CrlExpiresSoon | CrlMissing => TLSError ClientValidationInvalid;
+    ProxyClientValidation | CrlExpired | CrlExpiresSoon | CrlMissing | ClientCaExpired | ClientCaExpiresSoon => TLSError ClientValidationInvalid;
     ProxyFallbackMissing => TLSError FallbackNotPresent;
     ProxyFallbackNotDelegated => TLSError FallbackNotDelegated;
     ProxyFallbackNotValid => TLSError FallbackNotValid;

@@ -48,16 +48,32 @@ impl Subscription {
     }
 }
 
-/// The first response. A server that has nothing of a type does not answer: that is said once, and waited for.
-async fn first<R>(responses: &mut Streaming<R>, of: &Subscription) -> Result<R> {
+/// Opens the stream and waits for the first response. A server that has nothing of a type does not answer: that is said once, and
+/// waited for.
+async fn begin<Q, R>(
+    channel: Channel,
+    method: &'static str,
+    of: &Subscription,
+    first: Q,
+) -> Result<(mpsc::Sender<Q>, Streaming<R>, R)>
+where
+    Q: Message + 'static,
+    R: Message + Default + 'static,
+{
+    let begun = async {
+        let (requests, mut responses) = open(channel, method, first).await?;
+        let response = next(&mut responses).await?;
+        Ok((requests, responses, response))
+    };
+    tokio::pin!(begun);
     tokio::select! {
-        response = next(responses) => return response,
+        begun = &mut begun => return begun,
         () = tokio::time::sleep(SILENCE) => {}
     }
     let type_url = of.kind.type_url();
     let what = if of.names.is_empty() { "resources of this type".to_owned() } else { of.names.join(", ") };
     warn!(type_url, "the xDS server has no {what} for this fleet yet; waiting");
-    next(responses).await
+    begun.await
 }
 
 /// Asks for the state of the world, and hands on every answer.
@@ -72,9 +88,10 @@ pub async fn state_of_the_world(
         resource_names: subscription.names.clone(),
         ..Default::default()
     };
-    let (requests, mut responses) = open(channel, subscription.kind.stream_method(), first.clone()).await?;
+    let method = subscription.kind.stream_method();
+    let (requests, mut responses, mut response): (_, _, DiscoveryResponse) =
+        begin(channel, method, &subscription, first.clone()).await?;
     let mut accepted = String::new();
-    let mut response: DiscoveryResponse = self::first(&mut responses, &subscription).await?;
     loop {
         let response_nonce = response.nonce.clone();
         if !subscription.nack {
@@ -105,8 +122,9 @@ pub async fn delta(
         resource_names_subscribe: subscription.names.clone(),
         ..Default::default()
     };
-    let (requests, mut responses) = open(channel, subscription.kind.delta_method(), first).await?;
-    let mut response: DeltaDiscoveryResponse = self::first(&mut responses, &subscription).await?;
+    let method = subscription.kind.delta_method();
+    let (requests, mut responses, mut response): (_, _, DeltaDiscoveryResponse) =
+        begin(channel, method, &subscription, first).await?;
     loop {
         let answer = DeltaDiscoveryRequest {
             type_url: subscription.kind.type_url(),

@@ -25,11 +25,6 @@ impl CacheFile {
         Self { state: dir.join("state"), next: dir.join("state.new") }
     }
 
-    /// Whether there is one.
-    pub fn exists(&self) -> bool {
-        self.state.exists()
-    }
-
     /// All of it, if there is one.
     pub fn read(&self) -> Result<Option<Vec<u8>>> {
         let cannot = || format!("cannot read {}", self.state.display());
