@@ -17,11 +17,6 @@ pub fn write(dist: &Path, binary: &Path) -> Result<()> {
     }
     fs::write(dist.join("sesame-crds.yaml"), crds(&deploy.join("crds"))?)?;
     chart(&deploy.join("chart"), dist)?;
-    let dashboards = deploy.join("dashboards");
-    if dashboards.is_dir() {
-        let name = format!("sesame-dashboards-{VERSION}.tar.gz");
-        archive(&dist.join(name), files_below(&dashboards, "dashboards")?, &[])?;
-    }
     let name = format!("sesame-{VERSION}-linux-{}", image::architecture());
     let files = vec![
         (format!("{name}/LICENSE"), root().join("LICENSE"), 0o644),

@@ -24,7 +24,7 @@ const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 enum Step {
     /// `dist/image/` and `dist/sesame-image-VERSION-linux-ARCH.tar`.
     Image,
-    /// That, the archive of the binary, manifests, CRDs, chart, dashboards, SBOM, notes and checksums.
+    /// That, the archive of the binary, manifests, CRDs, chart, SBOM, notes and checksums.
     All,
 }
 
@@ -73,6 +73,13 @@ fn run(words: &[String]) -> Result<()> {
 fn build() -> Result<PathBuf> {
     let mut cargo = cargo();
     cargo.args(["build", "--locked", "--release", "-p", "sesame"]).current_dir(root());
+    // The build date is that of the commit, so that a build on another day is the same.
+    if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
+        let git = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()).output();
+        if let Some(output) = git.ok().filter(|output| output.status.success()) {
+            cargo.env("SOURCE_DATE_EPOCH", String::from_utf8_lossy(&output.stdout).trim());
+        }
+    }
     ensure!(cargo.status().context("cannot run cargo")?.success(), "the release binary cannot be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("release/sesame"))

@@ -122,12 +122,12 @@ fn package_of(id: &str, name: &str, version: &str, location: &str, licence: &str
 fn system_libraries(binary: &Path) -> Result<Vec<Value>> {
     let mut packages = BTreeMap::new();
     for library in image::libraries_of(binary)? {
-        let real = std::fs::canonicalize(&library).unwrap_or(library);
-        let owner = Command::new("dpkg-query").arg("-S").arg(&real).output();
-        let owner = owner.ok().filter(|output| output.status.success());
-        let name = owner.and_then(|output| {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            Some(text.split(':').next()?.to_owned())
+        let real = std::fs::canonicalize(&library).unwrap_or_else(|_| library.clone());
+        // Where /lib is a link to /usr/lib, a package may have either path.
+        let name = [&library, &real].into_iter().find_map(|path| {
+            let owner = Command::new("dpkg-query").arg("-S").arg(path).output().ok()?;
+            let text = String::from_utf8_lossy(&owner.stdout).into_owned();
+            if owner.status.success() { Some(text.split(':').next()?.to_owned()) } else { None }
         });
         let file = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let version = name.as_ref().and_then(|name| {

@@ -1,5 +1,6 @@
 //! What stands in answers that are the proxy's own because there is nothing to serve: a code from the table and its meaning, in
-//! one line. Answers that a user wrote are left as they are, and so are those of Envoy's filters.
+//! one line. Answers that a user wrote are left as they are, and so are those of Envoy's filters on
+//! routes that are served.
 //!
 //! The texts stand in the listener, not in the routes: a host costs nothing for them. A route that answers in the place of
 //! something has its own reason in its metadata, since there are many of them.
