@@ -129,14 +129,14 @@ async fn scoped_routes_are_printed_and_a_subscription_that_finds_nothing_says_so
     publish(&server, Fleet::Shared, vec![Resource::new(Kind::ScopedRoute, "shop", scope.encode_to_vec())]);
     assert_eq!(scopes.next().await["resources"][0]["name"], "shop");
 
-    let mut cli = Cli::start(address, &["sds"]);
+    let mut cli = Cli::start(address, &["rds", "nowhere"]);
     let mut lines = std::io::BufReader::new(cli.process.stderr.take().unwrap());
     let said = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut lines, &mut line).map(|_| line)
     });
     let said = testbed::within("a word about it", LIMIT, said).await.unwrap().unwrap().unwrap();
-    assert!(said.contains("has no resources of this type for this fleet yet"), "{said}");
+    assert!(said.contains("has no nowhere for this fleet yet"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,7 +25,7 @@ pub struct Args {
     /// Resource type
     #[arg(value_enum)]
     kind: Kind,
-    /// Resource names; a wildcard subscription if none are given (not available for rds, eds, sds, ecds and rtds)
+    /// Resource names; all resources of the type if none are given
     names: Vec<String>,
     /// Address of the xDS server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8001")]
