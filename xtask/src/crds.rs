@@ -8,6 +8,7 @@
 
 mod configuration;
 mod delegation;
+mod emissary;
 mod extension_service;
 mod http_proxy;
 mod schema;
@@ -62,13 +63,12 @@ pub fn run(check: bool) -> Result<()> {
 /// Each file: its name and its text.
 fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for group in GROUPS {
-        let crds =
-            [http_proxy::crd(group), delegation::crd(group), extension_service::crd(group), configuration::crd(group)];
-        for crd in crds {
-            let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            files.push((format!("{name}.yaml"), yaml::document(&crd)));
-        }
+    let ours = GROUPS.into_iter().flat_map(|group| {
+        [http_proxy::crd(group), delegation::crd(group), extension_service::crd(group), configuration::crd(group)]
+    });
+    for crd in ours.chain(emissary::crds()) {
+        let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        files.push((format!("{name}.yaml"), yaml::document(&crd)));
     }
     files
 }
@@ -140,9 +140,13 @@ mod tests {
         &crd["spec"]["versions"][0]
     }
 
-    fn schemas(crd: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
+    fn versions(crd: &Value) -> &[Value] {
+        crd["spec"]["versions"].as_array().unwrap()
+    }
+
+    fn schemas(version: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
         let mut into = BTreeMap::new();
-        walk(&version(crd)["schema"]["openAPIV3Schema"], String::new(), &mut into);
+        walk(&version["schema"]["openAPIV3Schema"], String::new(), &mut into);
         into
     }
 
@@ -167,6 +171,19 @@ mod tests {
     }
 
     fn compare(ours: &Value, theirs: &Value) {
+        for field in ["kind", "listKind", "plural", "singular", "shortNames", "categories"] {
+            assert_eq!(ours["spec"]["names"][field], theirs["spec"]["names"][field]);
+        }
+        assert_eq!(
+            (&ours["metadata"]["name"], versions(ours).len()),
+            (&theirs["metadata"]["name"], versions(theirs).len())
+        );
+        for (ours, theirs) in versions(ours).iter().zip(versions(theirs)) {
+            compare_version(ours, theirs);
+        }
+    }
+
+    fn compare_version(ours: &Value, theirs: &Value) {
         let mut missing = Vec::new();
         let own = schemas(ours);
         for (path, rules) in schemas(theirs) {
@@ -189,16 +206,13 @@ mod tests {
             }
         }
         assert!(missing.is_empty(), "{} differences:\n{}", missing.len(), missing.join("\n"));
-        for field in ["kind", "listKind", "plural", "singular", "shortNames"] {
-            assert_eq!(ours["spec"]["names"][field], theirs["spec"]["names"][field]);
-        }
-        let columns = |crd: &Value| -> Vec<(Value, Value)> {
-            let columns = version(crd)["additionalPrinterColumns"].as_array().cloned().unwrap_or_default();
+        let columns = |version: &Value| -> Vec<(Value, Value)> {
+            let columns = version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default();
             columns.iter().map(|column| (column["name"].clone(), column["jsonPath"].clone())).collect()
         };
         assert_eq!(columns(ours), columns(theirs));
-        assert_eq!(version(ours)["name"], version(theirs)["name"]);
-        assert_eq!(version(ours)["subresources"], version(theirs)["subresources"]);
+        assert_eq!((&ours["name"], &ours["served"]), (&theirs["name"], &theirs["served"]));
+        assert_eq!(ours["subresources"].get("status"), theirs["subresources"].get("status"));
     }
 
     #[test]
@@ -209,10 +223,67 @@ mod tests {
         compare(&configuration::crd("projectcontour.io"), &theirs("ContourConfiguration"));
     }
 
+    /// Emissary's CRDs as it installs them, by kind.
+    fn emissary() -> BTreeMap<String, Value> {
+        let file = parts::folder("emissary-crds").unwrap().join("emissary-crds.yaml.in");
+        let text = std::fs::read_to_string(file).unwrap();
+        let documents =
+            text.split("\n---\n").filter(|document| document.contains("\nkind: CustomResourceDefinition\n"));
+        let crds = documents.map(|document| serde_saphyr::from_str::<Value>(document).unwrap());
+        crds.map(|crd| (crd["spec"]["names"]["kind"].as_str().unwrap().to_owned(), crd)).collect()
+    }
+
+    #[test]
+    fn every_field_and_rule_of_emissary_is_there() {
+        let theirs = emissary();
+        let ours = super::emissary::crds();
+        assert_eq!((ours.len(), theirs.len()), (14, 14));
+        for crd in ours {
+            compare(&crd, &theirs[crd["spec"]["names"]["kind"].as_str().unwrap()]);
+            let stored: Vec<_> = versions(&crd).iter().filter(|version| version["storage"] == true).collect();
+            assert!(matches!(stored[..], [stored] if stored["name"] == "v3alpha1"));
+        }
+    }
+
+    /// In every version, of Emissary's CRDs and of ours.
+    #[test]
+    fn every_field_of_emissary_is_one_that_we_know() {
+        let mut read = 0;
+        for crd in emissary().into_values().chain(super::emissary::crds()) {
+            let name = crd["spec"]["names"]["kind"].as_str().unwrap();
+            let kind = kinds::kind::named(name).find(|kind| kind.group() == super::emissary::GROUP).unwrap();
+            let mut served = Vec::new();
+            for version in versions(&crd) {
+                let number = version["name"].as_str().unwrap();
+                let mut object = filled(&version["schema"]["openAPIV3Schema"]);
+                if number == "v3alpha1" {
+                    without_names_of_v2(&mut object);
+                }
+                object["apiVersion"] = json!(format!("{}/{number}", super::emissary::GROUP));
+                object["metadata"] = json!({ "name": "all" });
+                let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
+                let unknown: Vec<_> = decoded.unknown.iter().map(ToString::to_string).collect();
+                assert_eq!((decoded.faults, unknown), (Vec::new(), Vec::new()), "{kind} {number}");
+                served.insert(0, number);
+                read += 1;
+            }
+            assert_eq!(kind.versions(), served, "{kind}");
+        }
+        assert_eq!(read, 2 * 39);
+    }
+
+    /// Without the names of `v2` that are stored beside those of `v3alpha1`: no object has both.
+    fn without_names_of_v2(value: &mut Value) {
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|name, _| !name.starts_with("v3"));
+            fields.values_mut().for_each(without_names_of_v2);
+        }
+    }
+
     #[test]
     fn every_exception_is_still_one() {
-        let mut fields = schemas(&theirs("HTTPProxy"));
-        fields.extend(schemas(&theirs("ExtensionService")));
+        let mut fields = schemas(version(&theirs("HTTPProxy")));
+        fields.extend(schemas(version(&theirs("ExtensionService"))));
         for (end, rule, why) in EXCEPTIONS {
             let found = fields.iter().any(|(path, rules)| path.ends_with(end) && rules.contains_key(*rule));
             assert!(found, "{end} has no {rule} any more ({why})");
@@ -236,10 +307,13 @@ mod tests {
                 fields(items, &format!("{path}[]"), silent);
             }
         }
-        for of in [http_proxy::crd, delegation::crd, extension_service::crd, configuration::crd] {
-            let crd = of("projectsesame.io");
+        let ours = [http_proxy::crd, delegation::crd, extension_service::crd, configuration::crd];
+        let ours = ours.into_iter().map(|of| of("projectsesame.io"));
+        for crd in ours.chain(super::emissary::crds()) {
             let mut silent = Vec::new();
-            fields(&version(&crd)["schema"]["openAPIV3Schema"], "", &mut silent);
+            for version in versions(&crd) {
+                fields(&version["schema"]["openAPIV3Schema"], "", &mut silent);
+            }
             assert!(silent.is_empty(), "{}:\n{}", crd["metadata"]["name"], silent.join("\n"));
         }
         let http_proxy = http_proxy::crd("projectsesame.io");

@@ -7,8 +7,10 @@
 //! | `sesame.yaml` | the defaults: Envoy as a DaemonSet with host ports |
 //! | `sesame-deployment.yaml` | Envoy as a Deployment behind a load balancer |
 //! | `sesame-gateway.yaml` | no shared proxies: only those that are created for Gateways |
+//! | `sesame-certgen.yaml` | certificates made by a Job; the controller may write no Secret |
 //! | `kustomize/` | a base: the objects of `sesame.yaml`, a file for each part |
 //! | `chart/` | a Helm chart; with defaults it renders the objects of `sesame.yaml` |
+//! | `monitoring/` | alerts of Prometheus and dashboards of Grafana |
 //!
 //! The Namespace is in the YAML and not in the chart: Helm has `--create-namespace`.
 
@@ -16,6 +18,7 @@ mod certificates;
 mod chart;
 mod controller;
 mod envoy;
+mod monitoring;
 mod namespace;
 mod network;
 mod pods;
@@ -49,7 +52,7 @@ fn parts() -> Vec<Part> {
         part("certificates.yaml", certificates::documents()),
         part("controller.yaml", controller::documents()),
         part("envoy.yaml", envoy::documents()),
-        part("network.yaml", network::documents()),
+        part("network.yaml", [network::documents(), monitoring::documents()].concat()),
     ]
 }
 
@@ -63,7 +66,7 @@ fn roles() -> Vec<Document> {
 }
 
 /// The settings of each form that is shipped as YAML, over the defaults.
-fn forms() -> [(&'static str, &'static str, Value); 3] {
+fn forms() -> [(&'static str, &'static str, Value); 4] {
     [
         (
             "sesame.yaml",
@@ -85,6 +88,11 @@ fn forms() -> [(&'static str, &'static str, Value); 3] {
                 "gatewayClass": { "create": true },
                 "controller": { "args": ["--ingress-class-name=sesame"] },
             }),
+        ),
+        (
+            "sesame-certgen.yaml",
+            "Sesame with Envoy as a Deployment, and with certificates that a Job makes once: the controller may write no Secret.",
+            json!({ "envoy": { "kind": "Deployment" }, "certificates": { "issuer": "certgen" } }),
         ),
     ]
 }
@@ -136,6 +144,7 @@ fn files() -> BTreeMap<String, String> {
     for (name, text) in chart::files(&defaults) {
         files.insert(format!("chart/{name}"), text);
     }
+    files.extend(monitoring::files());
     files
 }
 
@@ -167,7 +176,7 @@ pub fn run(check: bool) -> Result<()> {
 /// What stands in folders of ours and is not made any more.
 fn superfluous(deploy: &Path, files: &BTreeMap<String, String>) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for folder in ["kustomize", "chart", "chart/templates"] {
+    for folder in ["kustomize", "chart", "chart/templates", "monitoring", "monitoring/dashboards"] {
         let Ok(entries) = std::fs::read_dir(deploy.join(folder)) else { continue };
         for entry in entries {
             let entry = entry?;

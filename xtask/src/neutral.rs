@@ -21,6 +21,9 @@ const FIELDS: [&str; 4] = ["permitInsecure", "tcpproxy", "virtualhost", "ingress
 /// Names that begin as a kind's does and are none: an API as a whole, and a condition of Envoy's retries.
 const NO_KINDS: [&str; 2] = ["Gateway API", "GatewayError"];
 
+/// Kinds whose names are words of Envoy, or of everybody: they cannot be told from these.
+const COMMON: [&str; 6] = ["Host", "Listener", "Mapping", "Module", "RateLimitService", "TLSContext"];
+
 /// Files that name a dialect's kind, and why.
 const EXCEPTIONS: [(&str, &str); 2] = [
     ("model/src/code.rs", "the one table of error codes says in words what each is about"),
@@ -54,10 +57,10 @@ fn findings(crates: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether a kind belongs to a dialect, and not to what all of them refer to: Services, endpoints, Secrets, namespaces,
-/// CRDs.
+/// Whether a kind belongs to a dialect and is known by its name, and not to what all of them refer to: Services, endpoints, Secrets,
+/// namespaces, CRDs.
 fn is_dialects(kind: &Kind) -> bool {
-    !["", "discovery.k8s.io", "apiextensions.k8s.io"].contains(&kind.group())
+    !["", "discovery.k8s.io", "apiextensions.k8s.io"].contains(&kind.group()) && !COMMON.contains(&kind.name())
 }
 
 /// What a kind is called: in manifests (`HTTPProxy`, `httpproxies`), as a type (`HttpProxy`), as a constant (`HTTP_PROXY`), and

@@ -3,17 +3,23 @@
 //! Every page is bounded. What could be long is cut off and says how long it is, or is sent as it is made. The small
 //! pages stand here, and so does [`Query`], which the others share.
 
+mod certificates;
 mod config_dump;
 mod fleets;
 mod host;
 mod page;
 mod served;
+mod status;
 mod verdicts;
 
-use crate::board::{BatchView, Board};
+use crate::{
+    board::{BatchView, Board},
+    health::Readiness,
+    metrics::BuildInfo,
+};
 use axum::{
     Json, Router,
-    extract::State,
+    extract::{DefaultBodyLimit, State},
     http::{StatusCode, Uri},
     response::{Html, Redirect},
     routing::get,
@@ -23,6 +29,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     sync::Arc,
+    time::SystemTime,
 };
 use tracing::info;
 
@@ -35,10 +42,39 @@ pub struct Views {
     pub server: xds::Server,
     /// What is logged, where that can be changed.
     pub log: Option<LogFilter>,
+    /// Who answers.
+    pub replica: Replica,
 }
 
+/// The process whose pages these are.
+#[derive(Clone)]
+pub struct Replica {
+    /// Its name among replicas.
+    pub name: Arc<str>,
+    /// What it was built from.
+    pub build: BuildInfo,
+    /// When it began.
+    pub started: SystemTime,
+    /// Whether proxies may connect to it.
+    pub readiness: Readiness,
+    /// Whether it writes status now.
+    pub is_leader: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Where the certificates of the xDS server are; none without TLS.
+    pub xds_files: Option<xds::TlsFiles>,
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replica").field("name", &self.name).field("build", &self.build).finish_non_exhaustive()
+    }
+}
+
+/// The longest filter of the log that is read.
+const LONGEST_FILTER: usize = 4096;
+
 /// Every page: its path and what it is for.
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 10] = [
+    ("/debug/status", "this replica, its fleets, and the proxies that are not in step; ?proxies=all"),
     (
         "/debug/host?name=",
         "one host: who serves it, what is said about them, who else asked for it, which proxies have it; ?name=www.example.com",
@@ -51,7 +87,11 @@ const PAGES: [(&str, &str); 8] = [
     ("/debug/batches", "the last batches: how long they took, and how many keys were computed in each table"),
     ("/debug/fleets", "every fleet: what it was sent, its clients and what each has; ?fleet=shared&node=ID"),
     ("/debug/verdicts", "what is said about objects; ?kind=Ingress&namespace=shop&name=web&code=SES3001&limit=1000"),
-    ("/debug/config_dump", "every resource that proxies are sent, without keys; ?fleet=shared&type=rds&name=TEXT"),
+    (
+        "/debug/config_dump",
+        "every resource that proxies are sent, without keys; ?fleet=shared&amp;type=rds&amp;name=TEXT&amp;bodies=false",
+    ),
+    ("/debug/certificates", "the certificates of the xDS server and of hosts, without keys: names and expiry"),
     ("/debug/log", "what is logged; change it with: curl -X PUT -d info,xds=debug ADDRESS/debug/log"),
 ];
 
@@ -68,7 +108,9 @@ pub fn debug(views: Views) -> Router {
         .route("/debug/fleets", get(fleets::show))
         .route("/debug/verdicts", get(verdicts::show))
         .route("/debug/config_dump", get(config_dump::show))
-        .route("/debug/log", get(log).put(change_log).post(change_log))
+        .route("/debug/status", get(status::show))
+        .route("/debug/certificates", get(certificates::show))
+        .route("/debug/log", get(log).put(change_log).post(change_log).layer(DefaultBodyLimit::max(LONGEST_FILTER)))
         .with_state(Arc::new(views))
 }
 

@@ -5,6 +5,12 @@
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use parking_lot::Mutex;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::gauge::ConstGauge,
+    registry::Registry,
+};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// What has to be done before this replica is ready. Clones are handles of the same one.
@@ -18,6 +24,11 @@ impl Readiness {
     /// Names something that may make a replica unready at any time.
     pub fn check(&self, check: impl Fn() -> Option<String> + Send + 'static) {
         self.1.lock().push(Box::new(check));
+    }
+
+    /// Adds `sesame_ready` to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(Ready(self.clone())));
     }
 
     /// Names something that has to be done first.
@@ -41,6 +52,17 @@ impl Readiness {
 impl fmt::Debug for Readiness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Readiness").field(&self.pending()).finish()
+    }
+}
+
+#[derive(Debug)]
+struct Ready(Readiness);
+
+impl Collector for Ready {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let ready = ConstGauge::new(i64::from(self.0.pending().is_empty()));
+        let help = "1 if proxies may connect to this replica, else 0";
+        ready.encode(encoder.encode_descriptor("sesame_ready", help, None, ready.metric_type())?)
     }
 }
 

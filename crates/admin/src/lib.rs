@@ -5,9 +5,9 @@
 //! swapped in as a whole: whoever looks, however slowly, the control loop never waits for them.
 //!
 //! ```no_run
-//! # use admin::{BuildInfo, LogFilter, Note, Readiness, Views};
+//! # use admin::{BuildInfo, LogFilter, Note, Readiness, Replica, Views};
 //! # use std::sync::Arc;
-//! # async fn example(server: xds::Server, engine: engine::Engine, log: LogFilter) -> std::io::Result<()> {
+//! # async fn example(server: xds::Server, engine: engine::Engine, log: LogFilter, replica: Replica) -> std::io::Result<()> {
 //! let (mut recorder, board) = admin::board();
 //! let readiness = Readiness::default();
 //! let first_build = readiness.task("the first build");
@@ -19,7 +19,7 @@
 //! let public = admin::health(&readiness).merge(admin::metrics(Arc::new(registry), false));
 //! let listener = tokio::net::TcpListener::bind("0.0.0.0:8000").await?;
 //! tokio::spawn(admin::serve(listener, public, std::future::pending()));
-//! let debug = admin::debug(Views { board, server, log: Some(log) });
+//! let debug = admin::debug(Views { board, server, log: Some(log), replica });
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:6060").await?;
 //! tokio::spawn(admin::serve(listener, debug, std::future::pending()));
 //!
@@ -38,10 +38,10 @@ pub mod tls;
 
 pub use self::tls::Tls;
 pub use board::{Board, Note, Recorder, board};
-pub use debug::{LogFilter, Views, debug};
+pub use debug::{LogFilter, Replica, Views, debug};
 pub use health::{Readiness, Task, health};
 pub use listen::serve_on;
-pub use metrics::{BuildInfo, MOST_CERTIFICATES, MOST_VERDICT_SERIES, metrics, table};
+pub use metrics::{BuildInfo, MOST_CERTIFICATES, MOST_VERDICT_SERIES, metrics, proxies, table};
 pub use shutdown::shutdown;
 
 pub use axum::Router;

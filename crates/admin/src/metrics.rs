@@ -4,6 +4,7 @@
 
 mod format;
 mod process;
+pub mod proxies;
 pub mod table;
 
 use axum::{
@@ -119,12 +120,13 @@ impl Collector for Figures {
         let tables = shared.tables.load();
         let rows = tables.iter().map(|table| (InTable::of(table.name), gauge(table.rows)));
         family(&mut encoder, "sesame_table_rows", "Rows that have a value", rows)?;
-        let held = tables.iter().map(|table| (InTable::of(table.name), gauge(table.held)));
-        family(&mut encoder, "sesame_table_held", "Rows whose last computation failed", held)?;
+        let held = tables.iter().map(|table| table.held).sum();
+        // By table it is on `/debug/tables`.
+        total(&mut encoder, "sesame_table_held", "Rows whose last computation failed", &gauge(held))?;
         let computed = tables.iter().map(|table| (InTable::of(table.name), ConstCounter::new(table.computed)));
         family(&mut encoder, "sesame_recomputed_keys", "Keys that were computed", computed)?;
-        let equal = tables.iter().map(|table| (InTable::of(table.name), ConstCounter::new(table.unchanged)));
-        family(&mut encoder, "sesame_unchanged_keys", "Keys that were computed and came out as before", equal)?;
+        let equal = ConstCounter::new(tables.iter().map(|table| table.unchanged).sum::<u64>());
+        total(&mut encoder, "sesame_unchanged_keys", "Keys that were computed and came out as before", &equal)?;
         let severities = shared.severities.load();
         let severities = [Severity::Error, Severity::Warning, Severity::Note].map(|severity| {
             let count = severities.get(&severity).copied().unwrap_or_default();
@@ -160,6 +162,10 @@ fn most_frequent(counts: &VerdictCounts) -> Vec<(OfVerdict, ConstGauge<i64>)> {
 
 fn gauge(count: usize) -> ConstGauge<i64> {
     ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn total(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
 fn family<L: EncodeLabelSet, M: EncodeMetric>(

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use admin::{BuildInfo, LogFilter, Note, Readiness, Recorder, Router, Views};
+use admin::{BuildInfo, LogFilter, Note, Readiness, Recorder, Replica, Router, Views};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use engine::{Derived, Engine, Input, Pipeline, Reads, Table};
@@ -86,7 +86,18 @@ fn note(recorder: &mut Recorder, engine: &Engine, verdicts: &[(ObjectRef, Option
 }
 
 fn debug_of(board: admin::Board, server: Server, log: Option<LogFilter>) -> Router {
-    admin::debug(Views { board, server, log })
+    admin::debug(Views { board, server, log, replica: replica() })
+}
+
+fn replica() -> Replica {
+    Replica {
+        name: "sesame-0".into(),
+        build: BuildInfo { version: "1.2.3", revision: "abc" },
+        started: SystemTime::UNIX_EPOCH + Duration::from_secs(7),
+        readiness: Readiness::default(),
+        is_leader: Arc::new(|| true),
+        xds_files: None,
+    }
 }
 
 #[tokio::test]
@@ -138,7 +149,7 @@ async fn metrics_of_every_part_stand_on_one_page() {
         "sesame_objects{kind=\"words\"} 3",
         "sesame_table_rows{table=\"lengths\"} 3",
         "sesame_recomputed_keys_total{table=\"lengths\"} 4",
-        "sesame_unchanged_keys_total{table=\"lengths\"} 1",
+        "sesame_unchanged_keys_total 1",
         "sesame_verdicts{severity=\"error\"} 2",
         "sesame_verdicts{severity=\"note\"} 0",
         "sesame_xds_connections 0",
@@ -286,6 +297,8 @@ async fn the_config_dump_shows_everything_but_keys() {
 
     let routes = json(&router, "/debug/config_dump?type=rds&name=ht&fleet=shared").await;
     assert_eq!(routes["fleets"][0]["resources"].as_array().unwrap().len(), 1);
+    let (_, names) = ask(&router, "GET", "/debug/config_dump?bodies=false", "").await;
+    assert!(names.contains("shop/cert") && !names.contains("certificate_chain"), "{names}");
     assert_eq!(json(&router, "/debug/config_dump?fleet=no/such").await["fleets"], serde_json::json!([]));
     assert_eq!(ask(&router, "GET", "/debug/config_dump?type=xyz", "").await.0, StatusCode::BAD_REQUEST);
 }
@@ -301,13 +314,8 @@ fn answering(origin: &str, status: u32) -> Route {
 }
 
 /// A scope with one virtual host.
-fn scope(host: &str, route: Route) -> Resource {
-    let own = VirtualHost {
-        name: host.to_owned(),
-        domains: vec![host.to_owned()],
-        routes: vec![route],
-        ..Default::default()
-    };
+fn scope(host: &str, routes: Vec<Route>) -> Resource {
+    let own = VirtualHost { name: host.to_owned(), domains: vec![host.to_owned()], routes, ..Default::default() };
     let key = if host.starts_with('*') { "*" } else { host };
     let key = fragment::Type::StringKey(format!("ingress_http|{key}"));
     let scope = ScopedRouteConfiguration {
@@ -324,8 +332,8 @@ async fn a_host_and_an_object_have_a_page_with_routes_verdicts_and_clients() {
     let (mut recorder, board) = admin::board();
     let (server, address) = world().await;
     let upserts = vec![
-        scope("a.example.com", answering("HTTPProxy shop/web spec.routes[0]", 503)),
-        scope("*.example.com", answering("Ingress wide/all spec.rules[0]", 200)),
+        scope("a.example.com", vec![answering("HTTPProxy shop/web spec.routes[0]", 503)]),
+        scope("*.example.com", vec![answering("Ingress wide/all spec.rules[0]", 200)]),
     ];
     server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } }).unwrap();
     let verdict = |kind, namespace: &str, name: &str, code, text: &str| {
@@ -376,6 +384,21 @@ async fn a_host_and_an_object_have_a_page_with_routes_verdicts_and_clients() {
 }
 
 #[tokio::test]
+async fn the_owners_of_a_host_are_those_of_all_its_routes() {
+    let (_, board) = admin::board();
+    let (server, _) = world().await;
+    let many = (0..250).map(|index| answering(&format!("HTTPProxy shop/web spec.routes[{index}]"), 200));
+    let last = (0..250).map(|index| answering(&format!("HTTPProxy team-{index}/child spec.routes[0]"), 200));
+    let upserts = vec![scope("a.example.com", many.chain(last).collect())];
+    server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } }).unwrap();
+    let page = json(&debug_of(board, server, None), "/debug/host?name=a.example.com").await;
+    let length = |value: &serde_json::Value| value.as_array().unwrap().len();
+    assert_eq!((length(&page["served"][0]["routes"]), &page["served"][0]["route_count"]), (200, &500.into()));
+    assert_eq!((length(&page["owners"]), &page["owner_count"]), (200, &251.into()));
+    assert_eq!(page["owners"][1], "HTTPProxy team-0/child");
+}
+
+#[tokio::test]
 async fn fleets_show_what_each_client_has_and_refused() {
     let (server, address) = world().await;
     let router = debug_of(admin::board().1, server, None);
@@ -397,6 +420,22 @@ async fn fleets_show_what_each_client_has_and_refused() {
     assert!(fleet["rejections"][0]["text"].as_str().unwrap().contains("no such thing"));
     let nobody = json(&router, "/debug/fleets?node=another").await;
     assert_eq!(nobody[0]["client_count"], 0);
+
+    // The same in short: counts, and the proxies that are not in step.
+    let status = json(&router, "/debug/status").await;
+    assert_eq!(
+        (&status["replica"], &status["leader"], &status["started"]),
+        (&"sesame-0".into(), &true.into(), &7.into())
+    );
+    let fleet = &status["fleets"][0];
+    assert_eq!(
+        (&fleet["proxies"], &fleet["in_step"], &fleet["rejected"]),
+        (&1.into(), &0.into(), &1.into()),
+        "{status}"
+    );
+    let proxy = &status["proxies"][0];
+    assert_eq!((&proxy["node"], &proxy["state"]), (&"envoy-7".into(), &"rejected".into()));
+    assert!(proxy["detail"].as_str().unwrap().contains("no such thing"), "{proxy}");
 }
 
 #[tokio::test]
@@ -419,6 +458,9 @@ async fn what_is_logged_can_be_changed() {
     let changed = (StatusCode::OK, "info,xds=debug\n".to_owned());
     assert_eq!(ask(&router, "PUT", "/debug/log", "info,xds=debug\n").await, changed);
     assert_eq!(ask(&router, "PUT", "/debug/log", "").await, (StatusCode::BAD_REQUEST, "no filter\n".to_owned()));
+    assert_eq!(*filter.lock(), "info,xds=debug");
+    let long = "x".repeat(5000);
+    assert_eq!(ask(&router, "PUT", "/debug/log", &long).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(*filter.lock(), "info,xds=debug");
     let without = debug_of(admin::board().1, server, None);
     assert_eq!(ask(&without, "GET", "/debug/log", "").await.0, StatusCode::NOT_FOUND);

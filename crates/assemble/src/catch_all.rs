@@ -30,6 +30,7 @@ pub(crate) fn unavailable(code: Code, first: &Route) -> Arc<Route> {
         policy: Default::default(),
         precedence: first.precedence.clone(),
         origin: first.origin.object.at(""),
+        fraction: None,
         combined: None,
     })
 }

@@ -3,10 +3,12 @@
 //! In: the routes, in any order. Out: the route that is served, and each route that lost with the reason. Which of several
 //! wins is [`Precedence`](model::route::Precedence)'s order. Routes of one dialect whose authors say so are combined with the one
 //! that wins: weighted clusters of one route, with the origins of all. They must agree in everything but their backends; a route
-//! that would lose what protects it loses instead. A share of another namespace's requests needs the consent of both sides.
+//! that would lose what protects it loses instead. A share of another namespace's requests needs the consent of both sides. Routes that
+//! [split](crate::split) their requests stay routes of their own.
 
+use crate::split;
 use model::{
-    Route,
+    Code, Route,
     route::{Action, Forward, OnEqual, Precedence, Share, WeightedCluster},
 };
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 const WHOLE: u64 = 1_000_000;
 
 /// Why a route lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Another one takes precedence.
     Precedence,
@@ -25,13 +27,15 @@ pub enum Reason {
     SharesExceeded,
     /// It asks for a share of requests of another namespace.
     OtherNamespace,
+    /// It cannot have its share beside others, in the words of the dialect.
+    Split(Code, Box<str>),
 }
 
 impl Reason {
     /// What is added to the sentence that says which route is served.
-    pub fn text(self) -> &'static str {
+    pub fn text(&self) -> &'static str {
         match self {
-            Self::Precedence => "",
+            Self::Precedence | Self::Split(..) => "",
             Self::OtherSettings => "; they cannot be combined: only their backends may differ",
             Self::SharesExceeded => "; they cannot be combined: the shares add up to more than 100 percent",
             Self::OtherNamespace => "; they cannot be combined: they are in different namespaces",
@@ -39,13 +43,14 @@ impl Reason {
     }
 }
 
-/// The route that is served of those that match the same requests; `lose` is told of each that is not, with the one that is.
-///
-/// # Panics
-/// Without routes.
-pub fn resolve(mut routes: Vec<Arc<Route>>, mut lose: impl FnMut(&Route, &Route, Reason)) -> Arc<Route> {
+/// What is served of routes that match the same requests: one route, or several that each take a part. `lose` is told of each that
+/// is not served as it asks, with the one that is.
+pub fn resolve(mut routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<Arc<Route>> {
     routes.sort_by(|a, b| a.precedence.cmp(&b.precedence).then_with(|| a.origin.cmp(&b.origin)));
-    let first = routes.first().expect("there is a route to resolve").precedence.clone();
+    let Some(first) = routes.first().map(|route| route.precedence.clone()) else { return Vec::new() };
+    if split::is_split(&first) {
+        return split::split(routes, lose);
+    }
     // A route that asks for a share does not take the place of one that does not, be it older.
     let whole = routes
         .iter()
@@ -65,19 +70,19 @@ pub fn resolve(mut routes: Vec<Arc<Route>>, mut lose: impl FnMut(&Route, &Route,
             Err(reason) => lose(&base, &route, reason),
         }
     }
-    if members.len() == 1 { base } else { Arc::new(combined(&base, &members, percent)) }
+    vec![if members.len() == 1 { base } else { Arc::new(combined(&base, &members, percent)) }]
 }
 
 /// Whether two routes are ordered by age alone.
-fn is_peer(one: &Precedence, other: &Precedence) -> bool {
+pub(crate) fn is_peer(one: &Precedence, other: &Precedence) -> bool {
     let key = |it: &Precedence| (it.implied, it.priority, it.widening, it.dialect);
     key(one) == key(other)
 }
 
 fn share(precedence: &Precedence) -> Share {
     match precedence.on_equal {
-        OnEqual::Lose => Share::Rest,
-        OnEqual::Combine { share, .. } => share,
+        OnEqual::Lose | OnEqual::Mirror { .. } => Share::Rest,
+        OnEqual::Combine { share, .. } | OnEqual::Split { share, .. } => share,
     }
 }
 
@@ -176,9 +181,10 @@ mod tests {
     fn outcome(routes: Vec<Arc<Route>>) -> Outcome {
         let run = |routes: Vec<Arc<Route>>| {
             let mut lost = Vec::new();
-            let served = resolve(routes, |_, loser, reason| {
+            let served = resolve(routes, &mut |_, loser, reason| {
                 lost.push((loser.origin.object.name.to_string(), reason));
             });
+            let [served] = &served[..] else { panic!("{} routes", served.len()) };
             let Action::Forward(forward) = &served.action else { panic!("it goes to a backend") };
             let sum: u32 = forward.clusters.iter().map(|share| share.weight).sum();
             let part = |share: &WeightedCluster| {
@@ -202,8 +208,8 @@ mod tests {
     #[test]
     fn where_nobody_combines_the_oldest_is_served_as_it_is() {
         let (old, young) = (to("old", 1, &[1], OnEqual::Lose), to("young", 2, &[1], OnEqual::Lose));
-        let served = resolve(vec![young.clone(), old.clone()], |_, _, _| {});
-        assert!(Arc::ptr_eq(&served, &old));
+        let served = resolve(vec![young.clone(), old.clone()], &mut |_, _, _| {});
+        assert!(Arc::ptr_eq(&served[0], &old));
         let (_, origins, lost) = outcome(vec![old, young]);
         assert_eq!((origins, lost), (vec!["old".to_owned()], vec![("young".to_owned(), Reason::Precedence)]));
     }

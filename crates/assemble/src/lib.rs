@@ -12,7 +12,9 @@
 pub mod catch_all;
 pub mod combine;
 pub mod order;
+pub mod priority;
 pub mod shared_routes;
+pub mod split;
 pub mod tls;
 pub mod virtual_host;
 pub mod wider_hosts;

@@ -9,12 +9,19 @@
 //!
 //! One thing is more specific than a pattern: the path of an ACME challenge. Otherwise a pattern that redirects every request
 //! to HTTPS would keep the certificate from being renewed.
+//!
+//! A dialect may have an order of its own ([`TieBreak::Length`]): its routes are tried in that order among themselves, whatever else
+//! is on the host. [`sorted`] merges both lists: of the first route of each, the one that the rules above put first is next. So each
+//! list keeps its order, and the result follows from the routes alone.
 
 use model::{
-    Route,
+    Host, Route,
     route::{PathMatch, TieBreak, ValueMatch},
 };
-use std::cmp::{Ordering, Reverse};
+use std::{
+    cmp::{Ordering, Reverse},
+    sync::Arc,
+};
 
 /// Which of two routes is tried first. Equal only for routes that are equal in everything that is compared.
 pub fn compare(a: &Route, b: &Route) -> Ordering {
@@ -26,10 +33,58 @@ pub fn compare(a: &Route, b: &Route) -> Ordering {
         .then_with(|| match first.dialect.tie_break {
             TieBreak::Conditions => by_conditions(a, b),
             TieBreak::Age => first.cmp_age(second).then_with(|| by_conditions(a, b)),
+            TieBreak::Length => compare_length(a, b),
         })
         .then_with(|| first.cmp(second))
         .then_with(|| a.origin.cmp(&b.origin))
 }
+
+/// All routes in the order in which they are tried.
+pub fn sorted(routes: Vec<Arc<Route>>) -> Vec<Arc<Route>> {
+    let has_own_order = |route: &Arc<Route>| route.precedence.dialect.tie_break == TieBreak::Length;
+    let (mut by_length, mut others): (Vec<_>, Vec<_>) = routes.into_iter().partition(has_own_order);
+    others.sort_by(|a, b| compare(a, b));
+    if by_length.is_empty() {
+        return others;
+    }
+    by_length.sort_by(|a, b| compare_length(a, b));
+    let (mut by_length, mut others) = (by_length.into_iter().peekable(), others.into_iter().peekable());
+    let mut merged = Vec::with_capacity(by_length.len() + others.len());
+    loop {
+        let is_other_first = match (by_length.peek(), others.peek()) {
+            (Some(one), Some(other)) => compare(other, one).is_lt(),
+            (one, _) => one.is_none(),
+        };
+        let next = if is_other_first { others.next() } else { by_length.next() };
+        match next {
+            Some(route) => merged.push(route),
+            None => return merged,
+        }
+    }
+}
+
+/// Which of two routes of a dialect with an order of its own is tried first: the higher priority, then the longer path, headers and
+/// query parameters, whatever the kind of match; then the texts, the later one first; then the one with more conditions, and of those
+/// that share the same requests the smaller part.
+fn compare_length(a: &Route, b: &Route) -> Ordering {
+    let key = |route: &Route| (route.precedence.priority, route.precedence.lengths, route.precedence.widening);
+    let (first, second) = (key(a), key(b));
+    (second.0, second.1)
+        .cmp(&(first.0, first.1))
+        .then_with(|| first.2.cmp(&second.2))
+        .then_with(|| b.path.text().cmp(a.path.text()))
+        .then_with(|| a.path.cmp(&b.path))
+        .then_with(|| b.conditions.count().cmp(&a.conditions.count()))
+        .then_with(|| b.conditions.cmp(&a.conditions))
+        .then_with(|| a.depth.cmp(&b.depth))
+        .then_with(|| a.precedence.implied.cmp(&b.precedence.implied))
+        .then_with(|| a.fraction.unwrap_or(WHOLE).cmp(&b.fraction.unwrap_or(WHOLE)))
+        .then_with(|| a.precedence.cmp(&b.precedence))
+        .then_with(|| a.origin.cmp(&b.origin))
+}
+
+/// The percentage of a route that takes all.
+const WHOLE: u8 = 100;
 
 /// The more specific match first.
 fn specificity(a: &Route, b: &Route) -> Ordering {
@@ -48,9 +103,14 @@ fn by_conditions(a: &Route, b: &Route) -> Ordering {
     a.conditions.cmp(&b.conditions).then_with(|| a.depth.cmp(&b.depth))
 }
 
-/// Some order in which routes that match exactly the same requests, and no others, are equal.
-pub fn by_match(a: &Route, b: &Route) -> Ordering {
-    a.path.cmp(&b.path).then_with(|| by_conditions(a, b))
+/// Some order in which routes of a host that match exactly the same requests, and no others, are equal. How deep they reach below a
+/// wildcard is a difference in a wildcard host only.
+pub fn by_match(host: &Host, a: &Route, b: &Route) -> Ordering {
+    let by_path = a.path.cmp(&b.path);
+    match host {
+        Host::Wildcard(_) => by_path.then_with(|| by_conditions(a, b)),
+        Host::Exact(_) | Host::Any => by_path.then_with(|| a.conditions.cmp(&b.conditions)),
+    }
 }
 
 /// How long the text is that the path is compared with besides: a condition about it makes the path more specific.
@@ -69,10 +129,10 @@ fn has_method(route: &Route) -> bool {
 
 fn class(path: &PathMatch) -> u8 {
     match path {
-        PathMatch::Exact(_) => 0,
-        PathMatch::Below(_) | PathMatch::Prefix(_) if path.is_acme() => 1,
+        PathMatch::Exact(_) | PathMatch::ExactIgnoreCase(_) => 0,
+        PathMatch::Below(_) | PathMatch::Prefix(_) | PathMatch::PrefixIgnoreCase(_) if path.is_acme() => 1,
         PathMatch::Regex(_) => 2,
-        PathMatch::Below(_) | PathMatch::Prefix(_) => 3,
+        PathMatch::Below(_) | PathMatch::Prefix(_) | PathMatch::PrefixIgnoreCase(_) => 3,
     }
 }
 
@@ -83,17 +143,16 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::testing::{self, AGE, CONDITIONS, WEAKER, route, with_header};
+    use crate::testing::{self, AGE, CONDITIONS, LENGTH, WEAKER, route, with_header};
     use model::{
         HeaderName,
-        route::{Conditions, HeaderMatch, Precedence, QueryMatch, Share, StringMatch},
+        route::{Conditions, HeaderMatch, Lengths, Precedence, QueryMatch, Share, StringMatch},
     };
-    use std::sync::Arc;
 
     /// The names of the objects in the order in which their routes are tried.
     fn tried(mut routes: Vec<Arc<Route>>) -> Vec<String> {
         let order = |routes: &mut Vec<Arc<Route>>| -> Vec<String> {
-            routes.sort_by(|a, b| compare(a, b));
+            *routes = sorted(std::mem::take(routes));
             routes.iter().map(|route| route.origin.object.name.to_string()).collect()
         };
         let forwards = order(&mut routes);
@@ -176,7 +235,7 @@ mod tests {
             let route = changed(&route(name, 0, "/ /"), |precedence| precedence.dialect = AGE);
             testing::changed(&route, |route| {
                 let query = queries.iter().map(|name| query(name)).collect();
-                route.conditions = Conditions { headers, query }.sorted();
+                route.conditions = Conditions { headers, query, host: None }.sorted();
             })
         };
         let mut routes = vec![
@@ -205,6 +264,43 @@ mod tests {
             "plain",
         ];
         assert_eq!(tried(routes), expected);
+    }
+
+    /// A route of a dialect with an order of its own.
+    fn by_length(name: &str, path: &str, headers: u32) -> Arc<Route> {
+        changed(&route(name, 1, path), |precedence| {
+            precedence.dialect = LENGTH;
+            precedence.lengths = Lengths { path: (path.len() - 2) as u32, headers, query: 0 };
+        })
+    }
+
+    #[test]
+    fn a_dialect_may_try_the_longer_text_first_whatever_kind_of_match_it_is() {
+        let routes = vec![
+            by_length("exact", "= /ab", 0),
+            by_length("prefix", "p /abc", 0),
+            by_length("pattern", "~ /a.*b", 0),
+            by_length("header", "= /ab", 5),
+            changed(&by_length("high", "p /", 0), |precedence| precedence.priority = 1),
+        ];
+        assert_eq!(tried(routes), ["high", "pattern", "prefix", "header", "exact"]);
+        // Of equal lengths the later text comes first.
+        assert_eq!(tried(vec![by_length("a", "p /a", 0), by_length("b", "p /b", 0)]), ["b", "a"]);
+    }
+
+    #[test]
+    fn orders_of_dialects_are_merged_and_each_keeps_its_own() {
+        // An exact path of the other dialects comes before a prefix of this one, and a shorter prefix behind it.
+        let own = || vec![by_length("long prefix", "p /abc", 0), by_length("exact", "= /ab", 0)];
+        let with = |others: &[(&str, &str)]| {
+            tried(own().into_iter().chain(others.iter().map(|(name, path)| route(name, 1, path))).collect())
+        };
+        assert_eq!(with(&[("other exact", "= /x")]), ["other exact", "long prefix", "exact"]);
+        assert_eq!(with(&[("other prefix", "/ /a")]), ["long prefix", "exact", "other prefix"]);
+        // What is more specific than the first of a list is tried before all of the list.
+        assert_eq!(with(&[("other pattern", "~ /a.*")]), ["other pattern", "long prefix", "exact"]);
+        let high = changed(&by_length("high", "p /", 0), |precedence| precedence.priority = 1);
+        assert_eq!(tried(vec![high, route("other exact", 1, "= /x")]), ["high", "other exact"]);
     }
 
     #[test]

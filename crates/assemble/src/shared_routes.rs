@@ -1,22 +1,26 @@
 //! Routes that many hosts share: which hosts take which, and how many.
 //!
-//! In: the selectors of hosts and the shared routes of a listener. Out: for each *selection*, the routes that are selected. A
+//! In: the selectors of hosts and the shared routes of their pool. Out: for each *selection*, the routes that are selected. A
 //! selection is what many hosts have in common, such as "labels `app=x`, routes for every name": the routes of a thousand hosts are
 //! gathered once, and a route that comes or goes reaches the hosts of its selections and no others. Names match where they overlap:
 //! a route for `*.example.com` is taken by `a.example.com`, and one for `a.example.com` by a host `*.example.com`; the author of
-//! such a route adds the condition that tells the names apart.
+//! such a route adds the condition that tells the names apart. What a host does with requests that did not come over HTTPS is a part of
+//! its selection, so a redirect is made once for all hosts that have it in common.
 //!
 //! Hosts times routes is a product, so it is bounded: the routes that come first by precedence are served, the others are told.
 
 use model::{
-    Code, Host, ListenerId, Route, Verdict,
-    route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence},
-    shared_routes::{Label, Labels, RouteSelector, SharedRoutes},
+    Code, HeaderName, Host, Route, Verdict,
+    route::{
+        Action, Conditions, Depth, DirectResponse, HeaderMatch, Path, PathMatch, Precedence, Redirect, StringMatch,
+        ValueMatch,
+    },
+    shared_routes::{Exposure, InsecureAction, Label, Labels, RoutePool, RouteSelector, SharedRoutes},
 };
 use std::{collections::BTreeSet, sync::Arc};
 
 /// The most routes that a selection gives to a host.
-pub const MOST_IN_HOST: usize = 1_000;
+pub const MOST_IN_HOST: usize = 10_000;
 
 /// The most routes that a selection gives to all its hosts together.
 pub const MOST_TOGETHER: usize = 1_000_000;
@@ -32,36 +36,39 @@ pub enum Names {
     Below(Host),
 }
 
-/// Shared routes as they are found: by listener and names, and by one of their labels or none.
-pub type SharedKey = (ListenerId, Names, Option<Label>);
+/// Shared routes as they are found: by pool and names, and by one of their labels or none.
+pub type SharedKey = (RoutePool, Names, Option<Label>);
 
 /// What hosts select, and have in common with others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selection {
-    /// The listener.
-    pub listener: ListenerId,
+    /// The pool.
+    pub pool: RoutePool,
     /// Which names.
     pub names: Names,
     /// Which labels, if that matters.
     pub labels: Option<Labels>,
+    /// What becomes of their requests.
+    pub exposure: Exposure,
 }
 
 impl Selection {
     /// What a selector selects.
     pub fn of(selector: &RouteSelector) -> impl Iterator<Item = Self> {
-        let RouteSelector { listener, host, labels } = selector;
+        let RouteSelector { listener, host, pool, labels, exposure } = selector;
+        let pool = RoutePool { fleet: listener.fleet().clone(), name: pool };
         let unnamed = labels.is_some().then_some(Names::Unnamed);
         let above = std::iter::once(host.clone()).chain(host.wildcards_above()).map(Names::At);
         let every = (*host != Host::Any).then_some(Names::At(Host::Any));
         let below = (!matches!(host, Host::Exact(_))).then(|| Names::Below(host.clone()));
         let names = unnamed.into_iter().chain(above).chain(every).chain(below);
-        names.map(|names| Self { listener: listener.clone(), names, labels: labels.clone() })
+        names.map(move |names| Self { pool: pool.clone(), names, labels: labels.clone(), exposure: *exposure })
     }
 
     /// Where the routes are found that it may select.
     pub fn key(&self) -> SharedKey {
         let label = self.labels.as_ref().and_then(|labels| labels.iter().next());
-        (self.listener.clone(), self.names.clone(), label.cloned())
+        (self.pool.clone(), self.names.clone(), label.cloned())
     }
 }
 
@@ -76,7 +83,7 @@ pub fn keys(shared: &SharedRoutes) -> Vec<SharedKey> {
         }
     };
     let labels = || std::iter::once(None).chain(shared.labels.iter().cloned().map(Some));
-    names.iter().flat_map(|names| labels().map(|label| (shared.listener.clone(), names.clone(), label))).collect()
+    names.iter().flat_map(|names| labels().map(|label| (shared.pool.clone(), names.clone(), label))).collect()
 }
 
 /// What is selected.
@@ -112,7 +119,40 @@ pub fn select<'s>(
         lost.extend(objects.into_iter().map(verdict));
         routes.push(unavailable(&left_out[0]));
     }
+    let routes: Vec<_> = routes.into_iter().flat_map(|route| exposed(route, selection.exposure)).collect();
     (!routes.is_empty()).then_some(Selected { routes, lost })
+}
+
+/// A route as hosts have it that do so with requests that did not come over HTTPS: as it is, or for those that came over HTTPS, and
+/// what is done with the others.
+fn exposed(route: Arc<Route>, exposure: Exposure) -> Vec<Arc<Route>> {
+    let (secure, action) = match exposure {
+        Exposure::All => return vec![route],
+        // The proof must be found over plaintext, whatever the rest does.
+        Exposure::Insecure(_) | Exposure::Forwarded(_) if route.path.is_acme() => return vec![route],
+        Exposure::Insecure(action) => (None, action),
+        Exposure::Forwarded(action) => (Some(forwarded_as_https(&route)), action),
+    };
+    let insecure = match action {
+        InsecureAction::Redirect(port) => {
+            let redirect = Action::Redirect(Redirect::to_https(port));
+            Some(Route { action: redirect, policy: Default::default(), ..Route::clone(&route) })
+        }
+        InsecureAction::Reject => None,
+    };
+    secure.into_iter().chain(insecure).map(Arc::new).collect()
+}
+
+/// The same route, for requests that a proxy in front forwards as those of HTTPS.
+fn forwarded_as_https(route: &Route) -> Route {
+    let mut route = route.clone();
+    route.conditions.headers.push(HeaderMatch {
+        name: HeaderName::forwarded_proto(),
+        invert: false,
+        value: ValueMatch::Text { text: StringMatch::Exact("https".into()), ignore_case: true },
+        missing_is_empty: false,
+    });
+    Route { conditions: route.conditions.sorted(), ..route }
 }
 
 /// What requests get that no other route takes, where routes are left out.
@@ -123,8 +163,14 @@ fn unavailable(left_out: &Route) -> Arc<Route> {
         depth: Depth::AnyLabels,
         action: Action::DirectResponse(DirectResponse::unavailable()),
         policy: Default::default(),
-        precedence: Precedence { implied: true, ..left_out.precedence.clone() },
+        precedence: Precedence {
+            implied: true,
+            priority: i32::MIN,
+            lengths: Default::default(),
+            ..left_out.precedence.clone()
+        },
         origin: left_out.origin.object.at(""),
+        fraction: None,
         combined: None,
     })
 }
@@ -137,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::testing::route;
+    use model::{FleetId, ListenerId};
     use std::collections::BTreeMap;
 
     fn labels(text: &str) -> Labels {
@@ -150,15 +197,24 @@ mod tests {
         ListenerId::http()
     }
 
+    fn pool() -> RoutePool {
+        RoutePool { fleet: FleetId::Shared, name: "test" }
+    }
+
     fn shared(hosts: Option<&str>, text: &str) -> SharedRoutes {
         let hosts = hosts.map(|host| Host::parse(host).unwrap());
-        SharedRoutes { listener: listener(), hosts, labels: labels(text), routes: vec![route("shared", 1, "/ /")] }
+        SharedRoutes { pool: pool(), hosts, labels: labels(text), routes: vec![route("shared", 1, "/ /")] }
     }
 
     /// Whether a host that selects by these labels takes routes for these names with those labels: by the keys, as tables do it.
     fn takes(host: &str, selects: Option<&str>, shared: &SharedRoutes) -> bool {
-        let selector =
-            RouteSelector { listener: listener(), host: Host::parse(host).unwrap(), labels: selects.map(labels) };
+        let selector = RouteSelector {
+            listener: listener(),
+            host: Host::parse(host).unwrap(),
+            pool: "test",
+            labels: selects.map(labels),
+            exposure: Exposure::All,
+        };
         let found: BTreeMap<SharedKey, &SharedRoutes> = keys(shared).into_iter().map(|key| (key, shared)).collect();
         let selected = Selection::of(&selector)
             .filter_map(|selection| select(&selection, 1, found.get(&selection.key()).copied()))
@@ -210,9 +266,36 @@ mod tests {
     }
 
     #[test]
-    fn another_listener_shares_nothing() {
-        let elsewhere = SharedRoutes { listener: ListenerId::https(), ..shared(Some("*"), "") };
-        assert!(!takes("a.example.com", None, &elsewhere));
+    fn another_pool_shares_nothing() {
+        let pools = [RoutePool { name: "other", ..pool() }, RoutePool { fleet: FleetId::named("a", "b"), ..pool() }];
+        for pool in pools {
+            assert!(!takes("a.example.com", None, &SharedRoutes { pool, ..shared(Some("*"), "") }));
+        }
+    }
+
+    #[test]
+    fn what_did_not_come_over_https_is_redirected_or_rejected_but_challenges_are_served() {
+        let mut all = shared(Some("*"), "");
+        all.routes = vec![route("a", 1, "p /a"), route("acme", 1, "p /.well-known/acme-challenge/")];
+        let selected = |exposure| {
+            let selection = Selection { pool: pool(), names: Names::At(Host::Any), labels: None, exposure };
+            let routes = select(&selection, 1, [&all]).map(|it| it.routes).unwrap_or_default();
+            let shown = routes.iter().map(|route| {
+                let action = match &route.action {
+                    Action::Redirect(redirect) if redirect.is_to_https() => "redirected",
+                    _ => "served",
+                };
+                format!("{}{} {action}", route.origin.object.name, route.conditions)
+            });
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let (redirect, reject) = (InsecureAction::Redirect(None), InsecureAction::Reject);
+        assert_eq!(selected(Exposure::All), "a served, acme served");
+        assert_eq!(selected(Exposure::Insecure(redirect)), "a redirected, acme served");
+        assert_eq!(selected(Exposure::Insecure(reject)), "acme served");
+        let forwarded = "a and header x-forwarded-proto served";
+        assert_eq!(selected(Exposure::Forwarded(redirect)), format!("{forwarded}, a redirected, acme served"));
+        assert_eq!(selected(Exposure::Forwarded(reject)), format!("{forwarded}, acme served"));
     }
 
     #[test]
@@ -220,7 +303,8 @@ mod tests {
         let name = |at: usize| format!("{at:05}");
         let many: Vec<_> = (0..=MOST_IN_HOST).map(|at| route(&name(at), at as i64, &format!("= /{at}"))).collect();
         let all = SharedRoutes { routes: many, ..shared(Some("*"), "") };
-        let selection = Selection { listener: listener(), names: Names::At(Host::Any), labels: None };
+        let (names, exposure) = (Names::At(Host::Any), Exposure::All);
+        let selection = Selection { pool: pool(), names, labels: None, exposure };
         let served = |hosts| {
             let selected = select(&selection, hosts, [&all]).unwrap();
             let written = selected.routes.iter().filter(|route| !route.precedence.implied).count();
@@ -234,6 +318,6 @@ mod tests {
         let (written, lost) = served(10_000);
         assert_eq!((written, lost.len()), (100, MOST_IN_HOST + 1 - 100));
         let fits = SharedRoutes { routes: all.routes[1..].to_vec(), ..all.clone() };
-        assert!(select(&selection, 1_000, [&fits]).unwrap().lost.is_empty());
+        assert!(select(&selection, MOST_TOGETHER / MOST_IN_HOST, [&fits]).unwrap().lost.is_empty());
     }
 }

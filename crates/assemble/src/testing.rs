@@ -15,6 +15,9 @@ pub const AGE: Dialect = Dialect { rank: 1, tie_break: TieBreak::Age, falls_thro
 /// A dialect that loses to the others.
 pub const WEAKER: Dialect = Dialect { rank: 3, tie_break: TieBreak::Conditions, falls_through: false };
 
+/// A dialect with an order of its own.
+pub const LENGTH: Dialect = Dialect { rank: 3, tie_break: TieBreak::Length, falls_through: false };
+
 /// `= /a` is an exact path, `~ /a` a pattern, `/ /a` a prefix by element, `p /a` a prefix.
 fn path(text: &str) -> PathMatch {
     let path = |text: &str| Path::parse(text).unwrap();
@@ -32,6 +35,7 @@ pub fn route(name: &str, created: i64, text: &str) -> Arc<Route> {
         path: path(text),
         conditions: Default::default(),
         depth: Depth::OneLabel,
+        fraction: None,
         action: Action::DirectResponse(DirectResponse::unavailable()),
         policy: Default::default(),
         precedence: Precedence {

@@ -4,7 +4,7 @@
 //! that match different requests merge, whoever wrote them; those that match the same requests are [combined or lose](combine).
 
 use crate::{
-    combine, order,
+    combine, order, priority,
     wider_hosts::{self, WiderRoutes},
 };
 use model::{Code, Host, Route, Verdict, VirtualHost};
@@ -101,12 +101,16 @@ impl<'a> Contributions<'a> {
     pub fn assemble(self) -> Assembled {
         let Self { host, routes, catch_all, wider, mut lost, .. } = self;
         let mut kept = Vec::with_capacity(routes.len());
-        for equal in groups(routes, order::by_match) {
-            kept.push(combine::resolve(equal, |winner, loser, reason| {
-                lost.extend(verdict(host, winner, loser, reason));
+        for equal in groups(routes, |a, b| order::by_match(host, a, b)) {
+            kept.extend(combine::resolve(equal, &mut |winner, loser, reason| {
+                lost.extend(verdict(host, winner, loser, &reason));
+                if priority::takes(winner, loser) {
+                    lost.extend(priority::pair(host, winner, loser));
+                }
             }));
         }
-        kept.sort_by(|a, b| order::compare(a, b));
+        let mut kept = order::sorted(kept);
+        lost.extend(priority::taken(host, &kept));
         lost.sort();
         kept.extend(wider);
         // At most one object owns a host as a whole, so all routes that have the limit of the host have the same one.
@@ -134,9 +138,14 @@ fn groups(
 
 /// Nobody wrote what is only implied, so nobody is told when it is not served. Where both were written in one object, or in
 /// what it includes, nobody else is affected: that is worth knowing, and no error.
-fn verdict(host: &Host, winner: &Route, loser: &Route, reason: combine::Reason) -> Option<Verdict> {
+fn verdict(host: &Host, winner: &Route, loser: &Route, reason: &combine::Reason) -> Option<Verdict> {
     if loser.precedence.implied {
         return None;
+    }
+    if let combine::Reason::Split(code, message) = reason {
+        let related = Some(winner.origin.clone()).filter(|origin| *origin != loser.origin);
+        let why = format!("host {host}: {message}");
+        return Some(Verdict::new(*code, loser.origin.clone(), why).related_to(related));
     }
     let is_same_object = winner.precedence.is_same_object(&loser.precedence);
     let code = if is_same_object { Code::RouteShadowed } else { Code::RouteConflict };

@@ -6,10 +6,7 @@
 //! of whose routes matches every request repeats nothing.
 
 use crate::catch_all::unavailable;
-use model::{
-    Code, Host, Route,
-    route::{Conditions, Depth, Path, PathMatch},
-};
+use model::{Code, Host, Route, route::Depth};
 use std::sync::Arc;
 
 /// The most routes of a wide host that each host below it repeats.
@@ -43,6 +40,10 @@ pub fn falls_through(route: &Route) -> bool {
 /// Whether one of these routes matches every request of a host.
 pub fn match_all(host: &Host, routes: &[Arc<Route>]) -> bool {
     let is_deep = |route: &Route| route.depth == Depth::AnyLabels || !matches!(host, Host::Wildcard(_));
-    let has_any_path = |route: &Route| route.path == PathMatch::Prefix(Path::root());
-    routes.iter().any(|route| has_any_path(route) && route.conditions == Conditions::default() && is_deep(route))
+    let is_for_all = |route: &Route| {
+        let implied = route.conditions.host.as_ref().is_none_or(|condition| condition.is_implied(host));
+        let conditions = route.conditions.headers.is_empty() && route.conditions.query.is_empty();
+        route.path.is_every_path() && conditions && implied && route.fraction.is_none()
+    };
+    routes.iter().any(|route| is_for_all(route) && is_deep(route))
 }

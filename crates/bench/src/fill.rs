@@ -46,6 +46,7 @@ fn place(world: World) -> Result<PathBuf> {
         Wording::Ingresses => "plain",
         Wording::Certificates => "certificates",
         Wording::Proxies => "proxies",
+        Wording::Protected => "protected",
         Wording::Routes => "routes",
     };
     let (etcd, kubernetes) = (version("etcd"), version("kube-apiserver"));
@@ -61,10 +62,10 @@ async fn make(world: World, kept: &Path) -> Result<()> {
         api.install([parts::folder("gateway-api-crds")?.join("standard")]).await?;
     }
     let writer = Writer::new(api.client()?);
-    for object in world.namespaces().chain(world.shared()) {
+    let ca = Ca::new("bench");
+    for object in world.namespaces().chain(world.shared(&ca)) {
         writer.create(&object).await?;
     }
-    let ca = Ca::new("bench");
     let progress = Progress::new(format!("writing the objects of {world}"), world.size);
     let write = async |n: usize| {
         for object in world.objects(n, &ca) {

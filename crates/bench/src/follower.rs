@@ -58,6 +58,17 @@ impl Follower {
         Ok(self.0.look(|state| last(state, kinds)).unwrap_or_else(Instant::now))
     }
 
+    /// How many resources of a kind came so far.
+    pub fn resources(&self, kind: Kind) -> u64 {
+        self.0.look(|state| state.counts(kind).resources)
+    }
+
+    /// Waits until so many resources of a kind have come, and tells when the last of them did.
+    pub async fn until_resources(&self, kind: Kind, count: u64) -> Result<Instant> {
+        until(&self.0, "as many resources", |state| state.counts(kind).resources >= count).await?;
+        Ok(self.0.look(|state| last(state, &[kind])).unwrap_or_else(Instant::now))
+    }
+
     /// When the last response came.
     pub fn last(&self) -> Option<Instant> {
         self.0.look(|state| last(state, &Kind::ALL))

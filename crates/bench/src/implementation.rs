@@ -30,6 +30,8 @@ pub trait Implementation {
     fn version(&self) -> String;
     /// Whether it gives all kinds on one delta stream, so that the client that counts can follow it.
     fn is_delta(&self) -> bool;
+    /// Whether it takes a changed configuration file while it runs.
+    fn reloads_configuration(&self) -> bool;
     /// Whether it is measured with Gateways.
     fn has_gateways(&self) -> bool;
     /// How the controller is started.
@@ -55,6 +57,8 @@ pub struct Instance {
     pub https: SocketAddr,
     /// Whether that Envoy serves Gateways, too; otherwise each would get proxies of its own.
     pub serves_gateways: bool,
+    /// Its configuration file, if it has one.
+    pub configuration: Option<PathBuf>,
 }
 
 /// The files of an xDS server that speaks TLS.
@@ -74,7 +78,25 @@ impl Instance {
         let net = Net::here()?;
         let envoy = net.address();
         let (xds, http, https) = (net.socket(8001), (envoy, 80).into(), (envoy, 443).into());
-        Ok(Instance { replica: None, tls: None, kubeconfig, xds, http, https, serves_gateways: false })
+        Ok(Instance {
+            replica: None,
+            tls: None,
+            kubeconfig,
+            xds,
+            http,
+            https,
+            serves_gateways: false,
+            configuration: None,
+        })
+    }
+
+    /// Replaces its configuration file.
+    pub fn configure(&self, text: &str) -> Result<()> {
+        let file = self.configuration.as_ref().context("there is no configuration file")?;
+        let next = file.with_extension("next");
+        std::fs::write(&next, text)
+            .and_then(|()| std::fs::rename(&next, file))
+            .with_context(|| format!("writing {}", file.display()))
     }
 }
 
@@ -155,6 +177,10 @@ fn serve_flags(command: Command, instance: &Instance) -> Command {
     let command = match &instance.replica {
         Some(name) => command.env("POD_NAME", name).flag("leader-election-resource-namespace", "default"),
         None => command.arg("--disable-leader-election"),
+    };
+    let command = match &instance.configuration {
+        Some(file) => command.flag("config-path", file),
+        None => command,
     };
     command
         .flag("kubeconfig", &instance.kubeconfig)

@@ -29,7 +29,7 @@ use hostile::Attack;
 use implementation::{Contour, Implementation, Sesame};
 use measure::Options;
 use report::Report;
-use world::{FIRST, SECOND, Wording, World};
+use world::{FIRST, SECOND, Servers, Wording, World};
 
 /// How many hosts there are unless something is said.
 const SIZES: [usize; 3] = [1000, 10_000, 50_000];
@@ -43,7 +43,7 @@ struct Args {
     /// One more argument of sesame serve; may be repeated
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     serve: Vec<String>,
-    /// How many hosts of Ingresses; as many as --routes, or 1000,10000,50000 if none of the next three is given
+    /// How many hosts of Ingresses; as many as --routes, or 1000,10000,50000 if none of the next four is given
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     sizes: Vec<usize>,
     /// How many hosts, each with a certificate of its own and asked by HTTPS
@@ -52,6 +52,9 @@ struct Args {
     /// How many hosts of HTTPProxies
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     proxies: Vec<usize>,
+    /// How many hosts of HTTPProxies, a third of them protected by tokens, client certificates or an authorization server
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
+    protected: Vec<usize>,
     /// How many hosts of HTTPRoutes, all of one Gateway; without peers
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     routes: Vec<usize>,
@@ -77,7 +80,7 @@ struct Args {
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     clients_at: usize,
     /// Attack instead: one tenant's attacks, and what they do to the changes of others
-    #[arg(long, conflicts_with_all = ["sizes", "certificates", "proxies", "routes", "peers"])]
+    #[arg(long, conflicts_with_all = ["sizes", "certificates", "proxies", "protected", "routes", "peers"])]
     hostile: bool,
     /// Which attacks; all of them if not given
     #[arg(long, value_delimiter = ',', value_name = "NAMES", value_enum, requires = "hostile")]
@@ -143,6 +146,7 @@ async fn measure_all(args: &Args) -> Result<Report> {
     for backend in [FIRST, SECOND] {
         backends.push(Backend::named(backend.name).address(backend.ip).start().await?);
     }
+    let _servers = Servers::start().await?;
     match args.hostile {
         true => attack_all(args, program, &mut report).await?,
         false => run_all(args, program, &mut report).await?,
@@ -187,10 +191,11 @@ async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<(
     };
     // HTTPRoutes are compared with Ingresses of the same run.
     let ingresses = if args.sizes.is_empty() { &args.routes } else { &args.sizes };
-    let wordings: [(&[usize], Wording); 4] = [
+    let wordings: [(&[usize], Wording); 5] = [
         (ingresses, Wording::Ingresses),
         (&args.certificates, Wording::Certificates),
         (&args.proxies, Wording::Proxies),
+        (&args.protected, Wording::Protected),
         (&args.routes, Wording::Routes),
     ];
     let said = wordings.iter().any(|(sizes, _)| !sizes.is_empty());

@@ -7,12 +7,13 @@ mod change;
 mod cold;
 mod crowd;
 mod restart;
+mod settings;
 mod storm;
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use testbed::ApiServer;
+use testbed::{ApiServer, StateDir};
 
 use crate::follower::Follower;
 use crate::implementation::{Implementation, Instance, Running};
@@ -70,7 +71,11 @@ async fn steps(
 ) -> Result<()> {
     let say = |what: &str| eprintln!("bench: {}, {world}: {what}", implementation.name());
     let serves_gateways = world.wording == Wording::Routes;
-    let instance = Instance { serves_gateways, ..Instance::new(api.kubeconfig()?)? };
+    let mut instance = Instance { serves_gateways, ..Instance::new(api.kubeconfig()?)? };
+    let files = StateDir::new("configuration")?;
+    if implementation.reloads_configuration() {
+        instance.configuration = Some(files.write("sesame.yaml", "{}")?);
+    }
     let writer = Writer::new(api.client()?);
 
     say("cold start");
@@ -84,12 +89,17 @@ async fn steps(
     if let Some(follower) = &fixture.follower {
         follower.all(world).await?;
     }
-    for kind in change::Kind::ALL {
+    usage::at_rest_within(&[fixture.controller.pid(), fixture.proxy.pid()], LIMIT).await?;
+    for &kind in change::Kind::all(world.wording) {
         say(kind.what());
         fixture.step(kind.step(), run, async |fixture, run| change::measure(fixture, kind, run).await).await?;
     }
     say("many writes");
     fixture.step(Step::Storm, run, storm::measure).await?;
+    if implementation.reloads_configuration() {
+        say("changed timeouts");
+        fixture.step(Step::Settings, run, settings::measure).await?;
+    }
     say("restart");
     fixture.step(Step::Restart, run, restart::measure).await?;
     if implementation.is_delta() && world.size == options.clients_at && world.wording == Wording::Ingresses {

@@ -14,7 +14,7 @@ use testbed::client::{Answer, Connection, Failure};
 use testbed::{Client, Envoy};
 
 use crate::implementation::Instance;
-use crate::world::{Backend, World, host};
+use crate::world::{Backend, FIRST_AUDIENCE, Protection, World, bearer, host};
 
 /// How long a probe rests before it asks again: it must not take the CPU from what it waits for.
 const PROBE: Duration = Duration::from_micros(500);
@@ -43,6 +43,15 @@ pub struct ExpectedAnswer {
     pub path: String,
     /// Who is to answer.
     pub backend: Backend,
+    /// The audience of the token, where the host asks for one.
+    pub audience: &'static str,
+}
+
+impl ExpectedAnswer {
+    /// An answer to whoever has the tokens of the start.
+    pub fn new(number: usize, path: impl Into<String>, backend: Backend) -> ExpectedAnswer {
+        ExpectedAnswer { number, path: path.into(), backend, audience: FIRST_AUDIENCE }
+    }
 }
 
 /// How all hosts were found to be served.
@@ -94,7 +103,7 @@ impl Proxy {
 
     /// Asks every host, from the last of them on, until each has answered right.
     pub async fn sweep(&self, path: &str, backend: Backend) -> Result<Sweep> {
-        let expected = |number| ExpectedAnswer { number, path: path.to_owned(), backend };
+        let expected = |number| ExpectedAnswer::new(number, path, backend);
         let last = self.world.size.checked_sub(1).context("there are no hosts")?;
         // The rest is asked once one is there: asking thousands in vain would only slow down what is waited for.
         let first = self.ask_until(&mut None, &expected(last), PROBE_COLD).await;
@@ -136,7 +145,11 @@ impl Proxy {
     /// One request, on the open connection if there is one. A TLS connection is one host's.
     async fn ask(&self, connection: &mut Option<Connection>, expected: &ExpectedAnswer) -> Result<Answer, Failure> {
         if self.world.is_secured(expected.number) {
-            return self.client(expected.number).get(&expected.path).header(ONCE.0, ONCE.1).await;
+            let request = self.client(expected.number).get(&expected.path).header(ONCE.0, ONCE.1);
+            return match self.world.protection(expected.number) {
+                Some(Protection::Tokens) => request.header("authorization", &bearer(expected.audience)).await,
+                Some(Protection::ClientCertificates | Protection::Authorization) | None => request.await,
+            };
         }
         let open = match connection.take().filter(Connection::is_open) {
             Some(open) => open,
@@ -157,6 +170,8 @@ impl Proxy {
         };
         match answer.status.as_u16() {
             404 => Judged::NotYet,
+            // The token is for another audience until the provider is edited.
+            403 if expected.audience != FIRST_AUDIENCE => Judged::NotYet,
             200 => match answer.try_echo() {
                 Some(seen) if seen.host.as_deref() != Some(&host(expected.number)) => {
                     Judged::Wrong(format!("200 for {:?}", seen.host))

@@ -83,8 +83,12 @@ pub enum Step {
     RouteEdit,
     /// Endpoints that change.
     Endpoints,
+    /// Providers of tokens that change.
+    Provider,
     /// Many writes at once.
     Storm,
+    /// A changed configuration file.
+    Settings,
     /// A new controller process.
     Restart,
     /// Many clients.
@@ -99,7 +103,9 @@ impl Step {
             Step::NewHost => "new-host",
             Step::RouteEdit => "route-edit",
             Step::Endpoints => "endpoints",
+            Step::Provider => "provider",
             Step::Storm => "storm",
+            Step::Settings => "settings",
             Step::Restart => "restart",
             Step::Clients => "clients",
         }
@@ -112,7 +118,9 @@ impl Step {
             Step::NewHost => "new hosts",
             Step::RouteEdit => "route edits",
             Step::Endpoints => "endpoint changes",
+            Step::Provider => "provider edits",
             Step::Storm => "many writes",
+            Step::Settings => "changed timeouts",
             Step::Restart => "restart",
             Step::Clients => "many clients",
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The unit of times in `/proc/PID/stat`, which is the same on every Linux that programs are built for.
 const TICK: Duration = Duration::from_millis(10);
-/// How long a process must do nothing to be at rest, and how long it may take to come to that.
+/// How long a process must do nothing to be at rest, and how long it may take to come to that between two changes.
 const REST: Duration = Duration::from_millis(150);
 const RESTLESS: Duration = Duration::from_secs(20);
 
@@ -53,10 +53,15 @@ pub fn cpu(pid: u32) -> Result<Duration> {
 /// Waits until these processes rest, so that one change is not measured while the last is still digested. A process
 /// that never rests is taken as it is.
 pub async fn at_rest(pids: &[u32]) -> Result<()> {
+    at_rest_within(pids, RESTLESS).await
+}
+
+/// The same with another limit: after a start there may be a status to write for every object.
+pub async fn at_rest_within(pids: &[u32], limit: Duration) -> Result<()> {
     let start = Instant::now();
     let all = || pids.iter().map(|pid| cpu(*pid)).sum::<Result<Duration>>();
     let mut before = all()?;
-    while start.elapsed() < RESTLESS {
+    while start.elapsed() < limit {
         tokio::time::sleep(REST).await;
         let now = all()?;
         // One tick in this time is a timer, not work.

@@ -4,6 +4,8 @@
 //! as JSON, with the places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
 //! endpoints Envoy had. The path of a host is changed to edit it: the old one then answers 404, the new one 200.
 
+mod protection;
+
 use std::net::Ipv4Addr;
 
 use base64::Engine;
@@ -11,6 +13,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use testbed::certs::Ca;
+
+pub use protection::{FIRST_AUDIENCE, Protection, SECOND_AUDIENCE, Servers, bearer};
 
 /// Counts up when the objects change, so that etcds filled before are not used.
 pub const SHAPE: u32 = 1;
@@ -55,6 +59,8 @@ pub enum Wording {
     /// HTTPProxies: a third have routes of their own, a third include them, and a third have a certificate, and are asked by
     /// HTTPS.
     Proxies,
+    /// The same, and those with a certificate are protected: by tokens, by client certificates, by an authorization server.
+    Protected,
     /// HTTPRoutes, all of one Gateway.
     Routes,
 }
@@ -113,10 +119,13 @@ impl World {
         })
     }
 
-    /// The objects that all hosts share.
-    pub fn shared(self) -> Vec<Object> {
+    /// The objects that several hosts share.
+    pub fn shared(self, ca: &Ca) -> Vec<Object> {
         match self.wording {
             Wording::Ingresses | Wording::Certificates | Wording::Proxies => Vec::new(),
+            Wording::Protected => (0..=(self.size + LATER) / PER_NAMESPACE)
+                .flat_map(|number| protection::shared(&namespace(number * PER_NAMESPACE), ca))
+                .collect(),
             Wording::Routes => gateway().into(),
         }
     }
@@ -126,15 +135,21 @@ impl World {
         match self.wording {
             Wording::Ingresses | Wording::Routes => false,
             Wording::Certificates => true,
-            Wording::Proxies => Third::of(n) == Third::Certificate,
+            Wording::Proxies | Wording::Protected => Third::of(n) == Third::Certificate,
         }
+    }
+
+    /// What protects a host.
+    pub fn protection(self, n: usize) -> Option<Protection> {
+        let is_protected = self.wording == Wording::Protected && self.is_secured(n);
+        is_protected.then(|| Protection::of(n / 3))
     }
 
     /// The folder of the API that has an object for each host, and how many there are in it.
     pub fn roots(self) -> (&'static str, usize) {
         match self.wording {
             Wording::Ingresses | Wording::Certificates => ("/apis/networking.k8s.io/v1/ingresses", self.size),
-            Wording::Proxies => {
+            Wording::Proxies | Wording::Protected => {
                 let included = (0..self.size).filter(|&n| Third::of(n) == Third::Include).count();
                 ("/apis/projectcontour.io/v1/httpproxies", self.size + included)
             }
@@ -168,7 +183,7 @@ impl World {
                 ingress["metadata"] = metadata;
                 objects.push(Object { folder: folder("/apis/networking.k8s.io/v1", "ingresses", n), body: ingress });
             }
-            Wording::Proxies => objects.extend(proxies(n)),
+            Wording::Proxies | Wording::Protected => objects.extend(self.proxies(n)),
             Wording::Routes => {
                 let parent = json!({ "namespace": namespace(0), "name": GATEWAY });
                 let spec = json!({ "parentRefs": [parent], "hostnames": [host(n)], "rules": [rule(n, FIRST_PATH)] });
@@ -184,7 +199,7 @@ impl World {
             Wording::Ingresses | Wording::Certificates => {
                 (format!("{}/{}", folder("/apis/networking.k8s.io/v1", "ingresses", n), name(n)), self.rules(n, path))
             }
-            Wording::Proxies => {
+            Wording::Proxies | Wording::Protected => {
                 let name = if Third::of(n) == Third::Include { child(n) } else { name(n) };
                 (format!("{}/{name}", proxy_folder(n)), json!({ "spec": { "routes": routes(n, path) } }))
             }
@@ -197,6 +212,35 @@ impl World {
     /// The API path of a host's EndpointSlice, and what changes its endpoints.
     pub fn endpoints_edit(self, n: usize, backend: Backend) -> (String, Value) {
         (format!("{}/{}", folder("/apis/discovery.k8s.io/v1", "endpointslices", n), name(n)), endpoints(backend))
+    }
+
+    /// The API path of an HTTPProxy with a provider of tokens, and what has it ask for another audience.
+    pub fn provider_edit(self, n: usize, audience: &str) -> (String, Value) {
+        let host = json!({ "jwtProviders": protection::providers(audience) });
+        (format!("{}/{}", proxy_folder(n), name(n)), json!({ "spec": { "virtualhost": host } }))
+    }
+
+    /// The HTTPProxies of a host, its root last.
+    fn proxies(self, n: usize) -> Vec<Object> {
+        let object = |name: String, spec: Value| Object {
+            folder: proxy_folder(n),
+            body: json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec }),
+        };
+        let mut host = json!({ "fqdn": host(n) });
+        match Third::of(n) {
+            Third::Routes => vec![object(name(n), json!({ "virtualhost": host, "routes": routes(n, FIRST_PATH) }))],
+            Third::Include => vec![
+                object(child(n), json!({ "routes": routes(n, FIRST_PATH) })),
+                object(name(n), json!({ "virtualhost": host, "includes": [{ "name": child(n) }] })),
+            ],
+            Third::Certificate => {
+                host["tls"] = json!({ "secretName": name(n) });
+                if let Some(protection) = self.protection(n) {
+                    protection.add_to(&mut host);
+                }
+                vec![object(name(n), json!({ "virtualhost": host, "routes": routes(n, FIRST_PATH) }))]
+            }
+        }
     }
 
     fn rules(self, n: usize, path: &str) -> Value {
@@ -217,26 +261,6 @@ fn proxy_folder(n: usize) -> String {
 /// The name of the HTTPProxy that a host includes.
 fn child(n: usize) -> String {
     format!("{}-routes", name(n))
-}
-
-/// The HTTPProxies of a host, its root last.
-fn proxies(n: usize) -> Vec<Object> {
-    let object = |name: String, spec: Value| Object {
-        folder: proxy_folder(n),
-        body: json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name }, "spec": spec }),
-    };
-    let mut host = json!({ "fqdn": host(n) });
-    match Third::of(n) {
-        Third::Routes => vec![object(name(n), json!({ "virtualhost": host, "routes": routes(n, FIRST_PATH) }))],
-        Third::Include => vec![
-            object(child(n), json!({ "routes": routes(n, FIRST_PATH) })),
-            object(name(n), json!({ "virtualhost": host, "includes": [{ "name": child(n) }] })),
-        ],
-        Third::Certificate => {
-            host["tls"] = json!({ "secretName": name(n) });
-            vec![object(name(n), json!({ "virtualhost": host, "routes": routes(n, FIRST_PATH) }))]
-        }
-    }
 }
 
 fn routes(n: usize, path: &str) -> Value {
@@ -282,6 +306,7 @@ impl std::fmt::Display for World {
             Wording::Ingresses => write!(f, "{} hosts", self.size),
             Wording::Certificates => write!(f, "{} hosts with a certificate each", self.size),
             Wording::Proxies => write!(f, "{} hosts of HTTPProxies", self.size),
+            Wording::Protected => write!(f, "{} hosts of HTTPProxies, a third of them protected", self.size),
             Wording::Routes => write!(f, "{} hosts of HTTPRoutes on one Gateway", self.size),
         }
     }

@@ -14,9 +14,9 @@ use thiserror::Error;
 use crate::issue::Certificates;
 
 /// Readable by all, writable by the owner.
-const PUBLIC: u32 = 0o644;
+pub const PUBLIC: u32 = 0o644;
 /// For the owner alone.
-const PRIVATE: u32 = 0o600;
+pub const PRIVATE: u32 = 0o600;
 
 /// Why the files could not be written.
 #[derive(Debug, Error)]
@@ -58,7 +58,8 @@ pub fn write(certificates: &Certificates, folder: &Path, overwrite: bool) -> Res
     Ok(files.map(|(path, ..)| path).into())
 }
 
-fn write_one(folder: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
+/// Writes one file: it is moved into place whole.
+pub fn write_one(folder: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
     // Made for the owner alone; only what may be public is opened up, before it is moved into place.
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
@@ -72,20 +73,8 @@ fn write_one(folder: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use std::time::{Duration, SystemTime};
-
     use super::*;
-    use crate::issue::Request;
-
-    fn certificates() -> Certificates {
-        Certificates::issue(&Request {
-            namespace: "gateways".to_owned(),
-            fleet: None,
-            lifetime: Duration::from_secs(3600),
-            now: SystemTime::now(),
-        })
-        .unwrap()
-    }
+    use crate::issue::tests::certificates;
 
     fn modes(folder: &Path) -> Vec<(String, u32)> {
         let mut modes: Vec<_> = fs::read_dir(folder)

@@ -4,14 +4,14 @@
 //! be used in the server's place. The server's is for servers, and for clients of other replicas, which let it do nothing else.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use model::FleetName;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType, SerialNumber,
 };
 use thiserror::Error;
 
@@ -73,7 +73,7 @@ impl Certificates {
 }
 
 /// A certificate and its private key, in PEM.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Pair {
     /// The certificate.
     pub certificate: String,
@@ -90,25 +90,42 @@ impl std::fmt::Debug for Pair {
 
 /// A CA that can sign more certificates.
 pub struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: Issuer<'static, KeyPair>,
+    certificate: String,
     now: SystemTime,
     lifetime: Duration,
 }
 
 impl Authority {
-    /// Makes a CA that is valid as long as what it signs.
+    /// Makes a CA that is valid as long as what it signs. Each has a name of its own: two of them may be trusted at once.
     pub fn new(now: SystemTime, lifetime: Duration) -> Result<Self, IssueError> {
-        let mut params = params("sesame CA", now, lifetime)?;
+        let serial = serial()?;
+        let name: String = serial.to_bytes().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let mut params = params(&format!("sesame CA {name}"), now, lifetime)?;
+        params.serial_number = Some(serial);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let issuer = CertifiedIssuer::self_signed(params, key("the CA")?)
-            .map_err(|error| IssueError::Crypto("the CA", error))?;
-        Ok(Self { issuer, now, lifetime })
+        let key = key("the CA")?;
+        let certificate = params.self_signed(&key).map_err(|error| IssueError::Crypto("the CA", error))?.pem();
+        Ok(Self { issuer: Issuer::new(params, key), certificate, now, lifetime })
+    }
+
+    /// A CA that was made before, whose certificates are valid from now for that long.
+    pub fn load(pair: &Pair, now: SystemTime, lifetime: Duration) -> Result<Self, IssueError> {
+        let failed = |error| IssueError::Crypto("the CA", error);
+        let key = KeyPair::from_pem(&pair.key).map_err(failed)?;
+        let issuer = Issuer::from_ca_cert_pem(&pair.certificate, key).map_err(failed)?;
+        Ok(Self { issuer, certificate: pair.certificate.clone(), now, lifetime })
     }
 
     /// The CA's certificate.
     pub fn pem(&self) -> String {
-        self.issuer.pem()
+        self.certificate.clone()
+    }
+
+    /// The CA's certificate and its key.
+    pub fn pair(&self) -> Pair {
+        Pair { certificate: self.pem(), key: self.issuer.key().serialize_pem() }
     }
 
     /// A certificate for the server in this namespace, by every name it may be reached by.

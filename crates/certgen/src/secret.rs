@@ -51,6 +51,9 @@ pub fn secrets(certificates: &Certificates, namespace: &str, format: Format, nam
     }
 }
 
+/// The name of the Secret with the key of the disk cache.
+pub const CACHE_KEY: &str = "sesame-cache-key";
+
 /// A Secret with a new key for the disk cache, in the entry `cache.key`.
 pub fn cache_key(namespace: &str) -> Secret {
     let mut key = [0; 32];
@@ -58,7 +61,7 @@ pub fn cache_key(namespace: &str) -> Secret {
     let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     Secret {
         metadata: ObjectMeta {
-            name: Some("sesame-cache-key".to_owned()),
+            name: Some(CACHE_KEY.to_owned()),
             namespace: Some(namespace.to_owned()),
             labels: Some([("app".to_owned(), "sesame".to_owned())].into()),
             ..Default::default()
@@ -91,22 +94,10 @@ pub fn yaml(secrets: &[Secret]) -> Result<String, serde_saphyr::ser::Error> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use std::time::{Duration, SystemTime};
-
     use kube::ResourceExt;
 
     use super::*;
-    use crate::issue::Request;
-
-    fn certificates() -> Certificates {
-        Certificates::issue(&Request {
-            namespace: "gateways".to_owned(),
-            fleet: None,
-            lifetime: Duration::from_secs(3600),
-            now: SystemTime::now(),
-        })
-        .unwrap()
-    }
+    use crate::issue::tests::certificates;
 
     /// Name, type and entries of each Secret.
     fn outline(secrets: &[Secret]) -> Vec<(String, String, Vec<String>)> {

@@ -5,27 +5,33 @@ pub mod holder;
 pub mod protocol;
 
 use crate::{bootstrap::DnsFamily, endpoints::socket, name};
-use envoy_api::envoy::{
-    config::{
-        cluster::v3::{
-            CircuitBreakers as Breakers, Cluster, UpstreamConnectionOptions,
-            circuit_breakers::Thresholds,
-            cluster::{
-                ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbConfig, LbPolicy,
-                LeastRequestLbConfig, RoundRobinLbConfig, SlowStartConfig,
-                common_lb_config::{LocalityConfigSpecifier, LocalityWeightedLbConfig},
+use envoy_api::{
+    any,
+    envoy::{
+        config::{
+            cluster::v3::{
+                CircuitBreakers as Breakers, Cluster, UpstreamConnectionOptions,
+                circuit_breakers::Thresholds,
+                cluster::{
+                    ClusterDiscoveryType, CommonLbConfig, CustomClusterType, DiscoveryType, DnsLookupFamily,
+                    EdsClusterConfig, LbConfig, LbPolicy, LeastRequestLbConfig, RoundRobinLbConfig, SlowStartConfig,
+                    common_lb_config::{LocalityConfigSpecifier, LocalityWeightedLbConfig},
+                },
             },
+            core::v3::{
+                HealthCheck, RoutingPriority, RuntimeDouble, TcpKeepalive,
+                health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck},
+            },
+            endpoint::v3::{ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint},
         },
-        core::v3::{
-            HealthCheck, RuntimeDouble, TcpKeepalive,
-            health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck},
-        },
-        endpoint::v3::{ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint},
+        extensions::clusters::dns::v3::DnsCluster,
+        r#type::v3::{CodecClientType, Int64Range, Percent},
     },
-    r#type::v3::{CodecClientType, Int64Range, Percent},
 };
 use model::{
-    cluster::{CircuitBreakers, Discovery, DnsTarget, LoadBalancing, Probe, SlowStart},
+    cluster::{
+        CircuitBreakers, Discovery, DnsAddresses, DnsLookup, DnsTarget, Keepalive, LoadBalancing, Probe, SlowStart,
+    },
     tls::TlsVersions,
 };
 use std::{sync::Arc, time::Duration};
@@ -76,11 +82,18 @@ impl Default for ClusterSettings {
 }
 
 /// The cluster. An unhealthy backend is never given traffic in a panic: the threshold is off, as Contour has it.
+#[allow(
+    deprecated,
+    reason = "Envoy's other form of a DNS cluster is another type of cluster, which would replace those in use"
+)]
 pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster {
     let built = Cluster {
         name: name::cluster(&cluster.id),
-        alt_stat_name: name::cluster_in_stats(&cluster.id),
-        connect_timeout: Some(settings.connect_timeout.max(SHORTEST).into()),
+        alt_stat_name: match &cluster.stats_name {
+            Some(name) => name.to_string(),
+            None => name::cluster_in_stats(&cluster.id),
+        },
+        connect_timeout: Some(cluster.connect_timeout.unwrap_or(settings.connect_timeout).max(SHORTEST).into()),
         per_connection_buffer_limit_bytes: settings.buffer.map(Into::into),
         lb_policy: balance(cluster.balance).into(),
         common_lb_config: Some(CommonLbConfig {
@@ -91,11 +104,11 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
         health_checks: health_checks(cluster),
         ignore_health_on_host_removal: cluster.health.is_some(),
         lb_config: slow_start(cluster),
-        circuit_breakers: thresholds(&breakers(cluster, settings)),
+        circuit_breakers: thresholds(&breakers(cluster, settings), &cluster.high_breakers),
         transport_socket: protocol::transport_socket(cluster, settings),
         typed_extension_protocol_options: protocol::options(cluster, settings),
         upstream_connection_options: Some(UpstreamConnectionOptions {
-            tcp_keepalive: Some(TcpKeepalive::default()),
+            tcp_keepalive: Some(keepalive(cluster.keepalive)),
             ..Default::default()
         }),
         ..Default::default()
@@ -110,8 +123,8 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             ..built
         },
         Discovery::Dns(targets) => Cluster {
-            cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::StrictDns.into())),
-            dns_lookup_family: settings.dns_family.lookup().into(),
+            cluster_discovery_type: Some(dns_discovery(cluster.dns, targets, dns_family(cluster.dns, settings))),
+            dns_lookup_family: dns_family(cluster.dns, settings).into(),
             load_assignment: Some(ClusterLoadAssignment {
                 cluster_name: name::cluster(&cluster.id),
                 endpoints: vec![LocalityLbEndpoints {
@@ -122,6 +135,49 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             }),
             ..built
         },
+    }
+}
+
+/// How a name is looked up. Envoy takes a single name where it looks at one address at a time.
+fn dns_type(dns: DnsLookup, targets: &[DnsTarget]) -> DiscoveryType {
+    match targets {
+        [_] if dns.logical => DiscoveryType::LogicalDns,
+        _ => DiscoveryType::StrictDns,
+    }
+}
+
+/// How a cluster finds its addresses. Lookups that end with their records have a form of their own: Envoy has deprecated the
+/// field of clusters.
+fn dns_discovery(dns: DnsLookup, targets: &[DnsTarget], family: DnsLookupFamily) -> ClusterDiscoveryType {
+    let kind = dns_type(dns, targets);
+    if !dns.respect_ttl {
+        return ClusterDiscoveryType::Type(kind.into());
+    }
+    let lookups = DnsCluster {
+        respect_dns_ttl: true,
+        // The same list after one more value, which leaves it to Envoy.
+        dns_lookup_family: i32::from(family) + 1,
+        all_addresses_in_single_endpoint: kind == DiscoveryType::LogicalDns,
+        ..Default::default()
+    };
+    let name = "envoy.clusters.dns".to_owned();
+    ClusterDiscoveryType::ClusterType(CustomClusterType { name, typed_config: Some(any(&lookups)) })
+}
+
+fn dns_family(dns: DnsLookup, settings: &ClusterSettings) -> DnsLookupFamily {
+    match dns.addresses {
+        None => settings.dns_family.lookup(),
+        Some(DnsAddresses::V4) => DnsLookupFamily::V4Only,
+        Some(DnsAddresses::V6) => DnsLookupFamily::V6Only,
+        Some(DnsAddresses::Auto) => DnsLookupFamily::Auto,
+    }
+}
+
+fn keepalive(keepalive: Keepalive) -> TcpKeepalive {
+    TcpKeepalive {
+        keepalive_probes: keepalive.probes.map(Into::into),
+        keepalive_time: keepalive.idle_seconds.map(Into::into),
+        keepalive_interval: keepalive.interval_seconds.map(Into::into),
     }
 }
 
@@ -136,6 +192,7 @@ fn balance(balance: LoadBalancing) -> LbPolicy {
         LoadBalancing::Random => LbPolicy::Random,
         LoadBalancing::LeastRequest => LbPolicy::LeastRequest,
         LoadBalancing::RingHash => LbPolicy::RingHash,
+        LoadBalancing::Maglev => LbPolicy::Maglev,
     }
 }
 
@@ -156,11 +213,13 @@ fn breakers(cluster: &model::Cluster, settings: &ClusterSettings) -> CircuitBrea
 }
 
 /// How much a backend may be given at once, where any was set; what is left unset keeps Envoy's default.
-fn thresholds(limits: &CircuitBreakers) -> Option<Breakers> {
-    if *limits == CircuitBreakers::default() {
+fn thresholds(limits: &CircuitBreakers, high: &CircuitBreakers) -> Option<Breakers> {
+    let none = CircuitBreakers::default();
+    if *limits == none && *high == none {
         return None;
     }
-    let all = Thresholds {
+    let of = |limits: &CircuitBreakers, priority: RoutingPriority| Thresholds {
+        priority: priority.into(),
         max_connections: limits.max_connections.map(Into::into),
         max_pending_requests: limits.max_pending_requests.map(Into::into),
         max_requests: limits.max_requests.map(Into::into),
@@ -168,12 +227,14 @@ fn thresholds(limits: &CircuitBreakers) -> Option<Breakers> {
         track_remaining: true,
         ..Default::default()
     };
+    let high = (*high != none).then(|| of(high, RoutingPriority::High));
     let each = limits.per_host_max_connections.map(|most| Thresholds {
         max_connections: Some(most.into()),
         track_remaining: true,
         ..Default::default()
     });
-    Some(Breakers { thresholds: vec![all], per_host_thresholds: each.into_iter().collect() })
+    let all = std::iter::once(of(limits, RoutingPriority::Default)).chain(high).collect();
+    Some(Breakers { thresholds: all, per_host_thresholds: each.into_iter().collect() })
 }
 
 /// The probes of a cluster.
@@ -212,7 +273,7 @@ fn slow_start(cluster: &model::Cluster) -> Option<LbConfig> {
         LoadBalancing::LeastRequest => {
             Some(LbConfig::LeastRequestLbConfig(LeastRequestLbConfig { slow_start_config, ..Default::default() }))
         }
-        LoadBalancing::Random | LoadBalancing::RingHash => None,
+        LoadBalancing::Random | LoadBalancing::RingHash | LoadBalancing::Maglev => None,
     }
 }
 

@@ -50,7 +50,10 @@ pub fn cluster_in_stats(id: &ClusterId) -> String {
         Backend::Service(EndpointsId { namespace, service, port, transport: Transport::Udp }) => {
             format!("{namespace}_{service}_udp_{port}")
         }
+        several @ Backend::Services(_) => several.to_string().replace(['/', ':', ','], "_"),
         extension @ Backend::Extension(_) => extension.to_string().replace('/', "_"),
+        // A `.` would be a level of the name, and Envoy writes `:` as `_` anyway.
+        outside @ Backend::Outside(_) => outside.to_string().replace(['/', '.', ':'], "_"),
     }
 }
 

@@ -13,13 +13,19 @@ use crate::listener::local_replies;
 use envoy_api::{
     envoy::{
         config::{
-            core::v3::{HeaderValue, HeaderValueOption, Metadata, header_value_option::HeaderAppendAction},
+            core::v3::{
+                HeaderValue, HeaderValueOption, Metadata, RuntimeFractionalPercent,
+                header_value_option::HeaderAppendAction,
+            },
             route::v3::{
                 HeaderMatcher, QueryParameterMatcher, Route, RouteMatch, header_matcher::HeaderMatchSpecifier,
                 query_parameter_matcher::QueryParameterMatchSpecifier, route_match::PathSpecifier,
             },
         },
-        r#type::matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
+        r#type::{
+            matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
+            v3::{FractionalPercent, fractional_percent::DenominatorType},
+        },
     },
     google::protobuf::Struct,
 };
@@ -90,9 +96,20 @@ fn route_match(host: &Host, route: &model::Route, names: Names) -> RouteMatch {
         }
         _ => Vec::new(),
     };
+    let of_host = route.conditions.host.as_ref().filter(|condition| !condition.is_implied(host));
+    headers.extend(of_host.map(|condition| authority(condition.pattern())));
     headers.extend(route.conditions.headers.iter().map(header));
+    let ignores_case = matches!(&route.path, PathMatch::ExactIgnoreCase(_) | PathMatch::PrefixIgnoreCase(_));
     RouteMatch {
         path_specifier: Some(path(&route.path)),
+        case_sensitive: ignores_case.then(|| false.into()),
+        runtime_fraction: route.fraction.map(|percent| RuntimeFractionalPercent {
+            default_value: Some(FractionalPercent {
+                numerator: percent.into(),
+                denominator: DenominatorType::Hundred.into(),
+            }),
+            ..Default::default()
+        }),
         headers,
         query_parameters: route.conditions.query.iter().map(query).collect(),
         ..Default::default()
@@ -101,16 +118,20 @@ fn route_match(host: &Host, route: &model::Route, names: Names) -> RouteMatch {
 
 fn path(path: &PathMatch) -> PathSpecifier {
     match path {
-        PathMatch::Exact(path) => PathSpecifier::Path(path.as_str().to_owned()),
+        PathMatch::Exact(path) | PathMatch::ExactIgnoreCase(path) => PathSpecifier::Path(path.as_str().to_owned()),
         PathMatch::Regex(regex) => PathSpecifier::SafeRegex(pattern(regex.as_str().to_owned())),
         PathMatch::Below(path) => PathSpecifier::PathSeparatedPrefix(path.as_str().to_owned()),
-        PathMatch::Prefix(path) => PathSpecifier::Prefix(path.as_str().to_owned()),
+        PathMatch::Prefix(path) | PathMatch::PrefixIgnoreCase(path) => PathSpecifier::Prefix(path.as_str().to_owned()),
     }
 }
 
 /// Envoy's wildcard domains are any number of labels deep. The Host comes in any case and may carry a port.
 fn one_label_below(name: &str) -> HeaderMatcher {
-    let regex = format!("(?i)[^.]+\\.{}(:[0-9]+)?", Regex::literal(name));
+    authority(format!("(?i)[^.]+\\.{}(:[0-9]+)?", Regex::literal(name)))
+}
+
+/// A condition about the Host, which may carry a port.
+fn authority(regex: String) -> HeaderMatcher {
     HeaderMatcher {
         name: ":authority".to_owned(),
         header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(StringMatcher {

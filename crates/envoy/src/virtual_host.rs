@@ -13,9 +13,11 @@ use model::{Code, Host, PortId};
 
 /// The route that answers requests on a connection that may not carry them.
 pub(crate) const MISDIRECTED: &str = "misdirected";
+/// The route that answers for a host that a listener has and nobody has routes for.
+const NO_ROUTES: &str = "no-routes";
 
 /// The virtual host, as it is looked up at a port. Requests for deeper names are not its own: its limit does not count them. A
-/// path that no route takes is a 404 of Envoy's: it never reaches another host's routes.
+/// path that no route takes is a 404 of Envoy's: it never reaches another host's routes. A host without any route says so.
 pub fn virtual_host(port: &PortId, host: &model::VirtualHost) -> VirtualHost {
     let own = host.routes.iter().map(|route| route::route(port, &host.host, route, Names::Own));
     let catch_all = host.catch_all.iter().map(|route| {
@@ -25,13 +27,22 @@ pub fn virtual_host(port: &PortId, host: &model::VirtualHost) -> VirtualHost {
         }
         route
     });
+    let mut routes: Vec<Route> = own.chain(catch_all).collect();
+    if routes.is_empty() {
+        routes.push(no_routes());
+    }
     VirtualHost {
         name: host.host.to_string(),
         domains: vec![host.host.to_string()],
-        routes: own.chain(catch_all).collect(),
+        routes,
         typed_per_filter_config: filters::of_host(host.limit.as_deref()),
         ..Default::default()
     }
+}
+
+/// The answer for a host that has no routes at all: to the client it is as unknown as one that no listener has.
+fn no_routes() -> Route {
+    Route { metadata: Some(local_replies::metadata(Code::HostNotFound)), ..every_path(NO_ROUTES, answer(404)) }
 }
 
 /// The answer to requests on a connection that may not carry them: the client is told to ask again on a connection that it makes

@@ -47,24 +47,8 @@ fn encrypted(port: &Port) -> EnvoyListener {
 
 fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {
     let backend = EndpointsId::tcp("shop", "web", port);
-    let (breakers, idle, balance, health, slow_start, validation, server_name, client_certificate) = Default::default();
-    let max_retries = Some(7);
     let discovery = Discovery::Dns(vec![DnsTarget { host: "web.example".into(), port }]);
-    let id = ClusterId::from(backend);
-    Cluster {
-        id,
-        discovery,
-        protocol,
-        server_name,
-        breakers,
-        idle,
-        balance,
-        health,
-        slow_start,
-        validation,
-        client_certificate,
-        max_retries,
-    }
+    Cluster { protocol, max_retries: Some(7), ..Cluster::new(ClusterId::from(backend), discovery) }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The image of Sesame: one program under two names, the certificates of public CAs, and nothing else to run.
+//! The image of Sesame: one program under the names of Sesame and Contour, the certificates of public CAs, and nothing else to
+//! run.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::{Image, ImageError};
 pub const CA_BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// The image of Sesame, of this full name, from a binary. It has no shell, runs as nobody, and writes nowhere; `contour` is
-/// the same program, so that manifests written for Contour need only another image.
+/// the same program, also where Contour's image has it, so that manifests written for Contour need only another image.
 pub fn sesame(name: &str, binary: impl AsRef<Path>) -> Result<Image, ImageError> {
     let inside = "/usr/local/bin/sesame";
     let bundle = Path::new(CA_BUNDLE);
@@ -16,6 +17,7 @@ pub fn sesame(name: &str, binary: impl AsRef<Path>) -> Result<Image, ImageError>
     Ok(Image::new(name)
         .program(binary, inside)?
         .link("/usr/local/bin/contour", "sesame")?
+        .link("/bin/contour", inside)?
         .file(CA_BUNDLE, certificates)?
         .entrypoint([inside])
         .user("65532:65532")

@@ -87,6 +87,7 @@ fn the_image_of_sesame_has_what_it_needs_and_no_more() {
     blobs.sort_by_key(|path| std::fs::metadata(path).unwrap().len());
     let listing = output("tar", &["-tvf", blobs.last().unwrap().to_str().unwrap()]);
     assert!(listing.contains("usr/local/bin/contour -> sesame"), "{listing}");
+    assert!(listing.contains(" bin/contour -> /usr/local/bin/sesame"), "{listing}");
     assert!(listing.contains("etc/ssl/certs/ca-certificates.crt"), "{listing}");
     let programs: Vec<&str> = listing
         .lines()

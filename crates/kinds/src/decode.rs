@@ -7,7 +7,7 @@
 mod tree;
 
 use crate::{
-    Fault, Kind, Node, Object, ObjectRef, Typed,
+    Fault, Kind, Node, Object, ObjectRef, Typed, emissary,
     meta::DEFAULT_NAMESPACE,
     object::{TypeVisitor, visit_type_of},
     suggest,
@@ -88,7 +88,16 @@ impl DecodeError {
 /// # Panics
 /// If the kind is not in the [table](crate::kind).
 pub fn decode(kind: Kind, node: &Node<'_>) -> Result<Decoded, DecodeError> {
-    let mut decoder = Decoder { kind, node, decoded: None };
+    decode_as(kind, node.get("apiVersion").and_then(Node::text).unwrap_or_default(), node)
+}
+
+/// Decodes an object of a kind that is written in a version that it need not say itself: an item of a list.
+///
+/// # Panics
+/// If the kind is not in the [table](crate::kind).
+pub fn decode_as(kind: Kind, api_version: &str, node: &Node<'_>) -> Result<Decoded, DecodeError> {
+    let converted = emissary::convert::convert(kind, api_version, node);
+    let mut decoder = Decoder { kind, node: converted.as_ref().unwrap_or(node), decoded: None };
     visit_type_of(kind, &mut decoder);
     decoder.decoded.expect("every kind of the table has a type")
 }

@@ -127,6 +127,67 @@ macro_rules! table {
                 BACKEND_TLS_POLICY =
                     "gateway.networking.k8s.io" ["v1", "v1alpha3"] "BackendTLSPolicy" "backendtlspolicies" Namespaced;
             }
+            Mapping in emissary [status] {
+                /// Which requests go to a service, and how: as Emissary has it.
+                MAPPING = "getambassador.io" ["v3alpha1", "v2", "v1"] "Mapping" "mappings" Namespaced;
+            }
+            TcpMapping in emissary [] {
+                /// Where TCP connections go: as Emissary has it.
+                TCP_MAPPING = "getambassador.io" ["v3alpha1", "v2", "v1"] "TCPMapping" "tcpmappings" Namespaced;
+            }
+            Host in emissary [status] {
+                /// A name, its certificate, and what happens to plaintext requests: as Emissary has it.
+                HOST = "getambassador.io" ["v3alpha1", "v2"] "Host" "hosts" Namespaced;
+            }
+            Listener in emissary [] {
+                /// A port, and the protocols on it: as Emissary has it.
+                LISTENER = "getambassador.io" ["v3alpha1"] "Listener" "listeners" Namespaced;
+            }
+            TlsContext in emissary [] {
+                /// Settings of TLS: as Emissary has it.
+                TLS_CONTEXT = "getambassador.io" ["v3alpha1", "v2", "v1"] "TLSContext" "tlscontexts" Namespaced;
+            }
+            Module in emissary [] {
+                /// Settings of the whole instance: as Emissary has it.
+                MODULE = "getambassador.io" ["v3alpha1", "v2", "v1"] "Module" "modules" Namespaced;
+            }
+            AuthService in emissary [] {
+                /// Who is asked whether a request may pass: as Emissary has it.
+                AUTH_SERVICE = "getambassador.io" ["v3alpha1", "v2", "v1"] "AuthService" "authservices" Namespaced;
+            }
+            RateLimitService in emissary [] {
+                /// Who is asked whether there are too many requests: as Emissary has it.
+                RATE_LIMIT_SERVICE =
+                    "getambassador.io" ["v3alpha1", "v2", "v1"] "RateLimitService" "ratelimitservices" Namespaced;
+            }
+            LogService in emissary [optional] {
+                /// Who is sent the access log: as Emissary has it.
+                LOG_SERVICE = "getambassador.io" ["v3alpha1", "v2", "v1"] "LogService" "logservices" Namespaced;
+            }
+            TracingService in emissary [optional] {
+                /// Who is sent the traces: as Emissary has it.
+                TRACING_SERVICE =
+                    "getambassador.io" ["v3alpha1", "v2", "v1"] "TracingService" "tracingservices" Namespaced;
+            }
+            KubernetesServiceResolver in emissary [optional] {
+                /// Finds a service by its DNS name: as Emissary has it.
+                KUBERNETES_SERVICE_RESOLVER = "getambassador.io" ["v3alpha1", "v2", "v1"]
+                    "KubernetesServiceResolver" "kubernetesserviceresolvers" Namespaced;
+            }
+            KubernetesEndpointResolver in emissary [optional] {
+                /// Finds the endpoints of a Service: as Emissary has it.
+                KUBERNETES_ENDPOINT_RESOLVER = "getambassador.io" ["v3alpha1", "v2", "v1"]
+                    "KubernetesEndpointResolver" "kubernetesendpointresolvers" Namespaced;
+            }
+            ConsulResolver in emissary [optional] {
+                /// Finds the endpoints of a service in Consul: as Emissary has it.
+                CONSUL_RESOLVER =
+                    "getambassador.io" ["v3alpha1", "v2", "v1"] "ConsulResolver" "consulresolvers" Namespaced;
+            }
+            DevPortal in emissary [optional] {
+                /// A developer portal, without effect: as Emissary has it.
+                DEV_PORTAL = "getambassador.io" ["v3alpha1", "v2", "v1"] "DevPortal" "devportals" Namespaced;
+            }
         }
     };
 }

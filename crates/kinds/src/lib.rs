@@ -20,6 +20,7 @@ pub mod config_map;
 pub mod contour_configuration;
 pub mod custom_resource_definition;
 pub mod decode;
+pub mod emissary;
 pub mod endpoint_slice;
 pub mod extension_service;
 pub mod gateway;
@@ -44,7 +45,7 @@ pub use checked::{Checked, Fault, List};
 pub use config_map::ConfigMap;
 pub use contour_configuration::ContourConfiguration;
 pub use custom_resource_definition::CustomResourceDefinition;
-pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_json, decode_part};
+pub use decode::{DecodeError, Decoded, UnknownField, decode, decode_as, decode_json, decode_part};
 pub use endpoint_slice::EndpointSlice;
 pub use extension_service::ExtensionService;
 pub use gateway::{

@@ -52,8 +52,29 @@ pub enum Value<'a> {
 pub struct Key<'a> {
     /// The key.
     pub text: Cow<'a, str>,
+    /// The key as it was written, where a conversion has changed it: paths in messages have this one.
+    pub written: Option<Cow<'a, str>>,
     /// Where it begins.
     pub position: Position,
+}
+
+impl Key<'_> {
+    /// The key as it was written.
+    pub fn as_written(&self) -> &str {
+        self.written.as_ref().unwrap_or(&self.text)
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Key<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        Key { text, written: None, position: Position::default() }
+    }
+}
+
+impl<'a> From<&'a str> for Key<'a> {
+    fn from(text: &'a str) -> Self {
+        Cow::Borrowed(text).into()
+    }
 }
 
 impl<'a> From<Value<'a>> for Node<'a> {
@@ -175,7 +196,7 @@ impl<'de> Visitor<'de> for Place {
                 _ => Place::Below,
             };
             let node = access.next_value_seed(below)?;
-            entries.push((Key { text, position: Position::default() }, node));
+            entries.push((text.into(), node));
         }
         Ok(Value::Map(entries))
     }

@@ -7,6 +7,10 @@ use crate::{
     BackendTlsPolicy, ConfigMap, ContourConfiguration, CustomResourceDefinition, EndpointSlice, ExtensionService,
     Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, IngressClass, Kind, ListenerSet, Meta, Namespace,
     ObjectRef, ReferenceGrant, Secret, Service, Status, TcpRoute, TlsCertificateDelegation, TlsRoute, UdpRoute,
+    emissary::{
+        AuthService, ConsulResolver, DevPortal, Host, KubernetesEndpointResolver, KubernetesServiceResolver, Listener,
+        LogService, Mapping, Module, RateLimitService, TcpMapping, TlsContext, TracingService,
+    },
     kind::{self, table},
 };
 use serde::de::DeserializeOwned;

@@ -118,75 +118,73 @@ impl From<String> for Piece {
     }
 }
 
-/// A field of a map, or the entries of a setting in its place.
+/// Something with a comment above it, and perhaps under a condition: a [`Field`] of a map or an [`Item`] of a list.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct Entry<C> {
     pub(crate) comment: String,
     pub(crate) when: Option<When>,
-    pub(crate) content: FieldContent,
+    pub(crate) content: C,
 }
 
+impl<C> Entry<C> {
+    fn new(content: C) -> Self {
+        Self { comment: String::new(), when: None, content }
+    }
+
+    /// The same, with a comment above it.
+    #[must_use]
+    pub fn about(self, comment: impl Into<String>) -> Self {
+        Self { comment: comment.into(), ..self }
+    }
+
+    /// The same, only under a condition.
+    #[must_use]
+    pub fn when(self, when: When) -> Self {
+        Self { when: Some(when), ..self }
+    }
+}
+
+/// A field of a map, or the entries of a setting in its place.
+pub type Field = Entry<FieldContent>;
+
+/// What a field holds.
 #[derive(Clone, Debug)]
-pub(crate) enum FieldContent {
+pub enum FieldContent {
+    /// A value under a key.
     One(String, Node),
+    /// The entries of a setting.
     Entries(&'static str),
 }
 
 impl Field {
     /// All entries of a setting.
     pub fn entries(setting: &'static str) -> Self {
-        Self { comment: String::new(), when: None, content: FieldContent::Entries(setting) }
-    }
-
-    /// The same, with a comment above it.
-    #[must_use]
-    pub fn about(self, comment: impl Into<String>) -> Self {
-        Self { comment: comment.into(), ..self }
-    }
-
-    /// The same, only under a condition.
-    #[must_use]
-    pub fn when(self, when: When) -> Self {
-        Self { when: Some(when), ..self }
+        Self::new(FieldContent::Entries(setting))
     }
 }
 
 /// An item of a list, or the items of a setting in its place.
-#[derive(Clone, Debug)]
-pub struct Item {
-    pub(crate) comment: String,
-    pub(crate) when: Option<When>,
-    pub(crate) content: ItemContent,
-}
+pub type Item = Entry<ItemContent>;
 
+/// What an item holds.
 #[derive(Clone, Debug)]
-pub(crate) enum ItemContent {
+pub enum ItemContent {
+    /// A value.
     One(Node),
+    /// The items of a setting.
     Items(&'static str),
 }
 
 impl Item {
     /// All items of a setting.
     pub fn items(setting: &'static str) -> Self {
-        Self { comment: String::new(), when: None, content: ItemContent::Items(setting) }
-    }
-
-    /// The same, with a comment above it.
-    #[must_use]
-    pub fn about(self, comment: impl Into<String>) -> Self {
-        Self { comment: comment.into(), ..self }
-    }
-
-    /// The same, only under a condition.
-    #[must_use]
-    pub fn when(self, when: When) -> Self {
-        Self { when: Some(when), ..self }
+        Self::new(ItemContent::Items(setting))
     }
 }
 
 impl<N: Into<Node>> From<N> for Item {
     fn from(node: N) -> Self {
-        Self { comment: String::new(), when: None, content: ItemContent::One(node.into()) }
+        Self::new(ItemContent::One(node.into()))
     }
 }
 
@@ -228,7 +226,7 @@ impl From<bool> for Node {
 
 /// A field.
 pub fn field(key: impl Into<String>, node: impl Into<Node>) -> Field {
-    Field { comment: String::new(), when: None, content: FieldContent::One(key.into(), node.into()) }
+    Field::new(FieldContent::One(key.into(), node.into()))
 }
 
 /// A known value.

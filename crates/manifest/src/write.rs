@@ -197,7 +197,15 @@ impl Output<'_> {
 
     fn after_key(&self, node: &Node, depth: usize, out: &mut String) {
         match node {
-            Node::Literal(value) => below(value, depth, out),
+            Node::Literal(value) => {
+                let mut text = String::new();
+                below(value, depth, &mut text);
+                match self {
+                    Output::Yaml(..) => out.push_str(&text),
+                    // Braces of others, such as those of alerts, are not Helm's.
+                    Output::Template(_) => out.push_str(&text.replace("{{", "{{ \"{{\" }}")),
+                }
+            }
             Node::Map(fields) => {
                 out.push('\n');
                 self.fields(fields, depth + 1, out);

@@ -6,12 +6,14 @@
 //! validation) is identity.
 
 mod extension;
+mod outside;
 mod overrides;
 
 use crate::{EndpointsId, HeaderValue, ObjectRef, Timeout, route::PathAndQuery};
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use extension::Extension;
+pub use outside::{OutsideHost, OutsideHostError};
 pub use overrides::{ClusterOverrides, LoadBalancing};
 
 /// Which cluster.
@@ -28,16 +30,27 @@ pub struct ClusterId {
 pub enum Backend {
     /// A Service port.
     Service(EndpointsId),
+    /// Several Service ports with equal shares; sorted, each once.
+    Services(Arc<[EndpointsId]>),
     /// The Services of an extension, by the object that names them.
     Extension(ObjectRef),
+    /// An address, or a name in DNS, that is no Service.
+    Outside(OutsideHost),
 }
 
-/// `namespace/service/port`, or `extension/namespace/name`. The kind stands before the namespace where two groups have one of that
+/// `namespace/service/port`, `services:` and several of these, `outside:host/port`, or `extension/namespace/name`. The kind stands before the namespace where two groups have one of that
 /// name, and where the name could be a port: a namespace may be called `extension`, and none has upper-case letters.
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Backend::Service(endpoints) => endpoints.fmt(f),
+            Backend::Services(several) => {
+                f.write_str("services:")?;
+                several.iter().enumerate().try_for_each(|(at, one)| {
+                    let comma = if at == 0 { "" } else { "," };
+                    write!(f, "{comma}{one}")
+                })
+            }
             Backend::Extension(ObjectRef { kind, namespace, name }) => {
                 f.write_str("extension/")?;
                 if kind.label() != kind.name() || name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -45,6 +58,7 @@ impl fmt::Display for Backend {
                 }
                 write!(f, "{namespace}/{name}")
             }
+            Backend::Outside(host) => write!(f, "outside:{host}"),
         }
     }
 }
@@ -54,7 +68,7 @@ impl ClusterId {
     pub fn service(&self) -> Option<&EndpointsId> {
         match &self.backend {
             Backend::Service(endpoints) => Some(endpoints),
-            Backend::Extension(_) => None,
+            Backend::Services(_) | Backend::Extension(_) | Backend::Outside(_) => None,
         }
     }
 }
@@ -140,8 +154,42 @@ pub struct DnsTarget {
     pub port: u16,
 }
 
+/// How names in DNS are looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DnsLookup {
+    /// Whether new connections go to the first address of the last answer, and old ones stay. Otherwise all addresses of an answer are
+    /// endpoints, and none but those.
+    pub logical: bool,
+    /// Whether an answer is used for as long as it says itself.
+    pub respect_ttl: bool,
+    /// Which addresses are used, if not those of the settings.
+    pub addresses: Option<DnsAddresses>,
+}
+
+/// Which addresses of a name in DNS are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DnsAddresses {
+    /// Those of IPv4.
+    V4,
+    /// Those of IPv6.
+    V6,
+    /// Those of IPv6, and of IPv4 where there are none.
+    Auto,
+}
+
+/// TCP keepalive of connections to a backend; `None` leaves the default of the proxy's system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Keepalive {
+    /// Probes without an answer after which a connection is dead.
+    pub probes: Option<u32>,
+    /// Seconds of silence before the first probe.
+    pub idle_seconds: Option<u32>,
+    /// Seconds between probes.
+    pub interval_seconds: Option<u32>,
+}
+
 /// Circuit breakers; `None` leaves Envoy's default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitBreakers {
     /// Connections of one proxy.
     pub max_connections: Option<u32>,
@@ -196,9 +244,48 @@ pub struct Cluster {
     pub client_certificate: Option<ObjectRef>,
     /// How many retries may be in flight, where no circuit breaker says so.
     pub max_retries: Option<u32>,
+    /// The circuit breakers of requests of high priority.
+    pub high_breakers: CircuitBreakers,
+    /// How long a connection may take to stand, if not as the settings say.
+    pub connect_timeout: Option<Duration>,
+    /// How long a connection may live.
+    pub max_connection: Option<Duration>,
+    /// TCP keepalive.
+    pub keepalive: Keepalive,
+    /// How its name in DNS is looked up, where it has one.
+    pub dns: DnsLookup,
+    /// Its name in statistics, if not one made of its identity.
+    pub stats_name: Option<Arc<str>>,
 }
 
 impl Cluster {
+    /// A cluster of which nothing but this is said.
+    pub fn new(id: ClusterId, discovery: Discovery) -> Self {
+        let (protocol, server_name, breakers, idle, balance, health) = Default::default();
+        let (slow_start, validation, client_certificate, max_retries, high_breakers) = Default::default();
+        let (connect_timeout, max_connection, keepalive, dns, stats_name) = Default::default();
+        Self {
+            id,
+            discovery,
+            protocol,
+            server_name,
+            breakers,
+            idle,
+            balance,
+            health,
+            slow_start,
+            validation,
+            client_certificate,
+            max_retries,
+            high_breakers,
+            connect_timeout,
+            max_connection,
+            keepalive,
+            dns,
+            stats_name,
+        }
+    }
+
     /// The cluster with what a route overrides.
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
@@ -214,6 +301,14 @@ impl Cluster {
             client_certificate,
             max_retries,
             health_port: _,
+            breakers,
+            high_breakers,
+            connect_timeout,
+            max_connection,
+            keepalive,
+            dns,
+            stats_name,
+            tag: _,
         } = &**overrides;
         Self {
             id: id.clone(),
@@ -226,17 +321,24 @@ impl Cluster {
             validation: validation.clone(),
             client_certificate: client_certificate.clone(),
             max_retries: *max_retries,
+            breakers: breakers.or(&self.breakers),
+            high_breakers: *high_breakers,
+            connect_timeout: *connect_timeout,
+            max_connection: *max_connection,
+            keepalive: *keepalive,
+            dns: *dns,
+            stats_name: stats_name.clone(),
             ..self
         }
     }
 }
 
-/// How the certificate of a backend is validated: the CA that signed it, and the names of which it must have one.
+/// How the certificate of a backend is validated: the CA that signed it, and the names of which it must have one, if there are any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Validation {
     /// The CA.
     pub ca: TrustedCa,
-    /// The names; never empty.
+    /// The names; where there is none, a certificate may have any.
     pub names: Vec<SubjectAltName>,
 }
 

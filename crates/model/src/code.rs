@@ -14,6 +14,7 @@
 //! | 6xxx | Gateway API |
 //! | 7xxx | conflicts between objects |
 //! | 8xxx | Envoy: what it does not support or rejected |
+//! | 9xxx | Emissary |
 
 use std::fmt;
 
@@ -103,6 +104,9 @@ codes! {
     1036 DiskCacheRefused Warning "the disk cache is not used" "proxies that start wait for the API server; the cache is written anew after the first build. To read one of a previous key, keep that key in the key file";
     1037 DiskCacheOff Warning "the disk cache is off" "make room in its folder, or mount a key; it is tried again every five minutes. Proxies are served as before";
     1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
+    1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says why a rotation waits; without --xds-certificates-dir run `sesame certgen --overwrite`, or look after its issuer";
+    1060 ControllerNotFound Error "no running controller was found" "check --namespace and --selector, or give the address of its debug pages with --address; `kubectl get pods` shows why a pod is not running";
+    1061 NotAController Error "the answer is not that of a Sesame controller of this version" "check the address: it is that of --debug-http-address and --debug-http-port; use the `sesame` of the version that runs";
 
     2001 NotYaml Error "the file is not valid YAML" "fix the syntax at the position shown; the last valid objects of the file stay in effect";
     2002 NotDecodable Error "the object does not match the schema of its kind" "correct the named field";
@@ -314,6 +318,8 @@ codes! {
     7011 StreamClients Error "a UDP listener cannot be limited to some clients" "remove the limit, or use a network policy; datagrams are dropped until then";
     7012 FallbackNotUsed Warning "another object has TLS for every name, so the fallback certificate is not used" "remove one of the two; clients that send the name of the host are served";
     7013 WiderRoutesTooMany Error "wider hosts of the listener have more than 100 routes, so requests for the host that its own routes do not match answer 503" "reduce the routes of the wider host to 100, or add a route for every path to the narrower one";
+    7014 SharedRoutesUnused Error "no host takes the routes of the object" "give the object the host name or the labels that a host asks for, or create the host; nothing of the object is served until then";
+    7015 RouteTakenByPriority Warning "a route of another namespace has requests by its priority" "lower the priority of the route that the message names, or agree on who serves the path";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
@@ -322,16 +328,63 @@ codes! {
     8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
     8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
     8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
+
+    9001 EmissaryNoEffect Warning "the object has no effect" "remove it; nothing depends on it";
+    9002 EmissaryDeadKey Warning "a key of the Module has no effect" "remove it, or use what the message names in its place";
+    9003 EmissaryOlderHolds Warning "an older object of the same kind is in effect" "remove one of the two; only one of them can be in effect";
+    9004 ModuleValue Error "a value of the Module is not valid" "correct the key in the message; the default is in effect until then, and Mappings answer 503 if the key keeps requests away";
+    9010 EmissaryAnnotation Error "the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; its other objects are read";
+    9011 EmissaryAnnotationKind Error "an object in the annotation getambassador.io/config is of no kind that is read" "use a kind of getambassador.io/v3alpha1, v2 or v1";
+    9012 EmissaryAnnotationValue Error "a field of an object in the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; the field is not in effect until then";
+    9013 EmissaryAnnotationField Warning "an object in the annotation getambassador.io/config has a field that its kind does not have" "correct the spelling, or remove it";
+    9014 EmissaryAnnotationNamespace Error "an object in the annotation getambassador.io/config is for another namespace" "remove `namespace`, or put the annotation on an object of that namespace; --emissary-cross-namespace allows it";
+    9015 EmissaryAnnotationLimit Error "the annotation getambassador.io/config is too large" "write objects of their own; what stands before the limit is read";
+    9016 EmissaryDuplicate Error "an object of the same kind, namespace and name is defined elsewhere" "rename one of the two; the one that the message names is in effect";
+    9100 EmissaryField Error "a field of an object of Emissary cannot be read" "write a value of the type in the message; what depends on the field answers 503 until then";
+    9101 EmissaryNotServed Error "a field or kind of Emissary is not served yet" "remove it if the rest is to be served without it; docs/emissary.md lists what is served";
+    9102 EmissaryIgnored Warning "the field has no effect" "remove it, or write what the message says";
+    9103 EmissaryHostname Error "the host name is not one that is served" "write a DNS name, `*.` and a name, or `*`; a Mapping may also have a `*` at one end of a name, and a port";
+    9104 EmissaryTls Error "settings of TLS are not valid" "correct the field in the message; whatever uses the settings is not served until then";
+    9110 EmissaryListener Error "the Listener is not valid" "correct the field in the message; nothing is served on its port until then";
+    9111 EmissaryListenerSettings Warning "the Listener is on the port of a shared listener whose settings differ" "change the settings of Sesame, or give the Listener a port of its own";
+    9120 EmissaryHostDuplicate Error "another Host has the same hostname on a Listener" "remove one of the two; the older one is served";
+    9121 EmissaryHostUnbound Error "no Listener binds the Host" "create a Listener whose hostBinding includes the namespace and labels of the Host";
+    9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
+    9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager, or whoever else does, write the Secret of tlsSecret";
+    9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
+    9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
+    9132 MappingResolver Error "the resolver of the Mapping cannot be used" "name a resolver that exists in the namespace of the Mapping or of Sesame; the endpoint resolver is required for load_balancer";
+    9133 MappingWeight Error "the weight of the Mapping is not valid" "write a number from 0 to 100; the Mapping takes no requests until then";
+    9134 MappingGroup Error "the Mapping cannot share its requests with others for the same requests" "give all of them the same values of the fields in the message, or different matches";
+    9135 MappingRewrite Error "the rewrite or redirect of the Mapping is not valid" "correct the field in the message; requests of the Mapping answer 503 until then";
+    9136 MappingPolicy Error "a policy of the Mapping is not valid" "correct the field in the message; requests of the Mapping answer 503 until then";
+    9137 MappingUpstreamTls Error "TLS to the service of the Mapping is not valid" "name a TLSContext that exists in the namespace of the Mapping or of Sesame and whose Secrets the Mapping may use; requests of the Mapping answer 503 until then";
+    9200 AuthServiceInvalid Error "the AuthService is not valid" "correct the field in the message; requests of Mappings without bypass_auth answer 503 until then";
+    9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields but auth_service; it is not asked until then";
+    9202 MappingClosed Error "the AuthService that is to be asked about requests of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
+    9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or refused where failure_mode_deny says so";
+    9211 MappingLabels Error "the labels of the Mapping are not valid" "correct the label in the message; requests of the Mapping answer 503 until then";
+    9220 TcpMappingInvalid Error "the TCPMapping is not valid" "correct the field in the message; its connections are ended until then";
+    9221 TcpMappingConflict Error "the TCPMapping cannot have its port, host or share" "give it another port or host, or remove what the message names";
+    9222 TcpMappingTls Error "connections of the TCPMapping cannot be decrypted" "create a Host or a TLSContext for its host, with a certificate, in its namespace or in that of Sesame; connections are ended until then";
 }
 
 impl Code {
     /// Whether it is about a field that should not be there, so that its key is what to look at and not its value.
     pub fn is_about_key(self) -> bool {
         use Code::{
-            AnnotationUnknown, ForeignAnnotation, ForeignProtection, GatewayUnsupported, ProxyIgnored, UnknownField,
+            AnnotationUnknown, EmissaryIgnored, ForeignAnnotation, ForeignProtection, GatewayUnsupported, ProxyIgnored,
+            UnknownField,
         };
-        let keys =
-            [AnnotationUnknown, ForeignAnnotation, ForeignProtection, GatewayUnsupported, ProxyIgnored, UnknownField];
+        let keys = [
+            AnnotationUnknown,
+            EmissaryIgnored,
+            ForeignAnnotation,
+            ForeignProtection,
+            GatewayUnsupported,
+            ProxyIgnored,
+            UnknownField,
+        ];
         keys.contains(&self)
     }
 }

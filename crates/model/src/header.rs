@@ -75,6 +75,11 @@ impl HeaderName {
         Self(":authority".into())
     }
 
+    /// `x-forwarded-proto`, in which proxies say by which scheme a request came to them.
+    pub fn forwarded_proto() -> Self {
+        Self("x-forwarded-proto".into())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -4,7 +4,9 @@
 //! connect to: one Envoy listener, with what holds for every connection and request on it. A [listener](ListenerId) is what
 //! routes and certificates are attached to; it stands on one port, and may share it with others ([`claim`]).
 
+pub mod authorization;
 pub mod claim;
+pub mod overrides;
 pub mod settings;
 pub mod tracing;
 
@@ -14,9 +16,11 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-pub use claim::{ListenerClaim, StreamPiece, StreamTarget};
+pub use authorization::AuthorizationService;
+pub use claim::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget};
+pub use overrides::HttpOverrides;
 pub use settings::{
-    AccessLog, AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, HttpSettings, HttpVersions,
+    AccessLog, AccessLogFormat, AccessLogLevel, Compression, Gzip, HeadersWithUnderscores, HttpSettings, HttpVersions,
     LocalReplyBody, RateLimitService, ServerHeader,
 };
 pub use tracing::{Percent, SpanTag, TagValue, Tracer, Tracing};

@@ -6,9 +6,12 @@
 //! and a very long program.
 
 mod re2;
+mod rewrite;
 
 use regex_syntax::ast;
 use std::{fmt, sync::Arc};
+
+pub use rewrite::{RegexRewrite, SubstitutionError};
 
 /// The longest pattern.
 pub const LONGEST: usize = 4096;
@@ -75,6 +78,12 @@ impl Regex {
     /// A pattern that matches exactly this text.
     pub fn literal(text: &str) -> Self {
         Self(regex_syntax::escape(text).into())
+    }
+
+    /// How many groups it captures.
+    pub fn groups(&self) -> usize {
+        let tree = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(&self.0);
+        tree.map_or(0, |tree| re2::groups(&tree))
     }
 
     /// The pattern as text.

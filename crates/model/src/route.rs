@@ -7,6 +7,7 @@ pub mod action;
 pub mod authorization;
 pub mod cookies;
 pub mod cors;
+pub mod host_condition;
 pub mod path;
 pub mod policy;
 pub mod precedence;
@@ -18,14 +19,15 @@ use std::{fmt, sync::Arc};
 
 pub use action::{
     Action, CrossScheme, DirectResponse, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, PathRewrite,
-    Redirect, RetryPolicy, Scheme, UnavailableAnswer, UnavailableShare, WeightedCluster,
+    Redirect, RetryPolicy, Scheme, UnavailableAnswer, UnavailableShare, Upgrade, WeightedCluster,
 };
 pub use authorization::{AuthCheck, AuthContext, AuthServer, Authorization};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
+pub use host_condition::{HostCondition, HostNames};
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
-pub use precedence::{Dialect, OnEqual, Precedence, Share, TieBreak};
+pub use precedence::{Agreement, Dialect, Lengths, OnEqual, Precedence, Share, SplitMessages, TieBreak};
 pub use rate_limit::{Descriptor, DescriptorEntry, GlobalRateLimit};
 
 /// How deep a wildcard host reaches for this route.
@@ -47,6 +49,9 @@ pub struct Route {
     pub conditions: Conditions,
     /// How deep the wildcard of the host reaches, if the host is a wildcard.
     pub depth: Depth,
+    /// Of a hundred requests that it matches, how many it takes, counted from the first; the others go on to the next route. Assembly
+    /// fills it in, where routes for the same requests share them; 0 to 99.
+    pub fraction: Option<u8>,
     /// What is done with a request.
     pub action: Action,
     /// Policies that apply whatever the action is.
@@ -151,12 +156,14 @@ pub struct Conditions {
     pub headers: Vec<HeaderMatch>,
     /// About query parameters.
     pub query: Vec<QueryMatch>,
+    /// About the host, where the route may be in a virtual host that is wider than what it is for.
+    pub host: Option<HostCondition>,
 }
 
 impl Conditions {
     /// Whether every request fulfils them.
     pub fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.query.is_empty()
+        self.headers.is_empty() && self.query.is_empty() && self.host.is_none()
     }
 
     /// The conditions in the one order that equal sets have in common.
@@ -177,6 +184,9 @@ impl fmt::Display for Conditions {
         }
         for parameter in &self.query {
             write!(f, " and parameter {}", parameter.name)?;
+        }
+        if let Some(host) = &self.host {
+            write!(f, " and host {host}")?;
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! Routes for hosts that their author does not name one by one: shared routes, and the selectors by which hosts take them.
 //!
 //! An object that owns a host says by labels which routes it takes, an object with routes says for which host names they are;
-//! both have to agree, and at least one has to say something. No route gets into a host whose owner did not select it.
+//! both have to agree, and at least one has to say something. No route gets into a host whose owner did not select it. Shared routes
+//! are in a [pool](RoutePool) of a fleet and know no listener: one that comes or goes is no matter of theirs. What a host does with
+//! requests that are not secure is a matter of the host ([`Exposure`]).
 
-use crate::{Host, ListenerId, Route};
+use crate::{FleetId, Host, ListenerId, Route};
 use std::sync::Arc;
 
 /// A label: name and value.
@@ -33,12 +35,22 @@ impl Labels {
     }
 }
 
-/// Routes for all hosts of a listener that take them.
+/// Where shared routes are, and selectors look for them: one for each fleet and dialect that has them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoutePool {
+    /// The fleet.
+    pub fleet: FleetId,
+    /// The dialect.
+    pub name: &'static str,
+}
+
+/// Routes for all hosts that take them from a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedRoutes {
-    /// The listener.
-    pub listener: ListenerId,
-    /// The names that they are for, a wildcard at any depth. Without, selectors have to choose them by labels.
+    /// The pool.
+    pub pool: RoutePool,
+    /// The names that they are for, a wildcard at any depth. Without, selectors have to choose them by labels. A route for some of
+    /// these names only, or for one that may be in a wider host, has a condition about the host.
     pub hosts: Option<Host>,
     /// The labels that selectors look at.
     pub labels: Labels,
@@ -53,6 +65,31 @@ pub struct RouteSelector {
     pub listener: ListenerId,
     /// The host; the object that has the selector names it, too.
     pub host: Host,
+    /// The pool that it selects from.
+    pub pool: &'static str,
     /// The labels that routes must have. Without, routes have to name the host.
     pub labels: Option<Labels>,
+    /// What becomes of their requests.
+    pub exposure: Exposure,
+}
+
+/// What becomes of requests for shared routes in a host, by whether they came over HTTPS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exposure {
+    /// The routes serve all of them.
+    All,
+    /// None of them came over HTTPS: this is done with them.
+    Insecure(InsecureAction),
+    /// The routes serve those of which `x-forwarded-proto` says that they came over HTTPS; this is done with the others. The header
+    /// counts where a proxy in front is trusted.
+    Forwarded(InsecureAction),
+}
+
+/// What becomes of a request that did not come over HTTPS. ACME challenges are always served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InsecureAction {
+    /// It is redirected to HTTPS; to this port, if clients do not reach HTTPS at 443.
+    Redirect(Option<u16>),
+    /// There is no route for it.
+    Reject,
 }

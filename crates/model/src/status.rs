@@ -10,8 +10,10 @@
 //! words, and one writer decides how it is written.
 
 mod layout;
+mod proxies;
 
 pub use layout::{Acknowledgement, AtomicList, ListLayout, Mark, StatusKind, StatusLayout};
+pub use proxies::{ProxyCounts, ProxyRefusal, ProxyState};
 
 use crate::Verdict;
 use std::borrow::Cow;
@@ -23,19 +25,10 @@ pub struct StatusInput<'a> {
     pub verdicts: &'a [Verdict],
     /// What its translation has already decided, where verdicts are not enough: conditions of parents, counts of routes.
     pub translated: Option<&'a StatusFacts>,
-    /// The proxies that have acknowledged all of the object in its current form; none while that is not known.
-    pub programmed: Option<ProxyCounts>,
+    /// What is known of the proxies that the object is for; none if nothing of it is served.
+    pub proxies: Option<&'a ProxyState>,
     /// Where it is served.
     pub addresses: &'a [Address],
-}
-
-/// How many proxies have acknowledged something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProxyCounts {
-    /// Those that have it.
-    pub acknowledged: u64,
-    /// All that are connected.
-    pub connected: u64,
 }
 
 /// An address at which objects are served. A load balancer may have both an IP address and a name.

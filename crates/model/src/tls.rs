@@ -4,7 +4,7 @@ pub mod client_validation;
 
 pub use client_validation::ClientValidation;
 
-use crate::{ClusterId, Host, ListenerId, ObjectRef, route::IpFilter};
+use crate::{ClusterId, Host, ListenerId, ObjectRef, Timeout, route::IpFilter};
 use std::{fmt, sync::Arc};
 
 /// Which certificate, with its key, a TLS host shows.
@@ -219,6 +219,8 @@ pub struct TcpProxy {
     pub clusters: Vec<(ClusterId, u32)>,
     /// The share of connections whose backends cannot be used: they are ended.
     pub unavailable: u32,
+    /// How long they may be without a byte.
+    pub idle: Timeout,
 }
 
 /// The connections of one TLS host that are passed on: a filter chain of its own.

@@ -255,6 +255,7 @@ mod tests {
             policy: Default::default(),
             precedence: Precedence::by_age(DIALECT, 0, namespace, name, index),
             origin: ObjectRef::new(kinds::kind::SERVICE, "a", "b").at("spec"),
+            fraction: None,
             combined: None,
         };
         RoutePiece { listener, host: Host::parse(host).unwrap(), route: Arc::new(route) }

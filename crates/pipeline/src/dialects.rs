@@ -5,6 +5,7 @@
 //! operator sets for one is a row that it reads ([`crate::settings`]).
 
 mod delegation;
+mod emissary;
 mod extension_service;
 pub(crate) mod gateway;
 mod http_proxy;
@@ -58,6 +59,7 @@ impl Dialects {
             Box::new(extension_service::ExtensionServiceDialect),
             Box::new(delegation::DelegationDialect),
             Box::new(gateway::GatewayDialect),
+            Box::new(emissary::EmissaryDialect),
         ])
     }
 

@@ -4,7 +4,12 @@
 //! reason why there is none. The cluster then exists in the fleets whose routes use it, and in those whose own settings do
 //! ([`crate::FleetSettings::rate_limit_service`]); no other fleet is told of it.
 
-use crate::{objects::Objects, settings::Fleets, view::TableView};
+use crate::{
+    emissary::{authorization, rate_limits},
+    objects::Objects,
+    settings::Fleets,
+    view::TableView,
+};
 use engine::{Derived, Index, Reads, Table};
 use kinds::ExtensionService;
 use model::{ClusterId, Code, FleetId, ObjectRef, cluster::Extension};
@@ -77,7 +82,12 @@ impl Derived for FleetExtensions {
         let settings = reads.get::<Fleets>(fleet)?.clone();
         let limits = settings.rate_limit_service.iter().map(|(name, _)| name);
         let names = limits.chain(settings.tracing.iter().map(|(name, _)| name));
-        Some(names.filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect())
+        let mut clusters: Vec<ClusterId> = names.filter_map(|name| Some(find(name, reads).ok()?.cluster)).collect();
+        let authorization = authorization::of_fleet(fleet, reads).and_then(|service| service.server.extension);
+        clusters.extend(authorization.map(|extension| extension.cluster));
+        let limits = rate_limits::of_fleet(fleet, reads).and_then(|(extension, _)| extension);
+        clusters.extend(limits.map(|extension| extension.cluster));
+        Some(clusters)
     }
 }
 
@@ -124,6 +134,10 @@ impl Index for NamedExtensionsInUse {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, fetched_secrets: bool) {
     pipeline.derived(KnownExtensions { fetched_secrets }).each::<Objects<ExtensionService>>().lane().fans_out();
+}
+
+/// Declares which of them settings and services of fleets use.
+pub fn declare_in_use(pipeline: &mut engine::Pipeline) {
     pipeline.derived(FleetExtensions).each::<Fleets>();
     pipeline.index::<ExtensionsByFleet>().index::<SharedExtensionsInUse>().index::<NamedExtensionsInUse>();
 }

@@ -65,13 +65,16 @@ impl Derived for VirtualHosts {
         if active.protocol == PortProtocol::Tls && wildcard.is_none() && !active.is_own_host(host) {
             reads.get::<TlsHosts>(key)?;
         }
+        let parts = reads.parts::<TranslationsByHost>(key);
+        // A host whose owners select its routes has all names below it, at any depth.
+        let is_deep = !parts.is_empty() && parts.iter().all(|(_, contribution)| !contribution.selectors.is_empty());
         let catch_all = match host {
-            Host::Wildcard(_) => reads.get::<CatchAllRoutes>(listener),
-            Host::Exact(_) | Host::Any => None,
+            Host::Wildcard(_) if !is_deep => reads.get::<CatchAllRoutes>(listener),
+            Host::Wildcard(_) | Host::Exact(_) | Host::Any => None,
         };
         let mut contributions = Contributions::new(host);
         contributions.catch_all(catch_all.map_or(&[][..], |catch_all| catch_all.as_slice()));
-        for (object, contribution) in reads.parts::<TranslationsByHost>(key) {
+        for (object, contribution) in parts {
             match &wildcard {
                 Some(wildcard)
                     if !wildcard_certificate::is_usable_from(wildcard, listener, &object.namespace, reads) =>

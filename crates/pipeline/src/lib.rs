@@ -2,7 +2,7 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of one of
 //! them, in the order of the data: [`settings`], [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`],
-//! [`dialects`], [`translations`], [`pending`], [`ports`], [`shared_routes`], [`isolation`], [`hosts`], [`on_demand`],
+//! [`emissary`], [`dialects`], [`translations`], [`pending`], [`ports`], [`shared_routes`], [`isolation`], [`hosts`], [`on_demand`],
 //! [`packing`], [`redirects`], [`membership`], [`resources`], [`client_trust`], [`holders`], [`listeners`],
 //! [`fleet_resources`], [`verdicts`], [`facts`], [`object_resources`], [`secret_refs`]; [`server_name`] is for the xDS server.
 //! A table's computation only gathers what a pure function of the station needs; what the data means is decided there.
@@ -40,6 +40,7 @@ pub mod authorization;
 pub mod certificates;
 pub mod client_trust;
 pub mod dialects;
+pub mod emissary;
 pub mod extensions;
 pub mod facts;
 pub mod fleet_resources;

@@ -14,7 +14,12 @@ pub struct Objects<T>(PhantomData<T>);
 impl<T: Typed> Table for Objects<T> {
     type Key = ObjectRef;
     type Value = T;
-    const NAME: &'static str = T::KINDS[0].plural();
+    const NAME: &'static str = match T::KINDS[0].plural().as_bytes() {
+        // There are tables of these names.
+        b"hosts" => "hosts.getambassador.io",
+        b"listeners" => "listeners.getambassador.io",
+        _ => T::KINDS[0].plural(),
+    };
 }
 
 impl<T: Typed> Input for Objects<T> {}

@@ -187,7 +187,7 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
 fn slots(port: &PortId, host: &model::VirtualHost) -> Vec<Arc<str>> {
     let routes = host.routes.iter().chain(&host.catch_all);
     let slots = |route: &Arc<Route>| {
-        let authorized = route.policy.authorization.check().map(|check| Slot::ext_authz(check.server.fail_open));
+        let authorized = Slot::asking(&route.policy.authorization);
         let verified = route.policy.jwt.as_deref().map(Slot::of_jwt_provider);
         verified.into_iter().chain(authorized)
     };

@@ -228,6 +228,7 @@ mod tests {
             protocol,
             host: Host::parse(host).unwrap(),
             owner: Some(subject()),
+            overrides: Default::default(),
             precedence: precedence(),
             origin: subject().at("spec.listeners"),
         }

@@ -16,7 +16,7 @@ use crate::{
 use engine::{Derived, Index, Reads, Table};
 use model::{
     ClusterId, Code, FleetId, Host, ListenerId, ObjectRef, Origin, Port, PortId, PortProtocol, Verdict,
-    listener::{ListenerClaim, StreamPiece, StreamTarget},
+    listener::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget},
     route::Precedence,
 };
 use std::{
@@ -64,6 +64,8 @@ pub struct ListenerRow {
     pub host: Host,
     /// Whose listeners it shares the port with; nothing for settings and for whom the operator has bound to the fleet.
     pub owner: Option<ObjectRef>,
+    /// What it has of its own where its port has settings.
+    pub overrides: PortOverrides,
     /// The object that asks for it; nothing for settings, which are stronger than any object.
     pub claim: Option<(Precedence, Origin)>,
     /// A verdict for each object that asks for another listener of this name; sorted.
@@ -92,15 +94,17 @@ impl Derived for Listeners {
             Some((_, protocol, bind)) => {
                 let bind = bind.canonical();
                 let port = port_id(id.fleet(), protocol, bind, settings.map(|settings| &**settings));
-                ListenerRow { bind, port, protocol, host: Host::Any, owner: None, claim: None, lost: Vec::new() }
+                let (host, overrides) = (Host::Any, PortOverrides::default());
+                ListenerRow { bind, port, protocol, host, owner: None, overrides, claim: None, lost: Vec::new() }
             }
             None => {
-                let ListenerClaim { address, port, protocol, host, owner, precedence, origin, .. } = claims.next()?;
+                let ListenerClaim { address, port, protocol, host, owner, overrides, precedence, origin, .. } =
+                    claims.next()?;
                 let bind = Bind { address: *address, port: *port }.canonical();
                 let port = port_id(id.fleet(), *protocol, bind, settings.map(|settings| &**settings));
                 let claim = Some((precedence.clone(), origin.clone()));
-                let (host, owner) = (host.clone(), owner.clone());
-                ListenerRow { bind, port, protocol: *protocol, host, owner, claim, lost: Vec::new() }
+                let (host, owner, overrides) = (host.clone(), owner.clone(), overrides.clone());
+                ListenerRow { bind, port, protocol: *protocol, host, owner, overrides, claim, lost: Vec::new() }
             }
         };
         let winner = who(&row.claim);
@@ -169,6 +173,8 @@ pub struct PortRow {
     pub bind: Bind,
     /// What is spoken there.
     pub protocol: PortProtocol,
+    /// What its listeners have of their own where it has settings.
+    pub overrides: PortOverrides,
     /// The listeners on it, each with the hosts that it takes; sorted.
     pub listeners: Vec<(ListenerId, Host)>,
 }
@@ -213,8 +219,9 @@ impl Derived for PortNumbers {
             match (why, &asked.claim) {
                 (None, _) => {
                     taken.add(listener, asked);
-                    let ListenerRow { bind, port, protocol, .. } = asked;
-                    let row = || PortRow { bind: *bind, protocol: *protocol, listeners: Vec::new() };
+                    let ListenerRow { bind, port, protocol, overrides, .. } = asked;
+                    let (bind, protocol) = (*bind, *protocol);
+                    let row = || PortRow { bind, protocol, overrides: overrides.clone(), listeners: Vec::new() };
                     let port = all.ports.entry(port.clone()).or_insert_with(row);
                     port.listeners.push((listener.clone(), asked.host.clone()));
                 }
@@ -270,6 +277,9 @@ impl<'r> Taken<'r> {
         if asked.owner != winner.owner {
             let whose = who(&winner.claim);
             return Some(format!("port {port} belongs to listener {first} of {whose}, which does not share it"));
+        }
+        if asked.overrides != winner.overrides {
+            return Some(format!("port {port} is used with other settings by listener {first}"));
         }
         let (_, host) = Self::host(asked);
         let rival = self.hosts.get(&(address, host))?;
@@ -337,12 +347,14 @@ impl Derived for PortSettings {
             PortProtocol::Http => settings.http_settings,
             PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => settings.https_settings,
         };
+        let http = row.overrides.applied(http);
         let tracer = match row.protocol {
             PortProtocol::Http | PortProtocol::Tls => reads.get::<Tracers>(id.fleet()).map(|row| row.tracer.clone()),
             PortProtocol::Tcp | PortProtocol::Udp => None,
         };
         let Bind { address, port } = row.bind;
-        let (id, protocol, connections) = (id.clone(), row.protocol, settings.connections);
+        let (id, protocol) = (id.clone(), row.protocol);
+        let connections = row.overrides.of_connections(settings.connections);
         Some(Port { id, address, port, protocol, connections, http, tracer })
     }
 }

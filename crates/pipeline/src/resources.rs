@@ -29,7 +29,7 @@ use bytes::Bytes;
 use engine::{Derived, Engine, Index, Reads, Table};
 use envoy::{listener, name};
 use model::{
-    CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol,
+    CertificateRef, ClusterId, FleetId, ListenerId, ObjectRef, PortId, PortProtocol, Timeout,
     cluster::{CaBundle, Discovery},
     listener::StreamTarget,
 };
@@ -267,7 +267,7 @@ impl Derived for ClusterResources {
         let presented = cluster.client_certificate.filter(|_| cluster.protocol.is_tls()).map(CertificateRef::Secret);
         resource.refs.extend(presented.map(|id| Ref::To(Kind::Secret, name::secret(&id).into())));
         resource.ca = cluster.validation.as_ref().and_then(|validation| validation.ca.bundle()).cloned().map(Arc::new);
-        resource.origin = Some(Arc::new(services::origin(id)));
+        resource.origin = services::origin(id).map(Arc::new);
         Some(resource.unless_held(Kind::Cluster, reads))
     }
 }
@@ -338,7 +338,7 @@ impl Derived for EndpointResources {
             (Discovery::Endpoints | Discovery::Dns(_), _) => return None,
         };
         let mut resource = Resource::new(name::cluster(id), &assignment);
-        resource.origin = Some(Arc::new(services::origin(id)));
+        resource.origin = services::origin(id).map(Arc::new);
         resource.lacks_endpoints = endpoints.iter().all(|(_, endpoints, _)| endpoints.list.is_empty());
         Some(resource.unless_held(Kind::Endpoints, reads))
     }
@@ -372,7 +372,7 @@ impl Derived for TcpResources {
         let proxy = reads.get::<TcpHosts>(key)?;
         let port = &reads.get::<ActiveListeners>(&key.0)?.port;
         let authors = authors(key, reads);
-        tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable), port, authors, reads)
+        tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable, proxy.idle), port, authors, reads)
     }
 
     fn partition(&self, key: &Self::Key) -> Option<u64> {
@@ -382,18 +382,18 @@ impl Derived for TcpResources {
 
 fn tcp_proxy(
     name: String,
-    (clusters, unavailable): (&[(ClusterId, u32)], u32),
+    (clusters, unavailable, idle): (&[(ClusterId, u32)], u32, Timeout),
     port: &PortId,
     authors: Vec<ObjectRef>,
     reads: &mut Reads<'_>,
 ) -> Option<Resource> {
     let settings = &reads.get::<PortSettings>(port)?.http;
-    let message = listener::tcp::proxy(name.clone(), clusters, unavailable, settings);
+    let message = listener::tcp::proxy(name.clone(), clusters, unavailable, idle, settings);
     let names: BTreeSet<String> = clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
     let refs = names.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
     let resource = Resource { refs, ..Resource::new(name.clone(), &message) }.in_fleet(port.fleet());
     // A listener waits for every chain, so there must be one, which leads nowhere.
-    let nowhere = || listener::tcp::proxy(name.clone(), &[], 0, settings).encode_to_vec().into();
+    let nowhere = || listener::tcp::proxy(name.clone(), &[], 0, idle, settings).encode_to_vec().into();
     Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
 }
 
@@ -414,8 +414,8 @@ impl Table for StreamResources {
 impl Derived for StreamResources {
     fn compute(&self, id: &ListenerId, reads: &mut Reads<'_>) -> Option<Resource> {
         let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Tcp)?;
-        let StreamTarget { clusters, unavailable, .. } = &*stream.target;
-        tcp_proxy(name::tcp_listener(id), (clusters, *unavailable), &stream.port, stream.objects.clone(), reads)
+        let StreamTarget { clusters, unavailable, idle, .. } = &*stream.target;
+        tcp_proxy(name::tcp_listener(id), (clusters, *unavailable, *idle), &stream.port, stream.objects.clone(), reads)
     }
 }
 

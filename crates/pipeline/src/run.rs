@@ -4,7 +4,7 @@ use crate::{
     certificates::{self, SelfSigned, Unsigned},
     client_trust,
     dialects::gateway::{FleetStates, GatewayFleets},
-    extensions,
+    emissary, extensions,
     facts::{self, Facts},
     fleet_resources, holders, hosts, isolation,
     jwks::{self, FetchSpec, JwksRefs, JwksStates},
@@ -146,6 +146,7 @@ impl Pipeline {
         extensions::declare(&mut declaration, settings.fetched_secrets);
         jwks::declare_states(&mut declaration);
         translations::declare(&mut declaration, settings);
+        extensions::declare_in_use(&mut declaration);
         secret_refs::declare(&mut declaration);
         jwks::declare(&mut declaration);
         tracers::declare(&mut declaration);
@@ -168,6 +169,7 @@ impl Pipeline {
         slots::declare(&mut declaration);
         quarantine::declare(&mut declaration);
         verdicts::declare(&mut declaration);
+        emissary::told::declare(&mut declaration);
         facts::declare(&mut declaration);
         object_resources::declare(&mut declaration, settings);
         let (quarantine, early, unsigned, clock) = Default::default();
@@ -438,9 +440,7 @@ impl Pipeline {
         let facts = self.engine.changes::<Facts>();
         output.facts.extend(facts.set.into_iter().map(|(object, facts)| (object, Some(facts))));
         output.facts.extend(facts.gone.into_iter().map(|object| (object, None)));
-        let verdicts = self.engine.changes::<Verdicts>();
-        output.verdicts.extend(verdicts.set.into_iter().map(|(object, list)| (object, Some(list))));
-        output.verdicts.extend(verdicts.gone.into_iter().map(|object| (object, None)));
+        output.verdicts.extend(emissary::told::changes(&mut self.engine));
     }
 
     /// The hosts that wait for a self-signed certificate. Whoever makes one hands it in by [`Self::sign`].

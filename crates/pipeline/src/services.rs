@@ -9,7 +9,7 @@ use engine::{Derived, Reads, Table};
 use kinds::kind;
 use model::{
     Cluster, ClusterId, Endpoints, EndpointsId, ObjectRef,
-    cluster::{Backend, ClusterOverrides},
+    cluster::{Backend, ClusterOverrides, Discovery, DnsTarget},
 };
 use resolve::Service;
 
@@ -35,7 +35,12 @@ pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
             let service = reads.get::<KnownServices>(&service(backend))?;
             Some(service.cluster(backend.port, backend.transport)?.varied(id))
         }
+        Backend::Services(_) => Some(Cluster::new(id.clone(), Discovery::WeightedEndpoints).varied(id)),
         Backend::Extension(object) => Some(reads.get::<KnownExtensions>(object)?.found.as_ref().ok()?.cluster()),
+        Backend::Outside(outside) => {
+            let target = DnsTarget { host: outside.host().clone(), port: outside.port() };
+            Some(Cluster::new(id.clone(), Discovery::Dns(vec![target])).varied(id))
+        }
     }
 }
 
@@ -43,7 +48,9 @@ pub fn cluster(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Cluster> {
 pub fn may_have_secrets(id: &ClusterId) -> bool {
     let has_secrets = |it: &ClusterOverrides| it.validation.is_some() || it.client_certificate.is_some();
     match &id.backend {
-        Backend::Service(_) => id.overrides.as_deref().is_some_and(has_secrets),
+        Backend::Service(_) | Backend::Services(_) | Backend::Outside(_) => {
+            id.overrides.as_deref().is_some_and(has_secrets)
+        }
         Backend::Extension(_) => true,
     }
 }
@@ -55,12 +62,17 @@ pub fn endpoints(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Vec<(Endpoints
             let health = id.overrides.as_ref().and_then(|overrides| overrides.health_port);
             Some(vec![(backend.clone(), endpoints_of(backend, health, reads)?, 1)])
         }
+        Backend::Services(several) => {
+            let of_each = several.iter().filter_map(|id| Some((id.clone(), endpoints_of(id, None, reads)?, 1)));
+            Some(of_each.collect())
+        }
         Backend::Extension(object) => {
             let services = reads.get::<KnownExtensions>(object)?.found.as_ref().ok()?.services.iter();
             let of_each =
                 services.filter_map(|(id, weight)| Some((id.clone(), endpoints_of(id, None, reads)?, *weight)));
             Some(of_each.collect())
         }
+        Backend::Outside(_) => None,
     }
 }
 
@@ -77,11 +89,13 @@ fn service(id: &EndpointsId) -> ObjectRef {
     ObjectRef::new(kind::SERVICE, id.namespace.clone(), id.service.clone())
 }
 
-/// The object that a cluster is made from.
-pub fn origin(id: &ClusterId) -> ObjectRef {
+/// The object that a cluster is made from, if it is made from one.
+pub fn origin(id: &ClusterId) -> Option<ObjectRef> {
     match &id.backend {
-        Backend::Service(backend) => service(backend),
-        Backend::Extension(object) => object.clone(),
+        Backend::Service(backend) => Some(service(backend)),
+        Backend::Extension(object) => Some(object.clone()),
+        Backend::Services(several) => several.first().map(service),
+        Backend::Outside(_) => None,
     }
 }
 

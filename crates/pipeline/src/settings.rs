@@ -117,6 +117,8 @@ pub struct Settings {
     pub http_proxy: dialect_httpproxy::Settings,
     /// What holds for Gateways; the ports of the shared fleet's listeners are taken from where it has them.
     pub gateway: dialect_gateway::Settings,
+    /// What holds for objects of Emissary; the shared fleet's listeners are taken from where it has them.
+    pub emissary: dialect_emissary::Settings,
     /// The rate limit service of the shared fleet, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
     /// How requests are traced, and the extension that spans are sent to.
@@ -151,6 +153,7 @@ impl Default for Settings {
             ingress: dialect_ingress::Settings::default(),
             http_proxy: dialect_httpproxy::Settings::default(),
             gateway: dialect_gateway::Settings::default(),
+            emissary: dialect_emissary::Settings::default(),
             rate_limit_service: None,
             tracing: None,
             authorization: None,
@@ -180,6 +183,22 @@ impl Settings {
         let of = |bind: Bind| Some(bind.port).filter(|_| bind.address == self.gateway.address);
         let own_ports = dialect_gateway::OwnPorts { http: of(self.http), https: of(self.https) };
         dialect_gateway::Settings { own_ports, ..self.gateway.clone() }
+    }
+
+    /// What holds for objects of Emissary, with the shared fleet's listeners on the address of its Listeners.
+    fn emissary(&self) -> dialect_emissary::Settings {
+        let of = |bind: Bind, http: &HttpSettings| {
+            (bind.address == self.emissary.address).then(|| dialect_emissary::OwnListener {
+                port: bind.port,
+                http: http.clone(),
+                buffer: self.connections.buffer,
+            })
+        };
+        let own = dialect_emissary::OwnListeners {
+            http: of(self.http, &self.http_settings),
+            https: of(self.https, &self.https_settings),
+        };
+        dialect_emissary::Settings { own, ..self.emissary.clone() }
     }
 
     /// What holds for HTTPProxies, with what follows from the servers that the operator names.
@@ -372,6 +391,7 @@ global! {
     ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
     ForAuthorization Option<GlobalAuthorization>, "authorization settings", "Who is asked about all routes.";
     ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
+    ForEmissary dialect_emissary::Settings, "emissary settings", "What holds for objects of Emissary.";
 }
 
 /// Declares the inputs.
@@ -382,6 +402,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<ForIngresses>();
     pipeline.input::<ForHttpProxies>();
     pipeline.input::<ForGateways>();
+    pipeline.input::<ForEmissary>();
     pipeline.input::<ForAuthorization>();
 }
 
@@ -393,6 +414,7 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<ForIngresses>(&(), settings.ingress.clone());
     engine.set::<ForHttpProxies>(&(), settings.http_proxies());
     engine.set::<ForGateways>(&(), settings.gateway());
+    engine.set::<ForEmissary>(&(), settings.emissary());
     engine.set::<ForAuthorization>(&(), settings.authorization.clone());
 }
 

@@ -13,7 +13,11 @@ use crate::{
 };
 use assemble::shared_routes::{self, Selected, Selection, SharedKey};
 use engine::{Derived, Index, PartIndex, Reads, Table};
-use model::{ObjectRef, shared_routes::SharedRoutes};
+use model::{
+    ObjectRef,
+    shared_routes::{Labels, SharedRoutes},
+};
+use std::collections::BTreeSet;
 
 /// Translations by what their shared routes are found by.
 pub struct SharedRoutesByKey;
@@ -60,6 +64,55 @@ impl PartIndex for SelectorsBySelection {
     }
 }
 
+/// Translations by what their hosts look for shared routes with.
+pub struct SelectorsByKey;
+
+impl Index for SelectorsByKey {
+    type Of = Translations;
+    type Key = SharedKey;
+    const NAME: &'static str = "by key of selections";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = SharedKey> {
+        let selections = translation.selectors.iter().flat_map(Selection::of);
+        selections.map(|selection| selection.key()).collect::<BTreeSet<_>>()
+    }
+}
+
+/// The labels that the hosts of a translation ask for.
+impl PartIndex for SelectorsByKey {
+    type Part<'v> = BTreeSet<Option<Labels>>;
+
+    fn part(key: &SharedKey, translation: &TranslationRow) -> BTreeSet<Option<Labels>> {
+        let selections = translation.selectors.iter().flat_map(Selection::of);
+        selections.filter(|selection| selection.key() == *key).map(|selection| selection.labels).collect()
+    }
+}
+
+/// The labels that hosts ask for where they look for shared routes. Another host that asks for the same changes nothing, so it wakes
+/// none of the objects that are to be told whether anybody takes their routes.
+pub struct LabelsAskedFor;
+
+impl Table for LabelsAskedFor {
+    type Key = SharedKey;
+    type Value = BTreeSet<Option<Labels>>;
+    const NAME: &'static str = "labels of shared routes asked for";
+}
+
+impl Derived for LabelsAskedFor {
+    fn compute(&self, key: &SharedKey, reads: &mut Reads<'_>) -> Option<BTreeSet<Option<Labels>>> {
+        Some(reads.parts::<SelectorsByKey>(key).into_iter().flat_map(|(_, labels)| labels).collect())
+    }
+}
+
+/// Whether some host takes shared routes.
+pub fn is_selected(shared: &SharedRoutes, reads: &mut Reads<'_>) -> bool {
+    shared_routes::keys(shared).iter().any(|key| {
+        reads.get::<LabelsAskedFor>(key).is_some_and(|asked| {
+            asked.iter().any(|labels| labels.as_ref().is_none_or(|labels| shared.labels.contains(labels)))
+        })
+    })
+}
+
 /// The shared routes of each selection.
 pub struct SelectedRoutes;
 
@@ -81,5 +134,7 @@ impl Derived for SelectedRoutes {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.parts::<SharedRoutesByKey>().parts::<SelectorsBySelection>();
     pipeline.derived(SelectedRoutes).per::<SelectorsBySelection>();
+    pipeline.parts::<SelectorsByKey>();
+    pipeline.derived(LabelsAskedFor).per::<SelectorsByKey>();
     pipeline.parts::<Losers<SelectedRoutes>>();
 }

@@ -58,6 +58,7 @@ impl Derived for SlotResources {
         let filled = match slot {
             Slot::JwtAuthn(_) => jwt::filled(id, *slot, port, reads),
             Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ext_authz::filled(id, *slot, port, reads),
+            Slot::ExtAuthzOfFleet => ext_authz::filled_by_fleet(id, reads),
             Slot::RateLimit => rate_limit::filled(id, reads),
         };
         Some(filled.unwrap_or_else(|| {
@@ -74,7 +75,7 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.index::<ext_authz::AuthorizedBySlot>();
+    pipeline.index::<ext_authz::AuthorizedBySlot>().index::<ext_authz::SharedAuthorizedBySlot>();
     jwt::declare(pipeline);
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
     pipeline.index::<WithheldRows<SlotResources>>();

@@ -3,11 +3,12 @@
 use kinds::{
     BackendTlsPolicy, ExtensionService, Gateway, GatewayClass, GrpcRoute, HttpProxy, HttpRoute, Ingress, Kind,
     ListenerSet, TcpRoute, TlsCertificateDelegation, TlsRoute, Typed, UdpRoute,
+    emissary::{Host, Mapping},
 };
 use model::status::StatusKind;
 
 /// The kinds whose status is ours.
-const TABLE: [(&[Kind], &StatusKind); 13] = [
+const TABLE: [(&[Kind], &StatusKind); 15] = [
     (Ingress::KINDS, &dialect_ingress::status::STATUS),
     (HttpProxy::KINDS, &dialect_httpproxy::status::STATUS),
     (TlsCertificateDelegation::KINDS, &dialect_httpproxy::delegation::STATUS),
@@ -21,6 +22,8 @@ const TABLE: [(&[Kind], &StatusKind); 13] = [
     (TcpRoute::KINDS, &dialect_gateway::route::status::ROUTE),
     (UdpRoute::KINDS, &dialect_gateway::route::status::ROUTE),
     (BackendTlsPolicy::KINDS, &dialect_gateway::tls_policy::STATUS),
+    (Mapping::KINDS, &dialect_emissary::status::MAPPING),
+    (Host::KINDS, &dialect_emissary::status::HOST),
 ];
 
 /// How the status of objects of a kind is decided; none for kinds without a status of ours.

@@ -3,7 +3,7 @@
 use crate::{
     authorization,
     dialects::Dialects,
-    large, objects, partition,
+    emissary, large, objects, partition,
     pending::{self, Claimed},
     settings::Settings,
     view::TableView,
@@ -13,7 +13,7 @@ use kinds::Kind;
 use model::{
     ClusterId, Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     listener::{ListenerClaim, StreamPiece},
-    shared_routes::RouteSelector,
+    shared_routes::{RouteSelector, SharedRoutes},
     translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
@@ -146,7 +146,7 @@ impl Input for Contributed {}
 pub fn clusters_by_fleet(translation: &TranslationRow) -> impl Iterator<Item = (&FleetId, &ClusterId)> {
     let own = translation.routes.iter().map(|piece| (piece.listener.fleet(), &piece.route));
     let shared = translation.shared.iter();
-    let shared = shared.flat_map(|shared| shared.routes.iter().map(|route| (shared.listener.fleet(), route)));
+    let shared = shared.flat_map(|shared| shared.routes.iter().map(|route| (&shared.pool.fleet, route)));
     let routes = own.chain(shared).flat_map(|(fleet, route)| route.targets().map(move |cluster| (fleet, cluster)));
     let tls = translation.tls.iter().filter_map(|piece| Some((piece.listener.fleet(), &piece.mode.tcp()?.clusters)));
     let streams = translation.streams.iter().map(|piece| (piece.listener.fleet(), &piece.target.clusters));
@@ -279,8 +279,8 @@ pub struct ObjectPart<'v> {
     pub is_subject_pending: bool,
     /// Whether the translation has routes, of whichever sort.
     pub has_routes: bool,
-    /// Whether some are for hosts that select them.
-    pub has_shared_routes: bool,
+    /// Those that are for hosts that select them.
+    pub shared: &'v [SharedRoutes],
     /// Whether the translation has providers of tokens.
     pub has_jwt_providers: bool,
     /// What is said about the object.
@@ -308,7 +308,7 @@ impl PartIndex for TranslationsBySubject {
             is_pending: translation.is_pending(object),
             is_subject_pending: translation.is_pending(&translation.subject),
             has_routes: translation.all_routes().next().is_some(),
-            has_shared_routes: !translation.shared.is_empty(),
+            shared: &translation.shared,
             has_jwt_providers: is_subject && !translation.jwt_providers.is_empty(),
             verdicts: Verdict::about(object, &translation.verdicts),
             backends: translation.backends_of(object),
@@ -324,10 +324,13 @@ impl PartIndex for TranslationsBySubject {
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let dialects = Dialects::all();
     dialects.iter().for_each(|dialect| dialect.declare(pipeline, settings.fetched_secrets));
-    let kinds: Vec<Kind> = dialects.iter().flat_map(|dialect| dialect.translates()).copied().collect();
+    let translated = dialects.iter().flat_map(|dialect| dialect.translates()).copied();
+    // Those of Emissary come from a table of their own.
+    let kinds: Vec<Kind> = translated.filter(|kind| kind.group() != kinds::emissary::GROUP).collect();
     pipeline.input::<Contributed>();
     let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
-    objects::follow(translations.each::<Contributed>().fans_out(), &kinds);
+    let translations = emissary::each(translations.each::<Contributed>().fans_out());
+    objects::follow(translations, &kinds);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>().parts::<TranslationsBySubject>();
     pipeline.index::<SharedClustersInUse>().index::<NamedClustersInUse>();
 }

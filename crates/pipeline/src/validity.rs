@@ -16,7 +16,10 @@ use model::{
     tls::{Termination, TlsMode},
 };
 use resolve::certificate::{OutOfDate, Validity};
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 /// Something that is valid for a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,23 +66,36 @@ impl Index for HostsByDated {
     }
 }
 
-/// When each certificate that hosts show is valid, and the CAs and CRLs of those that validate clients.
+/// When each certificate that hosts show is valid, and the CAs and CRLs of those that validate clients. Each CA of a bundle has a
+/// period of its own: one that has expired hides none that is about to.
 pub struct ValidityPeriods;
 
 impl Table for ValidityPeriods {
     type Key = Dated;
-    type Value = Validity;
+    type Value = Vec<Validity>;
     const NAME: &'static str = "validity of certificates";
 }
 
 impl Derived for ValidityPeriods {
-    fn compute(&self, dated: &Dated, reads: &mut Reads<'_>) -> Option<Validity> {
-        match dated {
-            Dated::Certificate(secret) => Some(reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity),
+    fn compute(&self, dated: &Dated, reads: &mut Reads<'_>) -> Option<Vec<Validity>> {
+        Some(match dated {
+            Dated::Certificate(secret) => vec![reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity],
             Dated::ClientCa(object) => resolve::ca::validity(reads.get::<CaBundles>(object)?.as_ref().as_ref().ok()?),
-            Dated::Crls(secret) => Some(reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity),
-        }
+            Dated::Crls(secret) => vec![reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity],
+        })
     }
+}
+
+/// What is wrong at a time: of each sort the first, however many there are.
+fn out_of_date(periods: &[Validity], now: i64) -> Vec<OutOfDate> {
+    let states: BTreeSet<OutOfDate> = periods.iter().filter_map(|period| period.out_of_date(now)).collect();
+    let mut states: Vec<OutOfDate> = states.into_iter().collect();
+    states.dedup_by_key(|state| std::mem::discriminant(state));
+    states
+}
+
+fn next_change(periods: &[Validity], now: i64) -> Option<i64> {
+    periods.iter().filter_map(|period| period.next_change(now)).min()
 }
 
 /// The certificates, client CAs and CRLs that are out of date, or soon will be.
@@ -87,7 +103,7 @@ pub struct OutOfDateSecrets;
 
 impl Table for OutOfDateSecrets {
     type Key = Dated;
-    type Value = OutOfDate;
+    type Value = Vec<OutOfDate>;
     const NAME: &'static str = "certificates out of date";
 }
 
@@ -97,7 +113,7 @@ impl Input for OutOfDateSecrets {}
 #[derive(Default)]
 pub(crate) struct Clock {
     now: Option<i64>,
-    periods: HashMap<Dated, Validity>,
+    periods: HashMap<Dated, Arc<Vec<Validity>>>,
     due: BTreeSet<(i64, Dated)>,
     /// When each certificate ends.
     ends: BTreeSet<(i64, ObjectRef)>,
@@ -112,12 +128,12 @@ impl Clock {
         for id in &touched {
             self.forget(id);
         }
-        for (id, validity) in changes.set {
+        for (id, periods) in changes.set {
             self.forget(&id);
             if let Dated::Certificate(secret) = &id {
-                self.ends.insert((validity.not_after, secret.clone()));
+                self.ends.extend(periods.iter().map(|period| (period.not_after, secret.clone())));
             }
-            self.periods.insert(id.clone(), *validity);
+            self.periods.insert(id.clone(), periods);
             touched.insert(id);
         }
         if self.now.is_some_and(|before| now < before) {
@@ -130,13 +146,14 @@ impl Clock {
         let mut changed = false;
         for id in touched {
             self.forget_due(&id, before);
-            let validity = self.periods.get(&id);
-            if let Some(at) = validity.and_then(|validity| validity.next_change(now)) {
+            let periods = self.periods.get(&id).map(|periods| periods.as_slice()).unwrap_or_default();
+            if let Some(at) = next_change(periods, now) {
                 self.due.insert((at, id.clone()));
             }
-            changed |= match validity.and_then(|validity| validity.out_of_date(now)) {
-                Some(state) => engine.set::<OutOfDateSecrets>(&id, state),
-                None => engine.remove::<OutOfDateSecrets>(&id),
+            let states = out_of_date(periods, now);
+            changed |= match states.is_empty() {
+                false => engine.set::<OutOfDateSecrets>(&id, states),
+                true => engine.remove::<OutOfDateSecrets>(&id),
             };
         }
         changed
@@ -154,13 +171,15 @@ impl Clock {
 
     fn forget(&mut self, id: &Dated) {
         self.forget_due(id, self.now.unwrap_or(i64::MIN));
-        if let (Some(validity), Dated::Certificate(secret)) = (self.periods.remove(id), id) {
-            self.ends.remove(&(validity.not_after, secret.clone()));
+        if let (Some(periods), Dated::Certificate(secret)) = (self.periods.remove(id), id) {
+            for period in periods.iter() {
+                self.ends.remove(&(period.not_after, secret.clone()));
+            }
         }
     }
 
     fn forget_due(&mut self, id: &Dated, before: i64) {
-        if let Some(at) = self.periods.get(id).and_then(|validity| validity.next_change(before)) {
+        if let Some(at) = self.periods.get(id).and_then(|periods| next_change(periods, before)) {
             self.due.remove(&(at, id.clone()));
         }
     }

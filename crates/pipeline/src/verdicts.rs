@@ -8,7 +8,7 @@ use crate::{
     quarantine::{ActiveTargets, WithheldByObject},
     resources::WithoutEndpoints,
     services::KnownServices,
-    shared_routes::SelectedRoutes,
+    shared_routes::{self, SelectedRoutes},
     slots::jwt::JwtOverflows,
     translations::{ObjectPart, Translations, TranslationsBySubject},
     validity::{Dated, OutOfDateSecrets},
@@ -76,8 +76,12 @@ impl Derived for Verdicts {
         if asks(|part| part.has_jwt_providers) {
             lost::<JwtOverflows>(object, reads, &mut all);
         }
-        if asks(|part| part.has_shared_routes) {
+        for (_, part) in parts.iter().filter(|(_, part)| !part.shared.is_empty()) {
             lost::<SelectedRoutes>(object, reads, &mut all);
+            if !part.shared.iter().any(|shared| shared_routes::is_selected(shared, reads)) {
+                let why = "no host takes its routes: none that routes may be shared with has its host name or selects its labels";
+                all.push(Verdict::new(Code::SharedRoutesUnused, object.at("spec"), why));
+            }
         }
         if asks(|part| !part.listeners.is_empty()) {
             lost::<Listeners>(object, reads, &mut all);
@@ -109,27 +113,33 @@ fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
             if !looked_at.insert(dated.clone()) {
                 continue;
             }
-            let Some(state) = reads.get::<OutOfDateSecrets>(&dated) else { continue };
-            let (code, why) = match (&dated, &**state) {
-                (Dated::Certificate(secret), state) => {
-                    (Code::CertificateExpired, format!("the certificate in {secret} {state}"))
-                }
-                (Dated::Crls(secret), state @ OutOfDate::Soon(_)) => {
-                    (Code::CrlExpiresSoon, format!("a CRL in {secret} {state}; every client is refused then"))
-                }
-                (Dated::ClientCa(object), state @ OutOfDate::Soon(_)) => {
-                    let why = format!("a CA in {object} {state}; client certificates that it signed are refused then");
-                    (Code::ClientCaExpiresSoon, why)
-                }
-                (Dated::ClientCa(object), state) => {
-                    let why = format!("a CA in {object} {state}; client certificates that it signed are refused");
-                    (Code::ClientCaExpired, why)
-                }
-                (Dated::Crls(secret), state) => {
-                    (Code::CrlExpired, format!("a CRL in {secret} {state}; every client is refused"))
-                }
-            };
-            all.push(Verdict::new(code, piece.origin.clone(), why));
+            let Some(states) = reads.get::<OutOfDateSecrets>(&dated) else { continue };
+            for state in states.iter() {
+                let (code, why) = told(&dated, state);
+                all.push(Verdict::new(code, piece.origin.clone(), why));
+            }
+        }
+    }
+}
+
+fn told(dated: &Dated, state: &OutOfDate) -> (Code, String) {
+    match (dated, state) {
+        (Dated::Certificate(secret), state) => {
+            (Code::CertificateExpired, format!("the certificate in {secret} {state}"))
+        }
+        (Dated::Crls(secret), state @ OutOfDate::Soon(_)) => {
+            (Code::CrlExpiresSoon, format!("a CRL in {secret} {state}; every client is refused then"))
+        }
+        (Dated::ClientCa(object), state @ OutOfDate::Soon(_)) => {
+            let why = format!("a CA in {object} {state}; client certificates that it signed are refused then");
+            (Code::ClientCaExpiresSoon, why)
+        }
+        (Dated::ClientCa(object), state) => {
+            let why = format!("a CA in {object} {state}; client certificates that it signed are refused");
+            (Code::ClientCaExpired, why)
+        }
+        (Dated::Crls(secret), state) => {
+            (Code::CrlExpired, format!("a CRL in {secret} {state}; every client is refused"))
         }
     }
 }
@@ -163,7 +173,12 @@ fn without_endpoints(backends: &[(Origin, ClusterId)], reads: &mut Reads<'_>, al
                     let transport = if *transport == Transport::Udp { "UDP " } else { "" };
                     format!("Service {namespace}/{service} has no ready endpoint for {transport}port {port}")
                 }
+                Backend::Services(several) => {
+                    let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                    format!("none of the Services {} has a ready endpoint", names.join(", "))
+                }
                 Backend::Extension(object) => format!("no Service of {object} has a ready endpoint"),
+                Backend::Outside(outside) => format!("{} has no address", outside.host()),
             };
             all.push(Verdict::new(Code::NoEndpoints, origin.clone(), why));
         }

@@ -40,6 +40,16 @@ async fn gateway_in_scopes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn emissary_in_tables() {
+    testbed::cases::run(&folder("emissary"), Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn emissary_in_scopes() {
+    testbed::cases::run(&folder("emissary"), Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ingress_with_a_chain_for_each_certificate() {
     testbed::cases::run_with(&folder("ingress"), Packing::Scoped, Certificates::PerChain).await;
 }

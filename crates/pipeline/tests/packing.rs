@@ -4,6 +4,8 @@
 
 #[path = "packing/absent.rs"]
 mod absent;
+#[path = "packing/auth_service.rs"]
+mod auth_service;
 #[path = "packing/authorization.rs"]
 mod authorization;
 #[path = "packing/catch_all.rs"]
@@ -39,10 +41,14 @@ mod rewrites;
 mod series;
 #[path = "packing/slots.rs"]
 mod slots;
+#[path = "packing/split.rs"]
+mod split;
 #[path = "packing/streams.rs"]
 mod streams;
 #[path = "packing/tcp_clients.rs"]
 mod tcp_clients;
+#[path = "packing/tcp_mapping.rs"]
+mod tcp_mapping;
 #[path = "packing/timeouts.rs"]
 mod timeouts;
 #[path = "packing/tree.rs"]

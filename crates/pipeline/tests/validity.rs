@@ -321,6 +321,17 @@ fn a_client_ca_is_told_before_it_expires_and_when_it_has_and_nothing_is_sent() {
     assert!(said.len() == 1 && said[0].starts_with("SES5183 a CA in Secret default/ca expired at "), "{said:?}");
     assert_eq!(pipeline.self_check(), Ok(()));
 
+    // One that has expired hides neither that another soon will, nor when.
+    let two = format!("{}{}", until(99).cert_pem(), until(149).cert_pem());
+    put(&mut pipeline, entry("ca", "ca.crt", &two));
+    assert_eq!(told_of(&pipeline.settle_at(end), &subject), None, "it has been told");
+    let notice = pipeline.time_due().unwrap();
+    assert!((notice - (now + 119 * day)).abs() < 60, "{}", notice - now);
+    assert!(pipeline.set_time(notice));
+    let said = told_of(&pipeline.settle(), &subject).unwrap();
+    assert_eq!(said.iter().map(|text| &text[..7]).collect::<Vec<_>>(), ["SES5183", "SES5184"], "{said:?}");
+    assert_eq!(pipeline.self_check(), Ok(()));
+
     // A month is enough for a CA of many years.
     put(&mut pipeline, entry("ca", "ca.crt", &bundle(1000)));
     assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));

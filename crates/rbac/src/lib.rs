@@ -16,7 +16,7 @@ mod rules;
 use manifest::{Document, Each, Field, Item, Node, Piece, Values, When, field, list, map, text};
 use serde_json::json;
 
-pub use rules::{Rule, cluster_scoped, gateways, leader_election, namespaced, secrets, settings};
+pub use rules::{Rule, certificates, cluster_scoped, gateways, leader_election, namespaced, secrets, settings};
 
 /// The mode in which Secrets are read by name.
 pub const NAMED_SECRETS: &str = "named-secrets";
@@ -37,7 +37,7 @@ fn has_namespaces() -> When {
 }
 
 /// Roles and bindings. The settings are `rbac.mode`, `rbac.namespaces` (none for the whole cluster), `rbac.clusterScoped`,
-/// `rbac.secrets` (names by namespace), `serviceAccount.name` and `commonLabels`.
+/// `rbac.secrets` (names by namespace), `certificates.issuer`, `serviceAccount.name` and `commonLabels`.
 pub fn documents() -> Vec<Document> {
     let in_cluster = || When::Not(Box::new(has_namespaces()));
     let mut documents = Vec::new();
@@ -93,6 +93,10 @@ pub fn documents() -> Vec<Document> {
     let comment =
         "The operator's settings, where they are in a ContourConfiguration (--sesame-config-name) and not in a file.";
     documents.extend(own(comment, "sesame-configuration", settings()));
+    let comment =
+        "The CA and the certificates of the connections between Sesame and its proxies, which Sesame issues itself.";
+    let issues = |document: Document| document.when(When::Equals("certificates.issuer", "controller"));
+    documents.extend(own(comment, "sesame-certificates", certificates()).map(issues));
     documents
 }
 

@@ -51,7 +51,11 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 /// The verbs by which a kind is read. `get` is for what is fetched by name; for a status that somebody else has changed
 /// meanwhile; and for the uid of an object that an event is about.
 fn reading(kind: Kind) -> &'static [&'static str] {
-    if kind.is_fetched() || kind.has_own_status() || kind == kind::SERVICE { &READ } else { &READ[1..] }
+    // Resolvers are looked up, and nothing is said about them.
+    let resolvers = [kind::KUBERNETES_SERVICE_RESOLVER, kind::KUBERNETES_ENDPOINT_RESOLVER, kind::CONSUL_RESOLVER];
+    let is_told = kind.group() == kinds::emissary::GROUP && !resolvers.contains(&kind);
+    let has_events = kind == kind::SERVICE || is_told;
+    if kind.is_fetched() || kind.has_own_status() || has_events { &READ } else { &READ[1..] }
 }
 
 /// The settings are read in the namespace of Sesame only, and Secrets have a rule of their own.
@@ -136,4 +140,16 @@ pub fn leader_election() -> Vec<Rule> {
 /// The operator's settings, in the namespace of Sesame.
 pub fn settings() -> Vec<Rule> {
     of_kinds([kind::CONTOUR_CONFIGURATION, kind::SESAME_CONFIGURATION].into_iter())
+}
+
+/// The certificates of xDS connections, in the namespace of Sesame, where the controller issues them. The right to create
+/// cannot be bound to a name.
+pub fn certificates() -> Vec<Rule> {
+    let secrets = |verbs: &[&'static str]| Rule::new(&[""], &["secrets"], verbs);
+    vec![
+        secrets(&["create"]),
+        Rule { names: vec!["sesame-ca", "sesamecert", "envoycert"], ..secrets(&["get", "update"]) },
+        Rule { names: vec!["sesame-cache-key"], ..secrets(&["get"]) },
+        Rule::new(&["events.k8s.io"], &["events"], &["create", "get", "patch"]).about("Certificates that expire."),
+    ]
 }

@@ -1,4 +1,4 @@
-//! What a release has besides the image: an archive of the binary, manifests, CRDs, chart, notes, checksums.
+//! What a release has besides the image: an archive of the binary, manifests, CRDs, chart, dashboards and alerts, notes, checksums.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,13 @@ use crate::{VERSION, root};
 /// Writes everything into `dist`, which has the image already.
 pub fn write(dist: &Path, binary: &Path) -> Result<()> {
     let deploy = root().join("deploy");
-    for form in ["sesame.yaml", "sesame-deployment.yaml", "sesame-gateway.yaml"] {
+    for form in ["sesame.yaml", "sesame-deployment.yaml", "sesame-gateway.yaml", "sesame-certgen.yaml"] {
         fs::copy(deploy.join(form), dist.join(form)).with_context(|| form.to_owned())?;
     }
     fs::write(dist.join("sesame-crds.yaml"), crds(&deploy.join("crds"))?)?;
     chart(&deploy.join("chart"), dist)?;
+    let monitoring = files_below(&deploy.join("monitoring"), "sesame-monitoring")?;
+    archive(&dist.join(format!("sesame-monitoring-{VERSION}.tar.gz")), monitoring, &[])?;
     let name = format!("sesame-{VERSION}-linux-{}", image::architecture());
     let files = vec![
         (format!("{name}/LICENSE"), root().join("LICENSE"), 0o644),

@@ -10,11 +10,23 @@ use std::{
     sync::Arc,
     time::Instant,
 };
-use xds::{AckWatch, Fleet, FleetAckCounts, Version};
+use xds::{AckWatch, Fleet, FleetAckCounts, Refusal, Version};
+
+/// What the proxies of all replicas make of a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AckReport {
+    /// Whether proxies have it: all that are not stuck, and at least one. One of many that refuses is its own problem.
+    pub is_programmed: bool,
+    /// Whether any proxy has asked for it, or may have: not all replicas have answered yet.
+    pub is_subscribed: bool,
+    /// Of the proxies that refuse it, the first by the id of its node.
+    pub refusal: Option<Refusal>,
+}
 
 struct Open {
     since: Instant,
-    is_programmed: bool,
+    /// What was last reported.
+    report: AckReport,
     /// When it is looked at again although nobody has answered.
     deadline: Option<Instant>,
 }
@@ -27,7 +39,7 @@ pub struct AckReports {
     others: Arc<Answers>,
     open: HashMap<Version, Open>,
     deadlines: BTreeSet<(Instant, Version)>,
-    changed: Vec<(Version, bool)>,
+    changed: Vec<(Version, AckReport)>,
 }
 
 impl AckReports {
@@ -44,10 +56,10 @@ impl AckReports {
         }
     }
 
-    /// Asks all replicas about a version. It counts as not programmed until [`Self::next`] says otherwise.
+    /// Asks all replicas about a version. Until [`Self::next`] says otherwise, it is as in [`AckReport::default`].
     pub fn ask(&mut self, version: Version) {
         let now = Instant::now();
-        let open = Open { since: now, is_programmed: false, deadline: None };
+        let open = Open { since: now, report: AckReport::default(), deadline: None };
         if self.open.contains_key(&version) {
             return;
         }
@@ -66,10 +78,8 @@ impl AckReports {
         self.inner.asked.lock().forget(&Question::new(&self.fleet, version));
     }
 
-    /// The versions of which proxies have come to have it, all that are not stuck and at least one, and those of which that
-    /// is no longer so. One of many that refuses is its own problem. May be dropped and called again at any time: nothing is
-    /// lost.
-    pub async fn next(&mut self) -> Vec<(Version, bool)> {
+    /// The versions of which there is something new. May be dropped and called again at any time: nothing is lost.
+    pub async fn next(&mut self) -> Vec<(Version, AckReport)> {
         while self.changed.is_empty() {
             self.turn().await;
         }
@@ -119,7 +129,11 @@ impl AckReports {
                 continue;
             }
             let (sum, wait) = self.sum(&version, now);
-            let is_programmed = wait.is_none() && xds::decide(&sum) == Some(true);
+            let report = AckReport {
+                is_programmed: wait.is_none() && xds::decide(&sum) == Some(true),
+                is_subscribed: wait.is_some() || sum.values().any(|counts| counts.clients() > 0),
+                refusal: self.refusal(&version, &sum),
+            };
             let Some(open) = self.open.get_mut(&version) else { continue };
             let before = std::mem::replace(&mut open.deadline, wait);
             if before != wait {
@@ -130,10 +144,21 @@ impl AckReports {
                     self.deadlines.insert((at, version.clone()));
                 }
             }
-            if std::mem::replace(&mut open.is_programmed, is_programmed) != is_programmed {
-                self.changed.push((version, is_programmed));
+            if open.report != report {
+                open.report.clone_from(&report);
+                self.changed.push((version, report));
             }
         }
+    }
+
+    /// Of all proxies that refuse a version with these counts, the first by the id of its node.
+    fn refusal(&self, version: &Version, counts: &FleetAckCounts) -> Option<Refusal> {
+        if counts.values().all(|counts| counts.refused == 0) {
+            return None;
+        }
+        let asked = self.inner.asked.lock();
+        let others = asked.refusal(&Question::new(&self.fleet, version)).cloned();
+        self.own.refusal(version).into_iter().chain(others).min()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Inner,
-    message::{FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
+    message::{CertificateHolders, FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
     page::Page,
 };
 use std::{
@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, sleep_until, timeout},
 };
 use tracing::{debug, info, warn};
-use xds::{AckWatch, Fleet, FleetAckCounts, Peer, PeerSender, Version};
+use xds::{AckWatch, Fleet, FleetAckCounts, Peer, PeerSender, Refusal, Version};
 
 /// Backoff between connection attempts: shortest and longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -94,6 +94,8 @@ struct Outbox {
     rejections: VecDeque<Question>,
     quarantine_changes: VecDeque<QuarantineChange>,
     answers: VecDeque<(Question, FleetAckCounts)>,
+    refusals: VecDeque<(Question, Option<Refusal>)>,
+    certificates: Option<Vec<CertificateHolders>>,
 }
 
 impl Outbox {
@@ -102,8 +104,11 @@ impl Outbox {
         let mut page = Page::new();
         let (rejections, quarantine_changes) =
             (page.fill(&mut self.rejections), page.fill(&mut self.quarantine_changes));
+        // Before the counts: whoever counts a refusal knows whose it is.
+        let refusals = page.fill(&mut self.refusals);
         let answers = page.fill(&mut self.answers);
-        let message = FollowerMessage { quarantine_changes, answers, rejections };
+        let certificates = self.certificates.take();
+        let message = FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates };
         (message != FollowerMessage::default()).then_some(message)
     }
 }
@@ -114,6 +119,8 @@ struct Sent {
     holds: Shared,
     watches: BTreeMap<Fleet, AckWatch>,
     answers: HashMap<Question, FleetAckCounts>,
+    refusals: HashMap<Question, Refusal>,
+    certificates: Option<Vec<CertificateHolders>>,
 }
 
 async fn send_messages(inner: &Inner, sender: PeerSender, mut asked: mpsc::UnboundedReceiver<Vec<(Question, bool)>>) {
@@ -156,6 +163,11 @@ impl Sent {
         out.quarantine_changes.extend(self.holds.changes(&holds));
         self.holds = holds;
         out.rejections.extend(inner.pending.lock().unsent());
+        let certificates = inner.certificates.lock().own.clone();
+        if self.certificates != certificates {
+            self.certificates.clone_from(&certificates);
+            out.certificates = certificates;
+        }
     }
 
     /// Takes questions that are asked from now on, or no longer.
@@ -170,6 +182,7 @@ impl Sent {
                     watch.forget(&question.resource());
                 }
                 self.answers.remove(&question);
+                self.refusals.remove(&question);
             }
         }
     }
@@ -194,6 +207,14 @@ impl Sent {
     fn answer(&mut self, fleet: &Fleet, counts: Vec<(Version, FleetAckCounts)>, out: &mut Outbox) {
         for (version, counts) in counts {
             let question = Question::new(fleet, &version);
+            let refusal = self.watches.get(fleet).and_then(|watch| watch.refusal(&version));
+            if self.refusals.get(&question) != refusal.as_ref() {
+                match &refusal {
+                    Some(refusal) => _ = self.refusals.insert(question.clone(), refusal.clone()),
+                    None => _ = self.refusals.remove(&question),
+                }
+                out.refusals.push_back((question.clone(), refusal));
+            }
             if self.answers.get(&question) != Some(&counts) {
                 self.answers.insert(question.clone(), counts.clone());
                 out.answers.push_back((question, counts));

@@ -28,6 +28,7 @@ pub(crate) async fn serve_follower(inner: Arc<Inner>, peer: Peer) {
     let Peer { address, receiver, sender } = peer;
     info!(%address, "replica connected");
     inner.update(|withheld| _ = withheld.followers.insert(id, Shared::default()));
+    inner.certificates.lock().followers.insert(id, (address, None));
     let asks = inner.asked.lock().join(id);
     let (decided, outcomes) = mpsc::channel(64);
     tokio::select! {
@@ -36,6 +37,7 @@ pub(crate) async fn serve_follower(inner: Arc<Inner>, peer: Peer) {
         () = lease_lost(&inner) => {}
     }
     inner.asked.lock().leave(id);
+    inner.certificates.lock().followers.remove(&id);
     inner.update(|withheld| _ = withheld.followers.remove(&id));
     info!(%address, "replica disconnected");
 }
@@ -64,7 +66,7 @@ async fn receive_messages(
 }
 
 fn on_message(inner: &Arc<Inner>, id: u64, message: FollowerMessage, decided: &mpsc::Sender<(Question, bool)>) {
-    let FollowerMessage { quarantine_changes, answers, rejections } = message;
+    let FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates } = message;
     if !quarantine_changes.is_empty() {
         inner.update(|withheld| {
             if let Some(follower) = withheld.followers.get_mut(&id) {
@@ -72,8 +74,11 @@ fn on_message(inner: &Arc<Inner>, id: u64, message: FollowerMessage, decided: &m
             }
         });
     }
-    if !answers.is_empty() {
-        inner.asked.lock().answer(id, answers);
+    if !answers.is_empty() || !refusals.is_empty() {
+        inner.asked.lock().answer(id, answers, refusals);
+    }
+    if let (Some(holders), Some((_, said))) = (certificates, inner.certificates.lock().followers.get_mut(&id)) {
+        *said = Some(holders);
     }
     for question in rejections {
         let (inner, decided) = (inner.clone(), decided.clone());

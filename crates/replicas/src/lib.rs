@@ -27,7 +27,7 @@
 //! // Status, on the leader.
 //! let mut ack_reports = replicas.ack_reports(Fleet::Shared);
 //! ack_reports.ask(Version { kind: Kind::Route, name: "ingress_http".into(), version: 7 });
-//! for (version, is_programmed) in ack_reports.next().await {}
+//! for (version, report) in ack_reports.next().await {}
 //! # }
 //! ```
 
@@ -41,14 +41,14 @@ mod pending;
 mod questions;
 mod state;
 
-pub use ack_reports::AckReports;
-pub use message::{Question, Shared};
+pub use ack_reports::{AckReport, AckReports};
+pub use message::{CertificateHolders, Question, Shared};
 pub use outcomes::Outcomes;
 
 use parking_lot::Mutex;
 use pending::PendingDecisions;
 use questions::Questions;
-use state::Withheld;
+use state::{Certificates, Withheld};
 use std::{
     future::Future,
     pin::pin,
@@ -84,6 +84,7 @@ pub(crate) struct Inner {
     role: watch::Sender<Role>,
     withheld: Mutex<Withheld>,
     asked: Mutex<Questions>,
+    certificates: Mutex<Certificates>,
     /// Counts changes of what is withheld and of pending rejections, for the tasks that send them.
     changed: watch::Sender<u64>,
     others: watch::Sender<Shared>,
@@ -103,6 +104,7 @@ impl Replicas {
             role: watch::Sender::default(),
             withheld: Mutex::default(),
             asked: Mutex::default(),
+            certificates: Mutex::default(),
             changed: watch::Sender::default(),
             others: watch::Sender::default(),
             pending: Mutex::default(),
@@ -126,6 +128,21 @@ impl Replicas {
     /// Sends the others everything that this replica withholds from a fleet.
     pub fn report(&self, fleet: &Fleet, holds: Vec<Quarantined>) {
         self.0.update(|withheld| withheld.own.set(fleet, holds));
+    }
+
+    /// Tells the leader which certificates this replica and its proxies have.
+    pub fn report_certificates(&self, holders: Vec<CertificateHolders>) {
+        let mut certificates = self.0.certificates.lock();
+        if certificates.own.as_ref() != Some(&holders) {
+            certificates.own = Some(holders);
+            drop(certificates);
+            self.0.changed.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// The certificates that this replica, those that follow it and all their proxies have.
+    pub fn certificates(&self) -> Vec<CertificateHolders> {
+        self.0.certificates.lock().all()
     }
 
     /// What the others withhold.

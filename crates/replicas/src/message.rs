@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
-use xds::{Fleet, FleetAckCounts, Kind, Name, Quarantined, Target, Version};
+use xds::{Fleet, FleetAckCounts, Kind, Name, Quarantined, Refusal, Target, Version};
 
 /// A version of a resource whose acknowledgements are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -105,6 +105,22 @@ fn hold(((target, hash), text): (&(Target, u64), &Arc<str>)) -> Quarantined {
     Quarantined { target: target.clone(), hash: *hash, text: text.clone() }
 }
 
+/// Replicas or proxies that have the same certificates, while those of the xDS connection are rotated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateHolders {
+    /// The names of some of them.
+    pub names: Vec<String>,
+    /// How many there are.
+    pub count: usize,
+    /// Whether they are proxies.
+    pub is_proxy: bool,
+    /// When the CAs expire that they trust, in seconds since 1970; none if that is not known.
+    pub cas: Vec<i64>,
+    /// When the certificate expires that they present, if they have one.
+    pub leaf: Option<i64>,
+}
+
 /// From a follower to the leader.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -113,8 +129,12 @@ pub(crate) struct FollowerMessage {
     pub quarantine_changes: Vec<QuarantineChange>,
     /// Counts that have changed.
     pub answers: Vec<(Question, FleetAckCounts)>,
+    /// For counts that have changed, one of its proxies that refuses the version, or that none does any more.
+    pub refusals: Vec<(Question, Option<Refusal>)>,
     /// Resources that all its proxies of some version of Envoy rejected: do others accept them?
     pub rejections: Vec<Question>,
+    /// The certificates that it and its proxies have, if that has changed.
+    pub certificates: Option<Vec<CertificateHolders>>,
 }
 
 /// From the leader to a follower.
@@ -148,7 +168,12 @@ mod tests {
         let question = Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 };
         let counts = FleetAckCounts::from([("1.40.0".into(), AckCounts { have: 1, ..AckCounts::default() })]);
         let answers = vec![(question.clone(), counts)];
-        let message = FollowerMessage { quarantine_changes, answers, rejections: vec![question] };
+        let refusal = Refusal { node: "envoy-7xk".into(), text: "no".into() };
+        let refusals = vec![(question.clone(), Some(refusal)), (question.clone(), None)];
+        let holders = CertificateHolders { count: 2, cas: vec![7], leaf: Some(8), ..CertificateHolders::default() };
+        let certificates = Some(vec![holders]);
+        let rejections = vec![question];
+        let message = FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates };
         let text = serde_json::to_string(&message).unwrap();
         assert_eq!(serde_json::from_str::<FollowerMessage>(&text).unwrap(), message);
         let newer = text.replacen('{', r#"{"more": [1],"#, 1);

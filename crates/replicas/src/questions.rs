@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 use tokio::sync::{Notify, mpsc};
-use xds::{FleetAckCounts, STUCK};
+use xds::{FleetAckCounts, Refusal, STUCK};
 
 /// A question that is asked from now on, or no longer.
 pub(crate) type QuestionChange = (Question, bool);
@@ -20,6 +20,8 @@ struct Follower {
     since: Instant,
     asks: mpsc::UnboundedSender<QuestionChange>,
     answers: HashMap<Question, FleetAckCounts>,
+    /// Of its proxies that refuse what is asked about, one for each question.
+    refusals: HashMap<Question, Refusal>,
 }
 
 /// New answers, queued for one task.
@@ -93,6 +95,7 @@ impl Questions {
         self.questions.remove(question);
         for follower in self.followers.values_mut() {
             follower.answers.remove(question);
+            follower.refusals.remove(question);
             let _ = follower.asks.send((question.clone(), false));
         }
     }
@@ -103,7 +106,8 @@ impl Questions {
         for question in self.questions.keys() {
             let _ = asks.send((question.clone(), true));
         }
-        self.followers.insert(id, Follower { since: Instant::now(), asks, answers: HashMap::new() });
+        let (answers, refusals) = Default::default();
+        self.followers.insert(id, Follower { since: Instant::now(), asks, answers, refusals });
         self.listeners.iter().for_each(|listener| listener.tell(|new| new.all = true));
         receiver
     }
@@ -114,16 +118,40 @@ impl Questions {
     }
 
     /// Takes the answers of a follower.
-    pub fn answer(&mut self, id: u64, answers: Vec<(Question, FleetAckCounts)>) {
+    pub fn answer(
+        &mut self,
+        id: u64,
+        answers: Vec<(Question, FleetAckCounts)>,
+        refusals: Vec<(Question, Option<Refusal>)>,
+    ) {
         let Some(follower) = self.followers.get_mut(&id) else { return };
+        let listeners = &self.listeners;
+        let tell = |question: &Question| {
+            listeners.iter().for_each(|listener| listener.tell(|new| _ = new.questions.insert(question.clone())));
+        };
+        for (question, refusal) in refusals {
+            match refusal {
+                Some(refusal) if self.questions.contains_key(&question) => {
+                    tell(&question);
+                    follower.refusals.insert(question, refusal);
+                }
+                _ => {
+                    tell(&question);
+                    follower.refusals.remove(&question);
+                }
+            }
+        }
         for (question, counts) in answers {
             if self.questions.contains_key(&question) {
-                self.listeners
-                    .iter()
-                    .for_each(|listener| listener.tell(|new| _ = new.questions.insert(question.clone())));
+                tell(&question);
                 follower.answers.insert(question, counts);
             }
         }
+    }
+
+    /// A proxy of a follower that refuses what a question is about: the first by the id of its node.
+    pub fn refusal(&self, question: &Question) -> Option<&Refusal> {
+        self.followers.values().filter_map(|follower| follower.refusals.get(question)).min()
     }
 
     /// Adds the answers to a question that was asked at that time. Gives until when missing ones are waited for: a follower that

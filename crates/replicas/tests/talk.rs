@@ -3,18 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
+    collections::HashSet,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use certgen::{Certificates, Request};
-use replicas::{AckReports, Replicas, Role};
+use replicas::{AckReport, AckReports, CertificateHolders, Replicas, Role};
 use tempfile::TempDir;
 use testbed::{
     Client, Net, XdsClient,
     certs::{Ca, Leaf},
-    within,
+    eventually, within,
     xds_client::{Kind as Ask, Reply},
 };
 use tokio::net::TcpListener;
@@ -90,7 +91,8 @@ impl Replica {
 
 /// Waits until proxies have a version, or no longer do.
 async fn becomes(ack_reports: &mut AckReports, version: &Version, what: &str, wanted: bool) {
-    let waiting = async { while !ack_reports.next().await.contains(&(version.clone(), wanted)) {} };
+    let is_so = |(of, report): &(Version, AckReport)| of == version && report.is_programmed == wanted;
+    let waiting = async { while !ack_reports.next().await.iter().any(is_so) {} };
     let late = within(what, PATIENCE, waiting).await;
     late.unwrap_or_else(|late| panic!("{late}: {:?}", ack_reports.counts(version)));
 }
@@ -209,11 +211,15 @@ async fn what_is_asked_and_answered_may_be_more_than_a_message() {
         (0..5_000).map(|at| Quarantined { text: "x".repeat(4_096).into(), ..hold(&name(at)) }).collect();
     b.replicas.report(&Fleet::Shared, holds);
     let _two = b.client(&ca, "two", Reply::Ack).await;
-    let mut open = COUNT;
+    let mut programmed = HashSet::new();
     let waiting = async {
-        while open > 0 {
-            for (_, is_programmed) in ack_reports.next().await {
-                open = if is_programmed { open - 1 } else { open + 1 };
+        while programmed.len() < COUNT {
+            for (version, report) in ack_reports.next().await {
+                if report.is_programmed {
+                    programmed.insert(version);
+                } else {
+                    programmed.remove(&version);
+                }
             }
         }
     };
@@ -253,6 +259,35 @@ async fn leader_and_follower(ca: &Ca) -> (Replica, Replica) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_leader_knows_which_certificates_all_have() {
+    let ca = Ca::new("c");
+    let (leader, follower) = leader_and_follower(&ca).await;
+    let holders = |name: &str, leaf| CertificateHolders {
+        names: vec![name.to_owned()],
+        count: 1,
+        cas: vec![1],
+        leaf: Some(leaf),
+        ..CertificateHolders::default()
+    };
+    let knows = async |wanted: &[CertificateHolders]| {
+        let known = async || match leader.replicas.certificates() {
+            known if known == wanted => Ok(()),
+            known => Err(format!("{known:?}")),
+        };
+        eventually("the leader to know", PATIENCE, known).await.unwrap();
+    };
+    // A replica that has not said anything yet is not taken for one that has nothing.
+    assert_eq!(leader.replicas.certificates().iter().map(|it| (it.count, it.cas.len())).collect::<Vec<_>>(), [(1, 0)]);
+    leader.replicas.report_certificates(vec![holders("leader", 5)]);
+    follower.replicas.report_certificates(vec![holders("follower", 6)]);
+    knows(&[holders("leader", 5), holders("follower", 6)]).await;
+    follower.replicas.report_certificates(vec![holders("follower", 7), holders("proxy", 8)]);
+    knows(&[holders("leader", 5), holders("follower", 7), holders("proxy", 8)]).await;
+    follower.replicas.take(Role::Alone);
+    knows(&[holders("leader", 5)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_of_many_that_refuses_makes_no_verdict() {
     let ca = Ca::new("ca");
     let (a, b) = leader_and_follower(&ca).await;
@@ -286,6 +321,33 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
         let outcome = within("an outcome of all", PATIENCE, outcomes.next()).await.unwrap();
         assert!(matches!(&outcome.outcome, Outcome::Refused { text, .. } if &**text == "no"), "{outcome:?}");
     }
+}
+
+/// What whoever reads the status is told: which proxy refuses, for as long as it does, the same one whichever replica it is on.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_those_that_refuse_the_first_by_name_is_told_while_it_does() {
+    let ca = Ca::new("ca");
+    let (a, b) = leader_and_follower(&ca).await;
+    a.publish("1");
+    b.publish("1");
+    let _one = a.client(&ca, "envoy-1", Reply::Ack).await;
+    let three = a.client(&ca, "envoy-3", Reply::Nack("not on this machine".into())).await;
+    let two = b.client(&ca, "envoy-2", Reply::Nack("not here".into())).await;
+    let mut ack_reports = a.replicas.ack_reports(Fleet::Shared);
+    ack_reports.ask(version("1"));
+    let mut refused_by = async |what: &str, wanted: Option<(&str, &str)>| {
+        let is_so = |(_, report): &(Version, AckReport)| {
+            let refusal = report.refusal.as_ref().map(|refusal| (&*refusal.node, &*refusal.text));
+            report.is_programmed && report.is_subscribed && refusal == wanted
+        };
+        let waiting = async { while !ack_reports.next().await.iter().any(is_so) {} };
+        within(what, PATIENCE, waiting).await.unwrap();
+    };
+    refused_by("one of the follower's", Some(("envoy-2", "not here"))).await;
+    drop(two);
+    refused_by("one of the leader's", Some(("envoy-3", "not on this machine"))).await;
+    drop(three);
+    refused_by("none", None).await;
 }
 
 /// The same version is refused twice, by one proxy after the other: each time the holder is asked.

@@ -6,7 +6,7 @@ use crate::{
 };
 use kinds::{ConfigMap, Secret};
 use model::Code;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// The entry of a Secret or ConfigMap that holds a bundle.
@@ -30,21 +30,17 @@ pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, Rejection> {
 /// A CA is reported before it expires: when a fifth of its time is left, at most so many seconds.
 const LONGEST_NOTICE: i64 = 30 * 24 * 3600;
 
-/// When all CAs of a bundle are valid; the notice is that of the one that expires first.
-pub fn validity(bundle: &str) -> Option<Validity> {
-    let certificates = pem::certificates(bundle.as_bytes()).ok()?;
+/// When the CAs of a bundle are valid: each period once, since each CA expires by itself.
+pub fn validity(bundle: &str) -> Vec<Validity> {
+    let certificates = pem::certificates(bundle.as_bytes()).unwrap_or_default();
     let periods = certificates.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let validity = certificate.validity();
-        Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
-    });
-    periods.fold(None, |all: Option<Validity>, (begin, end)| {
+        let (begin, end) = (validity.not_before.timestamp(), validity.not_after.timestamp());
         let notice = end.saturating_sub((end.saturating_sub(begin) / 5).clamp(0, LONGEST_NOTICE));
-        let own = Validity { not_before: begin, not_after: end, notice: Some(notice) };
-        let Some(all) = all else { return Some(own) };
-        let first = if end < all.not_after { own } else { all };
-        Some(Validity { not_before: all.not_before.max(begin), ..first })
-    })
+        Some(Validity { not_before: begin, not_after: end, notice: Some(notice) })
+    });
+    periods.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The bundle in a Secret.

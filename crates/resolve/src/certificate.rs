@@ -68,7 +68,7 @@ const NAMES: usize = 5;
 const LONGEST_NAME: usize = 253;
 
 /// When a certificate or a CRL is valid, in seconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Validity {
     /// When it begins.
     pub not_before: i64,
@@ -79,7 +79,7 @@ pub struct Validity {
 }
 
 /// What is wrong with a certificate or a CRL at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutOfDate {
     /// It begins later.
     Before(i64),

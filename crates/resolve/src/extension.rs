@@ -44,20 +44,14 @@ pub struct ExtensionService {
 impl ExtensionService {
     /// Its cluster.
     pub fn cluster(&self) -> Cluster {
-        let (health, slow_start, client_certificate, max_retries) = Default::default();
         Cluster {
-            id: self.extension().cluster,
-            discovery: Discovery::WeightedEndpoints,
             protocol: self.protocol,
             server_name: self.server_name(),
             breakers: self.breakers,
             idle: self.idle,
             balance: self.balance,
-            health,
-            slow_start,
             validation: self.validation.clone(),
-            client_certificate,
-            max_retries,
+            ..Cluster::new(self.extension().cluster, Discovery::WeightedEndpoints)
         }
     }
 

@@ -173,22 +173,8 @@ impl Service {
             Target::Refused(_) => return None,
         };
         let id = self.endpoints_id(number, transport).into();
-        let (idle, balance, health, slow_start, validation, client_certificate, max_retries) = Default::default();
         let (protocol, breakers) = (port.protocol, self.breakers);
-        Some(Cluster {
-            id,
-            discovery,
-            protocol,
-            server_name,
-            breakers,
-            idle,
-            balance,
-            health,
-            slow_start,
-            validation,
-            client_certificate,
-            max_retries,
-        })
+        Some(Cluster { protocol, server_name, breakers, ..Cluster::new(id, discovery) })
     }
 
     fn endpoints_id(&self, port: u16, transport: Transport) -> EndpointsId {

@@ -38,6 +38,7 @@ use xds::{PublishError, ResourceOutcome, Server};
 use prometheus_client::registry::Registry;
 
 use crate::jwks::{Limits, Metrics, News};
+use crate::trace::{Stage, Tracer};
 
 use background::Background;
 pub use fleets::GatewayFleets;
@@ -174,6 +175,8 @@ pub struct Control {
     going: BTreeSet<FleetId>,
     /// Fleets that are gone with this batch.
     gone: Vec<FleetId>,
+    /// Traces batches, where that is asked for.
+    tracer: Tracer,
 }
 
 impl Control {
@@ -209,6 +212,7 @@ impl Control {
             gateway_fleets: None,
             going: BTreeSet::new(),
             gone: Vec::new(),
+            tracer: Tracer::off(),
         }
     }
 
@@ -220,6 +224,11 @@ impl Control {
     /// The same, with Secrets that the source brings only when it is asked for them.
     pub fn fetching(self, secrets: Secrets) -> Self {
         Self { secrets: Some(secrets), ..self }
+    }
+
+    /// The same, tracing batches.
+    pub fn traced(self, tracer: Tracer) -> Self {
+        Self { tracer, ..self }
     }
 
     /// The same, with settings that change.
@@ -249,8 +258,12 @@ impl Control {
     pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(BatchReport<'_>)) -> Result<(), Divergence> {
         // Until the first build is complete, what comes out gathers here.
         let mut output = Output::default();
+        if self.tracer.is_on() {
+            feed.trace();
+        }
         while let Some(input) = self.next(&mut feed).await {
             let begun = Instant::now();
+            self.tracer.begin();
             let mut brought = Brought::default();
             // Those who have nothing wait for everything, and a check compares what is finished.
             let offloads = self.is_complete && !self.checks;
@@ -277,6 +290,7 @@ impl Control {
             if is_part {
                 self.part_size.adapt(took);
             }
+            self.tracer.end();
             debug!(?took, published, "batch done");
             if self.checks && self.is_synced {
                 self.pipeline.self_check()?;
@@ -410,7 +424,10 @@ impl Control {
     async fn work(&mut self, feed: &mut Feed, is_part: bool, brought: &mut Brought, output: &mut Output) -> bool {
         let (mut published, mut slices) = (false, 0);
         loop {
-            if self.pipeline.step(output) == Progress::More {
+            let stepping = self.tracer.now();
+            let progress = self.pipeline.step(output);
+            self.tracer.done(Stage::Compute, stepping);
+            if progress == Progress::More {
                 if self.is_complete {
                     published |= self.publish(output);
                 }
@@ -443,7 +460,9 @@ impl Control {
             if !self.is_complete && !self.jwks.is_ready() {
                 return published;
             }
+            let finishing = self.tracer.now();
             self.pipeline.finish(output);
+            self.tracer.done(Stage::Compute, finishing);
             published |= self.publish(output);
             if self.fit() {
                 continue;
@@ -477,6 +496,7 @@ impl Control {
     }
 
     fn take(&mut self, batch: Batch, brought: &mut Brought) {
+        self.tracer.took(batch.changes.len(), batch.decoded);
         self.origins.apply(&batch);
         self.is_synced |= batch.synced;
         for change in batch.changes {
@@ -524,9 +544,13 @@ impl Control {
                 // What other replicas withhold there is looked at anew.
                 self.others.mark_changed();
             }
-            match self.server.publish(xds::Batch { fleet: xds_fleet(&fleet), changes }) {
+            let publishing = self.tracer.now();
+            let done = self.server.publish(xds::Batch { fleet: xds_fleet(&fleet), changes });
+            self.tracer.done(Stage::Publish, publishing);
+            match done {
                 Ok(_) => {
                     self.excess.remove(&fleet);
+                    self.tracer.published(&xds_fleet(&fleet));
                     published = true;
                 }
                 Err(error) => _ = self.excess.insert(fleet, error),

@@ -1,5 +1,6 @@
 //! What flags of several subcommands share: Contour's names for them, and values that are parsed alike.
 
+pub mod emissary;
 pub mod objects;
 #[cfg(test)]
 mod tests;
@@ -11,12 +12,20 @@ use pipeline::settings;
 /// The namespace Sesame is installed in unless told otherwise.
 pub const NAMESPACE: &str = "projectsesame";
 
+/// The id of objects of Emissary that name none.
+pub const AMBASSADOR_ID: &str = kinds::emissary::DEFAULT_ID;
+
 /// The version of Envoy that this version of Sesame is made for, and tested with.
 pub const ENVOY_VERSION: &str = "1.40.0";
 /// The image of Envoy.
 pub const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:distroless-v1.40.0";
 /// The image of this version of Sesame.
 pub const SESAME_IMAGE: &str = concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION"));
+
+/// The id that a flag or variable names; one that is empty names none.
+pub fn ambassador_id(id: &str) -> Box<str> {
+    if id.is_empty() { AMBASSADOR_ID.into() } else { id.into() }
+}
 
 /// How virtual hosts are packed into xDS resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,6 +82,12 @@ impl From<ForeignProtection> for settings::ForeignProtection {
             ForeignProtection::Refuse => Self::Refuse,
         }
     }
+}
+
+/// Whether the program is called by Contour's name.
+pub fn is_called_contour() -> bool {
+    let called = std::env::args_os().next().map(std::path::PathBuf::from);
+    called.as_deref().and_then(std::path::Path::file_name).is_some_and(|name| name == "contour")
 }
 
 /// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits

@@ -7,15 +7,18 @@ mod flags;
 mod jwks;
 mod lint;
 mod logging;
+mod operate;
 mod output;
 mod problem;
 mod run;
 mod serve;
 mod signals;
+mod trace;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
 /// Clients that come and go leave holes in the C library's heap that it does not give back (docs/benchmarks.md).
 #[cfg(feature = "jemalloc")]
@@ -32,14 +35,33 @@ struct Args {
     command: cmd::Command,
 }
 
+/// The command line: as `kubectl-sesame`, a plugin of kubectl, only the commands for a running installation.
+fn command_line() -> Command {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_name().and_then(|name| name.to_str());
+    match name {
+        Some("kubectl-sesame" | "kubectl_sesame") => plugin(Args::command()),
+        _ => Args::command(),
+    }
+}
+
+fn plugin(line: Command) -> Command {
+    let line = line.name("kubectl-sesame").bin_name("kubectl sesame").about("Look at a running installation of Sesame");
+    line.mut_subcommands(|command| {
+        let is_shown = cmd::OPERATE.contains(&command.get_name());
+        command.hide(!is_shown)
+    })
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    let matches = flags::with_contour_names(Args::command(), |name| std::env::var_os(name).is_some()).get_matches();
+    let line = flags::with_contour_names(command_line(), |name| std::env::var_os(name).is_some());
+    let matches = line.clone().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let log = logging::start(args.logging);
     // One provider for every TLS connection of the process; whoever was first is the same.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    match args.command.run(log).await {
+    match args.command.run(log, line).await {
         Ok(code) => code,
         Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
         Err(error) => {

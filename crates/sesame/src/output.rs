@@ -3,11 +3,13 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Result;
 use model::Code;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use source::snippet::Style;
 
 use crate::problem::Coded;
@@ -22,6 +24,20 @@ pub fn style(is_terminal: bool) -> Style {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     if is_terminal && !is_set("NO_COLOR") && !is_dumb { Style::Colour } else { Style::Plain }
+}
+
+/// Makes standard output and standard error append, where they are files: another process that opens the same file, as Envoy does for
+/// an access log in `/dev/stdout`, writes at its end, and ours would be written over it.
+pub fn append() {
+    let append = |output: BorrowedFd<'_>| {
+        let is_file = fstat(output).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        if is_file && let Ok(flags) = fcntl_getfl(output) {
+            // What cannot be changed stays as it was given to us.
+            let _as_given = fcntl_setfl(output, flags | OFlags::APPEND);
+        }
+    };
+    append(io::stdout().as_fd());
+    append(io::stderr().as_fd());
 }
 
 /// Writes a text that all may read, with the folders above it; `-` is standard output.

@@ -15,9 +15,14 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A failure, to be put above its cause.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
     /// A failure with no cause beneath it.
     pub fn of(code: Code, message: impl Into<String>) -> Error {
-        Error::new(Self { code, message: message.into() })
+        Error::new(Self::new(code, message))
     }
 }
 

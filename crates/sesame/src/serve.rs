@@ -10,6 +10,7 @@
 //! Every part is a supervised task ([`tasks`]): if one fails the process exits and is restarted, and proxies meanwhile keep
 //! their configuration. An API server that cannot be reached is no failure.
 
+pub mod certificates;
 pub mod config;
 pub mod disk_cache;
 pub mod live;
@@ -18,12 +19,13 @@ mod page;
 mod pages;
 pub mod plan;
 mod programmed;
-mod report;
+pub mod report;
 mod tasks;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use admin::{BuildInfo, LogFilter, Readiness, Views};
+use admin::{BuildInfo, LogFilter, Readiness, Replica, Views};
 use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
 use kinds::kind;
@@ -45,6 +47,8 @@ use crate::cmd::serve::{Args, read};
 use crate::control::{Control, GatewayFleets, Secrets};
 use crate::problem::Coded;
 use crate::signals;
+use crate::trace::{Exporter, Tracer};
+use certificates::Issuer;
 use config::Config;
 use disk_cache::DiskCache;
 use live::{Live, Origin};
@@ -52,6 +56,15 @@ use pages::{Pages, Prepared, Routers};
 use plan::Plan;
 use report::BatchReporter;
 use tasks::Tasks;
+
+/// What this program was built from.
+pub const BUILD: BuildInfo = BuildInfo {
+    version: env!("CARGO_PKG_VERSION"),
+    revision: match option_env!("SESAME_COMMIT") {
+        Some(commit) => commit,
+        None => "",
+    },
+};
 
 /// Serves until SIGTERM or Ctrl-C.
 pub async fn run(args: Args, log: LogFilter) -> Result<()> {
@@ -79,8 +92,8 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         warn!("{code}: {warning} ({})", code.help());
     }
     // Certificates and addresses first: an error in them is reported before the API server is contacted.
-    let security = security(&plan)?;
-    let has_tls = matches!(security, Security::Tls(_));
+    let has_tls = plan.security.is_some();
+    let ready_made = if plan.issuing.is_none() { Some(security(&plan)?) } else { None };
     let prepared = Prepared::new(&plan).await?;
     let xds = pages::bind("--xds-address, --xds-port", plan.xds).await?;
     let (client, connection) = match connected {
@@ -130,7 +143,14 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
         .provisioning(gateway_fleets)
         .checking(plan.self_check);
-    let (reporter, writer) = status::channel(client, plan.status.clone(), leadership.clone());
+    let (control, exporter) = match &plan.otlp_traces {
+        Some(endpoint) => {
+            let (tracer, batches) = Tracer::on(server.clone());
+            (control.traced(tracer), Some(Exporter::new(endpoint, &plan.status.instance, batches)))
+        }
+        None => (control, None),
+    };
+    let (reporter, writer) = status::channel(client.clone(), plan.status.clone(), leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
     let (programmed, programmed_status) = programmed::channel(server.clone());
@@ -142,21 +162,50 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let mut batch_reporter = BatchReporter::new(reporter.clone(), programmed, recorder, first_build);
 
     let mut registry = Registry::default();
-    BuildInfo { version: env!("CARGO_PKG_VERSION"), revision: option_env!("SESAME_COMMIT").unwrap_or_default() }
-        .register(&mut registry);
+    BUILD.register(&mut registry);
     board.register(&mut registry);
     control.register(&mut registry);
     server.register(&mut registry);
+    admin::proxies::register(&server, &mut registry);
+    readiness.register(&mut registry);
     writer.register(&mut registry);
     leadership.register(&mut registry);
     connection.register(&mut registry);
     let metrics = live::Metrics::default();
     metrics.register(&mut registry);
     let disk_cache = disk_cache(&args, &mut registry);
+    let issuing = certificates::Metrics::default();
+    issuing.register(&mut registry);
+    let (is_there, has_certificates) = watch::channel(plan.issuing.is_none());
+    let issuer = plan.issuing.clone().map(|how| Issuer {
+        issuing: how,
+        store: certgen::store::Store::new(client, &args.namespace),
+        replica: plan.status.instance.clone(),
+        leadership: leadership.clone(),
+        replicas: replicas.clone(),
+        server: server.clone(),
+        stats_port: plan.pipeline.stats.port,
+        metrics: issuing,
+        is_there,
+    });
+    let files = plan.security.clone();
+    let accepts_tokens = plan.fleets.is_some();
+    let certificates_ready = plan.issuing.as_ref().map(|_| readiness.task("the certificates of the xDS server"));
+    let replica = Replica {
+        name: plan.status.instance.as_str().into(),
+        build: BUILD,
+        started: SystemTime::now(),
+        readiness: readiness.clone(),
+        is_leader: Arc::new({
+            let leadership = leadership.clone();
+            move || leadership.is_leader()
+        }),
+        xds_files: plan.security.clone(),
+    };
     let routers = Routers {
         health: admin::health(&readiness),
         metrics: admin::metrics(Arc::new(registry), plan.contour_metric_names),
-        debug: admin::debug(Views { board, server: server.clone(), log: Some(log.clone()) }),
+        debug: admin::debug(Views { board, server: server.clone(), log: Some(log.clone()), replica }),
     };
 
     let stop = CancellationToken::new();
@@ -175,6 +224,17 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         metrics,
         tracing_problem: batch_reporter.tracing_problem(),
     };
+    if let Some(issuer) = issuer {
+        tasks.spawn("certificates of xDS connections", issuer.run().map(Ok));
+    }
+    if let Some(files) = files.clone() {
+        let expiry = certificates::expiry::watch(files, live.args.namespace.clone(), reporter.clone());
+        let expiry = once_there(has_certificates.clone()).then(|()| expiry);
+        tasks.spawn("expiry of the certificates of xDS connections", expiry.map(Ok));
+    }
+    if let Some(exporter) = exporter {
+        tasks.spawn("traces of batches", exporter.run().map(Ok));
+    }
     if let Some(cache) = disk_cache {
         tasks.spawn("the disk cache", cache.run(server.clone()).map(Ok));
     }
@@ -185,7 +245,9 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     });
     tasks.spawn_ending("exchange between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
     if let Some(election) = election {
-        tasks.spawn("role among replicas", place(election.holder(), replicas.clone()).map(Ok));
+        // Replicas authenticate each other with these certificates.
+        let place = place(election.holder(), replicas.clone());
+        tasks.spawn("role among replicas", once_there(has_certificates.clone()).then(|()| place).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
     if let Some(provisioner) = provisioner {
@@ -195,7 +257,20 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     tasks.spawn_ending("the status writer", writer.run(stop.clone().cancelled_owned()).map(Ok));
     tasks.spawn_ending("the xDS server", {
         let stop = stop.clone();
-        async move { server.serve(xds, security, stop.cancelled_owned()).await.context("the xDS server failed") }
+        async move {
+            let security = match (ready_made, files) {
+                (Some(security), _) => security,
+                (None, files) => {
+                    if stop.run_until_cancelled(once_there(has_certificates)).await.is_none() {
+                        return Ok(());
+                    }
+                    let security = tls(files, accepts_tokens)?;
+                    certificates_ready.into_iter().for_each(|task| task.done());
+                    security
+                }
+            };
+            server.serve(xds, security, stop.cancelled_owned()).await.context("the xDS server failed")
+        }
     });
     tasks.spawn("the control loop", async move {
         let ended = control.run(feed, move |report| batch_reporter.report(report)).await;
@@ -208,6 +283,13 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     info!(xds = %xds_address, leases = has_leases, "serving");
 
     tasks.run(stop_signal).await
+}
+
+/// Waits until this replica has certificates, however long the first of them takes.
+async fn once_there(mut has_certificates: watch::Receiver<bool>) {
+    if has_certificates.wait_for(|there| *there).await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// Follows the holder of the lease, and takes the role among the replicas that follows from it.
@@ -241,13 +323,18 @@ fn disk_cache(args: &Args, registry: &mut Registry) -> Option<DiskCache> {
 }
 
 fn security(plan: &Plan) -> Result<Security> {
-    let Some(files) = plan.security.clone() else {
+    if plan.security.is_none() {
         warn!(
             "--insecure: every client that reaches the xDS server gets the private keys of all hosts; use it for development only"
         );
-        return Ok(Security::Insecure);
-    };
-    let loaded = if plan.fleets.is_some() { Tls::accepting_tokens(files) } else { Tls::load(files) };
+    }
+    tls(plan.security.clone(), plan.fleets.is_some())
+}
+
+/// How connections are secured with these files; not at all without any.
+fn tls(files: Option<xds::TlsFiles>, accepts_tokens: bool) -> Result<Security> {
+    let Some(files) = files else { return Ok(Security::Insecure) };
+    let loaded = if accepts_tokens { Tls::accepting_tokens(files) } else { Tls::load(files) };
     let tls =
         loaded.coded(Code::CertificateFiles, || "the certificates of the xDS server cannot be used".to_owned())?;
     Ok(Security::Tls(Arc::new(tls)))

@@ -1,141 +1,104 @@
-//! The manifests in `deploy` on a real Kubernetes of two nodes: replicas of the controller, proxies, and requests through
-//! the load balancer, with no more rights than the manifests give.
+//! The manifests in `deploy` on a real Kubernetes of two nodes, with no more rights than they give: the shortest scenarios of
+//! `make e2e`, on one cluster.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::networking::v1::Ingress;
-use kube::api::{Api, DeleteParams, ListParams};
+use e2e::{Installation, Scenario};
 use testbed::apiserver::AuditEntry;
-use testbed::cluster::{self, Cluster, Nodes};
-use testbed::image::ready;
-use testbed::{Client, Load, eventually};
+use testbed::cluster::{self, Cluster};
+use testbed::eventually;
 
-const NAMESPACE: &str = "projectsesame";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// All files of a folder below `deploy`, in the order of their names.
-fn deploy(folder: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(folder);
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files.iter().map(|file| format!("---\n{}\n", std::fs::read_to_string(file).unwrap())).collect()
+async fn run(installation: &Installation, names: &[&str]) {
+    for scenario in Scenario::chosen(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap() {
+        if names.contains(&scenario.name) {
+            let row = scenario.run(installation).await;
+            assert!(row.is_good(), "{}: {:?} {:#?}", row.name, row.error, row.traffic);
+            eprintln!("{}", e2e::table(&[row]));
+        }
+    }
 }
 
-/// A file in `deploy`.
-fn manifest(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)).unwrap()
-}
+/// The rights that docs/operate.md names for the operators' commands.
+const OPERATOR: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: sesame-operator, namespace: projectsesame}
+rules:
+- apiGroups: ['']
+  resources: [pods]
+  verbs: [get, list]
+- apiGroups: ['']
+  resources: [pods/portforward]
+  verbs: [get, create]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: sesame-operator, namespace: projectsesame}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: sesame-operator}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: operator}]
+";
 
-fn app(namespace: &str, name: &str) -> String {
-    format!(
-        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
-         spec:\n  rules:\n  - host: {name}.example.com\n    http: {{paths: [{{path: /, pathType: Prefix, backend: \
-         {{service: {{name: web, port: {{number: 80}}}}}}}}]}}\n"
-    )
-}
-
-fn backend(namespace: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {namespace}}}\n\
-         spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}\n---\n\
-         apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  replicas: 1\n  \
-         selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      \
-         containers: [{{name: echo, image: '{}', args: ['--http', '0.0.0.0:8080']}}]\n",
-        ready::ECHO
-    )
-}
-
-async fn served(at: SocketAddr, host: &str) {
-    let look = async || match Client::new(at).host(host).get("/").await {
-        Ok(answer) if answer.status == 200 => Ok(()),
-        Ok(answer) => Err(answer.status.to_string()),
-        Err(failure) => Err(failure.to_string()),
+/// The operators' commands by port-forward, through the API server and a kubelet to the loopback of the controllers, with no more
+/// rights than they need.
+async fn operate(cluster: &Cluster) {
+    let sesame = async |words: &[&str], kubeconfig: &Path| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_sesame"));
+        let output = command.args(words).arg("--kubeconfig").arg(kubeconfig).output().await.unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     };
-    eventually(format!("{host} to be served"), LIMIT, look).await.unwrap();
+    cluster.apply_yaml(OPERATOR).await.unwrap();
+    let admin = cluster.kubeconfig().to_owned();
+    let operator = match cluster.api() {
+        Ok(api) => api.kubeconfig_as("operator", &["system:authenticated"]).unwrap(),
+        Err(_) => admin.clone(),
+    };
+    let in_step = async || match sesame(&["status", "-o", "json"], &operator).await {
+        (0, status, _) => Ok(serde_json::from_str::<serde_json::Value>(&status).unwrap()),
+        (code, out, err) => Err(format!("{code}: {out} {err}")),
+    };
+    let status = eventually("everything to be in step", LIMIT, in_step).await.unwrap();
+    assert_eq!(status["replicas"].as_array().unwrap().len(), 2, "{status}");
+    assert_eq!((&status["fleets"][0]["proxies"], &status["fleets"][0]["in_step"]), (&2.into(), &2.into()), "{status}");
+    let (code, dump, err) = sesame(&["dump", "-o", "json"], &operator).await;
+    let dump: serde_json::Value = serde_json::from_str(&dump).unwrap_or_else(|error| panic!("{code}: {error}: {err}"));
+    assert!(!dump["fleets"][0]["resources"].as_array().unwrap().is_empty());
+    let (code, certificates, err) = sesame(&["certs"], &operator).await;
+    assert!(code == 0 && certificates.matches("xds server").count() == 2, "{code}: {certificates} {err}");
+    let (code, checks, err) = sesame(&["precheck", "--host-ports", "8099"], &admin).await;
+    assert!(code == 0 && checks.contains("another installation?"), "{code}: {checks} {err}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.tar.gz");
+    let (code, _, err) = sesame(&["bug-report", "-f", file.to_str().unwrap()], &admin).await;
+    assert_eq!(code, 0, "{err}");
+    let mut bundle = String::new();
+    let mut archive = flate2::read::GzDecoder::new(std::fs::File::open(&file).unwrap());
+    std::io::Read::read_to_string(&mut archive, &mut bundle).unwrap();
+    for part in ["first build complete", "cluster/nodes.json", "config_dump.json", "sesame_batches_total"] {
+        assert!(bundle.contains(part), "{part} is not in the bundle");
+    }
+    assert!(!bundle.contains("PRIVATE KEY"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_manifests_serve_requests_through_a_load_balancer() {
+async fn an_installation_lives_through_a_rollout_and_the_death_of_its_leader_with_the_rights_of_its_manifests() {
     if !cluster::available() {
         return;
     }
-    let binary = env!("CARGO_BIN_EXE_sesame");
-    let sesame = ready::sesame(binary).unwrap();
-    let sesame = sesame.also_named(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION")));
-    let images = Cluster::config().nodes(Nodes::Two).audit().image(sesame).image(ready::echo(binary).unwrap());
-    let cluster = images.image(ready::envoy().unwrap()).start().await.unwrap();
-    cluster.apply_yaml(&deploy("crds")).await.unwrap();
-    cluster.apply_yaml(&manifest("sesame-deployment.yaml")).await.unwrap();
-    let namespace = cluster.namespace("shop").await.unwrap();
-    cluster.apply_yaml(&backend(&namespace)).await.unwrap();
-    cluster.apply_yaml(&app(&namespace, "web")).await.unwrap();
-    let sesame = cluster.deployment_available(NAMESPACE, "sesame").await.unwrap();
-    assert_eq!(sesame.status.unwrap().ready_replicas, Some(2));
-    cluster.deployment_available(NAMESPACE, "envoy").await.unwrap();
-    let address = cluster.load_balancer_address(NAMESPACE, "envoy").await.unwrap();
-    let at = SocketAddr::new(address, 80);
-    served(at, "web.example.com").await;
-    let ingresses = Api::<Ingress>::namespaced(cluster.client().unwrap(), &namespace);
-    let told = async || {
-        let status = ingresses.get("web").await.unwrap().status.unwrap_or_default();
-        let points = status.load_balancer.and_then(|balancer| balancer.ingress).unwrap_or_default();
-        match points.iter().any(|point| point.ip == Some(address.to_string())) {
-            true => Ok(()),
-            false => Err(format!("{points:?}")),
-        }
-    };
-    eventually("the address on the Ingress", LIMIT, told).await.unwrap();
-
-    // The stand-in for a cloud changes its routes when the second proxy is there.
-    let steady = async || {
-        for _ in 0..20 {
-            let answer =
-                Client::new(at).host("web.example.com").get("/").await.map_err(|failure| failure.to_string())?;
-            if answer.status != 200 {
-                return Err(answer.status.to_string());
-            }
-        }
-        Ok(())
-    };
-    eventually("twenty answers in a row", LIMIT, steady).await.unwrap();
-
-    // Both replicas are replaced one after the other, as a drain of their nodes would.
-    let load = Load::of(Client::new(at).host("web.example.com").get("/")).per_second(100).start();
-    load.answered(50).await;
-    let pods = Api::<Pod>::namespaced(cluster.client().unwrap(), NAMESPACE);
-    for pod in pods.list(&ListParams::default().labels("app=sesame")).await.unwrap() {
-        let name = pod.metadata.name.unwrap();
-        pods.delete(&name, &DeleteParams::default()).await.unwrap();
-        cluster.gone::<Pod>(NAMESPACE, &name).await.unwrap();
-        cluster.deployment_available(NAMESPACE, "sesame").await.unwrap();
-    }
-    cluster.apply_yaml(&app(&namespace, "new")).await.unwrap();
-    served(at, "new.example.com").await;
-    load.stop().await.assert_nothing_lost();
-
-    // The other form over it: a proxy on each node, which its ports lead to.
-    Api::<Deployment>::namespaced(cluster.client().unwrap(), NAMESPACE)
-        .delete("envoy", &DeleteParams::default())
-        .await
-        .unwrap();
-    cluster.apply_yaml(&manifest("sesame.yaml")).await.unwrap();
-    cluster.daemon_set_available(NAMESPACE, "envoy").await.unwrap();
-    for node in Api::<Node>::all(cluster.client().unwrap()).list(&ListParams::default()).await.unwrap() {
-        let addresses = node.status.unwrap().addresses.unwrap();
-        let internal = addresses.iter().find(|address| address.type_ == "InternalIP").unwrap();
-        served(SocketAddr::new(internal.address.parse().unwrap(), 80), "web.example.com").await;
-    }
-    if let Ok(api) = cluster.api() {
+    let installation = Installation::start(Path::new(env!("CARGO_BIN_EXE_sesame")), |_| {}).await.unwrap();
+    run(&installation, &["install"]).await;
+    operate(&installation.cluster).await;
+    run(&installation, &["controller-rollout", "leader-kill", "isolation"]).await;
+    if let Ok(api) = installation.cluster.api() {
         let ours = |entry: &AuditEntry| entry.user.starts_with("system:serviceaccount:projectsesame:");
         let (allowed, refused): (Vec<_>, Vec<_>) =
             api.audit().unwrap().into_iter().filter(ours).partition(|entry| entry.allowed);
         assert!(!allowed.is_empty() && refused.is_empty(), "{refused:?}");
     }
-    cluster.stop().await.unwrap();
+    installation.stop().await.unwrap();
 }

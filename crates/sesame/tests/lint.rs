@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "lint/sarif.rs"]
+mod sarif;
 #[path = "lint/schema.rs"]
 mod schema;
 
@@ -168,6 +170,40 @@ fn everything_that_is_wrong_with_an_object_is_said_at_once() {
 }
 
 #[test]
+fn everything_that_is_wrong_with_a_route_is_said_at_once() {
+    let report = json(&["-f", "gateway-fields.yaml"]);
+    let found: Vec<_> = findings(&report).iter().map(|found| place(&found["location"])).collect();
+    let text = fs::read_to_string(folder().join("gateway-fields.yaml")).unwrap();
+    let at = |part: &str, value: &str| {
+        let line = text.lines().position(|line| line.contains(part)).unwrap();
+        format!("gateway-fields.yaml:{}:{}", line + 1, text.lines().nth(line).unwrap().find(value).unwrap() + 1)
+    };
+    let wrong = [
+        ("value: items", "items"),
+        ("x team", "x team"),
+        ("\"(\"", "\"("),
+        ("G T", "\"G T"),
+        ("transfer-encoding", "transfer"),
+        ("x header", "\"x header"),
+        ("Shop_1", "Shop_1"),
+        ("nowhere", "nowhere"),
+        ("soon", "soon"),
+        ("later", "later"),
+        ("1000", "1000"),
+        ("- 200", "200"),
+        ("never", "never"),
+        ("wbe", "wbe"),
+        ("81", "81"),
+        ("weight: -1", "-1"),
+        ("sessionPersistence", "sessionPersistence"),
+        ("ftp", "ftp"),
+        ("70000", "70000"),
+        ("statusCode", "200"),
+    ];
+    assert_eq!(found, wrong.map(|(part, value)| at(part, value)));
+}
+
+#[test]
 fn what_is_not_served_is_never_fine() {
     for (input, warnings) in [("class.yaml", 1), ("other-kinds.yaml", 0), ("gateway-class.yaml", 2)] {
         let report = json(&["-f", input]);
@@ -266,33 +302,64 @@ fn the_json_report_is_as_its_schema_says() {
     assert_eq!(schema::violations(&schema, &report).len(), 3);
 }
 
+fn sarif(arguments: &[&str]) -> (Value, Option<i32>) {
+    let output = lint(&[arguments, &["-o", "sarif"]].concat());
+    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+}
+
 #[test]
-fn sarif_has_the_shape_that_scanning_services_read() {
+fn sarif_is_by_the_rules_of_its_schema_and_of_scanning_services() {
+    let mut notified = Vec::new();
     for name in inputs() {
-        let output = lint(&["-f", &name, "-o", "sarif"]);
-        let log: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(log["version"], "2.1.0", "{name}");
+        let (log, _) = sarif(&["-f", &name]);
+        let wrong = sarif::violations(&log);
+        assert!(wrong.is_empty(), "{name}: {wrong:?}");
+        let all = json(&["-f", &name]);
         let run = &log["runs"][0];
-        assert_eq!(run["columnKind"], "unicodeCodePoints");
-        let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-        for result in run["results"].as_array().unwrap() {
-            let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
-            assert_eq!(rule["id"], result["ruleId"], "{name}");
-            assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap()), "{name}");
-            assert!(!result["message"]["text"].as_str().unwrap().is_empty(), "{name}");
-            for location in result["locations"].as_array().into_iter().flatten() {
-                let physical = &location["physicalLocation"];
-                assert!(physical["artifactLocation"]["uri"].is_string(), "{name}");
-                let region = &physical["region"];
-                assert!(region["startLine"].as_u64().unwrap() > 0, "{name}");
-                assert!(region["endColumn"].as_u64() >= region["startColumn"].as_u64(), "{name}");
-            }
-        }
+        let count = |list: &Value| list.as_array().map_or(0, Vec::len);
+        let notifications = &run["invocations"][0]["toolExecutionNotifications"];
+        assert_eq!(
+            count(&run["results"]) + count(notifications),
+            findings(&all).len(),
+            "{name}: each finding is said once"
+        );
+        notified.extend((count(notifications) > 0).then_some(name));
     }
-    let output = lint(&["-f", "duplicate-host", "-o", "sarif"]);
-    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        notified,
+        ["class.yaml", "gateway-class.yaml", "other-kinds.yaml"],
+        "inputs with a finding about no file"
+    );
+    let (log, _) = sarif(&["-f", "duplicate-host"]);
     let related = &log["runs"][0]["results"][0]["relatedLocations"][0]["physicalLocation"];
     assert_eq!(related["artifactLocation"]["uri"], "duplicate-host/a.yaml");
+    // What the rules do not allow is noticed.
+    let (mut log, _) = sarif(&["-f", "service.yaml"]);
+    let result = &mut log["runs"][0]["results"][0];
+    result["locations"] = serde_json::json!([]);
+    result["ruleIndex"] = 7.into();
+    result["place"] = 1.into();
+    assert_eq!(sarif::violations(&log).len(), 3, "{:?}", sarif::violations(&log));
+}
+
+#[test]
+fn what_is_about_no_file_is_a_notification_of_the_run() {
+    let (log, code) = sarif(&["-f", "other-kinds.yaml"]);
+    let run = &log["runs"][0];
+    assert_eq!(code, Some(1), "the exit code is that of any error");
+    let results: Vec<_> = run["results"].as_array().unwrap().iter().map(|result| &result["ruleId"]).collect();
+    assert_eq!(results, ["SES2003"]);
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], true);
+    let notification = &invocation["toolExecutionNotifications"][0];
+    assert_eq!(
+        (notification["descriptor"]["id"].as_str(), notification["level"].as_str()),
+        (Some("SES2013"), Some("error"))
+    );
+    assert_eq!(run["tool"]["driver"]["notifications"][0]["id"], "SES2013");
+    let empty = tempfile::tempdir().unwrap();
+    let (log, code) = sarif(&["-f", empty.path().to_str().unwrap()]);
+    assert_eq!((code, sarif::violations(&log).len()), (Some(1), 0), "{log}");
 }
 
 #[test]

@@ -29,11 +29,13 @@ fn deploy(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(folder)
 }
 
-/// The three forms that are shipped.
-const FORMS: [&str; 3] = ["sesame.yaml", "sesame-deployment.yaml", "sesame-gateway.yaml"];
+/// The forms that are shipped.
+const FORMS: [&str; 4] = ["sesame.yaml", "sesame-deployment.yaml", "sesame-gateway.yaml", "sesame-certgen.yaml"];
 
 /// The form with Envoy as a Deployment.
 const DEPLOYMENT: &str = FORMS[1];
+/// The form with a Job that makes the certificates.
+const CERTGEN: &str = FORMS[3];
 
 fn documents_of(file: &str) -> Vec<Value> {
     serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(deploy(file)).unwrap()).unwrap()
@@ -45,7 +47,8 @@ fn documents() -> Vec<Value> {
 
 /// The rights of a role, every combination by itself.
 fn granted(kind: &str, name: &str) -> BTreeSet<Right> {
-    let role = documents().into_iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name).unwrap();
+    let mut documents = FORMS.into_iter().flat_map(documents_of);
+    let role = documents.find(|it| it["kind"] == kind && it["metadata"]["name"] == name).unwrap();
     let rules: Vec<PolicyRule> = serde_json::from_value(role["rules"].clone()).unwrap();
     let mut rights = BTreeSet::new();
     for rule in rules {
@@ -125,14 +128,14 @@ fn an_envoy_is_drained_before_it_ends() {
 fn manifests_of(version: &str) -> String {
     let version = |dash: &str| format!("v{}", version.replace('.', dash));
     let ours = |dash: &str| format!("v{}", env!("CARGO_PKG_VERSION").replace('.', dash));
-    let text = std::fs::read_to_string(deploy(DEPLOYMENT)).unwrap();
+    let text = std::fs::read_to_string(deploy(CERTGEN)).unwrap();
     text.replace(&ours("."), &version(".")).replace(&ours("-"), &version("-"))
 }
 
 #[tokio::test]
 async fn a_newer_version_can_be_applied_over_an_older_one() {
     let api = ApiServer::start().await.unwrap();
-    api.install([deploy("crds"), deploy(DEPLOYMENT)]).await.unwrap();
+    api.install([deploy("crds"), deploy(CERTGEN)]).await.unwrap();
     api.apply(&manifests_of("0.9.0")).await.unwrap();
     api.apply(&manifests_of("0.9.1")).await.unwrap();
     let jobs = Api::<Job>::namespaced(api.client().unwrap(), NAMESPACE);
@@ -177,7 +180,7 @@ fn certgen(kubeconfig: &Path, more: &[&str]) -> Output {
 #[tokio::test]
 async fn an_api_server_takes_them_and_gives_these_rights_alone() {
     let api = ApiServer::shared().await.unwrap();
-    api.install([deploy("crds"), deploy(DEPLOYMENT)]).await.unwrap();
+    api.install([deploy("crds"), deploy(DEPLOYMENT), deploy(CERTGEN)]).await.unwrap();
 
     let sesame = api.client_as(&account("sesame"), &GROUPS).unwrap();
     for (verb, group, resource) in granted("ClusterRole", "sesame") {
@@ -194,8 +197,19 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
         assert!(may(&sesame, &right, Some(NAMESPACE), None).await, "{right:?}");
         assert!(!may(&sesame, &right, Some("shop"), None).await, "{right:?}");
     }
+    for (verb, group, resource) in granted("Role", "sesame-certificates") {
+        let (right, name) = ((&*verb, &*group, &*resource), (verb != "create").then_some("sesame-ca"));
+        assert!(may(&sesame, &right, Some(NAMESPACE), name).await, "{right:?}");
+    }
+    for right in [("create", "", "secrets"), ("update", "", "secrets")] {
+        assert!(!may(&sesame, &right, Some("shop"), Some("sesame-ca")).await, "{right:?}");
+    }
+    // Nobody else may read the key of the CA.
+    for other in ["envoy", "sesame-certgen"] {
+        let other = api.client_as(&account(other), &GROUPS).unwrap();
+        assert!(!may(&other, &("get", "", "secrets"), Some(NAMESPACE), Some("sesame-ca")).await);
+    }
     for right in [
-        ("create", "", "secrets"),
         ("update", "", "secrets"),
         ("delete", "", "secrets"),
         ("create", "", "configmaps"),
@@ -228,11 +242,18 @@ async fn an_api_server_takes_them_and_gives_these_rights_alone() {
 /// The manifests have the rights that the program prints.
 #[test]
 fn the_rights_are_those_of_sesame_rbac() {
-    let output = Command::new(env!("CARGO_BIN_EXE_sesame")).arg("rbac").env_clear().output().unwrap();
-    let printed = serde_saphyr::from_multiple::<Value>(std::str::from_utf8(&output.stdout).unwrap()).unwrap();
-    assert!(printed.len() > 4);
-    for role in printed {
+    let printed = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sesame")).arg("rbac").args(words).env_clear().output().unwrap();
+        serde_saphyr::from_multiple::<Value>(std::str::from_utf8(&output.stdout).unwrap()).unwrap()
+    };
+    let issuing = printed(&["--issue-certificates"]);
+    let printed = printed(&[]);
+    assert!(printed.len() > 4 && issuing.len() == printed.len() + 2);
+    for role in issuing {
         assert!(documents().contains(&role), "{role}");
+    }
+    for role in printed {
+        assert!(documents_of(CERTGEN).contains(&role), "{role}");
     }
 }
 

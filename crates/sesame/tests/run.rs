@@ -102,6 +102,41 @@ fn ingress(name: &str, host: &str, service: &str) -> String {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_served_can_be_looked_at_by_the_operators_commands() {
+    let backend = Backend::start("web").await.unwrap();
+    let state = StateDir::new("run").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("web.yaml"), service("web", &backend)).unwrap();
+    fs::write(folder.join("a.yaml"), ingress("a", "a.example.com", "web")).unwrap();
+    fs::write(folder.join("broken.yaml"), ingress("broken", "b.example.com", "missing")).unwrap();
+    let address = Net::here().unwrap().address();
+    let debug = SocketAddr::from((address, 6060));
+    let process = command(&folder, address).flag("debug-address", debug.to_string()).start_in(&state).unwrap();
+    process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
+    process.expect_http(debug, "/readyz", LIMIT).await.unwrap();
+    let ask = async |words: &[&str]| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_sesame"));
+        let output = command.args(words).args(["--address", &debug.to_string()]).output().await.unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let in_step = async || match ask(&["status", "--all"]).await {
+        (0, table) if table.contains("in step") => Ok(table),
+        (code, table) => Err(format!("{code}: {table}")),
+    };
+    let table = process.expect_ok("a proxy in step", LIMIT, in_step).await.unwrap();
+    assert!(table.contains("local") && table.contains("leader"), "{table}");
+    let (code, verdicts) = ask(&["verdicts", "Ingress", "default/broken"]).await;
+    assert!(code == 1 && verdicts.contains("SES3001"), "{verdicts}");
+    let (code, scopes) = ask(&["dump", "--type", "srds", "-o", "json"]).await;
+    assert!(code == 0 && scopes.contains("a.example.com"), "{scopes}");
+    let (code, level) = ask(&["log", "debug"]).await;
+    assert!(code == 0 && level.contains("debug"), "{level}");
+    let metrics = Client::new(debug).get("/metrics").await.unwrap();
+    assert!(String::from_utf8_lossy(&metrics.body).contains("sesame_batches_total"));
+}
+
+#[tokio::test]
 async fn a_folder_is_served_and_followed() {
     let backend = Backend::start("web").await.unwrap();
     let files = [("web.yaml", service("web", &backend)), ("a.yaml", ingress("a", "a.example.com", "web"))];
@@ -254,6 +289,52 @@ async fn the_example_of_gateway_api_is_right() {
 }
 
 #[tokio::test]
+async fn the_example_of_emissary_is_served() {
+    let state = StateDir::new("example").unwrap();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/emissary");
+    let command = sesame().name("example").arg("run").flag("folder", &folder).args(["--check", "--once"]);
+    let check = command.start_in(&state).unwrap();
+    assert!(check.exited().await.unwrap().success(), "{}", check.log().text());
+    assert!(check.log().text().contains("note[SES3125]"), "the Secret of the Host is not in the folder");
+
+    let mut backends = Vec::new();
+    for name in ["front", "front-next", "orders", "auth"] {
+        backends.push(Backend::start(name).await.unwrap());
+    }
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let services = |count: usize| {
+        let places = backends.iter().take(count).zip(18081..);
+        places.fold(text("services.yaml"), |text, (backend, port)| {
+            text.replace(&format!("127.0.0.1:{port}"), &backend.http().to_string())
+        })
+    };
+    let files = ["listeners.yaml", "host.yaml", "mappings.yaml", "auth.yaml"].map(|name| (name, text(name)));
+    let served = Served::start(&[&files[..], &[("services.yaml", services(4))]].concat()).await;
+    served.answers("shop.example.com", "/", 301).await;
+    let plain = Client::new(served.http).host("shop.example.com").get("/cart?a=1").await.unwrap();
+    assert_eq!(plain.headers["location"], "https://shop.example.com:8443/cart?a=1");
+    let tls = || Client::new(served.https).https().accept_any().host("shop.example.com");
+    let answer = tls().get("/orders/7").await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.backend()), (200, Some("orders")));
+    let mut canary = 0;
+    for _ in 0..300 {
+        let answer = tls().get("/").await.unwrap();
+        assert_eq!(answer.status.as_u16(), 200);
+        canary += usize::from(answer.backend() == Some("front-next"));
+    }
+    assert!((20..=110).contains(&canary), "{canary} of 300 requests went to the canary of 20 percent");
+    // Nobody is there any more who could be asked.
+    served.write("services.yaml", &services(3));
+    let refused = async || match tls().get("/").await.unwrap().status.as_u16() {
+        403 => Ok(()),
+        other => Err(format!("it answers {other}")),
+    };
+    served.process.expect_ok("requests to be refused", LIMIT, refused).await.unwrap();
+    assert_eq!(tls().get("/orders/7").await.unwrap().status.as_u16(), 200, "it bypasses the AuthService");
+    assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+#[tokio::test]
 async fn a_certificate_that_ends_while_it_is_served_is_told_then() {
     let state = StateDir::new("ends").unwrap();
     let folder = state.path().join("objects");
@@ -345,6 +426,50 @@ async fn a_port_that_is_taken_is_named() {
     assert_eq!(process.exited().await.unwrap().code(), Some(1));
     let said = process.log().text();
     assert!(said.contains("SES1005") && said.contains(":8443 (--https)"), "{said}");
+}
+
+/// `sesame run … --access-log /dev/stdout > FILE`: Envoy opens the file a second time, and both write to it.
+#[tokio::test]
+async fn an_access_log_in_standard_output_that_is_a_file_loses_no_line() {
+    const REQUESTS: usize = 200;
+    let backend = Backend::start("web").await.unwrap();
+    let state = StateDir::new("redirected").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("web.yaml"), service("web", &backend)).unwrap();
+    fs::write(folder.join("a.yaml"), ingress("a", "a.example.com", "web")).unwrap();
+    let (address, file) = (Net::here().unwrap().address(), state.path().join("out"));
+    let line = format!(
+        "exec {} run --folder {} --address {address} --stats {} --envoy {} --access-log /dev/stdout > {}",
+        env!("CARGO_BIN_EXE_sesame"),
+        folder.display(),
+        stats(address),
+        parts::program("envoy").unwrap().display(),
+        file.display()
+    );
+    let process = Command::new("/bin/sh").name("sesame").arg("-c").arg(line).start_in(&state).unwrap();
+    process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
+    let client = Client::new((address, 8080).into()).host("a.example.com");
+    for number in 0..REQUESTS {
+        if number % 10 == 0 {
+            // Something for us to say, as long as a line of the log.
+            let name = format!("b{number}");
+            fs::write(folder.join(format!("{name}.yaml")), ingress(&name, &format!("{name}.example.com"), "web"))
+                .unwrap();
+            let said = || fs::read_to_string(&file).unwrap_or_default();
+            let is_said = async || if said().contains(&format!("default/{name}")) { Ok(()) } else { Err(said()) };
+            eventually(format!("a line about {name}"), LIMIT, is_said).await.unwrap();
+        }
+        assert_eq!(client.get(&format!("/request-{number}-")).await.unwrap().status, 200);
+    }
+    assert!(process.stop(LIMIT).await.unwrap().success());
+    let text = fs::read_to_string(&file).unwrap();
+    let lost =
+        |text: &str| (0..REQUESTS).filter(|at| text.matches(&format!("GET /request-{at}- ")).count() != 1).count();
+    assert_eq!(lost(&text), 0, "{text}");
+    let about = |number: usize| text.lines().filter(|line| line.contains(&format!("default/b{number}"))).count();
+    let missing: Vec<usize> = (0..REQUESTS).step_by(10).filter(|number| about(*number) == 0).collect();
+    assert!(missing.is_empty(), "lines about {missing:?} are missing: {text}");
 }
 
 /// Children are listed by the thread that started them.

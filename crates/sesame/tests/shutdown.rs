@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testbed::cases::Proxy;
 use testbed::envoy::Admin;
 use testbed::{Backend, Client, Process, StateDir, eventually, within};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const MANAGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
@@ -76,6 +76,28 @@ async fn proxy_with(backend: &Backend, more: Vec<Object>) -> (Proxy, PathBuf) {
     proxy.publish(pipeline.settle().xds).await.unwrap();
     let Admin::Unix(socket) = proxy.envoy().admin().clone() else { panic!("the admin interface is a socket") };
     (proxy, socket)
+}
+
+/// An Envoy that serves one host, a folder, and what commands are told about both; whoever has it has its turn.
+struct Bed {
+    proxy: Proxy,
+    state: StateDir,
+    admin: String,
+    ready_file: String,
+    _backend: Backend,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Bed {
+    async fn start() -> Bed {
+        let turn = TURN.lock().await;
+        let backend = Backend::start("web").await.unwrap();
+        let (proxy, socket) = proxy(&backend).await;
+        let state = StateDir::new("shutdown").unwrap();
+        let admin = format!("--admin-address={}", socket.display());
+        let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+        Bed { proxy, state, admin, ready_file, _backend: backend, _turn: turn }
+    }
 }
 
 fn sesame(state: &StateDir, words: &[&str]) -> Process {
@@ -166,18 +188,14 @@ async fn connections_of_tcp_and_sessions_of_udp_are_waited_for() {
 /// The hook that drains also runs when the container is restarted alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_manager_ends_the_drain_of_an_envoy_that_stays() {
-    let _turn = TURN.lock().await;
-    let backend = Backend::start("web").await.unwrap();
-    let (proxy, socket) = proxy(&backend).await;
-    let state = StateDir::new("shutdown").unwrap();
-    let admin = format!("--admin-address={}", socket.display());
-    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+    let bed = Bed::start().await;
+    let Bed { proxy, state, admin, ready_file, .. } = &bed;
     let client = Client::new(INGRESS).connect().await.unwrap();
-    let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=1h", "--timeout=2h"]);
-    unready(&proxy).await;
+    let shutdown = sesame(state, &["shutdown", admin, ready_file, "--check-interval=1h", "--timeout=2h"]);
+    unready(proxy).await;
     shutdown.kill().await.unwrap();
 
-    let manager = sesame(&state, &["shutdown-manager", &admin, &ready_file]);
+    let manager = sesame(state, &["shutdown-manager", admin, ready_file]);
     proxy
         .envoy()
         .process()
@@ -192,20 +210,16 @@ async fn a_restarted_manager_ends_the_drain_of_an_envoy_that_stays() {
 /// Where the hook that drains is missing, or has failed, the hook of Envoy's container still ends, and not before time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manager_that_is_to_end_drains_the_envoy_that_waits_for_it() {
-    let _turn = TURN.lock().await;
-    let backend = Backend::start("web").await.unwrap();
-    let (proxy, socket) = proxy(&backend).await;
-    let state = StateDir::new("shutdown").unwrap();
-    let admin = format!("--admin-address={}", socket.display());
-    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
-    let manager = sesame(&state, &["shutdown-manager", &admin, &ready_file]);
+    let bed = Bed::start().await;
+    let Bed { proxy, state, admin, ready_file, .. } = &bed;
+    let manager = sesame(state, &["shutdown-manager", admin, ready_file]);
     manager.expect_http(MANAGER, "/healthz", PATIENCE).await.unwrap();
     let client = Client::new(INGRESS).connect().await.unwrap();
     assert_eq!(client.get("/").await.unwrap().status, 200);
     let hook = tokio::spawn(async { Client::new(MANAGER).timeout(PATIENCE).get("/shutdown").await });
     manager.expect_line("Envoy is to end", PATIENCE).await.unwrap();
     manager.signal(Signal::TERM).unwrap();
-    unready(&proxy).await;
+    unready(proxy).await;
     assert!(!hook.is_finished(), "a client is there");
     drop(client);
     let answer = within("the hook", PATIENCE, hook).await.unwrap().unwrap().unwrap();
@@ -217,15 +231,11 @@ async fn a_manager_that_is_to_end_drains_the_envoy_that_waits_for_it() {
 /// Nothing but the delays is waited for: the first count is not an interval away.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_envoy_ends_at_once() {
-    let _turn = TURN.lock().await;
-    let backend = Backend::start("web").await.unwrap();
-    let (proxy, socket) = proxy(&backend).await;
-    let state = StateDir::new("shutdown").unwrap();
-    let admin = format!("--admin-address={}", socket.display());
-    let ready_file = format!("--ready-file={}", state.path().join("ok").display());
+    let bed = Bed::start().await;
+    let Bed { proxy, state, admin, ready_file, .. } = &bed;
     let delays = ["--drain-delay=100ms", "--check-delay=100ms", "--check-interval=1h", "--timeout=2h"];
-    let words = ["shutdown", &admin, &ready_file].into_iter().chain(delays).collect::<Vec<_>>();
-    let shutdown = sesame(&state, &words);
+    let words = ["shutdown", admin, ready_file].into_iter().chain(delays).collect::<Vec<_>>();
+    let shutdown = sesame(state, &words);
     let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
     assert!(ended.success() && state.path().join("ok").exists(), "{}", shutdown.log().text());
     proxy.envoy().stop().await.unwrap();

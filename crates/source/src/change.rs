@@ -5,7 +5,7 @@
 use crate::{ObjectLocation, SourceLocation};
 use kinds::{Object, ObjectRef};
 use model::{Code, Severity};
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Instant};
 
 /// One object as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,8 @@ pub struct Batch {
     pub problems: BTreeMap<Subject, Vec<Problem>>,
     /// Whether every source has now said everything it knows. It stays so.
     pub synced: bool,
+    /// When the first of it began to be decoded, and when the last of it was, where that is traced.
+    pub decoded: Option<(Instant, Instant)>,
 }
 
 /// One thing that is wrong with what a source read.

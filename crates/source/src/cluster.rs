@@ -60,6 +60,8 @@ pub struct Options {
     pub namespaces: Vec<Arc<str>>,
     /// Of these kinds, only these objects, and nothing is asked about any other: for rights that are bound to names.
     pub named: BTreeMap<Kind, BTreeSet<ObjectRef>>,
+    /// Which objects of some kinds are read at all.
+    pub selectors: Selectors,
     /// How patient it is.
     pub timing: Timing,
     /// Where it is said whether the API server can be reached.
@@ -72,10 +74,22 @@ impl Default for Options {
             kinds: kind::ALL.to_vec(),
             namespaces: Vec::new(),
             named: BTreeMap::new(),
+            selectors: Selectors::default(),
             timing: Timing::default(),
             connection: Connection::default(),
         }
     }
+}
+
+/// Selectors that the API server applies: what they leave out is as if it was not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selectors {
+    /// The kinds that they hold for.
+    pub kinds: Vec<Kind>,
+    /// By labels.
+    pub labels: Option<Arc<str>>,
+    /// By fields.
+    pub fields: Option<Arc<str>>,
 }
 
 /// A Kubernetes API server that is read and watched.
@@ -90,7 +104,7 @@ impl Cluster {
     /// A source, and the way to ask it for the contents of Secrets and ConfigMaps. Nothing is read before
     /// [`Cluster::run`].
     pub fn new(client: kube::Client, options: Options) -> (Self, FetchHandle) {
-        let targets = Target::all(&options.kinds, &options.namespaces, &options.named);
+        let targets = Target::all(&options.kinds, &options.namespaces, &options.named, &options.selectors);
         let readable = Readable { namespaces: options.namespaces, named: options.named };
         let api = Arc::new(Api::new(client, options.timing, options.connection));
         let (wants, fetcher) = fetch::fetcher(api.clone(), readable);

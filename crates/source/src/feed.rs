@@ -10,7 +10,11 @@ use kinds::ObjectRef;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
 };
 use tokio::sync::Notify;
 
@@ -29,6 +33,8 @@ pub struct Update {
     pub changes: Vec<Change>,
     /// Everything that is now wrong with each of these subjects.
     pub problems: BTreeMap<Subject, Vec<Problem>>,
+    /// When the source began to decode it, where that [is traced](Feeder::began).
+    pub began: Option<Instant>,
 }
 
 /// A channel with its first source. Nothing is synced until each source that was ever made has said so.
@@ -38,6 +44,7 @@ pub fn feed(capacity: usize) -> (Feeder, Feed) {
         waiting: Mutex::new(Waiting { feeders: 1, unsynced: 1, ..Waiting::default() }),
         filled: Notify::new(),
         emptied: Notify::new(),
+        is_traced: AtomicBool::new(false),
     });
     (Feeder { shared: shared.clone(), synced: false }, Feed { shared })
 }
@@ -49,6 +56,8 @@ struct Shared {
     filled: Notify,
     /// Any number of sources wait on it.
     emptied: Notify,
+    /// Whether the listener wants to know how long it takes to decode.
+    is_traced: AtomicBool,
 }
 
 #[derive(Default)]
@@ -59,6 +68,8 @@ struct Waiting {
     feeders: usize,
     unsynced: usize,
     synced: bool,
+    /// When the first of what waits began to be decoded, and when the last of it was.
+    decoded: Option<(Instant, Instant)>,
     /// Whether the listener has been told that all is synced.
     told: bool,
     closed: bool,
@@ -76,6 +87,10 @@ impl Waiting {
             }
         }
         self.problems.extend(update.problems);
+        if let Some(began) = update.began {
+            let first = self.decoded.map_or(began, |(first, _)| first.min(began));
+            self.decoded = Some((first, Instant::now()));
+        }
     }
 
     fn take(&mut self) -> Option<Batch> {
@@ -87,7 +102,7 @@ impl Waiting {
         // Dropped rather than cleared: after a first load of everything its room is not needed again.
         self.at = HashMap::new();
         let (changes, problems) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.problems));
-        Some(Batch { changes, problems, synced: self.synced })
+        Some(Batch { changes, problems, synced: self.synced, decoded: self.decoded.take() })
     }
 
     fn take_only(&mut self, is_meant: impl Fn(&ObjectRef) -> bool) -> Vec<Change> {
@@ -114,6 +129,11 @@ impl Feeder {
         waiting.feeders += 1;
         waiting.unsynced += 1;
         Feeder { shared: self.shared.clone(), synced: false }
+    }
+
+    /// Now, if the listener wants to know how long it takes to decode; it goes into an [`Update`].
+    pub fn began(&self) -> Option<Instant> {
+        self.shared.is_traced.load(Ordering::Relaxed).then(Instant::now)
     }
 
     /// Says something; waits first while too much is waiting to be heard.
@@ -179,6 +199,11 @@ pub struct Feed {
 }
 
 impl Feed {
+    /// From now on batches say when they were decoded.
+    pub fn trace(&self) {
+        self.shared.is_traced.store(true, Ordering::Relaxed);
+    }
+
     /// What happened since the last batch, as soon as anything has; none when every source has ended. Nothing is lost
     /// when the future is dropped.
     pub async fn next(&mut self) -> Option<Batch> {

@@ -129,8 +129,8 @@ pub fn read(inputs: &[Input], limits: Limits) -> Result<Batch, OpenError> {
             }
         }
     }
-    let Update { changes, problems } = index.settle();
-    Ok(Batch { changes, problems, synced: true })
+    let Update { changes, problems, .. } = index.settle();
+    Ok(Batch { changes, problems, synced: true, decoded: None })
 }
 
 /// A folder that is watched.

@@ -15,8 +15,8 @@ pub mod folder;
 pub mod location;
 pub mod outage;
 pub mod snippet;
-pub mod yaml;
 
+pub use ::yaml;
 pub use change::{Batch, Change, Origin, Problem, Subject};
 pub use cluster::Cluster;
 pub use feed::{Closed, Feed, Feeder, Update, feed};

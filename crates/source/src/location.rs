@@ -295,7 +295,7 @@ fn locations(mut wanted: Vec<Wanted<'_>>) -> Vec<(usize, SourceLocation)> {
 /// Where the field of an object stands, or the nearest thing around it that is there: a value, or the key of a list, a
 /// map or nothing at all.
 pub(crate) fn locate(object: &Node<'_>, field: &str) -> (Position, Part) {
-    match walk(object, field) {
+    match yaml::field::find(object, field) {
         (Some(key), Node { value: Value::Map(_) | Value::List(_) | Value::Null, .. }) => (key, Part::Key),
         (_, Node { value: Value::Map(_), position }) => (*position, Part::Key),
         (_, node) => (node.position, Part::Value),
@@ -304,59 +304,10 @@ pub(crate) fn locate(object: &Node<'_>, field: &str) -> (Position, Part) {
 
 /// Where the key of a field stands: for fields that should not be there.
 pub(crate) fn locate_key(object: &Node<'_>, field: &str) -> (Position, Part) {
-    match walk(object, field) {
+    match yaml::field::find(object, field) {
         (Some(key), _) => (key, Part::Key),
         (None, node) => (node.position, Part::Value),
     }
-}
-
-/// The value at the end of a path, or the last one on the way, and its key if it is in a map.
-fn walk<'n, 'a>(object: &'n Node<'a>, field: &str) -> (Option<Position>, &'n Node<'a>) {
-    let mut found = (None, object);
-    for step in steps(field) {
-        let next = match (&found.1.value, step) {
-            (Value::Map(entries), Step::Name(name)) => {
-                entries.iter().find(|(key, _)| key.text == name).map(|(key, node)| (Some(key.position), node))
-            }
-            (Value::List(items), Step::Index(index)) => items.get(index).map(|item| (None, item)),
-            _ => None,
-        };
-        match next {
-            Some(next) => found = next,
-            None => break,
-        }
-    }
-    found
-}
-
-enum Step<'f> {
-    Name(&'f str),
-    Index(usize),
-}
-
-/// The steps of a path: `a.b[0]["c.d"]`.
-fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
-    let mut rest = field;
-    std::iter::from_fn(move || {
-        rest = rest.strip_prefix('.').unwrap_or(rest);
-        if rest.is_empty() {
-            return None;
-        }
-        if let Some(quoted) = rest.strip_prefix("[\"") {
-            let (key, after) = quoted.split_once("\"]")?;
-            rest = after;
-            return Some(Step::Name(key));
-        }
-        if let Some(bracketed) = rest.strip_prefix('[') {
-            let (index, after) = bracketed.split_once(']')?;
-            rest = after;
-            return index.parse().ok().map(Step::Index);
-        }
-        let end = rest.find(['.', '[']).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
-        rest = after;
-        Some(Step::Name(name))
-    })
 }
 
 /// The places of all objects that came from files: for those who show verdicts to people.

@@ -80,6 +80,42 @@ fn files_of_every_sort_are_read() {
 }
 
 #[test]
+fn a_kind_may_be_written_in_any_version_and_faults_are_found_where_they_are_written() {
+    let of = |version: &str, name: &str, spec: &str| {
+        format!(
+            "apiVersion: getambassador.io/{version}\nkind: Mapping\nmetadata: {{name: {name}}}\nspec:\n  prefix: /\n  service: a\n{spec}"
+        )
+    };
+    let folder = folder(&[
+        ("v1.yaml", &of("v1", "one", "")),
+        ("v2.yaml", &of("v2", "two", "  host: 7\n")),
+        ("v3.yaml", &of("v3alpha1", "three", "")),
+        ("v9.yaml", &of("v9", "nine", "")),
+        (
+            "list.yaml",
+            "apiVersion: getambassador.io/v2\nkind: MappingList\nitems:\n- {metadata: {name: listed}, spec: {prefix: /, service: a}}\n",
+        ),
+    ]);
+    let batch = read(folder.path());
+    let hosts: Vec<_> = batch
+        .changes
+        .iter()
+        .map(|change| {
+            let mapping = change.object.as_ref().unwrap().get::<kinds::emissary::Mapping>().unwrap();
+            let host = mapping.spec.hostname.get().map(|host| host.as_deref().unwrap_or("none").to_owned());
+            format!("{}: {}", change.key.name, host.unwrap_or_else(|fault| fault.to_string()))
+        })
+        .collect();
+    let expected =
+        ["listed: *", "one: *", "three: none", "two: spec.host: expected text, found the number 7: put it in quotes"];
+    assert_eq!(hosts, expected);
+    let told = told(&batch, folder.path());
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(told.iter().any(|line| line.contains("v2.yaml:7:9")), "{told:#?}");
+    assert!(told.iter().any(|line| line.contains("Mapping is read as getambassador.io/v3alpha1")), "{told:#?}");
+}
+
+#[test]
 fn a_broken_document_does_not_take_the_others_with_it() {
     let text = format!("{}---\nkind: Service\n  bad: [\n---\n{}", service("a"), service("b"));
     let folder = folder(&[("x.yaml", &text), ("y.yaml", &service("c"))]);

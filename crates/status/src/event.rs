@@ -161,7 +161,7 @@ pub(crate) fn event(it: &PendingEvent, uid: &str, instance: &str, now: Timestamp
             namespace: text(&key.namespace),
             name: Some(key.name.to_string()),
             uid: Some(uid.to_owned()),
-            field_path: text(verdict.origin.field.as_str()),
+            // The field is in the note, which is what `kubectl describe` shows; it is not said twice.
             ..ObjectReference::default()
         }),
         ..Event::default()
@@ -215,6 +215,9 @@ mod tests {
     #[test]
     fn an_event_says_what_is_wrong_where_and_what_to_do() {
         let event = made(&pending_event("Service shop/cart has no port 8081"), "u");
+        let field = "spec.rules[0].http.paths[1].backend.service.port";
+        let whole = serde_json::to_string(&event).unwrap();
+        assert_eq!(whole.matches(field).count(), 1, "the field is said once: {whole}");
         assert_eq!(
             event.note.unwrap(),
             "SES3002: spec.rules[0].http.paths[1].backend.service.port: Service shop/cart has no port 8081; \
@@ -222,7 +225,7 @@ mod tests {
         );
         assert_eq!((event.reason.as_deref(), event.type_.as_deref()), (Some("ServicePortNotFound"), Some("Warning")));
         let regarding = event.regarding.unwrap();
-        assert_eq!(regarding.uid.as_deref(), Some("u"));
+        assert_eq!((regarding.uid.as_deref(), regarding.field_path), (Some("u"), None));
         assert_eq!(regarding.api_version.as_deref(), Some("networking.k8s.io/v1"));
     }
 

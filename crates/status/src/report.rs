@@ -6,7 +6,7 @@
 
 use crate::Addresses;
 use kinds::Object;
-use model::status::{ProxyCounts, StatusFacts};
+use model::status::{ProxyState, StatusFacts};
 use model::{ObjectRef, Verdict};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
@@ -28,31 +28,34 @@ pub struct Report {
     pub facts: Vec<(ObjectRef, Translated)>,
     /// Everything that the source now finds wrong with each of these objects; an empty list says that it is fixed.
     pub problems: Vec<(ObjectRef, Vec<Verdict>)>,
-    /// The objects that proxies have now acknowledged, or no longer have.
+    /// The objects that proxies have answered about, or that wait for their answer.
     pub programmed: Vec<(ObjectRef, Programmed)>,
     /// Whether every source has listed all its objects. It stays so; before, nothing is written.
     pub synced: bool,
 }
 
-/// Whether proxies have acknowledged all resources of an object, as of one batch of the control loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What proxies have made of all resources of an object, as of one batch of the control loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Programmed {
     /// The number of the batch: a report about an earlier batch never replaces one about a later batch.
     pub batch: u64,
-    /// The proxies that have acknowledged it; none while some have not.
-    pub proxies: Option<ProxyCounts>,
+    /// What is known of them; none if nothing of the object is served.
+    pub proxies: Option<ProxyState>,
 }
 
 impl Programmed {
-    /// Whether proxies are to acknowledge it, and have not.
-    pub(crate) fn is_pending(self) -> bool {
-        self.batch > 0 && self.proxies.is_none()
+    /// Whether proxies are to acknowledge it, and nothing is known of them yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.batch > 0 && matches!(self.proxies, Some(ProxyState::Pending | ProxyState::Waiting))
     }
 
-    /// The later one. Within a batch, that it is acknowledged is later than that it is not.
-    pub(crate) fn or(self, other: Programmed) -> Programmed {
-        let order = |one: &Programmed| (one.batch, one.proxies.is_some());
-        if order(&self) >= order(&other) { self } else { other }
+    /// Takes a report that came later, unless it is about an earlier batch. Within a batch, what proxies have answered is later than
+    /// that they have yet to: the one is said by the control loop, the other by a task.
+    pub(crate) fn update(&mut self, other: Programmed) {
+        let is_news = !matches!(other.proxies, None | Some(ProxyState::Pending));
+        if other.batch > self.batch || other.batch == self.batch && is_news {
+            *self = other;
+        }
     }
 }
 
@@ -97,8 +100,7 @@ impl Reporter {
             waiting.facts.extend(report.facts);
             waiting.problems.extend(report.problems);
             for (object, programmed) in report.programmed {
-                let known = waiting.programmed.entry(object).or_default();
-                *known = known.or(programmed);
+                waiting.programmed.entry(object).or_default().update(programmed);
             }
             waiting.synced |= report.synced;
         }

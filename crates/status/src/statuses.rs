@@ -28,6 +28,10 @@ const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// installation, or another controller, writes to the same field, and both would go on for ever.
 const CONTESTED: (u32, Duration) = (3, Duration::from_secs(3600));
 
+/// How long to wait between two writes that only differ in what proxies say of the same version: one that starts again and again
+/// must not cause a write each time.
+const PROXIES: Duration = Duration::from_secs(10);
+
 /// How long the status of an object that proxies have not acknowledged is [held back](Acknowledgement::Awaited).
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
@@ -58,13 +62,15 @@ struct Entry {
     verdicts: Verdicts,
     /// The facts that its translation has decided.
     translated: Translated,
-    /// Whether proxies have acknowledged all of it, as it is now.
+    /// What proxies have made of all of it, as it is now.
     programmed: Programmed,
     /// Since when its status has been out of date.
     behind: Option<Instant>,
     in_flight: bool,
     /// What was last written, and the object as it was then.
     last: Option<(Change, Object)>,
+    /// When.
+    written: Option<Instant>,
     /// How often that was written before.
     undone: u32,
     failures: u32,
@@ -211,10 +217,15 @@ impl Statuses {
         }
     }
 
-    /// Whether proxies have acknowledged all of an object.
+    /// What proxies have made of all of an object.
     pub fn program(&mut self, key: &ObjectRef, programmed: Programmed, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.programmed = entry.programmed.or(programmed);
+            let before = entry.programmed.clone();
+            entry.programmed.update(programmed);
+            if entry.programmed != before && entry.programmed.batch == before.batch && !before.is_pending() {
+                let earliest = entry.written.map(|written| written + PROXIES);
+                entry.not_before = entry.not_before.max(earliest);
+            }
             self.review(key, now);
         }
     }
@@ -310,7 +321,7 @@ impl Statuses {
                 if entry.undone == CONTESTED.0 {
                     self.contested.get_or_insert_with(|| key.clone());
                 }
-                entry.last = Some((change, written.clone()));
+                (entry.last, entry.written) = (Some((change, written.clone())), Some(now));
                 self.observe(&key, Some(written), now);
             }
             Outcome::Conflict(current) => {
@@ -386,7 +397,7 @@ impl Statuses {
                 let input = StatusInput {
                     verdicts,
                     translated: entry.translated.as_deref(),
-                    programmed: entry.programmed.proxies,
+                    proxies: entry.programmed.proxies.as_ref(),
                     addresses,
                 };
                 change::to(&(kind.facts)(&input), current)?
@@ -404,7 +415,7 @@ impl Entry {
     /// about which the pipeline has nothing new to report.
     fn renew(&mut self) {
         let (verdicts, translated) = (self.verdicts.take(), self.translated.take());
-        let (programmed, in_flight) = (self.programmed, self.in_flight);
+        let (programmed, in_flight) = (std::mem::take(&mut self.programmed), self.in_flight);
         *self = Entry { verdicts, translated, programmed, in_flight, ..Entry::default() };
     }
 

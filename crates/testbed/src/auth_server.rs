@@ -61,7 +61,11 @@ pub struct AuthServer {
 impl AuthServer {
     /// Starts one at an address of its own: port 80 for h2c, port 443 for TLS.
     pub async fn start(name: &str, tls: Arc<ServerConfig>) -> Result<AuthServer, Error> {
-        let ip = crate::Net::here()?.address();
+        Self::at(crate::Net::here()?.address(), name, tls).await
+    }
+
+    /// The same at this address.
+    pub async fn at(ip: Ipv4Addr, name: &str, tls: Arc<ServerConfig>) -> Result<AuthServer, Error> {
         let asked = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         for (port, tls) in [(80, None), (443, Some(TlsAcceptor::from(tls)))] {

@@ -94,6 +94,8 @@ pub async fn run_with(folder: &Path, packing: Packing, certificates: Certificate
     }
     assert!(count > 0, "there is no case in {}", folder.display());
     assert!(failed.is_empty(), "{} of {count} cases failed\n\n{}", failed.len(), failed.join("\n\n"));
+    let warnings: Vec<String> = runner.proxy.envoy().warnings().into_iter().collect();
+    assert!(warnings.is_empty(), "Envoy warned of what is ours:\n{}", warnings.join("\n"));
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

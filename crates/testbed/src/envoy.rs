@@ -16,6 +16,7 @@
 mod admin;
 mod config;
 
+use std::collections::BTreeSet;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -30,6 +31,10 @@ pub use config::{Bootstrap, Config};
 const START: Duration = Duration::from_secs(30);
 /// How long a stop may take before it becomes a kill.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// What Envoy warns of, and nothing is to be done about.
+const KNOWN: [&str; 2] =
+    ["marked as work-in-progress", "There is no configured limit to the number of allowed active downstream"];
 
 /// A running Envoy.
 #[derive(Debug)]
@@ -74,6 +79,24 @@ impl Envoy {
     /// The folder of its files.
     pub fn state(&self) -> &StateDir {
         &self.state
+    }
+
+    /// What it warned of in its log, each once: all but that a matcher is marked as work in progress, of which whoever starts Envoy
+    /// in earnest does not hear (`envoy::bootstrap::COMPONENT_LOG_LEVEL`), and that connections have no limit, which is for the
+    /// operator to set (`sesame bootstrap --overload-downstream-max-conn`).
+    pub fn warnings(&self) -> BTreeSet<String> {
+        let text = self.process.log().text();
+        let is_warning = |line: &&str| ["[warning]", "[error]", "[critical]"].iter().any(|level| line.contains(level));
+        let lines = text.lines().filter(is_warning).filter(|line| !KNOWN.iter().any(|known| line.contains(known)));
+        // Without the time and the thread.
+        lines
+            .map(|line| {
+                line.split_once("][")
+                    .and_then(|(_, rest)| rest.split_once("]["))
+                    .map_or(line, |(_, rest)| rest)
+                    .to_owned()
+            })
+            .collect()
     }
 
     /// Ends it as Kubernetes would (SIGTERM). Connections break: see [`drain`](Self::drain) for a gentle end.

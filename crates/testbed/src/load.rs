@@ -249,7 +249,7 @@ async fn one(shared: &Shared, number: u64, due: Instant, request: Request) {
             shared.failed(due, status, format!("{failure:?}"));
         }
         Ok(answer) => match (shared.expect)(&answer) {
-            Ok(()) => shared.done(|tally| tally.latencies.push(due.elapsed())),
+            Ok(()) => shared.done(|tally| tally.good(due)),
             Err(what) => shared.failed(due, Some(answer.status), what),
         },
     }

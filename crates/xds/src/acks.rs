@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time;
 
 use crate::ack_counts::{FleetAckCounts, STUCK};
 use crate::fleet::{Client, FleetRuntime};
-use crate::fleet_acks::AckState;
+use crate::fleet_acks::{AckState, Rejection};
 use crate::identity::Fleet;
 use crate::kind::Kind;
 use crate::resource::Name;
@@ -26,6 +27,9 @@ pub(crate) mod tests;
 
 /// How many names of one kind a session lists before it only says that any of them may be meant.
 const LISTED: usize = 4096;
+
+/// How much of an error is told to whoever waits for a version, in bytes.
+const LONGEST_ERROR: usize = 1024;
 
 /// The names of one kind about which a client's answer may have changed.
 #[derive(Debug, Default)]
@@ -174,6 +178,15 @@ pub struct Version {
     pub version: u64,
 }
 
+/// A client that refuses a version of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The id of its node.
+    pub node: Arc<str>,
+    /// Its error; of a long one the beginning.
+    pub text: Arc<str>,
+}
+
 type Versions = BTreeMap<u64, Watched>;
 
 /// Counts, for the versions that somebody waits for, how the clients of this replica stand to them.
@@ -281,6 +294,19 @@ impl AckWatch {
             }
         }
         Some(counts)
+    }
+
+    /// One of the clients that refuse a version that is waited for, with its error: the first by the id of its node, so that it stays
+    /// the same while others come and go.
+    pub fn refusal(&self, version: &Version) -> Option<Refusal> {
+        let watched = self.watched[version.kind.index()].get(&version.name)?.get(&version.version)?;
+        let refused = watched.states.iter().filter(|(_, state)| *state == State::Refused);
+        let nodes = refused.filter_map(|(id, _)| Some(&self.clients.get(id)?.identity.node));
+        let node = nodes.min()?;
+        let rejections = self.runtime.rejections.of_resource(version.kind, &version.name);
+        let of_node = |known: &&Rejection| known.version == version.version && known.client.node == *node;
+        let text = rejections.iter().find(of_node).map_or("", |known| &*known.text);
+        Some(Refusal { node: node.clone(), text: text[..text.floor_char_boundary(LONGEST_ERROR)].into() })
     }
 
     /// The counts of a version that is waited for, found by a look at every client now.

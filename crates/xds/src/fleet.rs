@@ -263,6 +263,11 @@ impl FleetAcks {
         self.0.rejections.all()
     }
 
+    /// The nodes that are connected; one that has several streams comes several times.
+    pub fn nodes(&self) -> Vec<Arc<str>> {
+        self.0.clients().iter().map(|client| client.identity.node.clone()).collect()
+    }
+
     /// The clients that are connected, each with what it has.
     pub fn clients(&self) -> Vec<ClientView> {
         let now = Instant::now();

@@ -155,6 +155,30 @@ impl Part {
     }
 }
 
+/// Everything that is wrong with a part of a route, so that whoever writes it is told all of it at once.
+#[derive(Debug, Default)]
+pub(crate) struct Wrong(Vec<Rejection>);
+
+impl Wrong {
+    /// Notes something.
+    pub fn add(&mut self, no: Rejection) {
+        self.0.push(no);
+    }
+
+    /// What was read, or nothing, which is noted.
+    pub fn take<T>(&mut self, read: Result<T, Rejection>) -> Option<T> {
+        read.map_err(|no| self.add(no)).ok()
+    }
+
+    /// The first, which decides what becomes of the part; the others are told here.
+    pub fn first(self, work: &mut Work<'_, impl GatewayView>) -> Option<Rejection> {
+        let mut all = self.0.into_iter();
+        let first = all.next();
+        all.for_each(|no| work.report(&no));
+        first
+    }
+}
+
 /// Why a part of a route is not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {

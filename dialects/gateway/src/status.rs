@@ -11,7 +11,7 @@ use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use model::{
     Severity,
     status::{
-        Acknowledgement, Address, Entry, ListLayout, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind,
+        Acknowledgement, Address, Entry, ListLayout, ProxyState, Scope, StatusFacts, StatusInput, StatusKind,
         StatusLayout, StatusValue, Truth,
     },
 };
@@ -139,24 +139,28 @@ fn listener_set(input: &StatusInput<'_>) -> StatusFacts {
 /// API has no reason for a ListenerSet that is not programmed yet. A listener is then not programmed.
 fn programmed(input: &StatusInput<'_>, pending: Truth) -> StatusFacts {
     let mut facts = stated(input);
-    program(&mut facts.object, input.programmed, pending);
+    let proxies = input.proxies.unwrap_or(&ProxyState::Pending);
+    program(&mut facts.object, proxies, pending);
     for entry in facts.lists.iter_mut().flat_map(|(_, entries)| entries) {
-        program(&mut entry.scope, input.programmed, Truth::False);
+        program(&mut entry.scope, proxies, Truth::False);
     }
     facts
 }
 
-/// Says whether proxies have it, unless it is already said why they never will.
-fn program(scope: &mut Scope, proxies: Option<ProxyCounts>, pending: Truth) {
+/// Says whether proxies have it, unless it is already said why they never will. A proxy that joins takes nothing back, nor does a
+/// restart of ours: only that no proxy has been connected for a while stands over what was acknowledged.
+fn program(scope: &mut Scope, proxies: &ProxyState, pending: Truth) {
     if scope.conditions.iter().any(|condition| condition.kind == PROGRAMMED) {
         return;
     }
+    let not_yet = || conditions::new(PROGRAMMED, pending, "Pending", proxies.message());
     match proxies {
-        Some(proxies) => scope.conditions.push(conditions::programmed(proxies)),
-        // A proxy that joins takes nothing back, nor does a restart of ours.
-        None => {
-            let why = "Waiting for proxies to acknowledge it.";
-            scope.initial.push(conditions::new(PROGRAMMED, pending, "Pending", why));
+        ProxyState::Pending | ProxyState::Waiting | ProxyState::NoProxies { is_lasting: false } => {
+            scope.initial.push(not_yet())
+        }
+        ProxyState::NoProxies { is_lasting: true } => scope.conditions.push(not_yet()),
+        ProxyState::Acknowledged { refusal, .. } => {
+            scope.conditions.push(conditions::programmed(proxies, refusal.is_some()))
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 use kinds::{
     BackendTlsPolicy, Checked, List,
     gateway::{
-        backend_tls_policy::{PolicyTarget, SubjectAltNameType},
+        backend_tls_policy::{PolicyTarget, SubjectAltName as AltName, SubjectAltNameType},
         reference::LocalReference,
     },
     kind,
@@ -25,7 +25,7 @@ use model::{
     },
 };
 use resolve::Rejection;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 /// The most entries of the list of ancestors.
 const ANCESTORS: usize = 16;
@@ -99,10 +99,14 @@ pub fn of_port(view: &mut impl GatewayView, service: &ObjectRef, port: &str) -> 
     }
     let Some(id) = own.or_else(|| view.policy_in_effect(service, &TargetSection::Whole)) else { return Ok(None) };
     let Some(policy) = view.tls_policy(&id) else { return Ok(None) };
-    read(&policy, view).map(|(tls, _)| Some(tls)).map_err(|invalid| {
-        let code = if invalid.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
-        no(code, &id, &invalid.why)
-    })
+    match read(&policy, view) {
+        (Some(tls), _) => Ok(Some(tls)),
+        (None, invalid) => {
+            let is_pending = invalid.iter().all(|invalid| invalid.is_pending);
+            let code = if is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
+            Err(no(code, &id, invalid.first().map_or("", |invalid| &invalid.why)))
+        }
+    }
 }
 
 /// The Services that a policy names, with what of each it is for.
@@ -172,14 +176,14 @@ struct Invalid {
     accepted: &'static str,
     /// The reason of the condition `ResolvedRefs`, where a reference is to blame.
     resolved: Option<&'static str>,
-    field: &'static str,
+    field: Cow<'static, str>,
     why: String,
     is_pending: bool,
 }
 
 impl Invalid {
-    fn value(field: &'static str, why: impl Into<String>) -> Self {
-        Self { accepted: "Invalid", resolved: None, field, why: why.into(), is_pending: false }
+    fn value(field: impl Into<Cow<'static, str>>, why: impl Into<String>) -> Self {
+        Self { accepted: "Invalid", resolved: None, field: field.into(), why: why.into(), is_pending: false }
     }
 
     fn ca(reason: &'static str, why: impl Into<String>) -> Self {
@@ -188,56 +192,76 @@ impl Invalid {
     }
 }
 
-/// What a policy asks for, with the first reference that is not resolved, or why it is not valid.
-fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Result<(UpstreamTls, Option<Invalid>), Invalid> {
-    let field = "spec.validation";
-    let written = policy.spec.validation.get().map_err(|fault| Invalid::value(field, fault.to_string()))?;
+/// What a policy asks for, and everything that is wrong with it: nothing if it is not valid; where it is, references that are not
+/// resolved beside one that is.
+fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> (Option<UpstreamTls>, Vec<Invalid>) {
+    let written = match policy.spec.validation.get() {
+        Ok(written) => written,
+        Err(fault) => return (None, vec![Invalid::value("spec.validation", fault.to_string())]),
+    };
+    let mut invalid = Vec::new();
     if let Some((option, _)) = policy.spec.options.iter().next() {
-        return Err(Invalid::value("spec.options", format!("the option {option} is not supported")));
+        invalid.push(Invalid::value("spec.options", format!("the option {option} is not supported")));
     }
     let hostname = Fqdn::parse(&written.hostname);
-    let hostname = hostname.map_err(|error| Invalid::value("spec.validation.hostname", error.to_string()))?;
+    let hostname =
+        hostname.map_err(|error| invalid.push(Invalid::value("spec.validation.hostname", error.to_string())));
     let mut names = Vec::new();
-    for name in written.subject_alt_names.iter() {
-        let wrong = |why: String| Invalid::value("spec.validation.subjectAltNames", why);
-        let name = name.get().map_err(|fault| wrong(fault.to_string()))?;
-        names.push(match (&name.r#type, &name.hostname, &name.uri) {
-            (Some(SubjectAltNameType::Hostname), Some(text), None) => {
-                let parsed = Fqdn::parse(text.strip_prefix("*.").unwrap_or(text));
-                parsed.map_err(|error| wrong(error.to_string()))?;
-                SubjectAltName::Dns((&**text).into())
-            }
-            (Some(SubjectAltNameType::Uri), None, Some(uri)) => {
-                if !(1..=LONGEST_URI).contains(&uri.len()) || !uri.bytes().all(|b| b.is_ascii_graphic()) {
-                    return Err(wrong(format!("a URI has 1 to {LONGEST_URI} visible ASCII characters")));
-                }
-                SubjectAltName::Uri((&**uri).into())
-            }
-            _ => return Err(wrong("a name has a type, Hostname or URI, and the field of that type".to_owned())),
-        });
-    }
-    if names.is_empty() {
-        names.push(SubjectAltName::Dns(hostname.as_str().into()));
+    for (index, name) in written.subject_alt_names.iter().enumerate() {
+        match subject_alt_name(name) {
+            Ok(name) => names.push(name),
+            Err(why) => invalid.push(Invalid::value(format!("spec.validation.subjectAltNames[{index}]"), why)),
+        }
     }
     let mut unresolved = None;
     let ca = match (written.well_known_ca_certificates.as_deref(), written.ca_certificate_refs.is_empty()) {
-        (Some("System"), true) => TrustedCa::System,
+        (Some("System"), true) => Ok(TrustedCa::System),
         (Some(other), true) => {
             let why = format!("must be System, not `{other}`");
-            return Err(Invalid::value("spec.validation.wellKnownCACertificates", why));
+            Err(Invalid::value("spec.validation.wellKnownCACertificates", why))
         }
-        (None, false) => {
-            let (bundle, first) = bundle(&policy.meta.namespace, &written.ca_certificate_refs, view)?;
+        (None, false) => bundle(&policy.meta.namespace, &written.ca_certificate_refs, view).map(|(bundle, first)| {
             unresolved = first;
             TrustedCa::Bundle(bundle)
-        }
+        }),
         _ => {
             let why = "exactly one of caCertificateRefs and wellKnownCACertificates must be set";
-            return Err(Invalid::value("spec.validation", why));
+            Err(Invalid::value("spec.validation", why))
         }
     };
-    let tls = UpstreamTls { server_name: hostname.as_str().into(), validation: Validation { ca, names } };
-    Ok((tls, unresolved))
+    let ca = ca.map_err(|wrong| invalid.push(wrong));
+    match (hostname, ca) {
+        (Ok(hostname), Ok(ca)) if invalid.is_empty() => {
+            if names.is_empty() {
+                names.push(SubjectAltName::Dns(hostname.as_str().into()));
+            }
+            let tls = UpstreamTls { server_name: hostname.as_str().into(), validation: Validation { ca, names } };
+            (Some(tls), unresolved.into_iter().collect())
+        }
+        _ => {
+            // What has not been read yet says nothing about what has: the rest is told first.
+            invalid.sort_by_key(|invalid| invalid.is_pending);
+            (None, invalid)
+        }
+    }
+}
+
+/// A name that the certificate of a backend may have, or why it is none.
+fn subject_alt_name(name: &Checked<AltName>) -> Result<SubjectAltName, String> {
+    let name = name.get().map_err(ToString::to_string)?;
+    match (&name.r#type, &name.hostname, &name.uri) {
+        (Some(SubjectAltNameType::Hostname), Some(text), None) => {
+            Fqdn::parse(text.strip_prefix("*.").unwrap_or(text)).map_err(|error| error.to_string())?;
+            Ok(SubjectAltName::Dns((&**text).into()))
+        }
+        (Some(SubjectAltNameType::Uri), None, Some(uri)) => {
+            if !(1..=LONGEST_URI).contains(&uri.len()) || !uri.bytes().all(|b| b.is_ascii_graphic()) {
+                return Err(format!("a URI has 1 to {LONGEST_URI} visible ASCII characters"));
+            }
+            Ok(SubjectAltName::Uri((&**uri).into()))
+        }
+        _ => Err("a name has a type, Hostname or URI, and the field of that type".to_owned()),
+    }
 }
 
 /// The bundle of all references that are resolved, with the first that is not; an error if none is, or if one has not been read yet.
@@ -301,21 +325,18 @@ pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, setting
     for (field, why) in &wrong {
         verdicts.push(Verdict::new(Code::GatewayTlsPolicy, subject.at(field.as_str()), why.as_str()));
     }
-    let (invalid, unresolved) = match read(policy, view) {
-        Ok((_, unresolved)) => (None, unresolved),
-        Err(invalid) => (Some(invalid), None),
-    };
-    for invalid in invalid.iter().chain(&unresolved) {
+    let (tls, invalid) = read(policy, view);
+    for invalid in &invalid {
         let code = if invalid.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
-        verdicts.push(Verdict::new(code, subject.at(invalid.field), invalid.why.as_str()));
+        verdicts.push(Verdict::new(code, subject.at(&*invalid.field), invalid.why.as_str()));
     }
     let conflict = conflict(policy, view);
     if let Some(why) = &conflict {
         verdicts.push(Verdict::new(Code::GatewayTlsPolicyConflict, subject.at("spec.targetRefs"), why.as_str()));
     }
-    let is_pending = invalid.as_ref().is_some_and(|invalid| invalid.is_pending);
+    let is_pending = tls.is_none() && invalid.iter().all(|invalid| invalid.is_pending);
     let identity = vec![("controllerName", StatusValue::text(&*settings.controller))];
-    let conditions = conditions_of(invalid, unresolved, wrong.into_iter().next(), conflict);
+    let conditions = conditions_of(tls.is_some(), &invalid, wrong.first(), conflict);
     let scope = Scope { conditions, ..Scope::default() };
     let facts = StatusFacts { object: Scope::default(), lists: vec![("ancestors", vec![Entry { identity, scope }])] };
     let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
@@ -323,16 +344,17 @@ pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, setting
 }
 
 fn conditions_of(
-    invalid: Option<Invalid>,
-    unresolved: Option<Invalid>,
-    wrong_target: Option<(String, String)>,
+    is_valid: bool,
+    invalid: &[Invalid],
+    wrong_target: Option<&(String, String)>,
     conflict: Option<String>,
 ) -> Vec<Condition> {
-    let accepted = match (&conflict, &invalid, wrong_target) {
+    let reason = invalid.first().filter(|_| !is_valid);
+    let accepted = match (&conflict, reason, wrong_target) {
         (Some(why), ..) => conditions::new(ACCEPTED, Truth::False, "Conflicted", why.as_str()),
-        (None, Some(invalid), _) => {
-            let why = format!("{}: {}", invalid.field, invalid.why);
-            conditions::new(ACCEPTED, Truth::False, invalid.accepted, why)
+        (None, Some(first), _) => {
+            let why: Vec<_> = invalid.iter().map(|invalid| format!("{}: {}", invalid.field, invalid.why)).collect();
+            conditions::new(ACCEPTED, Truth::False, first.accepted, why.join("; "))
         }
         (None, None, Some((field, why))) => {
             let why = format!("{field}: {why}; the policy is in effect for its other targets");
@@ -340,9 +362,10 @@ fn conditions_of(
         }
         (None, None, None) => conditions::accepted("The policy is in effect."),
     };
-    let resolved = match invalid.or(unresolved) {
-        Some(Invalid { resolved: Some(reason), why, .. }) => conditions::new(RESOLVED_REFS, Truth::False, reason, why),
-        _ => conditions::resolved(),
+    let unresolved = invalid.iter().find_map(|invalid| Some((invalid.resolved?, &*invalid.why)));
+    let resolved = match unresolved {
+        Some((reason, why)) => conditions::new(RESOLVED_REFS, Truth::False, reason, why),
+        None => conditions::resolved(),
     };
     vec![accepted, resolved]
 }

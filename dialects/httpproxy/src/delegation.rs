@@ -66,7 +66,7 @@ mod tests {
             ]
         );
         let verdicts = &translation.verdicts;
-        let input = StatusInput { verdicts, translated: None, programmed: None, addresses: &[] };
+        let input = StatusInput { verdicts, translated: None, proxies: None, addresses: &[] };
         let facts = (STATUS.facts)(&input);
         assert_eq!(facts.object.conditions[0].reason, "ErrorPresent");
         assert!(facts.object.conditions[0].message.starts_with("SES2002"), "{:?}", facts.object.conditions[0]);

@@ -10,7 +10,7 @@ use crate::{
 };
 use kinds::{HttpProxy, Kind, http_proxy::VirtualHost};
 use model::{
-    Code, FieldPath, Host, ListenerId, ObjectRef, Route, Severity, Verdict,
+    Code, FieldPath, Host, ListenerId, ObjectRef, Route, Severity, Timeout, Verdict,
     jwt::JwtProvider,
     route::{Action, Conditions, Depth, DirectResponse, Path, PathMatch, Precedence, Redirect},
     tls::{TcpProxy, Termination, TlsMode},
@@ -144,7 +144,7 @@ fn doors(
                 work.report(root, no);
                 None
             });
-            TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters, unavailable: 0 }))
+            TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters, unavailable: 0, idle: Timeout::Default }))
         }
     };
     TlsExposure { tls: true, mode: Some(mode), fallback }
@@ -283,8 +283,17 @@ fn place<V>(
     for (index, made) in made.into_iter().enumerate() {
         let RouteDraft { path, conditions, action, policy, insecure, implied, origin } = made;
         let (depth, precedence) = (Depth::OneLabel, precedence(index, implied));
-        let route =
-            Route { path, conditions, depth, action, policy: policy.into(), precedence, origin, combined: None };
+        let route = Route {
+            path,
+            conditions,
+            depth,
+            action,
+            policy: policy.into(),
+            precedence,
+            origin,
+            fraction: None,
+            combined: None,
+        };
         let piece = |listener, route| RoutePiece { listener, host: host.clone(), route };
         let permitted = insecure && !work.settings.disable_permit_insecure;
         let route = Arc::new(route);
@@ -296,7 +305,17 @@ fn place<V>(
             let Route { path, conditions, depth, precedence, origin, .. } = &*route;
             let (path, conditions) = (path.clone(), conditions.clone());
             let (precedence, origin, policy) = (precedence.clone(), origin.clone(), Default::default());
-            Arc::new(Route { path, conditions, depth: *depth, action, policy, precedence, origin, combined: None })
+            Arc::new(Route {
+                path,
+                conditions,
+                depth: *depth,
+                action,
+                policy,
+                precedence,
+                origin,
+                fraction: None,
+                combined: None,
+            })
         } else {
             route.clone()
         };

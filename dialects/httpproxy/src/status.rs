@@ -8,7 +8,7 @@
 pub mod reason;
 
 use model::status::{
-    Acknowledgement, Condition, Finding, Mark, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout,
+    Acknowledgement, Condition, Finding, Mark, ProxyState, Scope, StatusFacts, StatusInput, StatusKind, StatusLayout,
     StatusValue, Truth, cut,
 };
 use model::{Code, Severity, Verdict};
@@ -69,9 +69,8 @@ pub fn facts(input: &StatusInput<'_>) -> StatusFacts {
     if !input.addresses.is_empty() {
         object.values.push(("loadBalancer", StatusValue::LoadBalancer(input.addresses.to_vec())));
     }
-    match input.programmed {
-        Some(proxies) => object.conditions.push(programmed(proxies)),
-        // A proxy that joins takes nothing back, nor does a restart of ours.
+    match input.proxies {
+        Some(proxies) => program(&mut object, proxies),
         None => object.kept.push(PROGRAMMED),
     }
     StatusFacts { object, lists: Vec::new() }
@@ -93,17 +92,21 @@ pub(crate) fn valid(verdicts: &[Verdict], message: &str) -> Condition {
     Condition { findings: findings.into(), ..Condition::new(VALID, is_valid.into(), reason, message) }
 }
 
-fn programmed(proxies: ProxyCounts) -> Condition {
-    let message = match proxies {
-        ProxyCounts { acknowledged: 1, connected: 1 } => "Accepted by the connected proxy.".to_owned(),
-        ProxyCounts { acknowledged, connected } if acknowledged == connected => {
-            format!("Accepted by all {connected} connected proxies.")
+/// Says whether proxies have it. A proxy that joins takes nothing back, nor does a restart of ours: only that no proxy has been
+/// connected for a while stands over what was acknowledged.
+fn program(object: &mut Scope, proxies: &ProxyState) {
+    let new = |status, reason| Condition::new(PROGRAMMED, status, reason, proxies.message());
+    match proxies {
+        ProxyState::Pending | ProxyState::Waiting => object.initial.push(new(Truth::Unknown, "Pending")),
+        ProxyState::NoProxies { is_lasting: false } => object.initial.push(new(Truth::False, "NoProxies")),
+        ProxyState::NoProxies { is_lasting: true } => object.conditions.push(new(Truth::False, "NoProxies")),
+        ProxyState::Acknowledged { refusal: Some(_), .. } => {
+            object.conditions.push(new(Truth::True, "PartiallyProgrammed"))
         }
-        ProxyCounts { acknowledged, connected } => {
-            format!("Accepted by {acknowledged} of {connected} connected proxies.")
+        ProxyState::Acknowledged { refusal: None, .. } => {
+            object.conditions.push(Condition { message_matters: false, ..new(Truth::True, "Programmed") })
         }
-    };
-    Condition { message_matters: false, ..Condition::new(PROGRAMMED, Truth::True, "Programmed", message) }
+    }
 }
 
 fn line(verdict: &Verdict) -> String {

@@ -2,7 +2,8 @@
 //!
 //! The class is that of an annotation, else of `spec.ingressClassName`, else the cluster's default class. With classes
 //! configured, it must be one of them. With none configured, ours are the classes `sesame` and `contour`, every class
-//! whose controller is Sesame, and Ingresses without a class, unless the default class says that they are another's.
+//! whose controller is Sesame, and Ingresses without a class, unless the default class says that they are another's. On request
+//! Emissary's class and the classes of its controller are ours, too.
 
 use crate::{CONTROLLER, IngressView, Settings};
 use kinds::{Fault, Ingress, IngressClass};
@@ -16,11 +17,18 @@ pub const ANNOTATIONS: [&str; 3] =
 /// Classes that are ours by name where none was configured.
 const OURS: [&str; 2] = ["sesame", "contour"];
 
+/// The class of Emissary's Ingresses.
+const EMISSARY_CLASS: &str = "ambassador";
+
+/// The controller of Emissary's classes.
+pub const EMISSARY_CONTROLLER: &str = "getambassador.io/ingress-controller";
+
 /// The class that an object names and that is not ours, with its field; and the classes that are. Classes of our controller are
 /// not listed: their names are not known here.
 pub fn other<'o>(object: &'o Ingress, settings: &'o Settings) -> OtherClass<'o> {
     let ours = settings.class_names.iter().map(|name| &**name);
-    let ours = if settings.class_names.is_empty() { OURS.to_vec() } else { ours.collect() };
+    let mut ours = if settings.class_names.is_empty() { OURS.to_vec() } else { ours.collect() };
+    ours.extend(settings.emissary_class.then_some(EMISSARY_CLASS));
     let annotated = ANNOTATIONS.iter().find(|name| !matches!(object.meta.annotations.get(name), Ok(None)));
     let field = annotated.map_or_else(|| "spec.ingressClassName".into(), |name| FieldPath::annotation(name));
     OtherClass { field, named: named(object).ok().flatten(), ours }
@@ -31,18 +39,28 @@ pub fn other<'o>(object: &'o Ingress, settings: &'o Settings) -> OtherClass<'o> 
 pub fn is_ours(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> bool {
     let Ok(named) = named(object) else { return false };
     match named {
-        Some(name) if settings.class_names.is_empty() => {
-            OURS.contains(&name) || view.class(name).is_some_and(|class| is_of_our_controller(&class))
-        }
-        Some(name) => settings.class_names.iter().any(|ours| **ours == *name),
+        Some(name) => is_named(name, settings) || view.class(name).is_some_and(|class| is_served(&class, settings)),
         None => match view.default_class() {
-            Some(class) if settings.class_names.is_empty() => {
-                OURS.contains(&&*class.meta.name) || is_of_our_controller(&class)
-            }
-            Some(class) => settings.class_names.iter().any(|ours| **ours == *class.meta.name),
+            Some(class) => is_named(&class.meta.name, settings) || is_served(&class, settings),
             None => settings.class_names.is_empty(),
         },
     }
+}
+
+/// Whether a class is ours by its name.
+fn is_named(name: &str, settings: &Settings) -> bool {
+    let is_ours = match settings.class_names.is_empty() {
+        true => OURS.contains(&name),
+        false => settings.class_names.iter().any(|ours| **ours == *name),
+    };
+    is_ours || settings.emissary_class && name == EMISSARY_CLASS
+}
+
+/// Whether a class is ours by its controller: where classes are configured, no class of Sesame's is.
+fn is_served(class: &IngressClass, settings: &Settings) -> bool {
+    let Some(Some(controller)) = class.spec.controller.ok() else { return false };
+    settings.class_names.is_empty() && **controller == *CONTROLLER
+        || settings.emissary_class && **controller == *EMISSARY_CONTROLLER
 }
 
 fn named(object: &Ingress) -> Result<Option<&str>, &Fault> {
@@ -52,8 +70,4 @@ fn named(object: &Ingress) -> Result<Option<&str>, &Fault> {
         }
     }
     Ok(object.spec.ingress_class_name.get()?.as_deref())
-}
-
-fn is_of_our_controller(class: &IngressClass) -> bool {
-    matches!(class.spec.controller.ok(), Some(Some(controller)) if **controller == *CONTROLLER)
 }

@@ -35,6 +35,8 @@ pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
 pub struct Settings {
     /// The classes that are ours; where none is named, the rules of [`class`] hold.
     pub class_names: Vec<Box<str>>,
+    /// Whether Emissary's class and the classes of its controller are ours, too.
+    pub emissary_class: bool,
     /// What is changed about the headers of requests on the way to a backend.
     pub request_headers: HeaderDefaults,
     /// What is changed about the headers of answers.

@@ -144,6 +144,7 @@ fn routes(
             policy: Default::default(),
             precedence: context.precedence(found.index, found.implied),
             origin: context.subject.at(field.clone()),
+            fraction: None,
             combined: None,
         })
     };

@@ -6,7 +6,7 @@
 
 mod limits;
 
-use crate::{CONTROLLER, IngressView, Settings, translate};
+use crate::{CONTROLLER, IngressView, Settings, class, translate};
 use kinds::{Ingress, IngressClass, Kind, Typed, kind};
 use model::{
     CertificateRef, Code, Host, ListenerId, MutableHeader, ObjectRef, Translation,
@@ -139,8 +139,11 @@ fn whose_an_ingress_is() {
     let annotated = |name: &str, class: &str| json!({ "annotations": { name: class }, "spec": {} });
     let usual = Settings::default();
     let configured = Settings { class_names: vec!["internal".into()], ..Settings::default() };
+    let emissary = Settings { emissary_class: true, ..Settings::default() };
+    let both = Settings { emissary_class: true, ..configured.clone() };
+    let theirs = || Objects::default().class("edge", class::EMISSARY_CONTROLLER, false);
     let old = "kubernetes.io/ingress.class";
-    let rows: [(&str, Objects, &Settings, Value, bool); 15] = [
+    let rows: [(&str, Objects, &Settings, Value, bool); 22] = [
         ("no class", none(), &usual, json!({}), true),
         ("contour", none(), &usual, field("contour"), true),
         ("sesame by annotation", none(), &usual, annotated(old, "sesame"), true),
@@ -155,6 +158,13 @@ fn whose_an_ingress_is() {
         ("configured, no class", none(), &configured, json!({}), false),
         ("configured, no class, the default configured", ours(), &configured, json!({}), true),
         ("configured, contour", none(), &configured, field("contour"), false),
+        ("Emissary's class, not on request", none(), &usual, annotated(old, "ambassador"), false),
+        ("Emissary's class", none(), &emissary, annotated(old, "ambassador"), true),
+        ("Emissary's class beside configured ones", none(), &both, field("ambassador"), true),
+        ("a class of Emissary's controller, not on request", theirs(), &usual, field("edge"), false),
+        ("a class of Emissary's controller", theirs(), &emissary, field("edge"), true),
+        ("a class of Emissary's controller beside configured ones", theirs(), &both, field("edge"), true),
+        ("configured beside Emissary's, a class of our controller", ours(), &both, field("other"), false),
         ("a class that cannot be read", none(), &usual, json!({ "spec": { "ingressClassName": 7 } }), false),
     ];
     for (what, mut objects, settings, object, expected) in rows {

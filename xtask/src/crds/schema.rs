@@ -73,6 +73,16 @@ pub fn texts(about: &str) -> Schema {
     of("object", about).with("additionalProperties", json!({ "type": "string" }))
 }
 
+/// A map from text to values of one form.
+pub fn map(about: &str, values: Schema) -> Schema {
+    of("object", about).with("additionalProperties", Value::from(values))
+}
+
+/// A map of whatever is written.
+pub fn open(about: &str) -> Schema {
+    of("object", about).with("x-kubernetes-preserve-unknown-fields", true)
+}
+
 /// Text that is one of these.
 pub fn choice(about: &str, words: &[&str]) -> Schema {
     text(about).with("enum", words)

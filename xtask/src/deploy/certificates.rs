@@ -1,4 +1,4 @@
-//! The certificates of the connection between Sesame and its proxies: a Job that makes them, once.
+//! The certificates of the connection between Sesame and its proxies, where a Job makes them, once, and not the controller.
 
 use manifest::{Document, Piece, When, field, list, map, text};
 use serde_json::json;
@@ -7,10 +7,13 @@ use super::pods::{metadata, pod_security, pull_secrets, security, sesame_image, 
 
 const APP: &str = "sesame-certgen";
 
+/// The setting that says who makes them.
+pub const ISSUER: &str = "certificates.issuer";
+
 /// The Job, its account and its rights.
 pub fn documents() -> Vec<Document> {
     let documents = [account(), role(), binding(), job()];
-    documents.into_iter().map(|document| document.when(When::Set("certificates.certgen"))).collect()
+    documents.into_iter().map(|document| document.when(When::Equals(ISSUER, "certgen"))).collect()
 }
 
 fn account() -> Document {

@@ -3,12 +3,16 @@
 use manifest::{Document, Field, Item, Node, Piece, Values, When, block, field, list, map, setting, text};
 use serde_json::json;
 
+use super::certificates::ISSUER;
 use super::pods::{
     disruption_budget, metadata, mount, placement, pod_metadata, pod_security, pull_secrets, secret_volume, security,
     sesame_image, variable,
 };
 
 const APP: &str = "sesame";
+
+/// The controller makes the certificates of its connections itself.
+const CONTROLLER: &str = "controller";
 
 /// The port of xDS.
 pub const XDS_PORT: u32 = 8001;
@@ -79,8 +83,11 @@ fn pod() -> Vec<Field> {
 fn volumes() -> Vec<Item> {
     let config = map(vec![field("name", "config"), field("configMap", json!({ "name": APP }))]);
     let key = json!({ "secretName": "sesame-cache-key", "optional": true, "defaultMode": 0o440 });
+    let own = json!({ "medium": "Memory", "sizeLimit": "1Mi" });
     vec![
-        secret_volume("certificates", "sesamecert"),
+        secret_volume("certificates", "sesamecert").when(When::Differs(ISSUER, CONTROLLER)),
+        Item::from(map(vec![field("name", "certificates"), field("emptyDir", own)]))
+            .when(When::Equals(ISSUER, CONTROLLER)),
         config.into(),
         map(vec![field("name", "cache"), field("emptyDir", json!({}))]).into(),
         map(vec![field("name", "cache-key"), field("secret", key)]).into(),
@@ -122,8 +129,10 @@ fn container() -> Vec<Field> {
 
 fn mounts() -> Vec<Item> {
     let cache = "What was last published, for proxies that start while the API server is away. Sealed: it has the keys of all hosts.";
+    let own = "The certificate of this replica, which it reads from the API server: one of them makes it first.";
     vec![
-        mount("certificates", "/certs", true),
+        mount("certificates", "/certs", true).when(When::Differs(ISSUER, CONTROLLER)),
+        mount("certificates", "/certs", false).about(own).when(When::Equals(ISSUER, CONTROLLER)),
         mount("config", "/config", true),
         mount("cache", "/cache", false).about(cache),
         mount("cache-key", "/cache-key", true),
@@ -131,21 +140,16 @@ fn mounts() -> Vec<Item> {
 }
 
 fn command() -> Vec<Item> {
-    let mut words: Vec<Item> = [
-        "sesame",
-        "serve",
-        "--incluster",
-        "--config-path=/config/sesame.yaml",
-        "--xds-address=0.0.0.0",
-        "--xds-port=8001",
-        "--sesame-cafile=/certs/ca.crt",
-        "--sesame-cert-file=/certs/tls.crt",
-        "--sesame-key-file=/certs/tls.key",
-    ]
-    .into_iter()
-    .map(Item::from)
-    .collect();
     let flag = |pieces| Item::from(text(pieces));
+    let listens = |name: &'static str| flag(vec![name.into(), Piece::Setting("controller.address")]);
+    let mut words: Vec<Item> =
+        ["sesame", "serve", "--incluster", "--config-path=/config/sesame.yaml"].into_iter().map(Item::from).collect();
+    words.extend(["--xds-address=", "--health-address=", "--http-address="].map(listens));
+    words.push(Item::from("--xds-port=8001"));
+    let files =
+        ["--sesame-cafile=/certs/ca.crt", "--sesame-cert-file=/certs/tls.crt", "--sesame-key-file=/certs/tls.key"];
+    words.extend(files.map(|flag| Item::from(flag).when(When::Differs(ISSUER, CONTROLLER))));
+    words.push(Item::from("--xds-certificates-dir=/certs").when(When::Equals(ISSUER, CONTROLLER)));
     let image =
         vec!["--sesame-image=".into(), Piece::Setting("image.repository"), ":".into(), Piece::Setting("image.tag")];
     let envoy = vec![

@@ -144,6 +144,7 @@ fn proxy(mut ports: Vec<Item>) -> Vec<Field> {
         ["--config-path", "/bootstrap/envoy.json", "--service-cluster", "$(SESAME_NAMESPACE)"]
             .into_iter()
             .chain(["--service-node", "$(POD_NAME)", "--log-level", "info"])
+            .chain(["--component-log-level", "misc:error"])
             .map(Item::from)
             .collect();
     arguments.push(Item::items("envoy.args"));

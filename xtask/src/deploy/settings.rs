@@ -91,9 +91,11 @@ pub fn all() -> Vec<Setting> {
             "With `rbac.namespaces`: a ClusterRole for kinds that are in no namespace, for Gateway API and IngressClasses.";
         "rbac.secrets" = json!({}), json!({ "type": "object", "additionalProperties": words() }),
             "With mode `named-secrets`: names of the Secrets that may be read, by namespace.";
-        "certificates.certgen" = true, switch(),
-            "Run a Job that makes the certificates between Sesame and Envoy. Else provide the Secrets `sesamecert` and `envoycert`.";
+        "certificates.issuer" = "controller", one_of(&["controller", "certgen", "none"]),
+            "Who makes the certificates between Sesame and Envoy: the controller, which rotates them; a Job, once; or `none`: provide the Secrets `sesamecert` and `envoycert`.";
         "controller.replicas" = 2, number(1, 20), "Replicas of the controller. All serve proxies, one writes status.";
+        "controller.address" = "0.0.0.0", one_of(&["0.0.0.0", "::"]),
+            "Address that it listens on; `::` in clusters with IPv6 pods, alone or beside IPv4.";
         "controller.config" = json!({ "accesslog-format": "envoy" }), object(), "The configuration file (docs/configuration.md).";
         "controller.args" = json!([]), words(), "More flags of `sesame serve`.";
         "controller.env" = json!([]), objects(), "More environment variables.";
@@ -147,7 +149,10 @@ pub fn all() -> Vec<Setting> {
         "networkPolicy.enabled" = true, switch(), "Let only proxies and replicas reach the xDS server.";
         "monitors.enabled" = false, switch(), "Create a ServiceMonitor and a PodMonitor (needs the CRDs of the Prometheus operator).";
         "monitors.interval" = "30s", text(), "How often metrics are scraped.";
-        "monitors.labels" = json!({}), labels(), "Labels by which Prometheus selects them.";
+        "monitors.labels" = json!({}), labels(), "Labels by which Prometheus selects them, and the rules.";
+        "monitors.rules" = false, switch(), "Create a PrometheusRule with the alerts (needs the CRDs of the Prometheus operator).";
+        "monitors.dashboards" = false, switch(), "Create a ConfigMap for each dashboard of Grafana.";
+        "monitors.dashboardLabels" = json!({ "grafana_dashboard": "1" }), labels(), "Labels by which Grafana's sidecar selects them.";
     }
 }
 

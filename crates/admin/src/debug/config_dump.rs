@@ -1,8 +1,9 @@
 //! `/debug/config_dump`: every resource that proxies are sent, as JSON.
 //!
 //! It may be hundreds of megabytes, so it is sent as it is made, one resource at a time, on a thread of its own, and
-//! to few at once. Secrets are taken out by the names of fields, wherever they stand: a key is a key in a Secret, in a
-//! TLS context and in whatever is packed inside a filter.
+//! to few at once. `?bodies=false` leaves out the resources themselves: what is left are types, names, versions and origins.
+//! Secrets are taken out by the names of fields, wherever they stand: a key is a key in a Secret, in a TLS context and in whatever
+//! is packed inside a filter. So are the values of headers that carry credentials, by the names of the headers.
 
 use super::{Query, Views};
 use axum::{
@@ -46,7 +47,8 @@ pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Response 
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         // It ends early when nobody reads any more.
-        _ = dump(&snapshots, &kinds, query.get("name").unwrap_or_default(), &sender);
+        let has_bodies = query.get("bodies") != Some("false");
+        _ = dump(&snapshots, &kinds, query.get("name").unwrap_or_default(), has_bodies, &sender);
     });
     let body = Body::from_stream(ReceiverStream::new(receiver).map(Ok::<_, Infallible>));
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
@@ -54,7 +56,13 @@ pub(super) async fn show(State(views): State<Arc<Views>>, uri: Uri) -> Response 
 
 type Sent = Result<(), mpsc::error::SendError<Bytes>>;
 
-fn dump(snapshots: &[(Fleet, Arc<Snapshot>)], kinds: &[Kind], name: &str, to: &mpsc::Sender<Bytes>) -> Sent {
+fn dump(
+    snapshots: &[(Fleet, Arc<Snapshot>)],
+    kinds: &[Kind],
+    name: &str,
+    has_bodies: bool,
+    to: &mpsc::Sender<Bytes>,
+) -> Sent {
     to.blocking_send("{\"fleets\":[".into())?;
     for (index, (fleet, snapshot)) in snapshots.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
@@ -65,15 +73,14 @@ fn dump(snapshots: &[(Fleet, Arc<Snapshot>)], kinds: &[Kind], name: &str, to: &m
         let entries = entries.filter(|(_, entry)| entry.name.contains(name));
         for (index, (kind, entry)) in entries.enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            to.blocking_send(format!("{comma}\n{}", resource(kind, entry)).into())?;
+            to.blocking_send(format!("{comma}\n{}", resource(kind, entry, has_bodies)).into())?;
         }
         to.blocking_send("]}".into())?;
     }
     to.blocking_send("]}\n".into())
 }
 
-fn resource(kind: Kind, entry: &Entry) -> Value {
-    let any = Any { type_url: kind.type_url().to_owned(), value: entry.body.clone() };
+fn resource(kind: Kind, entry: &Entry, has_body: bool) -> Value {
     let mut view = json!({
         "type": kind.label(),
         "name": &*entry.name,
@@ -82,6 +89,10 @@ fn resource(kind: Kind, entry: &Entry) -> Value {
     if let Some(origin) = &entry.origin {
         view["origin"] = origin.to_string().into();
     }
+    if !has_body {
+        return view;
+    }
+    let any = Any { type_url: kind.type_url().to_owned(), value: entry.body.clone() };
     match any_to_json(&any) {
         Ok(mut value) => {
             redact(&mut value);
@@ -93,8 +104,21 @@ fn resource(kind: Kind, entry: &Entry) -> Value {
 }
 
 /// The fields whose contents nobody may see.
-const SECRET: [&str; 6] =
-    ["private_key", "private_key_provider", "password", "pkcs12", "session_ticket_keys", "generic_secret"];
+const SECRET: [&str; 7] = [
+    "private_key",
+    "private_key_provider",
+    "password",
+    "pkcs12",
+    "session_ticket_keys",
+    "generic_secret",
+    // A set of keys may have symmetric ones in it.
+    "local_jwks",
+];
+
+/// Words in the names of headers whose values nobody may see.
+const CREDENTIALS: [&str; 7] = ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
+/// The fields beside such a name that hold the value of the header, or what it is compared with.
+const VALUES: [&str; 3] = ["value", "raw_value", "string_match"];
 
 /// What stands in their place.
 const REDACTED: &str = "[redacted]";
@@ -103,8 +127,13 @@ const REDACTED: &str = "[redacted]";
 fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
+            let header = fields.get("key").or_else(|| fields.get("name")).and_then(Value::as_str);
+            let is_credential = header.is_some_and(|header| {
+                let header = header.to_ascii_lowercase();
+                CREDENTIALS.iter().any(|word| header.contains(word))
+            });
             for (name, value) in fields {
-                if SECRET.contains(&name.as_str()) {
+                if SECRET.contains(&name.as_str()) || is_credential && VALUES.contains(&name.as_str()) {
                     *value = REDACTED.into();
                 } else {
                     redact(value);

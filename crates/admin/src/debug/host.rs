@@ -3,7 +3,7 @@
 
 use super::{
     Query, Views, page,
-    served::{self, Site},
+    served::{self, Site, object_of},
     verdicts::{self, View},
 };
 use axum::{
@@ -22,7 +22,7 @@ use xds::Fleet;
 
 /// How many searches may be under way at once.
 static SEARCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
-/// How many virtual hosts and verdicts are shown.
+/// How many virtual hosts, objects and verdicts are shown.
 const MOST: usize = 200;
 
 #[derive(Serialize)]
@@ -30,8 +30,9 @@ struct HostPage {
     host: String,
     /// The virtual host that its requests find, at each listener of each fleet.
     served: Vec<Site>,
-    /// The objects that the routes come from.
-    owners: BTreeSet<String>,
+    owner_count: usize,
+    /// The first of the objects that all routes come from, whether these are shown or not.
+    owners: Vec<String>,
     /// What is said about these objects.
     verdicts: Vec<View>,
     /// What is said about other objects and names the host.
@@ -55,15 +56,15 @@ pub(super) async fn host(State(views): State<Arc<Views>>, uri: Uri, headers: Hea
         let fleets = views.server.all_acks();
         let covering = served::find(&fleets, |domain| covers(domain, &name), |_| true);
         let served = most_specific(covering);
-        let owners: BTreeSet<String> =
-            served.iter().flat_map(|site| &site.routes).filter_map(|route| object_of(&route.route)).collect();
+        let owners: BTreeSet<&str> = served.iter().flat_map(|site| &site.owners).map(String::as_str).collect();
         let all = views.board.0.verdicts.load_full();
-        let is_owner = |object: &ObjectRef| owners.contains(&object.to_string());
+        let is_owner = |object: &ObjectRef| owners.contains(&*object.to_string());
         let of_owners = all.iter().filter(|(object, _)| is_owner(object)).flat_map(|(_, verdicts)| verdicts.iter());
         let verdicts = shown(of_owners);
         let of_others = all.iter().filter(|(object, _)| !is_owner(object)).flat_map(|(_, verdicts)| verdicts.iter());
         let others = shown(of_others.filter(|verdict| names(&verdict.message, &name)));
-        HostPage { host: name, served, owners, verdicts, others }
+        let (owner_count, owners) = (owners.len(), owners.into_iter().take(MOST).map(str::to_owned).collect());
+        HostPage { host: name, served, owner_count, owners, verdicts, others }
     })
     .await
 }
@@ -136,13 +137,6 @@ fn most_specific(covering: Vec<Site>) -> Vec<Site> {
         }
     }
     best.into_values().collect()
-}
-
-/// The object in the name of a route: `HTTPProxy shop/web spec.routes[0]`. Routes that are nobody's have other names.
-fn object_of(route: &str) -> Option<String> {
-    let mut words = route.split(' ');
-    let (kind, name) = (words.next()?, words.next()?);
-    Some(format!("{kind} {name}"))
 }
 
 /// Whether a text names a host, and not one of which it is a part.

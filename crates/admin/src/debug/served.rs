@@ -10,7 +10,7 @@ use envoy_api::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 use xds::{Entry, Fleet, FleetAcks, Kind, Snapshot};
 
 /// How many clients are named where they do not have something.
@@ -34,6 +34,9 @@ pub(super) struct Site {
     route_count: usize,
     /// The first of them.
     pub routes: Vec<RouteView>,
+    /// The objects of all of them.
+    #[serde(skip)]
+    pub owners: BTreeSet<String>,
 }
 
 /// Which clients have it.
@@ -81,6 +84,7 @@ pub(super) fn find(
                     continue;
                 }
                 let route_count = routes.len();
+                let owners = routes.iter().filter_map(|route| object_of(&route.route)).collect();
                 routes.truncate(MOST_ROUTES);
                 found.push(Site {
                     fleet: fleet.clone(),
@@ -92,6 +96,7 @@ pub(super) fn find(
                     clients: clients(acks, kind, entry),
                     route_count,
                     routes,
+                    owners,
                 });
             }
         }
@@ -162,6 +167,13 @@ fn collect(value: Value, found: &mut Vec<RouteView>) {
         Value::Array(values) => values.into_iter().for_each(|value| collect(value, found)),
         _ => {}
     }
+}
+
+/// The object in the name of a route: `HTTPProxy shop/web spec.routes[0]`. Routes that are nobody's have other names.
+pub(super) fn object_of(route: &str) -> Option<String> {
+    let mut words = route.split(' ');
+    let (kind, name) = (words.next()?, words.next()?);
+    Some(format!("{kind} {name}"))
 }
 
 fn clients(acks: &FleetAcks, kind: Kind, entry: &Entry) -> ClientsView {

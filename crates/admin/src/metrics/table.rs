@@ -35,6 +35,7 @@ macro_rules! metrics {
 
 metrics! {
     info sesame_build ["version", "revision"] "Build information" = contour_build;
+    gauge sesame_ready [] "1 if proxies may connect to this replica, else 0";
     gauge sesame_leader [] "1 if this replica is the leader, else 0";
     gauge sesame_apiserver_connected [] "1 if the API server answers, else 0";
     gauge sesame_source_last_event_timestamp_seconds ["kind"] "Time of the last watch event for each kind, in seconds since the epoch; bookmarks arrive about once a minute";
@@ -42,9 +43,9 @@ metrics! {
     counter sesame_batches [] "Batches of changes processed" = contour_dagrebuild;
     histogram sesame_build_seconds [] "Seconds from a batch of changes to published xDS resources" = contour_dagrebuild_seconds;
     gauge sesame_table_rows ["table"] "Rows that have a value";
-    gauge sesame_table_held ["table"] "Rows whose last computation failed";
+    gauge sesame_table_held [] "Rows whose last computation failed";
     counter sesame_recomputed_keys ["table"] "Keys that were computed";
-    counter sesame_unchanged_keys ["table"] "Keys that were computed and came out as before";
+    counter sesame_unchanged_keys [] "Keys that were computed and came out as before";
     gauge sesame_verdicts ["severity"] "Verdicts on objects, by severity";
     gauge sesame_object_verdicts ["namespace", "kind", "code"] "Verdicts on objects, by namespace, kind and code; all that are not among the most frequent have code other";
     gauge sesame_certificate_expiry_timestamp_seconds ["namespace", "secret"] "Expiry time of the certificates that expire soonest among those that hosts use, in seconds since the epoch";
@@ -61,10 +62,12 @@ metrics! {
     histogram sesame_status_lag_seconds [] "Seconds from a status change to its update on the API server";
     gauge sesame_status_behind [] "Objects whose status update is outstanding";
     counter sesame_events ["kind", "result"] "Kubernetes Events, by result";
+    gauge sesame_proxies ["fleet", "state"] "Connected proxies, by fleet and state; stuck is behind for longer than ten seconds";
     gauge sesame_xds_connections [] "Open xDS connections";
     gauge sesame_xds_handshakes [] "xDS connections that are not authenticated yet";
     counter sesame_xds_refused_connections ["reason"] "xDS connections closed before authentication, by reason";
     gauge sesame_xds_certificate_expiry_timestamp_seconds ["certificate"] "Expiry time of the CA and the certificate of the xDS server, in seconds since the epoch";
+    gauge sesame_xds_certificates_behind [] "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as the leader knows it";
     gauge sesame_xds_streams ["service", "variant"] "Open xDS streams";
     counter sesame_xds_streams_ended ["reason"] "xDS streams closed by the server, by reason";
     counter sesame_xds_requests ["type"] "Discovery requests received";
@@ -131,7 +134,8 @@ format for clients that prefer `text/plain` in their `Accept` header. This page 
 that tests compare with a running server.
 
 - The number of series does not grow with the number of hosts. Verdicts by namespace, kind and code are the 150 most frequent, and
-  one series with the code `other` for the rest. Of certificates, the 50 that expire soonest have a series.
+  one series with the code `other` for the rest. Of certificates, the 50 that expire soonest have a series. Of fleets, the first 14 by
+  name have series of their own, and all others are the fleet `other`.
 - `time() - sesame_source_last_event_timestamp_seconds` is the age of the last event of a kind.
 - `--contour-metric-names` shows the metrics with a name in the last column under that name as well. Labels are those of Sesame.
 

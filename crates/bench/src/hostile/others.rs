@@ -147,7 +147,7 @@ impl<'b, 'a> Others<'b, 'a> {
                 (fixture.world.endpoints_edit(number, host.backend), (Kind::Endpoints, host.endpoints.clone()))
             }
         };
-        let expected = ExpectedAnswer { number, path: host.path.clone(), backend: host.backend };
+        let expected = ExpectedAnswer::new(number, &host.path, host.backend);
         // Before the write: its change may be there before anybody here gets to look.
         let before = self.client.as_ref().and_then(|client| client.look(|state| version(state, &resource)));
         let start = Instant::now();

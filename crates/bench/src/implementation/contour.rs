@@ -35,6 +35,10 @@ impl Implementation for Contour {
         false
     }
 
+    fn reloads_configuration(&self) -> bool {
+        false
+    }
+
     fn has_gateways(&self) -> bool {
         false
     }

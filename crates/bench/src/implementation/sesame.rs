@@ -32,6 +32,10 @@ impl Implementation for Sesame {
         true
     }
 
+    fn reloads_configuration(&self) -> bool {
+        true
+    }
+
     fn has_gateways(&self) -> bool {
         true
     }

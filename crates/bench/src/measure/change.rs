@@ -1,11 +1,11 @@
-//! One change at a time, each from rest: a new host, an edited route, changed endpoints.
+//! One change at a time, each from rest: a new host, an edited route, changed endpoints, an edited provider of tokens.
 //!
 //! Time starts when the write is sent, so it holds the API server's own share, which is a row of its own. It ends when
 //! the client that counts has the change, and when the first request is answered as the change wants it.
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use testbed::certs::Ca;
 use testbed::xds_client;
 
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::proxy::ExpectedAnswer;
 use crate::report::{Run, Step};
 use crate::usage::cpu;
-use crate::world::{FIRST, FIRST_PATH, Object, SECOND};
+use crate::world::{FIRST, FIRST_PATH, Object, Protection, SECOND, SECOND_AUDIENCE, Wording};
 
 /// The kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,18 @@ pub enum Kind {
     RouteEdit,
     /// The address in an EndpointSlice.
     Endpoints,
+    /// The audience in a provider of tokens; enforced once tokens for the new one are let through.
+    Provider,
 }
 
 impl Kind {
-    /// In the order in which they are measured.
-    pub const ALL: [Kind; 3] = [Kind::NewHost, Kind::RouteEdit, Kind::Endpoints];
+    /// Those that are measured in worlds of a wording, in order.
+    pub fn all(wording: Wording) -> &'static [Kind] {
+        match wording {
+            Wording::Protected => &[Kind::NewHost, Kind::RouteEdit, Kind::Endpoints, Kind::Provider],
+            _ => &[Kind::NewHost, Kind::RouteEdit, Kind::Endpoints],
+        }
+    }
 
     /// What is done, for people.
     pub fn what(self) -> &'static str {
@@ -38,6 +45,7 @@ impl Kind {
             Kind::NewHost => "new hosts",
             Kind::RouteEdit => "route edits",
             Kind::Endpoints => "endpoint changes",
+            Kind::Provider => "provider edits",
         }
     }
 
@@ -47,6 +55,7 @@ impl Kind {
             Kind::NewHost => Step::NewHost,
             Kind::RouteEdit => Step::RouteEdit,
             Kind::Endpoints => Step::Endpoints,
+            Kind::Provider => Step::Provider,
         }
     }
 
@@ -55,6 +64,7 @@ impl Kind {
         match self {
             Kind::NewHost | Kind::RouteEdit => &ROUTES,
             Kind::Endpoints => &[xds_client::Kind::Endpoints],
+            Kind::Provider => &[xds_client::Kind::Extension],
         }
     }
 }
@@ -119,18 +129,27 @@ impl Change {
                 for object in &objects {
                     fixture.writer.create(object).await?;
                 }
-                let expected = ExpectedAnswer { number, path: FIRST_PATH.to_owned(), backend: FIRST };
-                Change { write: Write::Create(ingress), expected }
+                Change { write: Write::Create(ingress), expected: ExpectedAnswer::new(number, FIRST_PATH, FIRST) }
             }
             Kind::RouteEdit => {
                 let (number, path) = (spread(0), format!("/edit-{sample}"));
                 let write = Write::Edit(fixture.world.path_edit(number, &path));
-                Change { write, expected: ExpectedAnswer { number, path, backend: FIRST } }
+                Change { write, expected: ExpectedAnswer::new(number, path, FIRST) }
             }
             Kind::Endpoints => {
                 let number = spread(1);
                 let write = Write::Edit(fixture.world.endpoints_edit(number, SECOND));
-                Change { write, expected: ExpectedAnswer { number, path: FIRST_PATH.to_owned(), backend: SECOND } }
+                Change { write, expected: ExpectedAnswer::new(number, FIRST_PATH, SECOND) }
+            }
+            Kind::Provider => {
+                // Hosts that no other step asks or changes.
+                let is_left_alone = |n: &usize| *n >= fixture.options.writes && n % stride > 1;
+                let asks_for_tokens = |n: &usize| fixture.world.protection(*n) == Some(Protection::Tokens);
+                let mut numbers = (0..fixture.world.size).filter(is_left_alone).filter(asks_for_tokens);
+                let number = numbers.nth(sample).context("there are too few providers")?;
+                let write = Write::Edit(fixture.world.provider_edit(number, SECOND_AUDIENCE));
+                let expected = ExpectedAnswer::new(number, FIRST_PATH, FIRST);
+                Change { write, expected: ExpectedAnswer { audience: SECOND_AUDIENCE, ..expected } }
             }
         })
     }

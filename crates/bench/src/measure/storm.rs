@@ -37,7 +37,7 @@ pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
     // Some of these hosts had their endpoints changed before; any backend will do, but the expected names one.
     let expected = (0..writes.min(size)).map(|number| {
         let backend = if fixture.has_second_backend(number) { SECOND } else { FIRST };
-        ExpectedAnswer { number, path: path(last_round(number)), backend }
+        ExpectedAnswer::new(number, path(last_round(number)), backend)
     });
     let all = fixture.proxy.each(expected.collect());
     let served =

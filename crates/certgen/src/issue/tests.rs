@@ -12,6 +12,11 @@ fn request(fleet: Option<FleetName>) -> Request {
     Request { namespace: "gateways".to_owned(), fleet, lifetime: 365 * DAY, now: SystemTime::now() }
 }
 
+/// A set for namespace `gateways`.
+pub(crate) fn certificates() -> Certificates {
+    Certificates::issue(&request(None)).unwrap()
+}
+
 /// Calls `check` with the parsed certificate: it borrows from the PEM block.
 fn parsed<T>(pem: &str, check: impl FnOnce(&X509Certificate) -> T) -> T {
     let (_, block) = parse_x509_pem(pem.as_bytes()).unwrap();
@@ -35,7 +40,7 @@ fn names(pem: &str) -> Vec<String> {
 
 #[test]
 fn the_server_goes_by_its_own_names_and_by_contours() {
-    let certificates = Certificates::issue(&request(None)).unwrap();
+    let certificates = certificates();
     assert_eq!(
         names(&certificates.server.certificate),
         [
@@ -63,7 +68,7 @@ fn an_envoy_proves_its_fleet_if_it_has_one() {
 
 #[test]
 fn an_envoys_certificate_is_good_for_one_thing() {
-    let certificates = Certificates::issue(&request(None)).unwrap();
+    let certificates = certificates();
     let purposes = |pem: &str| {
         parsed(pem, |certificate| {
             let usage = certificate.extended_key_usage().unwrap().unwrap().value;
@@ -97,7 +102,7 @@ fn they_last_as_long_as_asked_and_begin_a_little_earlier() {
 
 #[test]
 fn keys_are_on_p256_and_serials_differ() {
-    let certificates = Certificates::issue(&request(None)).unwrap();
+    let certificates = certificates();
     let serials: std::collections::BTreeSet<String> =
         [&certificates.ca, &certificates.server.certificate, &certificates.envoy.certificate]
             .map(|pem| {
@@ -120,6 +125,6 @@ fn a_namespace_that_cannot_be_a_name_is_refused() {
 
 #[test]
 fn a_key_does_not_reach_a_log() {
-    let certificates = Certificates::issue(&request(None)).unwrap();
+    let certificates = certificates();
     assert!(!format!("{certificates:?}").contains("PRIVATE KEY"));
 }

@@ -9,6 +9,8 @@ use envoy_api::envoy::config::metrics::v3::{StatsConfig, StatsMatcher, TagSpecif
 use envoy_api::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use envoy_api::envoy::r#type::matcher::v3::{ListStringMatcher, StringMatcher};
 
+use super::upstream::{XdsServer, stat_name};
+
 /// Which statistics exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stats {
@@ -23,13 +25,20 @@ pub enum Stats {
 const PREFIXES: [&str; 7] =
     ["server.", "cluster_manager.", "listener_manager.", "control_plane.", "overload.", "runtime.", "main_thread."];
 
+/// When the certificates of the connection to the xDS server expire: by that the server knows which ones an Envoy has. Envoy
+/// makes these names in a way that no prefix finds.
+fn xds_certificates(server: &XdsServer) -> String {
+    format!(".{}.ssl.certificate.", stat_name(server))
+}
+
 /// What clients see: of every listener and HTTP or TCP proxy, and of the filters that may refuse a request. Found by what
 /// the names contain, because their prefixes also lead to one group of names per route table.
 const PARTS: [&str; 6] =
     [".downstream_", ".ext_authz.", ".jwt_authn.", ".ratelimit.", ".http_local_rate_limit.", ".rbac."];
 
 /// What upstreams do, per cluster that has had a request (such statistics are made when first used; those that every cluster
-/// has from the start, such as its number of endpoints, are left out: two for each of 10,000 clusters are 20,000), and the few facts of a listener that tell why a connection failed.
+/// has from the start, such as its number of endpoints, are left out: two for each of 10,000 clusters are 20,000), and the few
+/// facts of a listener that tell why a connection failed.
 const SUFFIXES: [&str; 23] = [
     ".upstream_rq_total",
     ".upstream_rq_active",
@@ -68,7 +77,7 @@ const TAGS: [&str; 8] = [
     "envoy.local_http_ratelimit_prefix",
 ];
 
-pub(super) fn config(stats: Stats) -> StatsConfig {
+pub(super) fn config(stats: Stats, server: &XdsServer) -> StatsConfig {
     match stats {
         Stats::Full => StatsConfig::default(),
         Stats::Lean => StatsConfig {
@@ -76,7 +85,7 @@ pub(super) fn config(stats: Stats) -> StatsConfig {
             stats_tags: TAGS.map(|name| TagSpecifier { tag_name: name.to_owned(), tag_value: None }).into(),
             stats_matcher: Some(StatsMatcher {
                 stats_matcher: Some(stats_matcher::StatsMatcher::InclusionList(ListStringMatcher {
-                    patterns: patterns(),
+                    patterns: patterns(server),
                 })),
             }),
             ..Default::default()
@@ -84,9 +93,10 @@ pub(super) fn config(stats: Stats) -> StatsConfig {
     }
 }
 
-fn patterns() -> Vec<StringMatcher> {
+fn patterns(server: &XdsServer) -> Vec<StringMatcher> {
     let prefixes = PREFIXES.iter().map(|text| MatchPattern::Prefix((*text).to_owned()));
-    let parts = PARTS.iter().map(|text| MatchPattern::Contains((*text).to_owned()));
+    let parts = PARTS.iter().map(|text| (*text).to_owned()).chain([xds_certificates(server)]);
+    let parts = parts.map(MatchPattern::Contains);
     let suffixes = SUFFIXES.iter().map(|text| MatchPattern::Suffix((*text).to_owned()));
     let pattern = |pattern| StringMatcher { match_pattern: Some(pattern), ignore_case: false };
     prefixes.chain(parts).chain(suffixes).map(pattern).collect()

@@ -127,6 +127,7 @@ fn statistics_are_few_and_lazy_unless_all_are_wanted() {
     let patterns = stats["stats_matcher"]["inclusion_list"]["patterns"].as_array().unwrap();
     assert!(patterns.iter().all(|pattern| pattern["safe_regex"].is_null()), "no regular expressions");
     assert!(patterns.contains(&json!({"prefix": "server."})));
+    assert!(patterns.contains(&json!({"contains": ".gateways_sesame_8001.ssl.certificate."})));
     let tags = stats["stats_tags"].as_array().unwrap();
     assert!(tags.iter().all(|tag| tag["regex"].is_null()), "only built-in tags, by name");
 

@@ -81,6 +81,12 @@ pub(super) fn ads() -> core::ApiConfigSource {
     }
 }
 
+/// What the xDS server is called in statistics.
+pub(super) fn stat_name(server: &XdsServer) -> String {
+    let namespaced = |namespace: &String| format!("{namespace}_{}_{}", name::XDS_CLUSTER, server.port);
+    server.namespace.as_ref().map_or_else(|| name::XDS_CLUSTER.to_owned(), namespaced)
+}
+
 /// The xDS server.
 pub(super) fn xds(
     server: &XdsServer,
@@ -92,11 +98,7 @@ pub(super) fn xds(
         if is_address { cluster::cluster::DiscoveryType::Static } else { cluster::cluster::DiscoveryType::StrictDns };
     cluster::Cluster {
         name: name::XDS_CLUSTER.to_owned(),
-        alt_stat_name: server
-            .namespace
-            .as_ref()
-            .map(|namespace| format!("{namespace}_{}_{}", name::XDS_CLUSTER, server.port))
-            .unwrap_or_default(),
+        alt_stat_name: stat_name(server),
         cluster_discovery_type: Some(cluster::cluster::ClusterDiscoveryType::Type(kind.into())),
         connect_timeout: Some(seconds(5)),
         dns_lookup_family: server.dns_family.lookup().into(),

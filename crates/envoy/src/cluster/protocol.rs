@@ -41,7 +41,9 @@ const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 /// The HTTP options; HTTP/1.1 with nothing said about its connections needs none.
 pub fn options(cluster: &model::Cluster, settings: &ClusterSettings) -> BTreeMap<String, Any> {
     let (idle_timeout, max_requests) = (timeout(cluster.idle), settings.max_requests);
-    if !cluster.protocol.is_h2() && cluster.idle == Timeout::Default && max_requests.is_none() {
+    let max_connection_duration = cluster.max_connection.map(Into::into);
+    let is_plain = cluster.idle == Timeout::Default && max_requests.is_none() && cluster.max_connection.is_none();
+    if !cluster.protocol.is_h2() && is_plain {
         return BTreeMap::new();
     }
     let protocol_config = if cluster.protocol.is_h2() {
@@ -50,8 +52,9 @@ pub fn options(cluster: &model::Cluster, settings: &ClusterSettings) -> BTreeMap
         ProtocolConfig::HttpProtocolOptions(Http1ProtocolOptions::default())
     };
     let options = HttpProtocolOptions {
-        common_http_protocol_options: (idle_timeout.is_some() || max_requests.is_some()).then(|| Connections {
+        common_http_protocol_options: (!is_plain).then(|| Connections {
             idle_timeout,
+            max_connection_duration,
             max_requests_per_connection: max_requests.map(Into::into),
             ..Default::default()
         }),

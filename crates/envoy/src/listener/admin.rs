@@ -117,7 +117,8 @@ impl MetricsTls {
     }
 }
 
-/// Readiness and metrics, on an address that probes and scrapers reach. It answers whatever the connection limit says.
+/// Readiness and metrics, on an address that probes and scrapers reach. It answers whatever the limits of connections and
+/// memory say.
 pub fn stats(address: IpAddr, port: u16) -> Listener {
     unlimited(pages("stats-health", address, port, [READY.as_slice(), &METRICS].concat()))
 }
@@ -142,7 +143,7 @@ pub fn overload_health(address: IpAddr, port: u16) -> Listener {
 }
 
 fn unlimited(listener: Listener) -> Listener {
-    Listener { ignore_global_conn_limit: true, ..listener }
+    Listener { ignore_global_conn_limit: true, bypass_overload_manager: true, ..listener }
 }
 
 /// The pages of the admin interface that change nothing, on loopback.

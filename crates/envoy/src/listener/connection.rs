@@ -11,11 +11,13 @@ use envoy_api::{
         config::core::v3::{
             Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions,
             http_protocol_options::HeadersWithUnderscoresAction,
+            http1_protocol_options::{HeaderKeyFormat, header_key_format},
         },
         extensions::filters::network::http_connection_manager::v3::{
             HttpConnectionManager,
             http_connection_manager::{
-                CodecType, ForwardClientCertDetails, ServerHeaderTransformation, SetCurrentClientCertDetails,
+                CodecType, ForwardClientCertDetails, PathWithEscapedSlashesAction, ServerHeaderTransformation,
+                SetCurrentClientCertDetails,
             },
         },
     },
@@ -67,8 +69,10 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         tracing: port.tracer.as_ref().map(tracing::tracing),
         server_header_transformation: server_header(http.server_header).into(),
         common_http_protocol_options: Some(connections(http)),
+        server_name: http.server_name.as_deref().unwrap_or_default().to_owned(),
         http_protocol_options: Some(Http1ProtocolOptions {
-            accept_http_10: true,
+            accept_http_10: http.http10,
+            header_key_format: http.title_case.then(title_case),
             default_host_for_http_10: NO_HOST.to_owned(),
             allow_chunked_length: http.chunked_length,
             ..Default::default()
@@ -81,7 +85,10 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         }),
         use_remote_address: Some(true.into()),
         xff_num_trusted_hops: http.trusted_hops,
-        preserve_external_request_id: true,
+        preserve_external_request_id: http.keep_request_id,
+        max_request_headers_kb: http.header_kilobytes.map(Into::into),
+        strip_matching_host_port: http.strip_matching_port,
+        path_with_escaped_slashes_action: escaped_slashes(http.reject_escaped_slashes).into(),
         normalize_path: Some(true.into()),
         merge_slashes: http.merge_slashes,
         strip_trailing_host_dot: true,
@@ -99,6 +106,19 @@ fn client_certificate(details: ForwardedDetails) -> SetCurrentClientCertDetails 
     let ForwardedDetails { subject, certificate, chain, dns, uri } = details;
     let (subject, cert) = (Some(subject.into()), certificate);
     SetCurrentClientCertDetails { subject, cert, chain, dns, uri, ..Default::default() }
+}
+
+/// Header names of HTTP/1.1 in title case.
+fn title_case() -> HeaderKeyFormat {
+    let words = header_key_format::HeaderFormat::ProperCaseWords(header_key_format::ProperCaseWords {});
+    HeaderKeyFormat { header_format: Some(words) }
+}
+
+fn escaped_slashes(are_rejected: bool) -> PathWithEscapedSlashesAction {
+    match are_rejected {
+        true => PathWithEscapedSlashesAction::RejectRequest,
+        false => PathWithEscapedSlashesAction::ImplementationSpecificDefault,
+    }
 }
 
 fn codec(versions: HttpVersions) -> CodecType {
@@ -140,5 +160,38 @@ fn server_header(header: ServerHeader) -> ServerHeaderTransformation {
         ServerHeader::Overwrite => ServerHeaderTransformation::Overwrite,
         ServerHeader::AppendIfAbsent => ServerHeaderTransformation::AppendIfAbsent,
         ServerHeader::PassThrough => ServerHeaderTransformation::PassThrough,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{FleetId, PortId, PortProtocol, listener::ConnectionSettings};
+    use std::{net::Ipv4Addr, sync::Arc};
+
+    /// What no request of a golden case can tell.
+    #[test]
+    fn settings_of_a_port_are_those_of_its_manager() {
+        let http = HttpSettings {
+            server_name: Some(Arc::from("edge")),
+            keep_request_id: false,
+            http10: false,
+            header_kilobytes: Some(90),
+            ..HttpSettings::default()
+        };
+        let port = Port {
+            id: PortId::new(FleetId::Shared, "a"),
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: 80,
+            protocol: PortProtocol::Http,
+            connections: ConnectionSettings::default(),
+            http,
+            tracer: None,
+        };
+        let manager = connection_manager(&port, None, Packing::Plain);
+        let http1 = manager.http_protocol_options.unwrap_or_default();
+        assert_eq!(&*manager.server_name, "edge");
+        assert!(!manager.preserve_external_request_id && !http1.accept_http_10);
+        assert_eq!(manager.max_request_headers_kb, Some(90.into()));
     }
 }

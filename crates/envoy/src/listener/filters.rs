@@ -10,9 +10,17 @@ use envoy_api::{
     envoy::{
         config::core::v3::TypedExtensionConfig,
         extensions::{
-            compression::{brotli::compressor::v3::Brotli, gzip::compressor::v3::Gzip, zstd::compressor::v3::Zstd},
+            compression::{
+                brotli::compressor::v3::Brotli,
+                gzip::compressor::v3::{
+                    Gzip,
+                    gzip::{CompressionLevel, CompressionStrategy},
+                },
+                zstd::compressor::v3::Zstd,
+            },
             filters::{
                 http::{
+                    buffer::v3::Buffer,
                     compressor::v3::{
                         Compressor,
                         compressor::{CommonDirectionConfig, ResponseDirectionConfig},
@@ -33,14 +41,20 @@ use envoy_api::{
 };
 use model::{
     PortId,
-    listener::{Compression, HttpSettings},
+    listener::{
+        Compression, Gzip as GzipSettings, HttpSettings,
+        settings::{GzipLevel, GzipStrategy},
+    },
 };
 
 /// The filters of a port.
 pub fn http(port: &PortId, http: &HttpSettings) -> Vec<HttpFilter> {
     let mut filters = Vec::new();
-    filters.extend(compression(http.compression));
-    filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
+    filters.extend(compression(http));
+    filters.extend(http.request_buffer.map(buffer));
+    if http.grpc_web {
+        filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
+    }
     let stats = GrpcStats { emit_filter_state: true, enable_upstream_stats: true, ..Default::default() };
     filters.push(filter("envoy.filters.http.grpc_stats", any(&stats)));
     // Routes tell these what to do; by themselves they do nothing.
@@ -50,7 +64,8 @@ pub fn http(port: &PortId, http: &HttpSettings) -> Vec<HttpFilter> {
     filters.push(filter(COOKIES, any(&Lua::default())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
     filters.extend(Slot::ALL.map(|slot| slot.filter(port)));
-    filters.push(filter("envoy.filters.http.router", any(&Router::default())));
+    let router = Router { suppress_envoy_headers: http.suppress_envoy_headers, ..Default::default() };
+    filters.push(filter("envoy.filters.http.router", any(&router)));
     filters
 }
 
@@ -79,15 +94,25 @@ const TYPES: [&str; 16] = [
     "image/svg+xml",
 ];
 
+/// Holds requests back until they are there as a whole.
+fn buffer(most: u32) -> HttpFilter {
+    filter("envoy.filters.http.buffer", any(&Buffer { max_request_bytes: Some(most.into()) }))
+}
+
 /// The filter with this library. Envoys before 1.40 do not know the matcher, and compress the types that they have by default.
-fn compressor(name: &str, library: Any) -> HttpFilter {
+fn compressor(name: &str, library: Any, settings: &GzipSettings) -> HttpFilter {
+    let types = settings.content_types.iter().map(|name| &**name);
+    let types: Vec<&str> = if settings.content_types.is_empty() { TYPES.to_vec() } else { types.collect() };
     let compressor = Compressor {
         compressor_library: Some(TypedExtensionConfig { name: name.to_owned(), typed_config: Some(library) }),
         response_direction_config: Some(ResponseDirectionConfig {
             common_config: Some(CommonDirectionConfig {
-                content_type_matcher: TYPES.map(content_type).to_vec(),
+                min_content_length: settings.min_length.map(Into::into),
+                content_type_matcher: types.into_iter().map(content_type).collect(),
                 ..Default::default()
             }),
+            disable_on_etag_header: settings.skips_etag,
+            remove_accept_encoding_header: settings.hides_accept_encoding,
             ..Default::default()
         }),
         ..Default::default()
@@ -100,11 +125,36 @@ fn content_type(name: &str) -> StringMatcher {
 }
 
 /// Compresses answers for clients that ask for it, unless that is off.
-fn compression(compression: Compression) -> Option<HttpFilter> {
-    match compression {
+fn compression(http: &HttpSettings) -> Option<HttpFilter> {
+    let usual = GzipSettings::default();
+    match http.compression {
         Compression::Off => None,
-        Compression::Gzip => Some(compressor("gzip", any(&Gzip::default()))),
-        Compression::Brotli => Some(compressor("brotli", any(&Brotli::default()))),
-        Compression::Zstd => Some(compressor("zstd", any(&Zstd::default()))),
+        Compression::Gzip => {
+            let settings = http.gzip.as_deref().unwrap_or(&usual);
+            Some(compressor("gzip", any(&gzip(settings)), settings))
+        }
+        Compression::Brotli => Some(compressor("brotli", any(&Brotli::default()), &usual)),
+        Compression::Zstd => Some(compressor("zstd", any(&Zstd::default()), &usual)),
+    }
+}
+
+fn gzip(settings: &GzipSettings) -> Gzip {
+    Gzip {
+        memory_level: settings.memory_level.map(Into::into),
+        compression_level: match settings.level {
+            GzipLevel::Usual => CompressionLevel::DefaultCompression,
+            GzipLevel::Best => CompressionLevel::CompressionLevel9,
+            GzipLevel::Speed => CompressionLevel::BestSpeed,
+        }
+        .into(),
+        compression_strategy: match settings.strategy {
+            GzipStrategy::Usual => CompressionStrategy::DefaultStrategy,
+            GzipStrategy::Filtered => CompressionStrategy::Filtered,
+            GzipStrategy::Huffman => CompressionStrategy::HuffmanOnly,
+            GzipStrategy::Rle => CompressionStrategy::Rle,
+        }
+        .into(),
+        window_bits: settings.window_bits.map(Into::into),
+        ..Default::default()
     }
 }

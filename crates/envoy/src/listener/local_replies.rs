@@ -1,6 +1,6 @@
 //! What stands in answers that are the proxy's own because there is nothing to serve: a code from the table and its meaning, in
-//! one line. Answers that a user wrote are left as they are, and so are those of Envoy's filters on
-//! routes that are served.
+//! one line. Answers that a user wrote are left as they are, and so are those of Envoy's filters, on whatever route: who is denied
+//! is told so by the filter.
 //!
 //! The texts stand in the listener, not in the routes: a host costs nothing for them. A route that answers in the place of
 //! something has its own reason in its metadata, since there are many of them.
@@ -36,6 +36,8 @@ use model::{Code, listener::LocalReplyBody};
 pub(super) const REASON: &str = "reason";
 /// What it means, there.
 const TEXT: &str = "text";
+/// What Envoy says of an answer that a route gave by itself, and not a filter before it.
+const DIRECT: &str = "direct_response";
 /// Envoy's response flag of a request that no route matched.
 const NO_ROUTE: &str = "NR";
 
@@ -58,14 +60,15 @@ pub(super) fn config(body: LocalReplyBody) -> Option<LocalReplyConfig> {
     let no_route = || FilterSpecifier::ResponseFlagFilter(ResponseFlagFilter { flags: vec![NO_ROUTE.to_owned()] });
     let of_found_host =
         AndFilter { filters: vec![filter(no_route()), filter(expression("xds.virtual_host_name != ''"))] };
+    let of_route = |condition: &str| expression(&format!("response.code_details == '{DIRECT}' && {condition}"));
     let own_reason = format!("'{REASON}' in xds.route_metadata.filter_metadata['{ORIGIN}']");
     let in_metadata = |key: &str| format!("%METADATA(ROUTE:{ORIGIN}:{key})%");
     let mappers = vec![
         mapper(FilterSpecifier::AndFilter(of_found_host), line(Code::PathNotFound)),
         mapper(no_route(), line(Code::HostNotFound)),
-        mapper(expression(&format!("xds.route_name == '{NO_PATH}'")), line(Code::PathNotFound)),
-        mapper(expression(&format!("xds.route_name == '{MISDIRECTED}'")), line(Code::Misdirected)),
-        mapper(expression(&own_reason), format!("{}: {}\n", in_metadata(REASON), in_metadata(TEXT))),
+        mapper(of_route(&format!("xds.route_name == '{NO_PATH}'")), line(Code::PathNotFound)),
+        mapper(of_route(&format!("xds.route_name == '{MISDIRECTED}'")), line(Code::Misdirected)),
+        mapper(of_route(&own_reason), format!("{}: {}\n", in_metadata(REASON), in_metadata(TEXT))),
     ];
     Some(LocalReplyConfig { mappers, ..Default::default() })
 }

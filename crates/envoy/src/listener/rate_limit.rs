@@ -17,11 +17,11 @@ use envoy_api::{
 };
 use model::{PortId, cluster::Extension, listener::RateLimitService};
 
-/// What fills the slot of a port where there is a service.
-pub fn filled(port: &PortId, service: &RateLimitService, extension: &Extension) -> TypedExtensionConfig {
+/// What fills the slot of a port where there is a service; one that cannot be called is asked all the same.
+pub fn filled(port: &PortId, service: &RateLimitService, extension: Option<&Extension>) -> TypedExtensionConfig {
     let grpc = EnvoyGrpc {
-        cluster_name: name::cluster(&extension.cluster),
-        authority: extension.authority.to_string(),
+        cluster_name: extension.map_or_else(|| name::NOWHERE.to_owned(), |found| name::cluster(&found.cluster)),
+        authority: extension.map(|found| found.authority.to_string()).unwrap_or_default(),
         ..Default::default()
     };
     let grpc = GrpcService { target_specifier: Some(TargetSpecifier::EnvoyGrpc(grpc)), ..Default::default() };
@@ -31,7 +31,7 @@ pub fn filled(port: &PortId, service: &RateLimitService, extension: &Extension) 
     };
     let filter = RateLimit {
         domain: service.domain.to_string(),
-        timeout: timeout(extension.response_timeout),
+        timeout: extension.and_then(|found| timeout(found.response_timeout)),
         failure_mode_deny: !service.fail_open,
         rate_limited_as_resource_exhausted: service.resource_exhausted,
         enable_x_ratelimit_headers: headers.into(),

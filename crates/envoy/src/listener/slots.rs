@@ -25,7 +25,7 @@ use envoy_api::{
         },
     },
 };
-use model::{PortId, jwt::JwtProviderId};
+use model::{PortId, jwt::JwtProviderId, listener::AuthorizationService, route::Authorization};
 use std::fmt;
 
 /// How many slots share the providers of tokens. Envoy reads a slot as a whole, so an edit of one provider costs as much as all
@@ -41,13 +41,15 @@ pub enum Slot {
     ExtAuthz,
     /// External authorization that lets them pass.
     ExtAuthzFailOpen,
+    /// External authorization by the server of the fleet, which the filter itself names.
+    ExtAuthzOfFleet,
     /// Global rate limits.
     RateLimit,
 }
 
 impl Slot {
     /// All of them, in the order in which a request goes through them, which is Contour's.
-    pub const ALL: [Slot; 3 + JWT_SLOTS as usize] = [
+    pub const ALL: [Slot; 4 + JWT_SLOTS as usize] = [
         Slot::JwtAuthn(0),
         Slot::JwtAuthn(1),
         Slot::JwtAuthn(2),
@@ -55,12 +57,22 @@ impl Slot {
         Slot::JwtAuthn(4),
         Slot::ExtAuthz,
         Slot::ExtAuthzFailOpen,
+        Slot::ExtAuthzOfFleet,
         Slot::RateLimit,
     ];
 
     /// The slot that asks an authorization server.
     pub fn ext_authz(fail_open: bool) -> Slot {
         if fail_open { Slot::ExtAuthzFailOpen } else { Slot::ExtAuthz }
+    }
+
+    /// The slot that asks about requests of a route, if one does.
+    pub fn asking(authorization: &Authorization) -> Option<Slot> {
+        match authorization {
+            Authorization::Ask(check) => Some(Slot::ext_authz(check.server.fail_open)),
+            Authorization::AskFleet(_) => Some(Slot::ExtAuthzOfFleet),
+            Authorization::Unset | Authorization::AskDefault(_) | Authorization::Disabled => None,
+        }
     }
 
     /// The slot that has a provider of tokens.
@@ -83,6 +95,9 @@ impl Slot {
             // It asks about marked requests, and about no others.
             Slot::ExtAuthz => (ExtAuthz::type_url(), any(&ext_authz::filter(false)), true),
             Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), any(&ext_authz::filter(true)), true),
+            Slot::ExtAuthzOfFleet => {
+                (ExtAuthz::type_url(), any(&ext_authz::of_fleet(&AuthorizationService::closed())), true)
+            }
             Slot::RateLimit => (RateLimit::type_url(), nothing(), false),
         };
         let source = ExtensionConfigSource {
@@ -108,6 +123,7 @@ impl fmt::Display for Slot {
             Slot::JwtAuthn(number) => write!(f, "jwt_authn-{number}"),
             Slot::ExtAuthz => f.write_str("ext_authz"),
             Slot::ExtAuthzFailOpen => f.write_str("ext_authz-open"),
+            Slot::ExtAuthzOfFleet => f.write_str("ext_authz-fleet"),
             Slot::RateLimit => f.write_str("ratelimit"),
         }
     }

@@ -24,7 +24,7 @@ use envoy_api::{
     xds::r#type::matcher::v3::{Matcher, matcher::OnMatch},
 };
 use model::{
-    ClusterId, ListenerId, Port,
+    ClusterId, ListenerId, Port, Timeout,
     listener::{ConnectionSettings, HttpSettings},
     route::IpFilter,
     tls::TcpChain,
@@ -79,12 +79,13 @@ pub fn proxy(
     name: String,
     clusters: &[(ClusterId, u32)],
     unavailable: u32,
+    idle: Timeout,
     http: &HttpSettings,
 ) -> TypedExtensionConfig {
-    TypedExtensionConfig { name, typed_config: Some(config(clusters, unavailable, http)) }
+    TypedExtensionConfig { name, typed_config: Some(config(clusters, unavailable, idle, http)) }
 }
 
-fn config(clusters: &[(ClusterId, u32)], unavailable: u32, http: &HttpSettings) -> Any {
+fn config(clusters: &[(ClusterId, u32)], unavailable: u32, idle: Timeout, http: &HttpSettings) -> Any {
     let cluster = match (clusters, unavailable) {
         ([], _) => ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
         ([(only, _)], 0) => ClusterSpecifier::Cluster(name::cluster(only)),
@@ -99,7 +100,12 @@ fn config(clusters: &[(ClusterId, u32)], unavailable: u32, http: &HttpSettings) 
     any(&TcpProxy {
         stat_prefix: "ingress_tcp".to_owned(),
         cluster_specifier: Some(cluster),
-        idle_timeout: Some(IDLE.into()),
+        idle_timeout: Some(match idle {
+            Timeout::Default => IDLE.into(),
+            // None at all.
+            Timeout::Infinite => Duration::ZERO.into(),
+            Timeout::After(span) => span.max(Duration::from_millis(1)).into(),
+        }),
         access_log: access_log::access_log(&http.access_log),
         ..Default::default()
     })

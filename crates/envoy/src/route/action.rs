@@ -2,7 +2,7 @@
 
 use super::{cookies, headers_to_add, headers_to_remove, rate_limit, retry};
 use crate::name;
-use envoy_api::envoy::config::core::v3::{DataSource, RuntimeFractionalPercent, data_source};
+use envoy_api::envoy::config::core::v3::{DataSource, RoutingPriority, RuntimeFractionalPercent, data_source};
 use envoy_api::envoy::config::route::v3::redirect_action::{
     PathRewriteSpecifier, RedirectResponseCode, SchemeRewriteSpecifier,
 };
@@ -20,9 +20,9 @@ use envoy_api::envoy::r#type::v3::{FractionalPercent, fractional_percent::Denomi
 use envoy_api::google::protobuf::Duration;
 use model::route::{
     Descriptor, DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Path, PathRewrite, Redirect, Scheme,
-    UnavailableAnswer, UnavailableShare,
+    UnavailableAnswer, UnavailableShare, Upgrade,
 };
-use model::{Regex, Timeout, route};
+use model::{Regex, Timeout, regex::RegexRewrite, route};
 
 /// The shortest time that Envoy can tell from none.
 pub(super) const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
@@ -51,7 +51,8 @@ fn forwarded(forward: &Forward) -> RouteAction {
         host_rewrite_specifier: forward.host.as_ref().map(host),
         hash_policy: forward.hash.iter().map(hash_policy).collect(),
         internal_redirect_policy: forward.internal_redirect.as_deref().map(retry::internal_redirect_policy),
-        upgrade_configs: if forward.websocket { vec![websocket()] } else { Vec::new() },
+        upgrade_configs: upgrades(forward),
+        priority: priority(forward).into(),
         ..Default::default()
     }
 }
@@ -102,7 +103,7 @@ fn not_found(unavailable: Option<UnavailableShare>) -> ClusterNotFoundResponseCo
 fn prefix_rewrite(rewrite: Option<&PathRewrite>) -> String {
     match rewrite {
         Some(PathRewrite::Prefix(path)) => path.to_string(),
-        Some(PathRewrite::Whole(_) | PathRewrite::Below { .. }) | None => String::new(),
+        Some(PathRewrite::Whole(_) | PathRewrite::Below { .. } | PathRewrite::Regex(_)) | None => String::new(),
     }
 }
 
@@ -110,7 +111,15 @@ fn regex_rewrite(rewrite: Option<&PathRewrite>) -> Option<RegexMatchAndSubstitut
     match rewrite? {
         PathRewrite::Whole(path) => Some(substitute("^/.*$".to_owned(), path, "")),
         PathRewrite::Below { matched, path } => Some(below(matched, path)),
+        PathRewrite::Regex(rewrite) => Some(by_pattern(rewrite)),
         PathRewrite::Prefix(_) => None,
+    }
+}
+
+fn by_pattern(rewrite: &RegexRewrite) -> RegexMatchAndSubstitute {
+    RegexMatchAndSubstitute {
+        pattern: Some(RegexMatcher { regex: rewrite.pattern().to_string(), ..Default::default() }),
+        substitution: rewrite.substitution().to_owned(),
     }
 }
 
@@ -158,8 +167,16 @@ fn host(host: &HostRewrite) -> HostRewriteSpecifier {
     }
 }
 
-fn websocket() -> UpgradeConfig {
-    UpgradeConfig { upgrade_type: "websocket".to_owned(), ..Default::default() }
+/// What a connection may become.
+fn upgrades(forward: &Forward) -> Vec<UpgradeConfig> {
+    let websocket = forward.websocket.then_some("websocket");
+    let others = forward.upgrades.iter().map(Upgrade::as_str).filter(|other| Some(*other) != websocket);
+    let config = |name: &str| UpgradeConfig { upgrade_type: name.to_owned(), ..Default::default() };
+    websocket.into_iter().chain(others).map(config).collect()
+}
+
+fn priority(forward: &Forward) -> RoutingPriority {
+    if forward.high_priority { RoutingPriority::High } else { RoutingPriority::Default }
 }
 
 /// Envoy reads "nothing said" as its own default and zero as "for ever", and it counts whole milliseconds: less than one
@@ -184,6 +201,7 @@ fn redirected(redirect: &Redirect) -> RedirectAction {
             PathRewrite::Whole(path) => PathRewriteSpecifier::PathRedirect(path.to_string()),
             PathRewrite::Prefix(path) => PathRewriteSpecifier::PrefixRewrite(path.to_string()),
             PathRewrite::Below { matched, path } => PathRewriteSpecifier::RegexRewrite(below(matched, path)),
+            PathRewrite::Regex(rewrite) => PathRewriteSpecifier::RegexRewrite(by_pattern(rewrite)),
         }),
         response_code: status(redirect.status).into(),
         ..Default::default()
@@ -215,6 +233,12 @@ fn hash_policy(hash: &Hash) -> HashPolicy {
             name: name.to_string(),
             ttl: Some(Duration::default()),
             path: "/".to_owned(),
+            ..Default::default()
+        }),
+        HashOf::LastingCookie { name, path, lifetime } => PolicySpecifier::Cookie(Cookie {
+            name: name.to_string(),
+            ttl: lifetime.map(Into::into),
+            path: path.as_ref().map_or_else(String::new, ToString::to_string),
             ..Default::default()
         }),
         HashOf::Header(name) => PolicySpecifier::Header(Header { header_name: name.to_string(), ..Default::default() }),

@@ -31,7 +31,7 @@ use model::{
     PortId, Timeout,
     cluster::Extension,
     route::{
-        AuthCheck, AuthServer, Policy,
+        AuthServer, Authorization, Policy,
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
     },
     timeout::LONGEST,
@@ -45,33 +45,34 @@ const HTTP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a route tells the slot that asks its server.
 pub fn of(port: &PortId, policy: &Policy) -> Option<(String, Any)> {
-    let AuthCheck { server, context } = policy.authorization.check()?;
+    let (context, server) = match &policy.authorization {
+        Authorization::Ask(check) => (&check.context, Some(&check.server)),
+        // The filter knows everything else.
+        Authorization::AskFleet(context) if !context.is_empty() => (&**context, None),
+        _ => return None,
+    };
     let settings = CheckSettings {
         context_extensions: context.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
-        with_request_body: server.body.as_ref().map(body),
-        service_override: Some(service(server)),
+        with_request_body: server.and_then(|server| server.body.as_ref()).map(body),
+        service_override: server.map(|server| service(server)),
         ..Default::default()
     };
     let config = ExtAuthzPerRoute { r#override: Some(Override::CheckSettings(settings)) };
-    Some((name::slot(port, Slot::ext_authz(server.fail_open)), any(&config)))
+    Some((name::slot(port, Slot::asking(&policy.authorization)?), any(&config)))
 }
 
 /// Marks every request for a slot.
-pub(super) fn mark(fail_open: bool) -> Rules {
+pub(super) fn mark(slot: Slot) -> Rules {
     let everything = Permission { rule: Some(permission::Rule::Any(true)) };
     let everybody = Principal { identifier: Some(principal::Identifier::Any(true)) };
     let rule = Rule { permissions: vec![everything], principals: vec![everybody], ..Default::default() };
-    Rules {
-        action: Action::Allow.into(),
-        policies: BTreeMap::from([(Slot::ext_authz(fail_open).to_string(), rule)]),
-        ..Default::default()
-    }
+    Rules { action: Action::Allow.into(), policies: BTreeMap::from([(slot.to_string(), rule)]), ..Default::default() }
 }
 
 /// Whether a request is marked for a slot.
-pub(crate) fn is_marked(fail_open: bool) -> MetadataMatcher {
+pub(crate) fn is_marked(slot: Slot) -> MetadataMatcher {
     let key = PathSegment { segment: Some(Segment::Key("shadow_effective_policy_id".to_owned())) };
-    let name = exact(Slot::ext_authz(fail_open).to_string());
+    let name = exact(slot.to_string());
     MetadataMatcher {
         filter: "envoy.filters.http.rbac".to_owned(),
         path: vec![key],
@@ -80,7 +81,8 @@ pub(crate) fn is_marked(fail_open: bool) -> MetadataMatcher {
     }
 }
 
-fn service(server: &AuthServer) -> ServiceOverride {
+/// The server, and how it is asked.
+pub(crate) fn service(server: &AuthServer) -> ServiceOverride {
     let (cluster, authority) = match &server.extension {
         Some(Extension { cluster, authority, .. }) => (name::cluster(cluster), authority.to_string()),
         None => (name::NOWHERE.to_owned(), name::NOWHERE.to_owned()),
@@ -125,7 +127,7 @@ fn timeout(server: &AuthServer, default: Duration) -> Span {
     of(server.timeout).or(of_extension).unwrap_or(default).into()
 }
 
-fn body(body: &AuthBody) -> BufferSettings {
+pub(crate) fn body(body: &AuthBody) -> BufferSettings {
     BufferSettings { max_request_bytes: body.most, allow_partial_message: body.partial, pack_as_bytes: body.as_bytes }
 }
 

@@ -1,6 +1,7 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
 use super::{cookies, ext_authz, jwt};
+use crate::listener::slots::Slot;
 use envoy_api::{
     Any, any,
     envoy::{
@@ -18,7 +19,7 @@ use envoy_api::{
             rbac::v3::{Rbac, RbacPerRoute},
         },
         r#type::{
-            matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
+            matcher::v3::{PathMatcher, RegexMatcher, StringMatcher, path_matcher, string_matcher::MatchPattern},
             v3::{FractionalPercent, HttpStatus, TokenBucket},
         },
     },
@@ -76,16 +77,49 @@ fn uncounted() -> Any {
 
 /// Who may, and the mark of requests that somebody else is asked about.
 fn clients(policy: &Policy) -> Option<Rbac> {
-    let (clients, check) = (policy.clients.as_ref(), policy.authorization.check());
-    if clients.is_none() && check.is_none() {
+    let slot = Slot::asking(&policy.authorization);
+    let rules = rules(policy.clients.as_ref(), policy.rejects_escaped_slashes);
+    if rules.is_none() && slot.is_none() {
         return None;
     }
-    let shadow_rules = check.map(|check| ext_authz::mark(check.server.fail_open));
-    Some(Rbac { rules: clients.map(rules), shadow_rules, ..Default::default() })
+    let shadow_rules = slot.map(ext_authz::mark);
+    Some(Rbac { rules, shadow_rules, ..Default::default() })
 }
 
-/// Who may, as rules for requests.
-fn rules(clients: &IpFilter) -> Rules {
+/// Who may, and for which paths, as rules for requests.
+fn rules(clients: Option<&IpFilter>, rejects_escaped_slashes: bool) -> Option<Rules> {
+    let everything = || Permission { rule: Some(permission::Rule::Any(true)) };
+    let everybody = || Principal { identifier: Some(principal::Identifier::Any(true)) };
+    let rule = |permission: Permission, principals: Vec<Principal>| Rule {
+        permissions: vec![permission],
+        principals,
+        ..Default::default()
+    };
+    let mut policies = BTreeMap::new();
+    let allow = clients.is_some_and(|clients| clients.allow);
+    if let Some(clients) = clients {
+        let paths = match allow && rejects_escaped_slashes {
+            true => Permission { rule: Some(permission::Rule::NotRule(Box::new(escaped_slashes()))) },
+            false => everything(),
+        };
+        policies.insert("ip-rules".to_owned(), rule(paths, addresses(clients)));
+    }
+    if rejects_escaped_slashes && !allow {
+        policies.insert("escaped-slashes".to_owned(), rule(escaped_slashes(), vec![everybody()]));
+    }
+    let action = if allow { Action::Allow } else { Action::Deny }.into();
+    (!policies.is_empty()).then(|| Rules { action, policies, ..Default::default() })
+}
+
+/// Paths with an escaped slash or backslash.
+fn escaped_slashes() -> Permission {
+    let regex = RegexMatcher { regex: "(?i).*%(2f|5c).*".to_owned(), ..Default::default() };
+    let text = StringMatcher { match_pattern: Some(MatchPattern::SafeRegex(regex)), ..Default::default() };
+    let path = PathMatcher { rule: Some(path_matcher::Rule::Path(text)) };
+    Permission { rule: Some(permission::Rule::UrlPath(path)) }
+}
+
+fn addresses(clients: &IpFilter) -> Vec<Principal> {
     let principals = clients.forms().map(|(of, cidr)| {
         let range =
             CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
@@ -95,13 +129,7 @@ fn rules(clients: &IpFilter) -> Rules {
         };
         Principal { identifier: Some(identifier) }
     });
-    let everything = Permission { rule: Some(permission::Rule::Any(true)) };
-    let rule = Rule { permissions: vec![everything], principals: principals.collect(), ..Default::default() };
-    Rules {
-        action: if clients.allow { Action::Allow } else { Action::Deny }.into(),
-        policies: BTreeMap::from([("ip-rules".to_owned(), rule)]),
-        ..Default::default()
-    }
+    principals.collect()
 }
 
 fn local_limit(limit: &LocalRateLimitPolicy) -> LocalRateLimit {

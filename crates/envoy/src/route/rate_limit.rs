@@ -5,7 +5,10 @@ use envoy_api::envoy::config::route::v3::{
     RateLimit,
     rate_limit::{
         Action,
-        action::{ActionSpecifier, GenericKey, HeaderValueMatch, RemoteAddress, RequestHeaders},
+        action::{
+            ActionSpecifier, DestinationCluster, GenericKey, HeaderValueMatch, RemoteAddress, RequestHeaders,
+            SourceCluster,
+        },
     },
 };
 use model::route::{Descriptor, DescriptorEntry};
@@ -26,10 +29,10 @@ fn specifier(entry: &DescriptorEntry) -> ActionSpecifier {
             descriptor_value: value.to_string(),
             ..Default::default()
         }),
-        DescriptorEntry::Header { name, key } => ActionSpecifier::RequestHeaders(RequestHeaders {
+        DescriptorEntry::Header { name, key, skip_if_absent } => ActionSpecifier::RequestHeaders(RequestHeaders {
             header_name: name.to_string(),
             descriptor_key: key.to_string(),
-            ..Default::default()
+            skip_if_absent: *skip_if_absent,
         }),
         DescriptorEntry::HeaderMatch { headers, expected, value } => {
             ActionSpecifier::HeaderValueMatch(HeaderValueMatch {
@@ -40,5 +43,7 @@ fn specifier(entry: &DescriptorEntry) -> ActionSpecifier {
             })
         }
         DescriptorEntry::RemoteAddress => ActionSpecifier::RemoteAddress(RemoteAddress {}),
+        DescriptorEntry::SourceCluster => ActionSpecifier::SourceCluster(SourceCluster {}),
+        DescriptorEntry::DestinationCluster => ActionSpecifier::DestinationCluster(DestinationCluster {}),
     }
 }

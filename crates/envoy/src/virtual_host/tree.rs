@@ -7,7 +7,8 @@
 //!
 //! Why the lists are complete: Envoy looks at the path with its query, and no route's path has a `?`. A route with a prefix
 //! takes a request only if its path is among the beginnings of the longest one that was found. A route with an exact path
-//! takes a request only if that path is the longest one found. Routes with patterns are in every list.
+//! takes a request only if that path is the longest one found. Routes with patterns are in every list, and so are those that take a
+//! path in any case: the tree compares as it is written. A route for a part of requests is followed by the next one in its list.
 //!
 //! The price is that a route stands in the lists of all paths below its own; where that would be more than a few copies of
 //! each, the list stays a list. So it does where a route that counts its requests would be copied: each copy would count by
@@ -79,7 +80,8 @@ impl Lists {
     fn of(routes: &[Route], copies: usize) -> Option<Self> {
         let mut by_path = ByPath::default();
         for (at, route) in routes.iter().enumerate() {
-            match route.r#match.as_ref().and_then(|found| found.path_specifier.as_ref()) {
+            let found = route.r#match.as_ref().filter(|found| found.case_sensitive != Some(false.into()));
+            match found.and_then(|found| found.path_specifier.as_ref()) {
                 Some(PathSpecifier::Path(path)) => by_path.exact.entry(path).or_default().push(at),
                 Some(PathSpecifier::Prefix(path) | PathSpecifier::PathSeparatedPrefix(path)) => {
                     by_path.prefix.entry(path).or_default().push(at);
@@ -191,7 +193,11 @@ mod tests {
 
     /// A list of every path, by the definition: each route is held against each path.
     fn by_definition(routes: &[Route]) -> BTreeMap<String, Vec<String>> {
-        let of = |route: &Route| route.r#match.as_ref().unwrap().path_specifier.clone().unwrap();
+        let of = |route: &Route| {
+            let found = route.r#match.as_ref().unwrap();
+            let every = PathSpecifier::SafeRegex(RegexMatcher::default());
+            if found.case_sensitive.is_some() { every } else { found.path_specifier.clone().unwrap() }
+        };
         let text = |path: &PathSpecifier| match path {
             PathSpecifier::Path(path) | PathSpecifier::Prefix(path) | PathSpecifier::PathSeparatedPrefix(path) => {
                 Some(path.clone())
@@ -222,8 +228,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_has_every_route_that_can_take_its_requests(paths in prop::collection::vec(specifier(), 0..40)) {
-            let routes: Vec<_> = paths.into_iter().enumerate().map(|(at, path)| route(at, path)).collect();
+        fn a_list_has_every_route_that_can_take_its_requests(
+            paths in prop::collection::vec((specifier(), prop::bool::weighted(0.1)), 0..40)
+        ) {
+            let routes = paths.into_iter().enumerate().map(|(at, (path, ignores_case))| {
+                let mut route = route(at, path);
+                route.r#match.as_mut().unwrap().case_sensitive = ignores_case.then(|| false.into());
+                route
+            });
+            let routes: Vec<_> = routes.collect();
             let lists = matcher(&routes, usize::MAX).map(|matcher| lists(&matcher)).unwrap_or_default();
             prop_assert_eq!(lists, by_definition(&routes));
         }

@@ -319,7 +319,7 @@ fn any_node() -> impl Strategy<Value = Node<'static>> {
         prop_oneof![
             prop::collection::vec(node, 0..5).prop_map(Value::List),
             prop::collection::vec(entry, 0..6).prop_map(|entries| {
-                let key = |text: &'static str| Key { text: text.into(), position: Default::default() };
+                let key = |text: &'static str| Key::from(text);
                 Value::Map(entries.into_iter().map(|(name, node)| (key(name), node)).collect())
             }),
         ]
@@ -336,7 +336,7 @@ proptest! {
     #[test]
     fn a_named_object_with_a_map_for_a_spec_is_never_lost(tls in any_node(), rules in any_node(), backend in any_node()) {
         use crate::{Value, node::Key};
-        let key = |text: &'static str| Key { text: text.into(), position: Default::default() };
+        let key = |text: &'static str| Key::from(text);
         let map = |entries: Vec<(&'static str, Node<'static>)>| {
             Node::from(Value::Map(entries.into_iter().map(|(name, node)| (key(name), node)).collect()))
         };

@@ -300,7 +300,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
             if self.fields && node.value == Value::Null {
                 continue;
             }
-            self.value = Some((&key.text, node));
+            self.value = Some((key.as_written(), node));
             return seed.deserialize(BorrowedStrDeserializer::new(&key.text)).map(Some);
         }
         Ok(None)

@@ -4,11 +4,15 @@
 //! one. The name contains a hash of a text that lists every setting by name, so that it is equal on every replica, and a
 //! setting that a later version adds changes no name of today.
 
-use super::{HealthCheck, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation};
+use super::{
+    CircuitBreakers, DnsAddresses, DnsLookup, HealthCheck, Keepalive, Probe, Protocol, SlowStart, SubjectAltName,
+    TrustedCa, Validation,
+};
 use crate::{ObjectRef, Timeout};
 use std::{
     fmt::{self, Write},
     sync::Arc,
+    time::Duration,
 };
 
 /// The load balancing policy.
@@ -23,6 +27,8 @@ pub enum LoadBalancing {
     LeastRequest,
     /// Ring hash.
     RingHash,
+    /// Maglev.
+    Maglev,
 }
 
 /// What a route overrides of the cluster of its backend; by default nothing.
@@ -48,6 +54,22 @@ pub struct ClusterOverrides {
     pub client_certificate: Option<ObjectRef>,
     /// How many retries may be in flight, where no circuit breaker says so.
     pub max_retries: Option<u32>,
+    /// The circuit breakers, where they are set.
+    pub breakers: CircuitBreakers,
+    /// The circuit breakers of requests of high priority.
+    pub high_breakers: CircuitBreakers,
+    /// How long a connection may take to stand.
+    pub connect_timeout: Option<Duration>,
+    /// How long a connection may live.
+    pub max_connection: Option<Duration>,
+    /// TCP keepalive.
+    pub keepalive: Keepalive,
+    /// How its name in DNS is looked up.
+    pub dns: DnsLookup,
+    /// Its name in statistics: letters, digits and `_`.
+    pub stats_name: Option<Arc<str>>,
+    /// A text that tells clusters apart that are otherwise the same.
+    pub tag: Option<Arc<str>>,
 }
 
 impl ClusterOverrides {
@@ -59,7 +81,8 @@ impl ClusterOverrides {
     /// All of it as a text; what is not overridden is left out.
     pub fn canonical(&self) -> String {
         let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port, .. } = self;
-        let Self { client_certificate, max_retries, .. } = self;
+        let Self { client_certificate, max_retries, breakers, high_breakers, connect_timeout, .. } = self;
+        let Self { max_connection, keepalive, dns, stats_name, tag, .. } = self;
         let mut out = String::new();
         let mut put = |name: &str, value: fmt::Arguments<'_>| {
             let _infallible = writeln!(out, "{name}={value}");
@@ -80,6 +103,7 @@ impl ClusterOverrides {
             LoadBalancing::Random => put("balance", format_args!("random")),
             LoadBalancing::LeastRequest => put("balance", format_args!("least-request")),
             LoadBalancing::RingHash => put("balance", format_args!("ring-hash")),
+            LoadBalancing::Maglev => put("balance", format_args!("maglev")),
         }
         if let Some(HealthCheck { probe, interval, timeout, unhealthy, healthy }) = health {
             match probe {
@@ -121,6 +145,38 @@ impl ClusterOverrides {
         if let Some(most) = max_retries {
             put("max-retries", format_args!("{most}"));
         }
+        for (name, limits) in [("breakers", breakers), ("high-breakers", high_breakers)] {
+            if *limits != CircuitBreakers::default() {
+                let CircuitBreakers { max_connections, max_pending_requests, max_requests, max_retries, .. } = limits;
+                let of_host = limits.per_host_max_connections;
+                let limits = [max_connections, max_pending_requests, max_requests, max_retries, &of_host];
+                put(name, format_args!("{limits:?}"));
+            }
+        }
+        for (name, span) in [("connect-timeout", connect_timeout), ("max-connection", max_connection)] {
+            if let Some(span) = span {
+                put(name, format_args!("{}ns", span.as_nanos()));
+            }
+        }
+        if *keepalive != Keepalive::default() {
+            let Keepalive { probes, idle_seconds, interval_seconds } = keepalive;
+            put("keepalive", format_args!("{probes:?} {idle_seconds:?} {interval_seconds:?}"));
+        }
+        if *dns != DnsLookup::default() {
+            let DnsLookup { logical, respect_ttl, addresses } = dns;
+            let addresses = match addresses {
+                None => "",
+                Some(DnsAddresses::V4) => "v4",
+                Some(DnsAddresses::V6) => "v6",
+                Some(DnsAddresses::Auto) => "auto",
+            };
+            put("dns", format_args!("{logical} {respect_ttl} {addresses}"));
+        }
+        for (name, text) in [("stats-name", stats_name), ("tag", tag)] {
+            if let Some(text) = text {
+                put(name, format_args!("{text:?}"));
+            }
+        }
         out
     }
 }
@@ -161,6 +217,10 @@ mod tests {
         Validation { ca: TrustedCa::Bundle(ObjectRef::new(kinds::kind::SECRET, "ns", ca).into()), names }
     }
 
+    fn limits(max_connections: Option<u32>, max_requests: Option<u32>) -> CircuitBreakers {
+        CircuitBreakers { max_connections, max_requests, ..CircuitBreakers::default() }
+    }
+
     fn secret(namespace: &str, name: &str) -> ObjectRef {
         ObjectRef::new(kinds::kind::SECRET, namespace, name)
     }
@@ -182,6 +242,21 @@ mod tests {
             ClusterOverrides { balance: LoadBalancing::Random, ..plain.clone() },
             ClusterOverrides { balance: LoadBalancing::LeastRequest, ..plain.clone() },
             ClusterOverrides { balance: LoadBalancing::RingHash, ..plain.clone() },
+            ClusterOverrides { balance: LoadBalancing::Maglev, ..plain.clone() },
+            ClusterOverrides { breakers: limits(Some(1), None), ..plain.clone() },
+            ClusterOverrides { breakers: limits(None, Some(1)), ..plain.clone() },
+            ClusterOverrides { high_breakers: limits(Some(1), None), ..plain.clone() },
+            ClusterOverrides { connect_timeout: Some(Duration::from_secs(1)), ..plain.clone() },
+            ClusterOverrides { max_connection: Some(Duration::from_secs(1)), ..plain.clone() },
+            ClusterOverrides { keepalive: Keepalive { probes: Some(1), ..Keepalive::default() }, ..plain.clone() },
+            ClusterOverrides { dns: DnsLookup { logical: true, ..DnsLookup::default() }, ..plain.clone() },
+            ClusterOverrides { dns: DnsLookup { respect_ttl: true, ..DnsLookup::default() }, ..plain.clone() },
+            ClusterOverrides {
+                dns: DnsLookup { addresses: Some(DnsAddresses::V6), ..DnsLookup::default() },
+                ..plain.clone()
+            },
+            ClusterOverrides { stats_name: Some("a".into()), ..plain.clone() },
+            ClusterOverrides { tag: Some("a".into()), ..plain.clone() },
             ClusterOverrides { health: Some(health()), ..plain.clone() },
             ClusterOverrides {
                 health: Some(HealthCheck { probe: http(vec![(200, 300)]), ..health() }),

@@ -1,7 +1,7 @@
 //! What an object asks for at the level of listeners: a listener of its own, and where a listener without hosts leads.
 
-use super::{ListenerId, PortProtocol};
-use crate::{ClusterId, Host, ObjectRef, Origin, route::IpFilter, route::Precedence};
+use super::{ConnectionSettings, HttpOverrides, HttpSettings, ListenerId, PortProtocol};
+use crate::{ClusterId, Host, ObjectRef, Origin, Timeout, route::IpFilter, route::Precedence};
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// A listener that an object asks for. Several may share a port if they speak the same protocol, differ in their host, and have
@@ -24,10 +24,49 @@ pub struct ListenerClaim {
     /// only where the operator has bound the listener to the fleet: it shares ports with the listeners of settings and with all
     /// others that are bound.
     pub owner: Option<ObjectRef>,
+    /// What it has of its own where its port has settings.
+    pub overrides: PortOverrides,
     /// Which of two claims wins that exclude each other.
     pub precedence: Precedence,
     /// Who wrote it.
     pub origin: Origin,
+}
+
+/// Settings that a listener has of its own; where it says nothing, those of the fleet hold. Listeners of one port agree on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PortOverrides {
+    /// How many proxies in front are believed about the client's address and the scheme.
+    pub trusted_hops: Option<u32>,
+    /// Whether connections begin with a PROXY protocol preamble.
+    pub proxy_protocol: Option<bool>,
+    /// How many requests one HTTP/2 connection may have in flight.
+    pub max_streams: Option<u32>,
+    /// What else holds for its requests.
+    pub http: Option<Arc<HttpOverrides>>,
+}
+
+impl PortOverrides {
+    /// The settings of a port with these.
+    #[must_use]
+    pub fn applied(&self, settings: HttpSettings) -> HttpSettings {
+        let settings = match &self.http {
+            Some(http) => http.applied(settings),
+            None => settings,
+        };
+        HttpSettings {
+            trusted_hops: self.trusted_hops.unwrap_or(settings.trusted_hops),
+            proxy_protocol: self.proxy_protocol.unwrap_or(settings.proxy_protocol),
+            max_streams: self.max_streams.unwrap_or(settings.max_streams),
+            ..settings
+        }
+    }
+
+    /// The settings of connections of a port with these.
+    #[must_use]
+    pub fn of_connections(&self, settings: ConnectionSettings) -> ConnectionSettings {
+        let buffer = self.http.as_ref().and_then(|http| http.connection_buffer);
+        ConnectionSettings { buffer: buffer.unwrap_or(settings.buffer), ..settings }
+    }
 }
 
 /// Where all connections or datagrams of a plain TCP or UDP listener go.
@@ -52,6 +91,8 @@ pub struct StreamTarget {
     pub clusters: Vec<(ClusterId, u32)>,
     /// The share of connections or datagrams whose backends cannot be used: they are closed or dropped.
     pub unavailable: u32,
+    /// How long connections may be without a byte.
+    pub idle: Timeout,
 }
 
 impl StreamTarget {

@@ -18,6 +18,53 @@ pub enum Compression {
     Off,
 }
 
+/// How gzip compresses; Envoy's own values where nothing is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gzip {
+    /// Memory, from 1 to 9.
+    pub memory_level: Option<u32>,
+    /// How hard it tries.
+    pub level: GzipLevel,
+    /// How it looks for what repeats.
+    pub strategy: GzipStrategy,
+    /// The size of the window, from 9 to 15.
+    pub window_bits: Option<u32>,
+    /// Bytes that a response must have.
+    pub min_length: Option<u32>,
+    /// The content types that are compressed; the usual ones if none is named.
+    pub content_types: Vec<Arc<str>>,
+    /// Whether responses with an `etag` are left as they are.
+    pub skips_etag: bool,
+    /// Whether backends do not see `accept-encoding`.
+    pub hides_accept_encoding: bool,
+}
+
+/// How hard gzip tries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GzipLevel {
+    /// As zlib does by itself.
+    #[default]
+    Usual,
+    /// For the smallest responses.
+    Best,
+    /// For the least time.
+    Speed,
+}
+
+/// How gzip looks for what repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GzipStrategy {
+    /// As zlib does by itself.
+    #[default]
+    Usual,
+    /// For data of a filter.
+    Filtered,
+    /// By Huffman codes alone.
+    Huffman,
+    /// By run lengths.
+    Rle,
+}
+
 /// What becomes of the `server` header of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ServerHeader {
@@ -93,8 +140,12 @@ pub struct HttpSettings {
     pub local_reply_body: LocalReplyBody,
     /// How answers are compressed.
     pub compression: Compression,
+    /// How gzip compresses.
+    pub gzip: Option<Arc<Gzip>>,
     /// What becomes of the `server` header.
     pub server_header: ServerHeader,
+    /// What it says in place of `envoy`.
+    pub server_name: Option<Arc<str>>,
     /// Whether connections begin with a PROXY protocol preamble.
     pub proxy_protocol: bool,
     /// How many proxies in front of us may be believed about the client's address.
@@ -125,6 +176,24 @@ pub struct HttpSettings {
     pub max_requests: Option<u32>,
     /// How many requests one HTTP/2 connection may have in flight.
     pub max_streams: u32,
+    /// The most bytes of a request that is buffered as a whole before a backend sees it; none is where nothing is said.
+    pub request_buffer: Option<u32>,
+    /// The most kilobytes of the headers of a request.
+    pub header_kilobytes: Option<u32>,
+    /// Whether requests with an escaped slash in the path are refused.
+    pub reject_escaped_slashes: bool,
+    /// Whether a port in Host is removed if it is that of the listener.
+    pub strip_matching_port: bool,
+    /// Whether a client's `x-request-id` is kept.
+    pub keep_request_id: bool,
+    /// Whether clients and backends see no `x-envoy-*` headers of ours.
+    pub suppress_envoy_headers: bool,
+    /// Whether HTTP/1.0 is served.
+    pub http10: bool,
+    /// Whether header names of HTTP/1.1 are written in title case.
+    pub title_case: bool,
+    /// Whether gRPC-Web is served.
+    pub grpc_web: bool,
 }
 
 impl Default for HttpSettings {
@@ -133,7 +202,9 @@ impl Default for HttpSettings {
             access_log: AccessLog::default(),
             local_reply_body: LocalReplyBody::default(),
             compression: Compression::default(),
+            gzip: None,
             server_header: ServerHeader::default(),
+            server_name: None,
             proxy_protocol: false,
             trusted_hops: 0,
             connection_idle: Timeout::After(Duration::from_secs(60)),
@@ -149,6 +220,15 @@ impl Default for HttpSettings {
             versions: HttpVersions::default(),
             max_requests: None,
             max_streams: 100,
+            request_buffer: None,
+            header_kilobytes: None,
+            reject_escaped_slashes: false,
+            strip_matching_port: false,
+            keep_request_id: true,
+            suppress_envoy_headers: false,
+            http10: true,
+            title_case: false,
+            grpc_web: true,
         }
     }
 }

@@ -17,6 +17,27 @@ const CATEGORIES: [&str; 35] = [
 /// Walks the parsed pattern and names the first construct that RE2 lacks.
 pub(super) struct Check;
 
+/// How many groups a pattern captures.
+pub(super) fn groups(tree: &Ast) -> usize {
+    struct Groups(usize);
+    impl ast::Visitor for Groups {
+        type Output = usize;
+        type Err = ();
+
+        fn finish(self) -> Result<usize, ()> {
+            Ok(self.0)
+        }
+
+        fn visit_pre(&mut self, node: &Ast) -> Result<(), ()> {
+            if let Ast::Group(group) = node {
+                self.0 += usize::from(group.is_capturing());
+            }
+            Ok(())
+        }
+    }
+    ast::visit(tree, Groups(0)).unwrap_or_default()
+}
+
 type Found = Result<(), &'static str>;
 
 impl ast::Visitor for Check {

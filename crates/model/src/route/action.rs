@@ -1,7 +1,7 @@
 //! Route actions: what is done with a request that matches a route.
 
 use super::{CookieRewrite, HeaderChanges, Path};
-use crate::{ClusterId, Code, Fqdn, HeaderName, HeaderValue, OrDefault, Timeout};
+use crate::{ClusterId, Code, Fqdn, HeaderName, HeaderValue, OrDefault, Timeout, regex::RegexRewrite};
 use std::{sync::Arc, time::Duration};
 
 /// The longest body of a direct response that Envoy accepts, in bytes.
@@ -32,6 +32,10 @@ pub struct Forward {
     pub retry: Option<Box<RetryPolicy>>,
     /// Whether the connection may become a WebSocket.
     pub websocket: bool,
+    /// What else the connection may become.
+    pub upgrades: Vec<Upgrade>,
+    /// Whether its requests count against the limits for requests of high priority.
+    pub high_priority: bool,
     /// The idle timeout of the stream.
     pub idle: Timeout,
     /// The backends that requests are mirrored to.
@@ -64,6 +68,43 @@ pub enum UnavailableAnswer {
     ServiceUnavailable,
 }
 
+/// A protocol that a connection may be upgraded to: a token in lower case, not WebSocket and none that makes the proxy a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Upgrade(Arc<str>);
+
+/// Why a text is no protocol that a connection may be upgraded to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpgradeError {
+    /// Not a token, with or without a version.
+    #[error("`{0}` is not the name of a protocol such as `spdy/3.1`")]
+    Name(Box<str>),
+    /// `CONNECT` would connect clients to whatever they name.
+    #[error("`{0}` would make the proxy a tunnel; it is not supported")]
+    Tunnel(Box<str>),
+}
+
+impl Upgrade {
+    /// Reads the name of a protocol, in any case.
+    pub fn parse(text: &str) -> Result<Self, UpgradeError> {
+        let lower = text.to_ascii_lowercase();
+        let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&b);
+        if lower.is_empty() || lower.len() > 64 || !lower.bytes().all(is_token) {
+            return Err(UpgradeError::Name(
+                lower.chars().take(80).collect::<String>().escape_debug().to_string().into(),
+            ));
+        }
+        if lower.starts_with("connect") {
+            return Err(UpgradeError::Tunnel(lower.into()));
+        }
+        Ok(Self(lower.into()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// How the path of a request is rewritten, for a backend or in a redirect; its query stays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathRewrite {
@@ -79,13 +120,16 @@ pub enum PathRewrite {
         /// What replaces it; without a final `/`, but for `/` itself.
         path: Path,
     },
+    /// What a pattern matches of the path is replaced.
+    Regex(RegexRewrite),
 }
 
 impl PathRewrite {
-    /// What replaces the path or a part of it.
-    pub fn path(&self) -> &Path {
+    /// The path that replaces the whole or a prefix, where it is one.
+    pub fn path(&self) -> Option<&Path> {
         match self {
-            PathRewrite::Whole(path) | PathRewrite::Prefix(path) | PathRewrite::Below { path, .. } => path,
+            PathRewrite::Whole(path) | PathRewrite::Prefix(path) | PathRewrite::Below { path, .. } => Some(path),
+            PathRewrite::Regex(_) => None,
         }
     }
 }
@@ -104,6 +148,15 @@ pub struct Hash {
 pub enum HashOf {
     /// A session cookie of this name; the proxy sets it for a client without one.
     Cookie(Arc<str>),
+    /// A cookie of this name; the proxy sets it for a client without one, if it has a lifetime.
+    LastingCookie {
+        /// The name; never empty.
+        name: Arc<str>,
+        /// The path that it is set for.
+        path: Option<Path>,
+        /// How long it lasts; zero for a session.
+        lifetime: Option<Duration>,
+    },
     /// A header.
     Header(HeaderName),
     /// A query parameter; never empty.

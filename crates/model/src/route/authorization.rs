@@ -15,6 +15,8 @@ pub enum Authorization {
     Disabled,
     /// This server.
     Ask(Arc<AuthCheck>),
+    /// The server that the fleet has for all such routes ([`crate::listener::AuthorizationService`]), which is told these words besides.
+    AskFleet(Arc<AuthContext>),
 }
 
 /// What an authorization server is told besides the request, by key.
@@ -83,11 +85,14 @@ pub struct AuthBody {
 }
 
 impl Authorization {
-    /// The check, if a server is asked.
+    /// The check, if a server that the route names is asked.
     pub fn check(&self) -> Option<&AuthCheck> {
         match self {
             Authorization::Ask(check) => Some(check),
-            Authorization::Unset | Authorization::AskDefault(_) | Authorization::Disabled => None,
+            Authorization::Unset
+            | Authorization::AskDefault(_)
+            | Authorization::AskFleet(_)
+            | Authorization::Disabled => None,
         }
     }
 
@@ -101,7 +106,9 @@ impl Authorization {
                 all.extend(context.iter().map(|(key, value)| (key.clone(), value.clone())));
                 Authorization::Ask(Arc::new(AuthCheck { server: global.server.clone(), context: all }))
             }
-            Authorization::Unset | Authorization::Disabled | Authorization::Ask(_) => self.clone(),
+            Authorization::Unset | Authorization::Disabled | Authorization::Ask(_) | Authorization::AskFleet(_) => {
+                self.clone()
+            }
         }
     }
 }

@@ -110,6 +110,10 @@ pub enum PathMatch {
     Below(Path),
     /// Every path that begins with this text: `/a` matches `/ab`.
     Prefix(Path),
+    /// The path is this one, in upper or lower case.
+    ExactIgnoreCase(Path),
+    /// Every path that begins with this text, in upper or lower case.
+    PrefixIgnoreCase(Path),
 }
 
 impl PathMatch {
@@ -126,15 +130,27 @@ impl PathMatch {
         match self {
             PathMatch::Below(path) => path.as_str().starts_with(ACME) || path.as_str() == ACME.trim_end_matches('/'),
             PathMatch::Exact(_) | PathMatch::Regex(_) | PathMatch::Prefix(_) => self.text().starts_with(ACME),
+            PathMatch::ExactIgnoreCase(_) | PathMatch::PrefixIgnoreCase(_) => {
+                self.text().get(..ACME.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACME))
+            }
         }
     }
 
     /// The text of the path or pattern.
     pub fn text(&self) -> &str {
         match self {
-            PathMatch::Exact(path) | PathMatch::Below(path) | PathMatch::Prefix(path) => path.as_str(),
+            PathMatch::Exact(path)
+            | PathMatch::Below(path)
+            | PathMatch::Prefix(path)
+            | PathMatch::ExactIgnoreCase(path)
+            | PathMatch::PrefixIgnoreCase(path) => path.as_str(),
             PathMatch::Regex(regex) => regex.as_str(),
         }
+    }
+
+    /// Whether it matches every path.
+    pub fn is_every_path(&self) -> bool {
+        matches!(self, PathMatch::Prefix(path) | PathMatch::PrefixIgnoreCase(path) if path.as_str() == "/")
     }
 }
 
@@ -145,6 +161,8 @@ impl fmt::Display for PathMatch {
             PathMatch::Regex(regex) => write!(f, "~ {regex}"),
             PathMatch::Below(path) => write!(f, "{path}/…"),
             PathMatch::Prefix(path) => write!(f, "{path}…"),
+            PathMatch::ExactIgnoreCase(path) => write!(f, "= {path} in any case"),
+            PathMatch::PrefixIgnoreCase(path) => write!(f, "{path}… in any case"),
         }
     }
 }
@@ -179,6 +197,8 @@ mod tests {
             assert!(PathMatch::below(&path(text)).is_acme(), "{text}");
         }
         assert!(PathMatch::Prefix(path(ACME)).is_acme());
+        assert!(PathMatch::PrefixIgnoreCase(path("/.Well-Known/ACME-challenge/")).is_acme());
+        assert!(!PathMatch::PrefixIgnoreCase(path("/.Well-Known/é")).is_acme());
         assert!(PathMatch::Exact(path("/.well-known/acme-challenge/token")).is_acme());
         for text in ["/", "/.well-known", "/.well-known/acme-challenges", "/x/.well-known/acme-challenge"] {
             assert!(!PathMatch::below(&path(text)).is_acme(), "{text}");

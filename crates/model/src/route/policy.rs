@@ -30,6 +30,8 @@ pub struct Policy {
     pub response_headers: HeaderChanges,
     /// Which clients may send requests, by IP address.
     pub clients: Option<IpFilter>,
+    /// Whether requests with an escaped slash in the path are refused.
+    pub rejects_escaped_slashes: bool,
     /// The local rate limit of this route.
     pub limit: Option<LocalRateLimitPolicy>,
     /// The local rate limit that all routes of the host without one of their own share.
@@ -59,6 +61,7 @@ impl StaticDefault for Policy {
             request_headers: HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() },
             response_headers: HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() },
             clients: None,
+            rejects_escaped_slashes: false,
             limit: None,
             host_rate_limit: None,
             global_limit: None,

@@ -27,10 +27,27 @@ pub enum TieBreak {
     Conditions,
     /// The age of their objects, then namespace and name, then the place inside the object.
     Age,
+    /// Nothing but the length of what they match ([`Lengths`]): the dialect has an order of its own, in which a long pattern is tried
+    /// before a short exact path.
+    Length,
 }
 
-/// What happens to routes of one dialect that match the same requests.
+/// How long the texts are that a route matches, in a dialect that tries the longer first ([`TieBreak::Length`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lengths {
+    /// The path or its pattern.
+    pub path: u32,
+    /// The names and values of headers, the host and the method among them.
+    pub headers: u32,
+    /// The names and values of query parameters.
+    pub query: u32,
+}
+
+/// What routes that share the same requests have to agree on: the name of each field that an author set, and its value as text.
+pub type Agreement = Arc<[(&'static str, Arc<str>)]>;
+
+/// What happens to routes of one dialect that match the same requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnEqual {
     /// One is served, the others lose.
     #[default]
@@ -42,6 +59,39 @@ pub enum OnEqual {
         /// Whether it may take its share from objects of other namespaces.
         across_namespaces: bool,
     },
+    /// It takes a share of the requests as a route of its own, beside others that do, each with its own settings. What all shares
+    /// leave goes on to the next route that matches; one that is alone takes all.
+    Split {
+        /// Its share.
+        share: Share,
+        /// What all of them have to agree on.
+        agreement: Agreement,
+        /// What is said where they do not.
+        messages: &'static SplitMessages,
+    },
+    /// It takes no requests: its backend gets a copy of those that the others take which [split](OnEqual::Split) them.
+    Mirror {
+        /// Of how many in a hundred; 0 to 100.
+        percent: u8,
+        /// What is said where another one has the copies.
+        messages: &'static SplitMessages,
+    },
+}
+
+/// What a dialect says about routes that cannot share the same requests. `{name}` is the object that is told, `{other}` the one that
+/// is served, `{fields}` what they do not agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SplitMessages {
+    /// The code.
+    pub code: crate::Code,
+    /// They do not agree in some fields.
+    pub mismatch: &'static str,
+    /// The shares are more than a hundred in a hundred.
+    pub exceeded: &'static str,
+    /// A redirect shares with nobody.
+    pub redirect: &'static str,
+    /// Another one has the copies already.
+    pub mirror: &'static str,
 }
 
 /// A share of the requests that several routes match.
@@ -76,13 +126,15 @@ pub struct Precedence {
     pub name: Arc<str>,
     /// Where the route stands inside the object.
     pub index: u32,
+    /// How long the texts are that it matches, where the dialect compares them; zero elsewhere.
+    pub lengths: Lengths,
 }
 
 impl Precedence {
     /// That of a dialect in which routes neither combine nor have priorities: age, namespace, name, place.
     pub fn by_age(dialect: Dialect, created: i64, namespace: Arc<str>, name: Arc<str>, index: u32) -> Self {
-        let (priority, widening, implied, on_equal) = Default::default();
-        Self { priority, widening, implied, on_equal, dialect, created, namespace, name, index }
+        let (priority, widening, implied, on_equal, lengths) = Default::default();
+        Self { priority, widening, implied, on_equal, dialect, created, namespace, name, index, lengths }
     }
 
     /// Whether two routes are of one object and what it includes.

@@ -36,6 +36,8 @@ pub enum DescriptorEntry {
         name: HeaderName,
         /// The key; never empty.
         key: Arc<str>,
+        /// Whether a request without the header is asked about without this entry; otherwise the descriptor is not asked about.
+        skip_if_absent: bool,
     },
     /// A fixed value, for requests whose headers match, under the key `header_match`.
     HeaderMatch {
@@ -48,6 +50,10 @@ pub enum DescriptorEntry {
     },
     /// The client's address, under the key `remote_address`.
     RemoteAddress,
+    /// The cluster of the proxy itself, under the key `source_cluster`.
+    SourceCluster,
+    /// The cluster that the request is sent to, under the key `destination_cluster`.
+    DestinationCluster,
 }
 
 impl GlobalRateLimit {
@@ -55,12 +61,12 @@ impl GlobalRateLimit {
     pub fn bytes(&self) -> usize {
         let entry = |entry: &DescriptorEntry| match entry {
             DescriptorEntry::Generic { key, value } => value.len() + key.as_ref().map_or(0, |key| key.len()),
-            DescriptorEntry::Header { name, key } => name.as_str().len() + key.len(),
+            DescriptorEntry::Header { name, key, .. } => name.as_str().len() + key.len(),
             DescriptorEntry::HeaderMatch { headers, value, .. } => {
                 let headers = headers.iter().map(|it| it.name.as_str().len() + it.value.bytes());
                 value.len() + headers.sum::<usize>()
             }
-            DescriptorEntry::RemoteAddress => 0,
+            DescriptorEntry::RemoteAddress | DescriptorEntry::SourceCluster | DescriptorEntry::DestinationCluster => 0,
         };
         let entries = self.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
         entries.map(|one| ENTRY + entry(one)).sum()

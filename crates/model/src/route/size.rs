@@ -1,7 +1,9 @@
 //! How much text a route holds, about as much as a proxy is sent for it: what the limits of objects that unfold are
 //! counted in. Parts that several routes share count for each, because each route is sent with all of its own.
 
-use super::{Action, Conditions, Cors, Forward, HeaderChanges, HostRewrite, PathRewrite, Policy, ValueMatch};
+use super::{
+    Action, Conditions, Cors, Forward, HeaderChanges, HostCondition, HostRewrite, PathRewrite, Policy, ValueMatch,
+};
 use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
 use crate::{
     ClusterId,
@@ -15,14 +17,14 @@ const ENTRY: usize = 32;
 impl Conditions {
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.headers.len() + self.query.len()
+        self.headers.len() + self.query.len() + usize::from(self.host.is_some())
     }
 
     /// How much text they hold.
     pub fn bytes(&self) -> usize {
         let headers = self.headers.iter().map(|header| header.name.as_str().len() + header.value.bytes());
         let query = self.query.iter().map(|query| query.name.len() + query.value.bytes());
-        headers.chain(query).sum()
+        headers.chain(query).sum::<usize>() + self.host.as_ref().map_or(0, HostCondition::bytes)
     }
 }
 
@@ -33,6 +35,7 @@ impl Policy {
             request_headers,
             response_headers,
             clients,
+            rejects_escaped_slashes: _,
             limit,
             host_rate_limit: _,
             global_limit,
@@ -68,7 +71,7 @@ impl Action {
 }
 
 fn forwarded(forward: &Forward) -> usize {
-    let Forward { clusters, mirrors, retry, rewrite, host, hash, internal_redirect, .. } = forward;
+    let Forward { clusters, mirrors, retry, rewrite, host, hash, internal_redirect, upgrades, .. } = forward;
     let clusters = clusters.iter().map(|share| {
         cluster(&share.cluster)
             + changes(&share.request_headers)
@@ -78,6 +81,9 @@ fn forwarded(forward: &Forward) -> usize {
     });
     let hash = hash.iter().map(|hash| match &hash.of {
         HashOf::Cookie(name) | HashOf::Query(name) => ENTRY + name.len(),
+        HashOf::LastingCookie { name, path, .. } => {
+            ENTRY + name.len() + path.as_ref().map_or(0, |it| it.as_str().len())
+        }
         HashOf::Header(name) => ENTRY + name.as_str().len(),
         HashOf::SourceIp => ENTRY,
     });
@@ -88,6 +94,7 @@ fn forwarded(forward: &Forward) -> usize {
     clusters.sum::<usize>()
         + mirrors.iter().map(|mirror| cluster(&mirror.cluster)).sum::<usize>()
         + hash.sum::<usize>()
+        + upgrades.iter().map(|upgrade| ENTRY + upgrade.as_str().len()).sum::<usize>()
         + host
         + rewrite.as_ref().map_or(0, rewritten)
         + retry.as_ref().map_or(0, |retry| retry.status_codes.len() * size_of::<u32>())
@@ -98,13 +105,16 @@ fn rewritten(rewrite: &PathRewrite) -> usize {
     match rewrite {
         PathRewrite::Whole(path) | PathRewrite::Prefix(path) => path.as_str().len(),
         PathRewrite::Below { matched, path } => matched.as_str().len() + path.as_str().len(),
+        PathRewrite::Regex(regex) => regex.pattern().as_str().len() + regex.substitution().len(),
     }
 }
 
 fn cluster(id: &ClusterId) -> usize {
     match &id.backend {
         Backend::Service(backend) => ENTRY + backend.namespace.len() + backend.service.len(),
+        Backend::Services(several) => several.iter().map(|one| ENTRY + one.namespace.len() + one.service.len()).sum(),
         Backend::Extension(object) => ENTRY + object.namespace.len() + object.name.len(),
+        Backend::Outside(outside) => ENTRY + outside.host().len(),
     }
 }
 
@@ -139,7 +149,7 @@ fn asked(authorization: &Authorization) -> usize {
     let words = |context: &AuthContext| context.iter().map(|(key, value)| ENTRY + key.len() + value.len()).sum();
     match authorization {
         Authorization::Unset | Authorization::Disabled => 0,
-        Authorization::AskDefault(context) => words(context),
+        Authorization::AskDefault(context) | Authorization::AskFleet(context) => words(context),
         // Who is asked is written out for each route.
         Authorization::Ask(check) => {
             let server = check.server.extension.as_ref().map_or(0, |extension| cluster(&extension.cluster));

@@ -18,7 +18,8 @@ use engine::{Derived, Index, Reads, Table};
 use model::{Host, ListenerId, ObjectRef, PortProtocol, Route};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Translations by the listeners on which they have a wildcard host.
+/// Translations by the listeners on which they have a wildcard host that leaves deeper names to the catch-all: one whose routes are
+/// selected has them itself.
 pub struct WildcardsByListener;
 
 impl Index for WildcardsByListener {
@@ -27,7 +28,10 @@ impl Index for WildcardsByListener {
     const NAME: &'static str = "by listener of wildcard hosts";
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = ListenerId> {
-        listeners_of(translation, |host| matches!(host, Host::Wildcard(_)))
+        let hosts = translation.hosts.iter().filter(|(listener, host)| {
+            matches!(host, Host::Wildcard(_)) && translation.selectors_of(listener, host).is_empty()
+        });
+        hosts.map(|(listener, _)| listener.clone()).collect::<BTreeSet<_>>()
     }
 }
 

@@ -4,12 +4,12 @@
 
 use crate::{Pipeline, Settings, hosts::VirtualHosts, translations::Translations, verdicts::Verdicts};
 use model::{
-    Code, Host, ListenerId, ObjectRef, Route, Translation,
+    Code, FleetId, Host, ListenerId, ObjectRef, Route, Translation,
     route::{
         Action, Depth, Dialect, DirectResponse, Forward, OnEqual, Path, PathMatch, Precedence, Share, TieBreak,
         WeightedCluster,
     },
-    shared_routes::{Labels, RouteSelector, SharedRoutes},
+    shared_routes::{Exposure, Labels, RoutePool, RouteSelector, SharedRoutes},
     translation::RoutePiece,
 };
 use std::sync::Arc;
@@ -33,6 +33,7 @@ fn route(name: &str, created: i64, path: &str) -> Route {
         policy: Default::default(),
         precedence: Precedence::by_age(DIALECT, created, "ns".into(), name.into(), 0),
         origin: object(name).at("spec"),
+        fraction: None,
         combined: None,
     }
 }
@@ -40,7 +41,8 @@ fn route(name: &str, created: i64, path: &str) -> Route {
 /// An object that owns a host in plaintext, and takes shared routes with these labels, or those that name the host.
 fn host(name: &str, host: &str, selects: Option<&str>) -> Translation {
     let (listener, host) = (ListenerId::http(), Host::parse(host).unwrap());
-    let selector = RouteSelector { listener: listener.clone(), host: host.clone(), labels: selects.map(labels) };
+    let (labels, exposure) = (selects.map(labels), Exposure::All);
+    let selector = RouteSelector { listener: listener.clone(), host: host.clone(), pool: "test", labels, exposure };
     let selectors = Box::new([selector]);
     Translation { hosts: vec![(listener, host)], selectors, ..Translation::empty(object(name)) }.sorted()
 }
@@ -48,7 +50,7 @@ fn host(name: &str, host: &str, selects: Option<&str>) -> Translation {
 /// An object that shares a route.
 fn shared(name: &str, created: i64, hosts: Option<&str>, labelled: &str, path: &str) -> Translation {
     let shared = SharedRoutes {
-        listener: ListenerId::http(),
+        pool: RoutePool { fleet: FleetId::Shared, name: "test" },
         hosts: hosts.map(|host| Host::parse(host).unwrap()),
         labels: labels(labelled),
         routes: vec![Arc::new(route(name, created, path))],
@@ -154,17 +156,41 @@ fn two_selectors_that_take_one_route_take_it_once() {
 }
 
 #[test]
-fn what_hosts_and_routes_make_together_is_bounded_and_told() {
-    let many = |count: usize| {
-        (0..count).map(|at| shared(&format!("shared-{at:04}"), at as i64, Some("*"), "", &format!("/{at}")))
-    };
-    let mut bed = Bed::new(many(1_001).chain([host("host", "a.example.com", None)]));
-    // And what is left out answers 503.
-    assert_eq!(bed.served("a.example.com").len(), 1_001);
-    assert_eq!((bed.told("shared-1000"), bed.told("shared-0999")), (vec![Code::SharedRoutesLimit], Vec::new()));
-    bed.0.contribute(&object("shared-0000"), None);
+fn routes_that_no_host_takes_are_told() {
+    let given = || shared("shared", 1, Some("a.example.com"), "app=x", "/a");
+    let mut bed = Bed::new([given()]);
+    let unused = vec![Code::SharedRoutesUnused];
+    assert_eq!(bed.told("shared"), unused);
+    for (other, selects, expected) in [
+        ("b.example.com", None, &unused),
+        ("a.example.com", Some("app=y"), &unused),
+        ("*.example.com", Some("app=x"), &Vec::new()),
+        ("*", None, &Vec::new()),
+    ] {
+        bed.set(host("host", other, selects));
+        bed.0.settle();
+        assert_eq!(&bed.told("shared"), expected, "{other} {selects:?}");
+    }
+    bed.0.contribute(&object("host"), None);
     bed.0.settle();
-    assert!(bed.told("shared-1000").is_empty());
+    assert_eq!(bed.told("shared"), unused);
+}
+
+#[test]
+fn what_hosts_and_routes_make_together_is_bounded_and_told() {
+    use assemble::shared_routes::MOST_IN_HOST;
+    // One object has all but two of the routes that a host may have, three others have one each.
+    let mut many = shared("shared", 0, Some("*"), "", "/");
+    let paths = (2..MOST_IN_HOST).map(|at| Arc::new(route("shared", 0, &format!("/{at}"))));
+    many.shared[0].routes = paths.collect();
+    let others = ["a", "b", "c"].map(|name| shared(name, 1, Some("*"), "", &format!("/{name}")));
+    let mut bed = Bed::new(others.into_iter().chain([many, host("host", "a.example.com", None)]));
+    // And what is left out answers 503.
+    assert_eq!(bed.served("a.example.com").len(), MOST_IN_HOST + 1);
+    assert_eq!((bed.told("c"), bed.told("b")), (vec![Code::SharedRoutesLimit], Vec::new()));
+    bed.0.contribute(&object("a"), None);
+    bed.0.settle();
+    assert!(bed.told("c").is_empty());
     assert_eq!(bed.0.self_check(), Ok(()));
 }
 

@@ -8,6 +8,8 @@
 
 mod authorization;
 mod bed;
+mod emissary;
+mod emissary_rate_limit;
 mod gateway;
 mod httpproxy;
 mod ingress;

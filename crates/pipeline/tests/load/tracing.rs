@@ -143,7 +143,11 @@ async fn sampling_is_as_the_operator_says_and_changes_while_proxies_run() {
         }
         let path = format!("/row-{number}");
         assert_eq!(request.get(&path).await.unwrap().status.as_u16(), 200);
-        expected.extend(is_traced.then_some(path));
+        if is_traced {
+            // Awaited before the settings change: a tracer that is replaced exports what it holds in its own time.
+            spans_of(&collector, &path, 1).await;
+            expected.push(path);
+        }
     }
     // Envoy has one thread here: the last span comes last. It is part of the client's trace.
     let last = spans_of(&collector, "/row-8", 1).await;

@@ -10,8 +10,9 @@ use envoy::{bootstrap::DnsFamily, cluster::ClusterSettings};
 use model::{
     Cluster, ClusterId, Endpoint, Endpoints, EndpointsId, ObjectRef, Transport,
     cluster::{
-        Aggression, CaBundle, CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, HealthCheck,
-        LONGEST_SERVER_NAME, LoadBalancing, Probe, Protocol, SlowStart, SubjectAltName, TrustedCa, Validation,
+        Aggression, CaBundle, CircuitBreakers, ClusterOverrides, Discovery, DnsAddresses, DnsLookup, DnsTarget,
+        HealthCheck, Keepalive, LONGEST_SERVER_NAME, LoadBalancing, Probe, Protocol, SlowStart, SubjectAltName,
+        TrustedCa, Validation,
     },
     tls::{TlsVersion, TlsVersions},
 };
@@ -45,18 +46,11 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         Discovery::Endpoints
     };
     let plain = Cluster {
-        id: ClusterId::from(backend.clone()),
-        discovery,
         protocol: protocol(dice),
         server_name: dice.maybe(server_name),
         breakers: breakers(dice),
         idle: dice.timeout(),
-        balance: LoadBalancing::default(),
-        health: None,
-        slow_start: None,
-        validation: None,
-        client_certificate: None,
-        max_retries: None,
+        ..Cluster::new(ClusterId::from(backend.clone()), discovery)
     };
     let overrides = dice.maybe(overrides).unwrap_or_default();
     plain.varied(&ClusterId { overrides: overrides.shared(), ..backend.into() })
@@ -82,6 +76,7 @@ fn overrides(dice: &mut Dice) -> ClusterOverrides {
             LoadBalancing::Random,
             LoadBalancing::LeastRequest,
             LoadBalancing::RingHash,
+            LoadBalancing::Maglev,
         ]),
         health: dice.maybe(health),
         health_port: dice.maybe(Dice::port),
@@ -102,6 +97,22 @@ fn overrides(dice: &mut Dice) -> ClusterOverrides {
                 false => SubjectAltName::Dns(server_name(dice)),
             }),
         }),
+        breakers: breakers(dice),
+        high_breakers: CircuitBreakers { per_host_max_connections: None, ..breakers(dice) },
+        connect_timeout: dice.maybe(Dice::span),
+        max_connection: dice.maybe(Dice::span),
+        keepalive: Keepalive {
+            probes: dice.maybe(Dice::number),
+            idle_seconds: dice.maybe(Dice::number),
+            interval_seconds: dice.maybe(Dice::number),
+        },
+        dns: DnsLookup {
+            logical: dice.one_in(2),
+            respect_ttl: dice.one_in(2),
+            addresses: dice.maybe(|dice| dice.pick(&[DnsAddresses::V4, DnsAddresses::V6, DnsAddresses::Auto])),
+        },
+        stats_name: dice.maybe(|dice| dice.object_name().replace(['-', '.'], "_").into()),
+        tag: dice.maybe(|dice| dice.text().into()),
     }
 }
 

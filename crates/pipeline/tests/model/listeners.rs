@@ -2,19 +2,20 @@
 
 use envoy::listener::access_log::{DEFAULT_FIELDS, format};
 use model::{
-    CertificateRef, ClusterId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol,
+    CertificateRef, ClusterId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol, Timeout,
     cluster::{CaBundle, Extension},
     listener::{
-        AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, HeadersWithUnderscores,
+        AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, Gzip, HeadersWithUnderscores,
         HttpSettings, HttpVersions, LocalReplyBody, Percent, ServerHeader, SpanTag, StreamTarget, TagValue, Tracer,
         Tracing,
+        settings::{GzipLevel, GzipStrategy},
     },
     tls::{
         ClientValidation, TcpChain, TcpProxy, Termination, TlsVersion,
         client_validation::{ClientTrust, ForwardedDetails, RevocationCheck},
     },
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     clusters::{ADDRESSES, server_name},
@@ -75,6 +76,30 @@ fn settings(dice: &mut Dice) -> HttpSettings {
         versions: dice.pick(&[HttpVersions::Both, HttpVersions::Http1, HttpVersions::Http2]),
         max_requests: dice.maybe(Dice::number),
         max_streams: dice.between(1, i32::MAX as u32),
+        gzip: dice.maybe(|dice| Arc::new(gzip(dice))),
+        server_name: dice.maybe(|dice| dice.pick(&["edge", "a b", "100%"]).into()),
+        request_buffer: dice.maybe(|dice| dice.between(1, u32::MAX)),
+        header_kilobytes: dice.maybe(|dice| dice.between(1, 8192)),
+        reject_escaped_slashes: dice.one_in(2),
+        strip_matching_port: dice.one_in(2),
+        keep_request_id: dice.one_in(2),
+        suppress_envoy_headers: dice.one_in(2),
+        http10: dice.one_in(2),
+        title_case: dice.one_in(2),
+        grpc_web: dice.one_in(2),
+    }
+}
+
+fn gzip(dice: &mut Dice) -> Gzip {
+    Gzip {
+        memory_level: dice.maybe(|dice| dice.between(1, 9)),
+        level: dice.pick(&[GzipLevel::Usual, GzipLevel::Best, GzipLevel::Speed]),
+        strategy: dice.pick(&[GzipStrategy::Usual, GzipStrategy::Filtered, GzipStrategy::Huffman, GzipStrategy::Rle]),
+        window_bits: dice.maybe(|dice| dice.between(9, 15)),
+        min_length: dice.maybe(|dice| dice.between(30, 1 << 20)),
+        content_types: dice.list(0, 2, |dice| dice.pick(&["text/html", "a/b"]).into()),
+        skips_etag: dice.one_in(2),
+        hides_accept_encoding: dice.one_in(2),
     }
 }
 
@@ -210,12 +235,21 @@ fn client_validation(dice: &mut Dice) -> ClientValidation {
     ClientValidation { trust, is_required: dice.one_in(2), forward }
 }
 
+fn idle(dice: &mut Dice) -> Timeout {
+    match dice.below(3) {
+        0 => Timeout::Default,
+        1 => Timeout::Infinite,
+        _ => Timeout::After(Duration::from_millis(dice.between(1, u32::MAX).into())),
+    }
+}
+
 /// Where a plain TCP listener leads.
 pub fn stream(dice: &mut Dice, clusters: &[ClusterId]) -> StreamTarget {
     StreamTarget {
         clients: dice.maybe(clients),
         clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
         unavailable: dice.maybe(|dice| dice.between(0, u32::MAX / 4)).unwrap_or_default(),
+        idle: idle(dice),
     }
 }
 
@@ -226,6 +260,7 @@ pub fn tcp(dice: &mut Dice, host: Host, port: u16, clusters: &[ClusterId]) -> (T
         clients: dice.maybe(clients),
         clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
         unavailable: dice.maybe(|dice| dice.between(0, u32::MAX / 4)).unwrap_or_default(),
+        idle: idle(dice),
     };
     (TcpChain { host, termination: proxy.termination.clone(), clients: proxy.clients.clone() }, proxy)
 }

@@ -6,12 +6,14 @@ use model::{
     ClusterId, Fqdn, Host, ObjectRef, Route, VirtualHost,
     cluster::Extension,
     jwt::{Jwks, JwtProvider, JwtProviderId},
+    regex::RegexRewrite,
     route::{
         Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
         Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
-        HeaderMatch, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER, LocalRateLimitPolicy, Mirror, OnEqual,
-        PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect, RetryPolicy, Scheme, Share, StringMatch,
-        UnavailableAnswer, UnavailableShare, ValueMatch, WeightedCluster,
+        HeaderMatch, HostCondition, HostNames, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER,
+        LocalRateLimitPolicy, Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect,
+        RetryPolicy, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, Upgrade, ValueMatch,
+        WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
@@ -74,7 +76,7 @@ fn combined(dice: &mut Dice, clusters: &[ClusterId]) -> Arc<Route> {
         Arc::new(route)
     };
     let members = dice.list(1, 4, member);
-    assemble::combine::resolve(members, |_, _, _| {})
+    assemble::combine::resolve(members, &mut |_, _, _| {}).remove(0)
 }
 
 fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
@@ -83,23 +85,44 @@ fn route(dice: &mut Dice, clusters: &[ClusterId]) -> Route {
     let precedence = Precedence::by_age(dialect_httpproxy::DIALECT, 0, ns, object, 0);
     Route {
         path: path_match(dice),
-        conditions: Conditions { headers: dice.list(0, 2, header_match), query: dice.list(0, 2, query_match) }.sorted(),
+        conditions: Conditions {
+            headers: dice.list(0, 2, header_match),
+            query: dice.list(0, 2, query_match),
+            host: dice.maybe(host_condition),
+        }
+        .sorted(),
         depth: dice.pick(&[Depth::OneLabel, Depth::AnyLabels]),
         action: action(dice, clusters),
         policy: policy(dice).into(),
         precedence,
+        fraction: dice.maybe(|dice| dice.between(0, 99) as u8),
         combined: None,
         origin: ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, namespace, name).at(dice.text().as_str()),
     }
 }
 
 fn path_match(dice: &mut Dice) -> PathMatch {
-    match dice.below(4) {
+    match dice.below(6) {
         0 => PathMatch::Exact(dice.path()),
+        4 => PathMatch::ExactIgnoreCase(dice.path()),
+        5 => PathMatch::PrefixIgnoreCase(dice.path()),
         1 => PathMatch::Regex(dice.regex()),
         2 => PathMatch::below(&dice.path()),
         _ => PathMatch::Prefix(dice.path()),
     }
+}
+
+fn host_condition(dice: &mut Dice) -> HostCondition {
+    let name = |dice: &mut Dice| dice.parsed(|dice| format!("c{}.example", dice.below(9)), Fqdn::parse);
+    let names = match dice.below(6) {
+        0 => HostNames::Any,
+        1 => HostNames::Exact(name(dice)),
+        2 => HostNames::Below(name(dice)),
+        3 => HostNames::Suffix(dice.name().into()),
+        4 => HostNames::Prefix(dice.name().into()),
+        _ => HostNames::Regex(dice.regex()),
+    };
+    HostCondition { names, port: dice.maybe(Dice::port) }
 }
 
 fn text_match(dice: &mut Dice) -> StringMatch {
@@ -160,8 +183,12 @@ fn redirect(dice: &mut Dice) -> Redirect {
 
 fn path_rewrite(dice: &mut Dice) -> PathRewrite {
     let path = dice.path();
-    match dice.below(3) {
+    match dice.below(4) {
         0 => PathRewrite::Whole(path),
+        3 => {
+            let substitution = path.as_str().replace('\\', "\\\\");
+            PathRewrite::Regex(RegexRewrite::new(dice.regex(), &substitution).expect("a substitution without groups"))
+        }
         1 => PathRewrite::Prefix(path),
         _ => PathRewrite::Below { matched: dice.path(), path },
     }
@@ -176,6 +203,8 @@ fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {
         timeout: dice.timeout(),
         retry: dice.maybe(retry).map(Box::new),
         websocket: dice.one_in(2),
+        upgrades: if dice.one_in(4) { vec![Upgrade::parse("spdy/3.1").expect("a protocol")] } else { Vec::new() },
+        high_priority: dice.one_in(4),
         idle: dice.timeout(),
         mirrors: dice.list(0, 2, |dice| Mirror {
             cluster: dice.pick(clusters),
@@ -214,8 +243,13 @@ fn shares(dice: &mut Dice, clusters: &[ClusterId]) -> Vec<WeightedCluster> {
 }
 
 fn hash(dice: &mut Dice) -> HashOf {
-    match dice.below(4) {
+    match dice.below(5) {
         0 => HashOf::Cookie("X-Contour-Session-Affinity".into()),
+        4 => HashOf::LastingCookie {
+            name: dice.object_name().into(),
+            path: dice.maybe(Dice::path),
+            lifetime: dice.maybe(Dice::span),
+        },
         1 => HashOf::Header(dice.header_name()),
         2 => HashOf::Query(dice.name().into()),
         _ => HashOf::SourceIp,
@@ -247,6 +281,7 @@ fn policy(dice: &mut Dice) -> Policy {
         request_headers: header_changes(dice),
         response_headers: header_changes(dice),
         clients: dice.maybe(clients),
+        rejects_escaped_slashes: dice.one_in(4),
         limit: dice.maybe(limit),
         host_rate_limit: None,
         global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
@@ -292,14 +327,16 @@ fn authorization(dice: &mut Dice) -> Authorization {
 }
 
 fn global_limit(dice: &mut Dice) -> GlobalRateLimit {
-    let entry = |dice: &mut Dice| match dice.below(4) {
+    let entry = |dice: &mut Dice| match dice.below(6) {
         0 => DescriptorEntry::Generic { key: dice.maybe(filled), value: filled(dice) },
-        1 => DescriptorEntry::Header { name: dice.header_name(), key: filled(dice) },
+        1 => DescriptorEntry::Header { name: dice.header_name(), key: filled(dice), skip_if_absent: dice.one_in(2) },
         2 => DescriptorEntry::HeaderMatch {
             headers: dice.list(1, 2, header_match),
             expected: dice.one_in(2),
             value: filled(dice),
         },
+        3 => DescriptorEntry::SourceCluster,
+        4 => DescriptorEntry::DestinationCluster,
         _ => DescriptorEntry::RemoteAddress,
     };
     GlobalRateLimit { descriptors: dice.list(1, 3, |dice| Descriptor { entries: dice.list(1, 3, entry) }) }

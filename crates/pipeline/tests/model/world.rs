@@ -76,7 +76,7 @@ impl World {
         for slot in Slot::ALL {
             let providers = match slot {
                 Slot::JwtAuthn(_) => dice.list(0, 3, routes::provider),
-                Slot::ExtAuthz | Slot::ExtAuthzFailOpen | Slot::RateLimit => Vec::new(),
+                Slot::ExtAuthz | Slot::ExtAuthzFailOpen | Slot::ExtAuthzOfFleet | Slot::RateLimit => Vec::new(),
             };
             let message =
                 if providers.is_empty() { slot.empty(port) } else { listener::jwt::filled(port, slot, &providers) };
@@ -231,7 +231,8 @@ impl World {
             self.certificates(dice, termination);
         }
         let extension = name::tcp_chain(&listener, &tcp.host);
-        let message = listener::tcp::proxy(extension.clone(), &proxy.clusters, proxy.unavailable, &port.http);
+        let message =
+            listener::tcp::proxy(extension.clone(), &proxy.clusters, proxy.unavailable, proxy.idle, &port.http);
         self.add(Kind::Extension, &extension, &message, proxy);
         let mut encoded: Vec<Bytes> = chains.iter().map(|(chain, _)| listener::chain(&port, chain, packing)).collect();
         encoded.push(listener::tcp::chain(&listener, &tcp, &port.connections).encode_to_vec().into());
@@ -258,7 +259,8 @@ impl World {
         let listener = ListenerId::new(FleetId::Shared, tcp.id.name().clone());
         let target = listeners::stream(dice, clusters);
         let extension = name::tcp_listener(&listener);
-        let message = listener::tcp::proxy(extension.clone(), &target.clusters, target.unavailable, &tcp.http);
+        let message =
+            listener::tcp::proxy(extension.clone(), &target.clusters, target.unavailable, target.idle, &tcp.http);
         self.add(Kind::Extension, &extension, &message, target.clone());
         let message = listener::tcp::listener(&tcp, &listener, target.clients.as_ref());
         self.add(Kind::Listener, &name::port(&tcp.id), &message, (tcp, target));

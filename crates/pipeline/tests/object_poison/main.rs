@@ -7,5 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod dice;
+mod emissary;
 mod gateway;
 mod httpproxy;

@@ -2,7 +2,7 @@
 
 use kinds::kind;
 use model::{
-    CertificateRef, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Translation,
+    CertificateRef, ClusterId, EndpointsId, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Timeout, Translation,
     listener::{ListenerClaim, StreamPiece, StreamTarget},
     route::{
         Action, Conditions, Depth, Dialect, Forward, IpFilter, Path, PathMatch, Precedence, Route, TieBreak,
@@ -82,6 +82,7 @@ impl Claims {
             protocol,
             host: host(takes),
             owner: (!self.is_bound).then(|| self.translation.subject.clone()),
+            overrides: Default::default(),
             precedence: self.precedence(),
             origin: self.translation.subject.at(format!("spec.listeners.{name}").as_str()),
         };
@@ -105,6 +106,7 @@ impl Claims {
             policy: Default::default(),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.rules"),
+            fraction: None,
             combined: None,
         };
         change(&mut route);
@@ -139,7 +141,13 @@ impl Claims {
         self.mode(
             listener,
             of,
-            TlsMode::Tcp(Arc::new(TcpProxy { termination: None, clients: None, clusters, unavailable: 0 })),
+            TlsMode::Tcp(Arc::new(TcpProxy {
+                termination: None,
+                clients: None,
+                clusters,
+                unavailable: 0,
+                idle: Timeout::Default,
+            })),
         )
     }
 
@@ -181,7 +189,7 @@ impl Claims {
         let clusters = services.iter().map(|(service, weight)| (cluster(service), *weight)).collect();
         self.translation.streams.push(StreamPiece {
             listener: self.id(listener),
-            target: Arc::new(StreamTarget { clients, clusters, unavailable }),
+            target: Arc::new(StreamTarget { clients, clusters, unavailable, idle: Timeout::Default }),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.backends"),
         });

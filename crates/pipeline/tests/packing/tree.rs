@@ -37,7 +37,9 @@ impl Dice {
 
     fn route(&mut self, number: u32) -> Arc<Route> {
         let path = Path::parse(&self.path()).unwrap();
-        let path = match self.below(10) {
+        let path = match self.below(12) {
+            10 => PathMatch::ExactIgnoreCase(path),
+            11 => PathMatch::PrefixIgnoreCase(path),
             0..=2 => PathMatch::Exact(path),
             3..=5 => PathMatch::below(&path),
             6..=8 => PathMatch::Prefix(path),
@@ -61,6 +63,8 @@ impl Dice {
             }),
             policy: Default::default(),
             precedence: Precedence::by_age(dialect_ingress::DIALECT, 0, "n".into(), "n".into(), number),
+            // None of all requests, which is the same for every one of them: which of a share are taken is random.
+            fraction: [None, None, None, None, Some(0)][self.below(5)],
             combined: None,
             origin: ObjectRef::new(kinds::kind::INGRESS, "n", "n").at(format!("spec.rules[{number}]").as_str()),
         })

@@ -134,6 +134,8 @@ fn envoy(settings: &Settings, ca: Option<&str>, pages: Pages) -> Value {
             "--service-cluster", "$(POD_NAMESPACE)",
             "--service-node", "$(POD_NAME)",
             "--log-level", "info",
+            // See `COMPONENT_LOG_LEVEL` of the crate envoy.
+            "--component-log-level", "misc:error",
         ],
         // The last is where spans take `podNamespace` from, as in Contour.
         "env": [

@@ -22,6 +22,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 ///
 /// Creates a CA that signs one certificate for the xDS server and one for Envoy; the CA's private key is discarded.
 /// With --kube, also creates the key of the disk cache, if there is none.
+/// Called as `contour`, the Secret of the xDS server is `contourcert`, else `sesamecert`.
 /// Outputs: --kube, --yaml, --pem, or several of them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -92,7 +93,11 @@ pub async fn run(args: Args) -> Result<()> {
         Layout::Compact => Format::Compact,
         Layout::Legacy => Format::Legacy,
     };
-    let secrets = secrets(&certificates, &args.namespace, format, &args.secrets_name_suffix);
+    let mut secrets = secrets(&certificates, &args.namespace, format, &args.secrets_name_suffix);
+    if flags::is_called_contour() {
+        let names = secrets.iter_mut().filter_map(|secret| secret.metadata.name.as_mut());
+        names.for_each(|name| *name = name.replacen("sesamecert", "contourcert", 1));
+    }
     if args.yaml {
         output::write(Path::new("-"), &yaml(&secrets).context("the Secrets have no form in YAML")?)?;
     }

@@ -111,7 +111,8 @@ fn hide_keys(value: &mut Value) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match key.as_str() {
-                    "private_key" | "password" | "pkcs12" | "session_ticket_keys" | "generic_secret" => {
+                    // A set of keys may have symmetric ones in it.
+                    "private_key" | "password" | "pkcs12" | "session_ticket_keys" | "generic_secret" | "local_jwks" => {
                         *value = Value::from("[hidden]");
                     }
                     _ => hide_keys(value),

@@ -29,6 +29,9 @@ pub struct Args {
     /// With --mode named-secrets: comma-separated list of Secrets to read, NAMESPACE/NAME
     #[arg(long, value_name = "SECRETS", default_value = "", hide_default_value = true, value_parser = flags::namespaced_names)]
     secrets: NamespacedNames,
+    /// Also the rights to issue the certificates of xDS connections (`serve --xds-certificates-dir`)
+    #[arg(long)]
+    issue_certificates: bool,
     /// Namespace that Sesame runs in
     #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
     namespace: String,
@@ -85,6 +88,7 @@ fn text(args: &Args) -> Result<String> {
             "clusterScoped": args.cluster_scoped,
             "secrets": secrets,
         },
+        "certificates": { "issuer": if args.issue_certificates { "controller" } else { "none" } },
         "serviceAccount": { "name": args.service_account },
     });
     let roles = manifest::yaml(&rbac::documents(), Values { settings: &settings, namespace: &args.namespace });
@@ -101,6 +105,9 @@ fn serve_flags(args: &Args) -> String {
     if !args.namespaces.is_empty() {
         flags += &format!(" --watch-namespaces={}", args.namespaces.join(","));
         flags += if args.cluster_scoped { "" } else { " --namespaced-only" };
+    }
+    if args.issue_certificates {
+        flags += " --xds-certificates-dir=/certs";
     }
     if args.mode == Mode::NamedSecrets {
         let names: Vec<String> = args.secrets.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();

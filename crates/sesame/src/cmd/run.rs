@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use admin::LogFilter;
 use anyhow::{Context, Result, bail};
 use envoy::listener::access_log::DEFAULT_FIELDS;
 use model::Code;
@@ -25,7 +26,9 @@ use crate::control::Control;
 use crate::flags::objects::{ObjectFlags, SelfSigned};
 use crate::flags::{Certificates, Packing};
 use crate::lint::{self, Endpoints};
+use crate::output;
 use crate::problem::Coded;
+use crate::run::pages::Pages;
 use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, announce};
 use crate::run::workdir::EnvoyWorkdir;
@@ -72,6 +75,9 @@ pub struct Args {
     /// How Envoy loads the certificates of TLS hosts
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     certificates: Certificates,
+    /// Address of health, metrics and debug pages, for `sesame status --address` and the other commands [default: none]
+    #[arg(long, value_name = "HOST:PORT")]
+    debug_address: Option<SocketAddr>,
     /// Validate only; do not start Envoy
     #[arg(long)]
     check: bool,
@@ -90,12 +96,13 @@ enum LogFormat {
 }
 
 /// Serves until SIGTERM or Ctrl-C.
-pub async fn run(args: Args) -> Result<()> {
+pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let config = args.objects.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
     let settings = args.settings(config)?;
     if args.once {
         return check_once(&args, &settings);
     }
+    output::append();
     let stop = signals::stop()?;
     let opened = Folder::open(&args.folder, Limits::default());
     let folder = opened.coded(Code::FileNotReadable, || "failed to open the directory".to_owned())?;
@@ -108,8 +115,17 @@ pub async fn run(args: Args) -> Result<()> {
     let replicas = Replicas::new(server.clone(), None);
     let (changes, changed_settings) = mpsc::unbounded_channel();
     let control = Control::new(Pipeline::new(&settings), server.clone(), replicas).following(changed_settings);
+    let mut pages = match args.debug_address {
+        Some(address) => Some(Pages::open(address, &control, &server, log).await?),
+        None => None,
+    };
     let mut terminal = Terminal::new();
-    let control = control.run(feed, move |news| terminal.tell(&news));
+    let control = control.run(feed, move |news| {
+        if let Some(pages) = &mut pages {
+            pages.note(&news);
+        }
+        terminal.tell(&news);
+    });
     let reading = async {
         let _nobody_listens = folder.run(feeder).await;
     };
@@ -252,6 +268,8 @@ impl Args {
         self.objects.apply(&mut settings, SelfSigned::Allowed);
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
         settings.http_proxy.https_port = settings.ingress.https_port;
+        settings.emissary.https_port = settings.ingress.https_port;
+        settings.emissary.address = self.address;
         settings.gateway.address = self.address;
         settings.gateway.ports = PortShift { by: 8000, privileged_only: true };
         settings.check_binds().coded(Code::CommandLine, || "the listeners of Envoy cannot share a port".to_owned())?;

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use admin::LogFilter;
 use anyhow::{Result, bail};
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::FalseyValueParser};
 use model::timeout::parse_duration;
 use source::snippet;
 use status::Addresses;
 
+use crate::flags::emissary::EmissaryFlags;
 use crate::flags::{self, Certificates, ForeignProtection, Names, NamespacedNames, Packing};
 use crate::logging;
 use crate::output;
 use crate::serve::config::Config;
 use crate::serve::disk_cache;
+use crate::trace::Endpoint;
 
 /// Run the controller: translate the ingress objects of a Kubernetes cluster for Envoy fleets
 ///
@@ -74,6 +76,19 @@ pub struct Args {
     /// Private key (PEM) of the xDS server
     #[arg(long, env = "SESAME_KEY_FILE", value_name = "FILE")]
     pub sesame_key_file: Option<PathBuf>,
+    /// Issue and rotate the certificates of xDS connections, which are kept in Secrets in the namespace of Sesame; directory for
+    /// the files of this replica
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sesame_cafile", "sesame_cert_file", "sesame_key_file", "insecure"])]
+    pub xds_certificates_dir: Option<PathBuf>,
+    /// Lifetime of the issued CA in days; at least three times that of certificates
+    #[arg(long, value_name = "DAYS", default_value = "3650", value_parser = clap::value_parser!(u32).range(1..=36500))]
+    pub xds_ca_lifetime: u32,
+    /// Lifetime of issued certificates in days; they are renewed when a third of it is left
+    #[arg(long, value_name = "DAYS", default_value = "120", value_parser = clap::value_parser!(u32).range(1..=36500))]
+    pub xds_certificate_lifetime: u32,
+    /// How long each step of a CA rotation takes at least: the time in which every kubelet refreshes a mounted Secret
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub xds_certificate_settle_time: Duration,
     /// Serve xDS without TLS. For development only: any client can read every private key
     #[arg(long)]
     pub insecure: bool,
@@ -107,6 +122,10 @@ pub struct Args {
     /// Listen port of /debug [default: 6060]
     #[arg(long, value_name = "PORT")]
     pub debug_http_port: Option<u16>,
+
+    /// Send a trace of each batch of changes to this collector (OTLP over gRPC, plaintext) [default: none]
+    #[arg(long, value_name = "URL")]
+    pub otlp_traces: Option<Endpoint>,
 
     /// Write status without leader election; run a single replica only
     #[arg(long)]
@@ -143,6 +162,20 @@ pub struct Args {
     /// file, else projectsesame.io/gateway-controller]
     #[arg(long, value_name = "NAME")]
     pub gateway_controller_name: Option<String>,
+    /// Id of this instance: of Emissary's objects those are read whose ambassador_id names it
+    #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = flags::AMBASSADOR_ID)]
+    pub ambassador_id: String,
+    /// Watch the namespace of Sesame only, as Emissary does; --watch-namespaces stands above it
+    #[arg(long, env = "AMBASSADOR_SINGLE_NAMESPACE", value_parser = FalseyValueParser::new())]
+    pub ambassador_single_namespace: bool,
+    /// Label selector of Emissary's objects, Services, Ingresses and IngressClasses: others are not read
+    #[arg(long, env = "AMBASSADOR_LABEL_SELECTOR", value_name = "SELECTOR")]
+    pub ambassador_label_selector: Option<String>,
+    /// Field selector of the same kinds, such as metadata.namespace!=kube-system
+    #[arg(long, env = "AMBASSADOR_FIELD_SELECTOR", value_name = "SELECTOR")]
+    pub ambassador_field_selector: Option<String>,
+    #[command(flatten)]
+    pub emissary: EmissaryFlags,
     /// Kinds to ignore; may be repeated
     #[arg(long, value_name = "FEATURE", value_enum)]
     pub disable_feature: Vec<Feature>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pipeline::Settings;
 
-use super::{ForeignProtection, Names, names};
+use super::{ForeignProtection, Names, emissary::EmissaryFlags, names};
 
 /// Flags about objects.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,11 @@ pub struct ObjectFlags {
     /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
     #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
     foreign_protection: ForeignProtection,
+    /// Id of this instance: of Emissary's objects those are read whose ambassador_id names it
+    #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = super::AMBASSADOR_ID)]
+    ambassador_id: String,
+    #[command(flatten)]
+    emissary: EmissaryFlags,
     /// Allow Services of type ExternalName
     #[arg(long)]
     enable_external_name_service: bool,
@@ -48,6 +53,9 @@ impl ObjectFlags {
         settings.http_proxy.foreign_protection = self.foreign_protection.into();
         settings.http_proxy.report_other_classes = true;
         settings.http_proxy.open_extensions.namespace = Some("projectsesame".into());
+        settings.emissary.ambassador_id = super::ambassador_id(&self.ambassador_id);
+        settings.emissary.self_signed = self_signed;
+        self.emissary.apply(settings);
         settings.gateway.implied_class = Some("sesame".into());
         settings.gateway.self_signed = self_signed;
         settings.gateway.report_other_classes = true;

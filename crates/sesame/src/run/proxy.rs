@@ -9,12 +9,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use envoy::bootstrap::COMPONENT_LOG_LEVEL;
 use model::Code;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tracing::{info, warn};
 
-use crate::problem::Coded;
+use crate::problem::{Coded, Problem};
 
 /// The first pause before Envoy is started again; it doubles up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
@@ -29,6 +30,7 @@ const TAIL: usize = 20;
 /// Looks for Envoy: where the flag or `SESAME_ENVOY` says, in `PATH`, among the parts that `make parts` fetched.
 pub fn find(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
+        ensure_file(path)?;
         return Ok(path.to_owned());
     }
     let in_path = env::var_os("PATH").and_then(|folders| {
@@ -38,6 +40,14 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf> {
         return Ok(program);
     }
     parts::program("envoy").coded(Code::ProgramMissing, || "Envoy is not in PATH (SESAME_ENVOY)".to_owned())
+}
+
+/// A path that leads nowhere is told at once: a program that cannot be started would be tried again and again.
+fn ensure_file(path: &Path) -> Result<()> {
+    match path.is_file() {
+        true => Ok(()),
+        false => Err(Problem::of(Code::ProgramMissing, format!("{} is not a file (--envoy)", path.display()))),
+    }
 }
 
 /// An Envoy that is kept running.
@@ -86,6 +96,8 @@ impl Proxy {
                 "100",
                 "--log-level",
                 "warning",
+                "--component-log-level",
+                COMPONENT_LOG_LEVEL,
                 "--log-path",
             ])
             .arg(&self.log)

@@ -62,7 +62,9 @@ pub struct Routers {
 
 impl Routers {
     fn of(&self, content: &Content) -> Router {
-        let parts = [(content.health, &self.health), (content.metrics, &self.metrics), (content.debug, &self.debug)];
+        // Whoever may see everything may see metrics, too: a bug report asks one port.
+        let has_metrics = content.metrics || content.debug;
+        let parts = [(content.health, &self.health), (has_metrics, &self.metrics), (content.debug, &self.debug)];
         let parts = parts.into_iter().filter(|(is_wanted, _)| *is_wanted);
         parts.fold(Router::new(), |all, (_, router)| all.merge(router.clone()))
     }

@@ -9,21 +9,25 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
+use certgen::rotation::Policy;
 use kinds::{ExtensionService, Kind, ObjectRef, Typed, kind};
 use model::Code;
 use model::listener::AccessLog;
 use pipeline::{Dialects, settings::Bind};
-use source::cluster::{Access, Options, Rate};
+use source::cluster::{Access, Options, Rate, Selectors};
 use status::{Addresses, lease};
 use xds::TlsFiles;
 
+use super::certificates::Issuing;
 use super::config::status::status_of;
 use super::config::{Config, TlsPaths, XdsTls};
 use crate::cmd::serve::{Args, Feature, LogFormat};
 use crate::flags::{self, NamespacedNames};
 use crate::problem::{Coded, Problem};
+use crate::trace::Endpoint;
 
 /// What client-go has where only one of the two limits is set.
 const RATE: Rate = Rate { per_second: 5.0, burst: 10 };
@@ -41,6 +45,8 @@ pub struct Plan {
     pub xds: SocketAddr,
     /// The TLS files of the xDS server; none for no TLS at all.
     pub security: Option<TlsFiles>,
+    /// How the certificates of xDS connections are issued; none if somebody else makes the files.
+    pub issuing: Option<Issuing>,
     /// The address of `/healthz` and `/readyz`.
     pub health: SocketAddr,
     /// The address of `/metrics`.
@@ -61,6 +67,8 @@ pub struct Plan {
     pub self_check: bool,
     /// Whether metrics have Contour's names beside our own.
     pub contour_metric_names: bool,
+    /// Where traces of batches are sent.
+    pub otlp_traces: Option<Endpoint>,
     /// Whether the file wants everything logged down to debug.
     pub verbose: bool,
     /// What was asked for and will not be.
@@ -85,7 +93,11 @@ impl Plan {
         let xds = over(config.xds, args.xds_address, args.xds_port);
         let metrics_tls = metrics_tls(&config, metrics == health)?;
         let (access, verbose) = (access(args, &config), config.debug);
-        let security = security(args, &config.xds_tls)?;
+        let issuing = issuing(args)?;
+        let security = match &issuing {
+            Some(issuing) => Some(issuing.files()),
+            None => security(args, &config.xds_tls)?,
+        };
         let at_start = config.at_start.clone();
         let mut pipeline = pipeline(args, config)?;
         let fleets = (!args.disable_fleets && !args.namespaced_only).then(|| fleets(args, xds.port, security.as_ref()));
@@ -103,10 +115,12 @@ impl Plan {
                 kinds: Dialects::all().kinds().into_iter().filter(|kind| !is_disabled(args, *kind)).collect(),
                 namespaces: watched(args).map(Into::into).collect(),
                 named: named_secrets(args),
+                selectors: selectors(args),
                 ..Options::default()
             },
             xds: socket(xds),
             security,
+            issuing,
             fleets,
             health: socket(health),
             metrics: socket(metrics),
@@ -121,6 +135,7 @@ impl Plan {
             table_bytes: args.table_bytes,
             self_check: args.self_check,
             contour_metric_names: args.contour_metric_names,
+            otlp_traces: args.otlp_traces.clone(),
             verbose,
             pipeline,
             warnings,
@@ -145,7 +160,8 @@ pub fn access(args: &Args, config: &Config) -> Access {
     };
     // A kubeconfig that is named on the command line stands above a file that says to be in a cluster.
     let in_cluster = args.incluster || (config.in_cluster && args.kubeconfig.is_none());
-    Access { in_cluster, kubeconfig: args.kubeconfig.clone().or_else(|| config.kubeconfig.clone()), rate }
+    let kubeconfig = args.kubeconfig.clone().or_else(|| config.kubeconfig.clone());
+    Access { in_cluster, kubeconfig, context: None, rate }
 }
 
 /// An address and a port, with what flags say over them.
@@ -155,6 +171,26 @@ fn over(bind: Bind, address: Option<IpAddr>, port: Option<u16>) -> Bind {
 
 fn socket(bind: Bind) -> SocketAddr {
     SocketAddr::new(bind.address, bind.port)
+}
+
+/// How certificates are issued, where the operator says where their files go.
+fn issuing(args: &Args) -> Result<Option<Issuing>> {
+    let Some(dir) = args.xds_certificates_dir.clone() else { return Ok(None) };
+    let days = |days: u32| Duration::from_secs(24 * 3600) * days;
+    let policy = Policy {
+        ca_lifetime: days(args.xds_ca_lifetime),
+        lifetime: days(args.xds_certificate_lifetime),
+        settle: args.xds_certificate_settle_time,
+        ..Policy::default()
+    };
+    let refused = |why: &str| Err(Problem::of(Code::CommandLine, why.to_owned()));
+    if policy.ca_lifetime < 3 * policy.lifetime {
+        return refused("--xds-ca-lifetime must be at least three times --xds-certificate-lifetime");
+    }
+    if policy.lifetime < 12 * policy.settle {
+        return refused("--xds-certificate-lifetime must be at least twelve times --xds-certificate-settle-time");
+    }
+    Ok(Some(Issuing { dir, policy }))
 }
 
 /// All three files, or the word that there are to be none.
@@ -223,6 +259,19 @@ fn manager(namespace: &str) -> String {
     if namespace == flags::NAMESPACE { "sesame".to_owned() } else { format!("sesame-{namespace}") }
 }
 
+/// What the API server is asked to leave out, of the kinds that Emissary reads.
+fn selectors(args: &Args) -> Selectors {
+    let given = |selector: &Option<String>| selector.as_deref().filter(|text| !text.trim().is_empty()).map(Into::into);
+    let is_selected = |kind: &Kind| {
+        kind.group() == kinds::emissary::GROUP || [kind::SERVICE, kind::INGRESS, kind::INGRESS_CLASS].contains(kind)
+    };
+    Selectors {
+        kinds: kind::ALL.iter().copied().filter(is_selected).collect(),
+        labels: given(&args.ambassador_label_selector),
+        fields: given(&args.ambassador_field_selector),
+    }
+}
+
 fn addresses(args: &Args, config: &Config) -> Addresses {
     let fixed = args.ingress_status_address.as_ref().or(config.addresses.as_ref());
     fixed.cloned().unwrap_or_else(|| {
@@ -261,6 +310,10 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     settings.spoil = args.spoil.as_deref().map(Into::into);
     settings.packing = args.packing.into();
     settings.certificates = args.certificates.into();
+    settings.emissary.ambassador_id = flags::ambassador_id(&args.ambassador_id);
+    settings.emissary.namespace = args.namespace.as_str().into();
+    settings.emissary.address = settings.http.address;
+    args.emissary.apply(&mut settings);
     settings.ingress.foreign_protection = args.foreign_protection.into();
     settings.http_proxy.foreign_protection = args.foreign_protection.into();
     let names = |flag: &[Box<str>], configured| if flag.is_empty() { configured } else { flag.to_vec() };
@@ -334,7 +387,9 @@ fn unread(args: &Args, config: &Config, addresses: &Addresses) -> Vec<(Code, Str
 
 /// The namespaces that are read; none for all.
 fn watched(args: &Args) -> impl Iterator<Item = &str> {
-    args.watch_namespaces.iter().map(|name| &**name).filter(|name| !name.is_empty())
+    let named = || args.watch_namespaces.iter().map(|name| &**name).filter(|name| !name.is_empty());
+    let own = (args.ambassador_single_namespace && named().next().is_none()).then_some(&*args.namespace);
+    named().chain(own)
 }
 
 /// A root namespace that is not read could have no roots.

@@ -6,8 +6,8 @@
 //! looks at what changed ([`awaited`]) and shares no lock with it. A report has the number of its batch, so that one about an
 //! earlier version of an object never replaces one about a later version.
 //!
-//! An object is programmed when the proxies of every fleet that serves it have acknowledged it. Each fleet is asked by a task of
-//! its own ([`asking`]), so that one without news costs nothing.
+//! An object is programmed when the proxies of every fleet that serves it have acknowledged it; it is not while a fleet has none.
+//! Each fleet is asked by a task of its own ([`asking`]), so that one without news costs nothing.
 //!
 //! Only the replica that writes status asks. A resource that objects share is asked about in the version that is published
 //! now, not in the one of the object's batch: another object may have changed it before any proxy answered.
@@ -17,7 +17,7 @@ mod awaited;
 
 use std::sync::Arc;
 
-use model::status::{Acknowledgement, ProxyCounts};
+use model::status::{Acknowledgement, ProxyCounts, ProxyState};
 use model::{FleetId, ObjectRef};
 use pipeline::ObjectResource;
 use replicas::Replicas;
@@ -72,9 +72,10 @@ impl Programmed {
             let is_served = resources.as_ref().is_some_and(|resources| !resources.is_empty());
             let proxies = match acknowledgement {
                 None | Some(Acknowledgement::Ignored) => continue,
+                Some(Acknowledgement::Awaited | Acknowledgement::Reported) if is_served => Some(ProxyState::Pending),
                 // Nothing is waited for where no proxy serves anything of it.
-                Some(Acknowledgement::Awaited) if !is_served => Some(ProxyCounts::default()),
-                Some(Acknowledgement::Awaited | Acknowledgement::Reported) => None,
+                Some(Acknowledgement::Awaited) => Some(ProxyState::acknowledged(ProxyCounts::default())),
+                Some(Acknowledgement::Reported) => None,
             };
             told.push((object.clone(), status::Programmed { batch: self.batch, proxies }));
             ours.push((object.clone(), resources.clone()));
@@ -122,12 +123,15 @@ impl Task {
                 changed = leader.changed() => if changed.is_err() { return },
                 (fleet, news) = next(&mut asking) => match (news, &mut asking) {
                     (News::Answers(answers), _) => {
-                        for (version, programmed) in answers {
-                            awaited.answer(&fleet, &version, programmed);
+                        for (version, state) in answers {
+                            awaited.answer(&fleet, &version, state);
                         }
                     }
                     (News::Published, Some(asking)) => asking.publish(&fleet, &mut awaited),
-                    (News::Published, None) => {}
+                    (News::Proxies(proxies), Some(asking)) => {
+                        awaited.set_proxies(&fleet, proxies, |fleet, kind, name| asking.version(fleet, kind, name));
+                    }
+                    (News::Published | News::Proxies(_), None) => {}
                 },
             }
         }
@@ -136,7 +140,10 @@ impl Task {
 
 fn take(batch: Batch, asking: &mut Option<Asking>, awaited: &mut Awaited) {
     if let Some(asking) = asking {
-        batch.gone.iter().for_each(|fleet| asking.forget(fleet));
+        for fleet in &batch.gone {
+            asking.forget(fleet);
+            awaited.forget(fleet);
+        }
         let resources =
             batch.object_resources.iter().flat_map(|(_, resources)| resources.iter().flat_map(|it| it.iter()));
         let fleets: std::collections::BTreeSet<FleetId> = resources.map(|resource| resource.fleet.clone()).collect();

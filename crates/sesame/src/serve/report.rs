@@ -92,16 +92,7 @@ impl BatchReporter {
                 is_other
             });
         }
-        let engine = news.pipeline.engine();
-        self.recorder.note(Note {
-            tables: engine.counters(),
-            objects: news.pipeline.objects(),
-            batch: engine.last_batch(),
-            verdicts: news.verdicts,
-            expiries: news.pipeline.soonest_expiries(admin::MOST_CERTIFICATES),
-            took: news.took,
-            published: news.published,
-        });
+        self.recorder.note(note(&news));
         let problems = news.problems.iter().filter_map(|(subject, problems)| match subject {
             Subject::Object(key) => {
                 let verdict =
@@ -118,6 +109,20 @@ impl BatchReporter {
             programmed: self.programmed.take(news.object_resources, news.gone),
             synced: news.is_complete,
         });
+    }
+}
+
+/// What a batch did, for the debug pages.
+pub fn note<'a>(news: &BatchReport<'a>) -> Note<'a> {
+    let engine = news.pipeline.engine();
+    Note {
+        tables: engine.counters(),
+        objects: news.pipeline.objects(),
+        batch: engine.last_batch(),
+        verdicts: news.verdicts,
+        expiries: news.pipeline.soonest_expiries(admin::MOST_CERTIFICATES),
+        took: news.took,
+        published: news.published,
     }
 }
 

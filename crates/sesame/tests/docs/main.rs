@@ -6,10 +6,13 @@
 //! |---|---|
 //! | `yaml objects` | objects that are accepted without an error or warning, together with the `shared` ones of the page |
 //! | `yaml objects SES3001` | objects that show this code, or several, and no other |
+//! | `yaml manifests SES3101` | the same, alone, as `sesame lint` reads them |
+//! | `yaml with SES5018` | the configuration file for the objects that show this code |
 //! | `yaml shared` | objects that all `objects` of the page are read together with |
 //! | `yaml config` | a configuration file |
 //! | `yaml file=web.yaml` | a file that the commands of the page read (only where commands are run) |
 //! | `console` | commands and what they print; see [`steps`] |
+//! | `console codes SES1002` | commands that fail with this code |
 //! | `text flags` | commands of Contour with flags that ours knows as well |
 //! | `yaml` alone | something else; it is valid YAML |
 
@@ -98,6 +101,19 @@ async fn every_example_is_accepted_or_shows_the_code_that_it_names() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(examples > 0, "no page has an example");
+}
+
+#[tokio::test]
+async fn every_command_fails_with_the_code_that_it_shows() {
+    let mut wrong = Vec::new();
+    let mut commands = 0;
+    for page in pages() {
+        let (count, found) = blocks::commands(&page).await;
+        commands += count;
+        wrong.extend(found);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(commands >= 10, "{commands} commands");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use testbed::apiserver::AuditEntry;
 use testbed::{ApiServer, Client, Process, StateDir, eventually};
 
-use super::{DEPLOYMENT, GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
+use super::{CERTGEN, DEPLOYMENT, GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -34,11 +34,7 @@ fn words(folder: &Path, kubeconfig: &Path) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let here = |word: &Value| match word.as_str().unwrap() {
         "--incluster" => format!("--kubeconfig={}", kubeconfig.display()),
-        word => word
-            .replace("/config/sesame.yaml", &config.display().to_string())
-            .replace("/certs/ca.crt", &file("cacert.pem"))
-            .replace("/certs/tls.crt", &file("sesamecert.pem"))
-            .replace("/certs/tls.key", &file("sesamekey.pem")),
+        word => word.replace("/config/sesame.yaml", &config.display().to_string()).replace("/certs", &file("certs")),
     };
     words.iter().skip(1).map(here).collect()
 }
@@ -78,13 +74,33 @@ apiVersion: v1
 kind: Service
 metadata: {name: limits, namespace: default, annotations: {projectsesame.io/max-connections: many}}
 spec: {ports: [{port: 80}]}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: Listener, metadata: {name: web, namespace: default}, spec: {port: 8090, protocol: TCP, securityModel: SECURE, l7Depth: -1, hostBinding: {namespace: {from: ALL}}}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: Host, metadata: {name: web, namespace: default}, spec: {hostname: emissary.example.com, tlsSecret: {name: none}}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: Mapping, metadata: {name: web, namespace: default}, spec: {hostname: emissary.example.com, prefix: /, service: none}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: TCPMapping, metadata: {name: web, namespace: default}, spec: {port: 8091, service: none}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: TLSContext, metadata: {name: web, namespace: default}, spec: {hosts: [emissary.example.com], secret: none, min_tls_version: v1.0}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: Module, metadata: {name: ambassador, namespace: default}, spec: {config: {server_name: web, use_proxy_proto: true}}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: AuthService, metadata: {name: web, namespace: default}, spec: {auth_service: none, proto: grpc}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: RateLimitService, metadata: {name: web, namespace: default}, spec: {service: none}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: LogService, metadata: {name: web, namespace: default}, spec: {service: none, driver: http, grpc: true}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: TracingService, metadata: {name: web, namespace: default}, spec: {service: none, driver: zipkin}}
+---
+{apiVersion: getambassador.io/v3alpha1, kind: DevPortal, metadata: {name: web, namespace: default}, spec: {default: true}}
 ";
 
 /// The Deployment's command, as its account.
 async fn serve(api: &ApiServer, state: &StateDir) -> Process {
     let sesame = || testbed::Command::new(PathBuf::from(env!("CARGO_BIN_EXE_sesame"))).name("sesame");
-    let certgen = sesame().arg("certgen").arg("--pem").arg(state.path()).start_in(state).unwrap();
-    assert!(certgen.exited().await.unwrap().success(), "{}", certgen.log().text());
     let kubeconfig = api.kubeconfig_as(&account("sesame"), &GROUPS).unwrap();
     let command = sesame().env("POD_NAME", "sesame-0").env("SESAME_NAMESPACE", NAMESPACE);
     let words = words(state.path(), &kubeconfig);
@@ -220,7 +236,21 @@ async fn too_late(client: &kube::Client) {
         brief_one(api, serde_json::from_value(named_brief(GATEWAY_API, kind, spec)).unwrap())
     });
     futures::future::join_all(brief).await;
+    let kinds = [
+        ("Host", "hosts", json!({ "hostname": "brief.example.com" })),
+        ("Mapping", "mappings", json!({ "hostname": "brief.example.com", "prefix": "/", "service": "none" })),
+    ];
+    for (kind, plural, spec) in kinds {
+        let resource = GroupVersionKind::gvk(EMISSARY, "v3alpha1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&resource, plural);
+        let api = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &resource);
+        let mut brief = named_brief(EMISSARY, kind, spec);
+        brief["apiVersion"] = json!(format!("{EMISSARY}/v3alpha1"));
+        brief_one(api, serde_json::from_value(brief).unwrap()).await;
+    }
 }
+
+const EMISSARY: &str = "getambassador.io";
 
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
 
@@ -328,14 +358,19 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     for group in ["projectcontour.io", "projectsesame.io"] {
         unreadable(&client, group).await;
     }
-    let rights =
-        granted("ClusterRole", "sesame").into_iter().chain(granted("Role", "sesame-leader-election")).collect();
+    let roles = [("ClusterRole", "sesame"), ("Role", "sesame-leader-election"), ("Role", "sesame-certificates")];
+    let rights = roles.into_iter().flat_map(|(kind, name)| granted(kind, name)).collect();
+    let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
+    let rotate = json!({ "metadata": { "annotations": { "projectsesame.io/rotate-ca": "now" } } });
+    secrets.patch("sesame-ca", &PatchParams::default(), &Patch::Merge(rotate)).await.unwrap();
     let more = async || {
         too_late(&client).await;
         a_token(&client).await;
     };
     compare(&api, "sesame", &rights, more).await;
+    serve.stop(PATIENCE).await.unwrap();
 
+    api.install([deploy(CERTGEN)]).await.unwrap();
     let kubeconfig = api.kubeconfig_as(&account("sesame-certgen"), &GROUPS).unwrap();
     for more in [&[][..], &["--overwrite"]] {
         let output = certgen(&kubeconfig, more);

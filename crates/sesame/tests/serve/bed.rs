@@ -13,8 +13,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Where everything is said to be served.
 pub const ADDRESS: &str = "192.0.2.7";
 
-const STATUS_ADDRESS: &str = "ingress-status-address";
-
 /// What all replicas and Envoys of a test share.
 pub struct Bed {
     pub api: ApiServer,
@@ -75,28 +73,36 @@ impl Bed {
 
     /// A replica at an address, with more flags, some of which have no value. It is started, not awaited.
     pub async fn replica_at(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
-        let file = |name: &str| self.state.path().join("certs").join(name);
-        let own_address = flags.iter().find(|(name, _)| *name == STATUS_ADDRESS).map(|(_, value)| *value);
-        let command = sesame()
-            .name(name)
-            .env("POD_NAME", name)
-            .arg("serve")
-            .flag("kubeconfig", self.api.kubeconfig().unwrap())
-            .flag("xds-address", address.to_string())
-            .flag("contour-cafile", file("cacert.pem"))
-            .flag("contour-cert-file", file("sesamecert.pem"))
-            .flag("contour-key-file", file("sesamekey.pem"))
-            .flag("health-address", address.to_string())
-            .flag("http-address", address.to_string())
-            .flag("debug-http-address", address.to_string())
-            .flag("envoy-service-http-address", self.at.to_string())
-            .flag("envoy-service-https-address", self.at.to_string())
-            .flag("stats-address", self.at.to_string())
-            .flag("leader-election-resource-namespace", "default")
-            .flag(STATUS_ADDRESS, own_address.unwrap_or(ADDRESS))
-            .flag("log", "info,status=debug,kube_client=off");
-        let more = flags.iter().filter(|(name, _)| *name != STATUS_ADDRESS);
-        let command = more.fold(command, |command, (name, value)| match *value {
+        let file = |name: &str| self.state.path().join("certs").join(name).display().to_string();
+        let files = [
+            ("contour-cafile", file("cacert.pem")),
+            ("contour-cert-file", file("sesamecert.pem")),
+            ("contour-key-file", file("sesamekey.pem")),
+        ];
+        let files = files.iter().map(|(name, path)| (*name, path.as_str()));
+        self.replica_without_files(name, address, &files.chain(flags.iter().copied()).collect::<Vec<_>>()).await
+    }
+
+    /// The same without the certificates of the bed.
+    pub async fn replica_without_files(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
+        let usual = [
+            ("xds-address", address.to_string()),
+            ("health-address", address.to_string()),
+            ("http-address", address.to_string()),
+            ("debug-http-address", address.to_string()),
+            ("envoy-service-http-address", self.at.to_string()),
+            ("envoy-service-https-address", self.at.to_string()),
+            ("stats-address", self.at.to_string()),
+            ("leader-election-resource-namespace", "default".to_owned()),
+            ("ingress-status-address", ADDRESS.to_owned()),
+            ("log", "info,status=debug,kube_client=off".to_owned()),
+        ];
+        let command = sesame().name(name).env("POD_NAME", name).arg("serve");
+        let command = command.flag("kubeconfig", self.api.kubeconfig().unwrap());
+        // What a test says stands above what is usual.
+        let usual = usual.iter().map(|(name, value)| (*name, value.as_str()));
+        let usual = usual.filter(|(name, _)| !flags.iter().any(|(other, _)| other == name));
+        let command = usual.chain(flags.iter().copied()).fold(command, |command, (name, value)| match value {
             "" => command.arg(format!("--{name}")),
             value => command.flag(name, value),
         });
@@ -105,12 +111,17 @@ impl Bed {
 
     /// An Envoy that takes its configuration from there. It is started, not awaited.
     pub async fn envoy(&self, server: SocketAddr) -> Envoy {
+        self.envoy_with(server, &[]).await
+    }
+
+    /// The same with more flags of the bootstrap.
+    pub async fn envoy_with(&self, server: SocketAddr, flags: &[(&str, &str)]) -> Envoy {
         let file = |name: &str| self.state.path().join("certs").join(name);
         let sockets = tempfile::tempdir().unwrap().keep();
         let bootstrap = sockets.join("bootstrap.json");
-        let written = sesame()
-            .arg("bootstrap")
-            .arg(&bootstrap)
+        let command = sesame().arg("bootstrap").arg(&bootstrap);
+        let command = flags.iter().fold(command, |command, (name, value)| command.flag(name, value));
+        let written = command
             .flag("xds-address", server.ip().to_string())
             .flag("xds-port", server.port().to_string())
             .flag("envoy-cafile", file("cacert.pem"))

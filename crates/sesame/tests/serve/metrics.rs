@@ -7,6 +7,7 @@ use serde_json::json;
 use testbed::{Backend, Client, certs::Ca, promtool};
 
 use crate::bed::{Bed, app};
+use crate::monitoring;
 
 /// What appears with its first event, which there is none of here.
 const LATER: [&str; 3] = ["sesame_xds_refused_connections", "sesame_xds_streams_ended", "sesame_events"];
@@ -101,7 +102,8 @@ async fn metrics_are_those_of_the_table_in_both_formats_and_bounded() {
     let series: usize = shown.values().map(|family| family.series).sum();
     let bounded = ["sesame_object_verdicts", "sesame_certificate_expiry_timestamp_seconds"];
     let bounded: usize = bounded.iter().map(|name| shown[*name].series).sum();
-    let most = series - bounded + admin::MOST_VERDICT_SERIES + 1 + admin::MOST_CERTIFICATES;
+    let fleets = admin::proxies::MOST_FLEETS * shown["sesame_proxies"].series;
+    let most = series - bounded + admin::MOST_VERDICT_SERIES + 1 + admin::MOST_CERTIFICATES + fleets;
     assert!(most <= 1000, "{series} series, {most} at most");
 
     let classic = client.header("accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1").get("/metrics").await.unwrap();
@@ -109,4 +111,11 @@ async fn metrics_are_those_of_the_table_in_both_formats_and_bounded() {
     let classic = String::from_utf8(classic.body.to_vec()).unwrap();
     assert!(!classic.contains("# EOF") && classic.contains("# TYPE sesame_batches_total counter\n"), "{classic}");
     promtool::check_metrics(&classic).unwrap();
+
+    // Whatever a panel or an alert names is there, here or on the page of a proxy that has had a request.
+    let proxy = Client::new((bed.http().ip(), 8002).into()).get("/stats/prometheus").await.unwrap();
+    let proxy = String::from_utf8(proxy.body.to_vec()).unwrap();
+    let there: BTreeSet<String> = monitoring::samples(&classic).union(&monitoring::samples(&proxy)).cloned().collect();
+    let missing: Vec<String> = monitoring::series().difference(&there).cloned().collect();
+    assert_eq!(missing, [""; 0], "dashboards and alerts name what nobody shows");
 }

@@ -1,4 +1,5 @@
-//! Tracing by a ContourConfiguration: spans arrive at a real collector, and a collector that is missing is told of.
+//! Tracing by a ContourConfiguration: spans arrive at a real collector, and a collector that is missing is told of. And traces of
+//! the controller's own batches.
 
 use std::time::Duration;
 
@@ -84,4 +85,46 @@ async fn spans_follow_the_configuration_and_a_missing_collector_is_a_warning() {
     warnings(&|text| text == "null").await;
     bed.answers("web.example.com", 200).await;
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_are_traced_from_decoding_to_acknowledgement() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let collector = OtelCollector::start().await.unwrap();
+    let namespace = bed.api.namespace("traces").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let url = format!("http://{}", collector.address());
+    let flags = [("otlp-traces", url.as_str())];
+    let address = Net::here().unwrap().address();
+    let replica = bed.replica_at("sesame-0", address, &flags).await.ready().await;
+    let envoy = bed.envoy(replica.xds()).await;
+    envoy.ready().await.unwrap();
+    bed.answers("web.example.com", 200).await;
+    bed.api.apply(&app(&namespace, "new", &backend)).await.unwrap();
+    bed.answers("new.example.com", 200).await;
+    let whole = async || {
+        let spans = collector.spans().map_err(|error| error.to_string())?;
+        let stages = |trace: &str| -> Vec<&str> {
+            spans.iter().filter(|span| span.trace == trace).map(|span| span.name.as_str()).collect()
+        };
+        let all = ["batch", "decode", "compute", "publish", "acknowledge"];
+        let is_whole = |trace: &str| all.iter().all(|name| stages(trace).contains(name));
+        let found = spans.iter().find(|span| span.name == "batch" && is_whole(&span.trace)).cloned();
+        found.ok_or_else(|| format!("{spans:?}"))
+    };
+    let batch = eventually("a whole trace", FLUSH, whole).await.unwrap();
+    assert_eq!((&*batch.service, &*batch.parent), ("sesame", ""));
+    assert_eq!(batch.attributes["sesame.published"], "true", "{batch:?}");
+    assert_eq!(batch.attributes["sesame.fleets"], "shared", "{batch:?}");
+    let spans = collector.spans().unwrap();
+    let acknowledged = spans.iter().find(|span| span.trace == batch.trace && span.name == "acknowledge").unwrap();
+    assert_eq!(acknowledged.attributes["sesame.complete"], "true", "{acknowledged:?}");
+    assert!(!acknowledged.parent.is_empty());
+
+    // A collector that is gone costs nothing but a line.
+    collector.process().kill().await.unwrap();
+    bed.api.apply(&app(&namespace, "later", &backend)).await.unwrap();
+    bed.answers("later.example.com", 200).await;
+    replica.process.expect_line("traces of batches cannot be sent to http://", PATIENCE).await.unwrap();
 }

@@ -26,6 +26,8 @@ pub struct Access {
     pub in_cluster: bool,
     /// A kubeconfig. Without either, the usual places are tried, and then the service account.
     pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; without one, the current one.
+    pub context: Option<String>,
     /// A limit on questions; none for as many as are needed.
     pub rate: Option<Rate>,
 }
@@ -44,6 +46,9 @@ pub enum AccessError {
         /// Why not.
         source: Box<KubeconfigError>,
     },
+    /// There is no kubeconfig with that context.
+    #[error("the context of the kubeconfig cannot be used")]
+    Context(#[source] Box<KubeconfigError>),
     /// There is neither.
     #[error("there is no kubeconfig, and this is no pod of a cluster")]
     Nowhere(#[source] Box<InferConfigError>),
@@ -73,12 +78,16 @@ impl Access {
         if self.in_cluster {
             return Config::incluster().map_err(AccessError::InCluster);
         }
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let Some(path) = &self.kubeconfig else {
-            return Config::infer().await.map_err(|error| AccessError::Nowhere(Box::new(error)));
+            if self.context.is_none() {
+                return Config::infer().await.map_err(|error| AccessError::Nowhere(Box::new(error)));
+            }
+            return Config::from_kubeconfig(&options).await.map_err(|error| AccessError::Context(Box::new(error)));
         };
         let failed = |source| AccessError::Kubeconfig { path: path.clone(), source: Box::new(source) };
         let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(failed)
+        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
     }
 }
 

@@ -157,6 +157,14 @@ impl Follower {
                 *version = None;
                 return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }
+            // What is stored in another version is not handed out in this one while its conversion webhook does not answer.
+            Failure::Other(why) | Failure::Refused(why)
+                if why.contains("conversion webhook") && self.target.try_next_version() =>
+            {
+                debug!(target = %self.target, %failure, "trying another version");
+                *version = None;
+                return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
+            }
             Failure::Missing(_) if self.target.try_next_version() => {
                 debug!(target = %self.target, %failure, "trying another version");
                 *version = None;

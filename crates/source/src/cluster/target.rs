@@ -1,5 +1,6 @@
 //! What one task follows: a kind, in one namespace or in all, whole or by name only; and the URLs for it.
 
+use crate::cluster::Selectors;
 use kinds::{Kind, ObjectRef, kind};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,13 +42,23 @@ pub struct Target {
     pub content: Content,
     /// The only object that is followed, if not all of them are.
     name: Option<Arc<str>>,
+    /// The operator's label selector.
+    labels: Option<Arc<str>>,
+    /// The operator's field selector.
+    fields: Option<Arc<str>>,
     /// The version that is asked for.
     version: &'static str,
 }
 
 impl Target {
     /// The targets for these kinds in these namespaces; in all if none is named. Of the kinds in `named`, each object by itself.
-    pub fn all(kinds: &[Kind], namespaces: &[Arc<str>], named: &BTreeMap<Kind, BTreeSet<ObjectRef>>) -> Vec<Target> {
+    /// Of the kinds that selectors hold for, those that they select.
+    pub fn all(
+        kinds: &[Kind],
+        namespaces: &[Arc<str>],
+        named: &BTreeMap<Kind, BTreeSet<ObjectRef>>,
+        selectors: &Selectors,
+    ) -> Vec<Target> {
         let mut targets = Vec::new();
         for &kind in kinds {
             if let Some(objects) = named.get(&kind) {
@@ -61,6 +72,10 @@ impl Target {
                 targets.extend(namespaces.iter().map(|namespace| Target::new(kind, Some(namespace.clone()))));
             }
         }
+        for target in targets.iter_mut().filter(|target| selectors.kinds.contains(&target.kind)) {
+            target.labels.clone_from(&selectors.labels);
+            target.fields.clone_from(&selectors.fields);
+        }
         targets
     }
 
@@ -70,7 +85,7 @@ impl Target {
             (false, true) => Content::Metadata,
             (false, false) => Content::Whole,
         };
-        Target { kind, namespace, content, name: None, version: kind.version() }
+        Target { kind, namespace, content, name: None, labels: None, fields: None, version: kind.version() }
     }
 
     /// Asks for the next version of the kind from now on; says whether there is one that was not asked for yet since the
@@ -127,14 +142,23 @@ impl Target {
 
     /// Leaves out, at the server, what can never matter.
     fn select(&self, query: &mut Query<'_>) {
+        let (mut labels, mut fields) = (Vec::new(), Vec::new());
         if let Some(name) = &self.name {
             // A right to list that is bound to a name holds for exactly this selector.
-            query.add("fieldSelector", &format!("metadata.name={name}"));
-        } else if self.kind == kind::SECRET {
-            let others = FOREIGN_SECRETS.map(|kind| format!("type!={kind}"));
-            query.add("fieldSelector", &others.join(","));
-        } else if self.kind == kind::ENDPOINT_SLICE {
-            query.add("labelSelector", kinds::endpoint_slice::SERVICE_NAME);
+            fields.push(format!("metadata.name={name}"));
+        } else {
+            if self.kind == kind::SECRET {
+                fields.extend(FOREIGN_SECRETS.map(|kind| format!("type!={kind}")));
+            } else if self.kind == kind::ENDPOINT_SLICE {
+                labels.push(kinds::endpoint_slice::SERVICE_NAME.to_owned());
+            }
+            labels.extend(self.labels.as_deref().map(str::to_owned));
+            fields.extend(self.fields.as_deref().map(str::to_owned));
+        }
+        for (name, selectors) in [("labelSelector", labels), ("fieldSelector", fields)] {
+            if !selectors.is_empty() {
+                query.add(name, &selectors.join(","));
+            }
         }
     }
 
@@ -276,17 +300,41 @@ mod tests {
 
     #[test]
     fn namespaced_kinds_are_followed_in_each_namespace() {
-        let targets = Target::all(&[kind::INGRESS_CLASS, kind::INGRESS], &["a".into(), "b".into()], &BTreeMap::new());
+        let targets = Target::all(
+            &[kind::INGRESS_CLASS, kind::INGRESS],
+            &["a".into(), "b".into()],
+            &BTreeMap::new(),
+            &Selectors::default(),
+        );
         let shown: Vec<_> = targets.iter().map(ToString::to_string).collect();
         let ingresses = ["a", "b"].map(|name| format!("ingresses.networking.k8s.io in namespace {name}"));
         assert_eq!(shown, ["ingressclasses.networking.k8s.io", &ingresses[0], &ingresses[1]]);
     }
 
     #[test]
+    fn selectors_are_the_api_servers_to_apply() {
+        let selectors = Selectors {
+            kinds: vec![kind::SERVICE],
+            labels: Some("app in (a,b),team".into()),
+            fields: Some("metadata.namespace!=kube-system".into()),
+        };
+        let targets = Target::all(&[kind::SERVICE, kind::ENDPOINT_SLICE], &[], &BTreeMap::new(), &selectors);
+        let urls: Vec<_> = targets.iter().map(|target| target.list_url(false, None)).collect();
+        assert_eq!(
+            urls,
+            [
+                "/api/v1/services?labelSelector=app%20in%20%28a%2Cb%29%2Cteam&fieldSelector=metadata.namespace%21%3Dkube-system",
+                "/apis/discovery.k8s.io/v1/endpointslices?labelSelector=kubernetes.io%2Fservice-name"
+            ]
+        );
+        assert!(targets[0].watch_url("7", Duration::from_secs(9)).contains("&labelSelector=app%20in%20"));
+    }
+
+    #[test]
     fn named_objects_are_followed_each_by_itself() {
         let named = [ObjectRef::new(kind::SECRET, "a", "x"), ObjectRef::new(kind::SECRET, "b", "y")];
         let named = BTreeMap::from([(kind::SECRET, BTreeSet::from(named))]);
-        let targets = Target::all(&[kind::SECRET], &["a".into()], &named);
+        let targets = Target::all(&[kind::SECRET], &["a".into()], &named, &Selectors::default());
         let urls: Vec<_> = targets.iter().map(|target| target.list_url(false, None)).collect();
         let url =
             |namespace, name| format!("/api/v1/namespaces/{namespace}/secrets?fieldSelector=metadata.name%3D{name}");

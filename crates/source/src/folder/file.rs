@@ -295,7 +295,7 @@ impl DocumentReader<'_> {
             start: node.position,
             redaction: self.redaction,
         };
-        match kinds::decode(kind, node) {
+        match kinds::decode_as(kind, &api_version, node) {
             Ok(decoded) => self.decoded(node, decoded, place),
             Err(error) => {
                 let key = decode::identity(kind, node);

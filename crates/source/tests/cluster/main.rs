@@ -9,4 +9,5 @@ mod outage;
 mod real;
 mod rights;
 mod trouble;
+mod versions;
 mod wants;

@@ -2,8 +2,9 @@
 
 use super::*;
 use kinds::kind;
-use model::status::ProxyCounts;
+use model::status::{ProxyCounts, ProxyRefusal, ProxyState};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const ADDRESS: &str = "192.0.2.1";
 
@@ -298,23 +299,23 @@ fn a_status_that_awaits_proxies_is_written_when_they_have_it_or_two_seconds_late
         StatusKind { acknowledgement: Acknowledgement::Awaited, ..dialect_ingress::status::STATUS };
     let mut world = World::with(ADDRESS.parse().unwrap(), |_| Some(&AWAITED));
     world.statuses.synced(world.now);
-    let program = |world: &mut World, batch: u64, proxies: Option<ProxyCounts>| {
-        world.statuses.program(&key(), Programmed { batch, proxies }, world.now);
+    let program = |world: &mut World, batch: u64, proxies: ProxyState| {
+        world.statuses.program(&key(), Programmed { batch, proxies: Some(proxies) }, world.now);
     };
     world.observe(&silent("a", 1));
     world.claim(true);
-    program(&mut world, 1, None);
+    program(&mut world, 1, ProxyState::Pending);
     assert!(world.next().is_none(), "proxies do not have it");
-    program(&mut world, 1, Some(ProxyCounts { acknowledged: 1, connected: 1 }));
+    program(&mut world, 1, acknowledged(1));
     let write = world.next().unwrap();
     world.write(write, 2);
 
     // Somebody else's status, and the next batch, which no proxy answers.
     world.wait(Duration::from_secs(60));
-    program(&mut world, 2, None);
+    program(&mut world, 2, ProxyState::Pending);
     world.observe(&silent("a", 3));
     world.wait(Duration::from_millis(1999));
-    program(&mut world, 3, None);
+    program(&mut world, 3, ProxyState::Pending);
     assert!(world.next().is_none());
     world.wait(Duration::from_millis(1));
     assert!(world.next().is_some(), "it is two seconds late, however many batches there were since");
@@ -326,6 +327,21 @@ fn proxy(uid: &str, generation: i64, version: u64) -> Object {
         "resourceVersion": version.to_string() });
     let object = json!({ "metadata": metadata, "spec": { "virtualhost": { "fqdn": "a.example" } } });
     kinds::decode_json(kind, object.to_string().as_bytes()).unwrap().object
+}
+
+/// The same with that status.
+fn with_status(object: &Object, status: &Value, version: u64) -> Object {
+    let meta = object.meta();
+    let metadata = json!({ "namespace": "shop", "name": "web", "uid": meta.uid.to_string(),
+        "generation": meta.generation, "resourceVersion": version.to_string() });
+    let spec = json!({ "virtualhost": { "fqdn": "a.example" } });
+    let object = json!({ "metadata": metadata, "spec": spec, "status": status });
+    kinds::decode_json(kind::CONTOUR_HTTP_PROXY, object.to_string().as_bytes()).unwrap().object
+}
+
+/// That all of so many proxies have it.
+fn acknowledged(connected: u64) -> ProxyState {
+    ProxyState::acknowledged(ProxyCounts { acknowledged: connected, connected })
 }
 
 /// What is written next says of proxies; nothing if it says nothing of them.
@@ -347,8 +363,8 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
     let mut world = World::synced();
     let key = proxy("u", 1, 1).key();
     let program = |world: &mut World, batch: u64, is_programmed: bool| {
-        let proxies = is_programmed.then_some(ProxyCounts { acknowledged: 2, connected: 2 });
-        world.statuses.program(&key, Programmed { batch, proxies }, world.now);
+        let proxies = if is_programmed { acknowledged(2) } else { ProxyState::Pending };
+        world.statuses.program(&key, Programmed { batch, proxies: Some(proxies) }, world.now);
     };
     world.observe(&proxy("u", 1, 1));
     world.statuses.claim(&key, Some(Default::default()), world.now);
@@ -361,7 +377,7 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
     world.observe(&proxy("u", 2, 3));
     program(&mut world, 2, false);
     program(&mut world, 1, true);
-    assert_eq!(programmed(&mut world, 4), None, "nobody has the next form");
+    assert_eq!(programmed(&mut world, 4).as_deref(), Some("\"Unknown\" of 2"), "nobody has the next form");
     program(&mut world, 2, true);
     assert_eq!(programmed(&mut world, 5).as_deref(), Some("\"True\" of 2"));
 
@@ -374,12 +390,50 @@ fn word_of_an_earlier_batch_never_stands_over_that_of_a_later_one() {
 fn reports_that_wait_keep_the_later_word() {
     let reporter = crate::Reporter::default();
     let object = model::ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "shop", "web");
-    for (batch, proxies) in [(2, None), (1, Some(ProxyCounts::default()))] {
-        let programmed = vec![(object.clone(), Programmed { batch, proxies })];
+    for (batch, proxies) in [(2, ProxyState::Pending), (1, acknowledged(0))] {
+        let programmed = vec![(object.clone(), Programmed { batch, proxies: Some(proxies) })];
         reporter.report(crate::Report { programmed, ..crate::Report::default() });
     }
     let waiting = futures::FutureExt::now_or_never(reporter.next()).unwrap();
-    assert_eq!(waiting.programmed[&object], Programmed { batch: 2, proxies: None });
+    assert_eq!(waiting.programmed[&object], Programmed { batch: 2, proxies: Some(ProxyState::Pending) });
+}
+
+/// One of three proxies refuses what the others accept, and starts again and again.
+#[test]
+fn a_proxy_that_refuses_is_named_while_it_does_and_causes_one_write_in_ten_seconds() {
+    let mut world = World::synced();
+    let key = proxy("u", 1, 1).key();
+    let counts = ProxyCounts { acknowledged: 2, connected: 3 };
+    let refusal = Arc::new(ProxyRefusal { node: "envoy-7xk".into(), text: "no".into() });
+    let partial = ProxyState::Acknowledged { counts, refusal: Some(refusal) };
+    let program = |world: &mut World, proxies: &ProxyState| {
+        let programmed = Programmed { batch: 1, proxies: Some(proxies.clone()) };
+        world.statuses.program(&key, programmed, world.now);
+    };
+    world.observe(&proxy("u", 1, 1));
+    world.statuses.claim(&key, Some(Default::default()), world.now);
+    program(&mut world, &partial);
+    let mut writes: Vec<String> = Vec::new();
+    let mut write = |world: &mut World, version: u64| {
+        let Some(write) = world.next() else { return };
+        let Change::Apply(status) = &write.change else { panic!("{write:?}") };
+        let said = status["conditions"].as_array().unwrap().iter().find(|said| said["type"] == "Programmed");
+        writes.push(said.unwrap()["message"].as_str().unwrap().to_owned());
+        let written = with_status(&write.object, status, version);
+        world.statuses.done(write, Outcome::Written(written), world.now);
+    };
+    for second in 0..60 {
+        let state = if second % 2 == 0 { partial.clone() } else { acknowledged(2) };
+        program(&mut world, &state);
+        write(&mut world, 2 + second);
+        world.wait(Duration::from_secs(1));
+    }
+    // In the end it is gone.
+    world.wait(Duration::from_secs(10));
+    write(&mut world, 100);
+    assert_eq!(writes[0], "Accepted by 2 of 3 connected proxies; envoy-7xk refused: no");
+    assert_eq!(writes.last().unwrap(), "Accepted by all 2 connected proxies.");
+    assert!((2..=7).contains(&writes.len()), "{writes:?}");
 }
 
 /// The addresses that a write says.

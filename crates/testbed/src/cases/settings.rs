@@ -43,6 +43,12 @@ pub(super) struct Settings {
     cross_namespace_extension_services: bool,
     /// Services may list endpoints.
     listed_endpoints: bool,
+    /// `--emissary-cross-namespace`.
+    emissary_cross_namespace: bool,
+    /// `--emissary-ingress-class`.
+    emissary_ingress_class: bool,
+    /// `--emissary-lua=ignore`.
+    emissary_ignores_lua: bool,
     rate_limit_service: Option<RateLimitService>,
     tracing: Option<Tracing>,
     /// The authorization server for all routes, as in the configuration file.
@@ -246,6 +252,15 @@ impl Settings {
         if self.foreign_protection == Foreign::Refuse {
             flags.push(("foreign-protection".to_owned(), "refuse".to_owned()));
         }
+        for (flag, is_set) in [
+            ("emissary-cross-namespace", self.emissary_cross_namespace),
+            ("emissary-ingress-class", self.emissary_ingress_class),
+        ] {
+            flags.extend(is_set.then(|| (flag.to_owned(), String::new())));
+        }
+        if self.emissary_ignores_lua {
+            flags.push(("emissary-lua".to_owned(), "ignore".to_owned()));
+        }
         let mut file = serde_json::Map::new();
         if self.disable_permit_insecure {
             file.insert("disablePermitInsecure".to_owned(), true.into());
@@ -320,6 +335,9 @@ impl Settings {
         settings.http_proxy.https_port = self.https_port;
         settings.http_proxy.self_signed = self.self_signed;
         settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
+        settings.emissary.cross_namespace = self.emissary_cross_namespace;
+        settings.emissary.ignore_scripts = self.emissary_ignores_lua;
+        settings.ingress.emissary_class = self.emissary_ingress_class;
         let secret = |id: &Option<String>| {
             let (namespace, name) = id.as_deref()?.split_once('/')?;
             Some(ObjectRef::new(kinds::kind::SECRET, namespace, name))

@@ -1,9 +1,11 @@
 //! What a cloud's load balancer does, in one thread: addresses for Services of type LoadBalancer, and the way to them.
 //!
-//! In: watches of Services and EndpointSlices. Out: `status.loadBalancer`, and a route to each address over the nodes:
-//! all of them, or with `externalTrafficPolicy: Local` those that have a ready endpoint. On a node kube-proxy answers
-//! for the address. The thread has a runtime of its own, because a cluster may outlive the test that started it.
+//! In: watches of Services and EndpointSlices. Out: `status.loadBalancer`, and a route to each address over the nodes: all of
+//! them, or with `externalTrafficPolicy: Local` those that have a ready endpoint. On a node kube-proxy answers for the address.
+//! A connection stays on its node when the route changes ([`flows`]). The thread has a runtime of its own, because a cluster
+//! may outlive the test that started it.
 
+mod flows;
 mod plan;
 
 use std::net::Ipv4Addr;
@@ -20,6 +22,7 @@ use kube::{Api, Client, Config};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use flows::Flows;
 pub(super) use plan::{Nodes, Pool};
 use plan::{Routes, wanted};
 
@@ -38,14 +41,16 @@ impl LoadBalancer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("load-balancer".into()).spawn(move || {
             runtime.block_on(async {
+                let mut flows = Flows::new(&nodes);
                 tokio::select! {
                     _ = stopped => {}
-                    result = balance(config, pool, nodes) => {
+                    result = balance(config, pool, &nodes, &mut flows) => {
                         if let Err(error) = result {
                             eprintln!("testbed: the load balancer of a cluster gave up: {error}");
                         }
                     }
                 }
+                flows.clear().await;
             });
         })?;
         Ok(LoadBalancer { _stop: stop })
@@ -53,7 +58,7 @@ impl LoadBalancer {
 }
 
 /// Looks at everything again whenever anything changed: a test has a handful of Services.
-async fn balance(config: Config, mut pool: Pool, nodes: Nodes) -> Result<(), kube::Error> {
+async fn balance(config: Config, mut pool: Pool, nodes: &Nodes, flows: &mut Flows) -> Result<(), kube::Error> {
     let client = Client::try_from(config)?;
     let (services, service_writer) = store::<Service>();
     let (slices, slice_writer) = store::<EndpointSlice>();
@@ -68,7 +73,7 @@ async fn balance(config: Config, mut pool: Pool, nodes: Nodes) -> Result<(), kub
             change = changes.next() => if change.is_none() { return Ok(()) },
             () = tokio::time::sleep(AGAIN), if retry => {}
         }
-        retry = !settle(&client, &services, &slices, &mut pool, &nodes, &mut routes).await;
+        retry = !settle(&client, &services, &slices, &mut pool, nodes, (&mut routes, flows)).await;
     }
 }
 
@@ -79,11 +84,11 @@ async fn settle(
     slices: &Store<EndpointSlice>,
     pool: &mut Pool,
     nodes: &Nodes,
-    routes: &mut Routes,
+    (routes, flows): (&mut Routes, &mut Flows),
 ) -> bool {
     let wanted = wanted(&services.state(), &slices.state(), pool, nodes);
     // The way there comes first: who reads the address may use it at once.
-    let mut all = settle_routes(routes, wanted.routes).await;
+    let mut all = settle_routes(routes, &wanted.routes).await && flows.settle(&wanted.routes).await;
     for status in wanted.statuses {
         let patch = json!({ "status": { "loadBalancer": { "ingress": status.ingress } } });
         let api = Api::<Service>::namespaced(client.clone(), &status.namespace);
@@ -96,24 +101,23 @@ async fn settle(
     all
 }
 
-async fn settle_routes(routes: &mut Routes, wanted: Routes) -> bool {
+async fn settle_routes(routes: &mut Routes, wanted: &Routes) -> bool {
     let mut all = true;
     let gone: Vec<Ipv4Addr> = routes.keys().filter(|address| !wanted.contains_key(address)).copied().collect();
     for address in gone {
-        if ip_route(&["del".into(), format!("{address}/32")]).await {
+        if ip(&format!("route del {address}/32")).await {
             routes.remove(&address);
         } else {
             all = false;
         }
     }
     for (address, nodes) in wanted {
-        if routes.get(&address) == Some(&nodes) {
+        if routes.get(address) == Some(nodes) {
             continue;
         }
-        let mut words = vec!["replace".into(), format!("{address}/32")];
-        words.extend(nodes.iter().flat_map(|node| ["nexthop".into(), "via".into(), node.to_string()]));
-        if ip_route(&words).await {
-            routes.insert(address, nodes);
+        let over: String = nodes.iter().map(|node| format!(" nexthop via {node}")).collect();
+        if ip(&format!("route replace {address}/32{over}")).await {
+            routes.insert(*address, nodes.clone());
         } else {
             all = false;
         }
@@ -121,8 +125,8 @@ async fn settle_routes(routes: &mut Routes, wanted: Routes) -> bool {
     all
 }
 
-async fn ip_route(words: &[String]) -> bool {
+async fn ip(words: &str) -> bool {
     let mut command = tokio::process::Command::new("ip");
-    command.arg("route").args(words).stdin(Stdio::null()).kill_on_drop(true);
+    command.args(words.split(' ')).stdin(Stdio::null()).kill_on_drop(true);
     command.status().await.is_ok_and(|status| status.success())
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio::time::Instant;
 
 /// How many failures a report shows in words; it holds all of them.
 const SHOWN: usize = 20;
@@ -14,6 +15,19 @@ pub(super) struct Tally {
     pub retried: u64,
     pub failed: Vec<Failed>,
     pub latencies: Vec<Duration>,
+    /// When the last good answer came, and the longest time without one.
+    pub last: Option<Instant>,
+    pub gap: Duration,
+}
+
+impl Tally {
+    /// Books a good answer to a request that was due then.
+    pub fn good(&mut self, due: Instant) {
+        let now = Instant::now();
+        self.latencies.push(now.duration_since(due));
+        self.gap = self.gap.max(self.last.map_or(Duration::ZERO, |last| now.duration_since(last)));
+        self.last = Some(now);
+    }
 }
 
 /// What became of a load; its `Display` is for people.
@@ -35,6 +49,8 @@ pub struct Report {
     pub p99: Duration,
     /// All did.
     pub max: Duration,
+    /// The longest time without a good answer.
+    pub gap: Duration,
     /// How long the load lasted.
     pub elapsed: Duration,
 }
@@ -67,6 +83,7 @@ impl Tally {
             p90: percentile(0.9),
             p99: percentile(0.99),
             max: percentile(1.0),
+            gap: self.gap,
             elapsed,
             failed: self.failed,
         }

@@ -8,7 +8,7 @@ use crate::{
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
 use kinds::{List, Meta, gateway::listener};
 use model::{
-    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
+    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Timeout, Translation, Verdict, VerdictList,
     listener::ListenerClaim,
     route::Depth,
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
@@ -128,6 +128,7 @@ impl Pieces {
                 host: listener.host.clone(),
                 // The fleet is the Gateway's own, or the operator has bound the Gateway to the shared one.
                 owner: None,
+                overrides: Default::default(),
                 precedence: precedence.clone(),
                 origin: listener.at(""),
             });
@@ -176,7 +177,13 @@ impl Pieces {
 
 /// Connections that lead nowhere.
 pub(crate) fn closed() -> Arc<TcpProxy> {
-    Arc::new(TcpProxy { termination: None, clients: None, clusters: Vec::new(), unavailable: 0 })
+    Arc::new(TcpProxy {
+        termination: None,
+        clients: None,
+        clusters: Vec::new(),
+        unavailable: 0,
+        idle: Timeout::Default,
+    })
 }
 
 fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {

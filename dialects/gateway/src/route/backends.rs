@@ -4,7 +4,7 @@
 //! cannot be used keeps its share, and the proxy answers for it.
 
 use super::{
-    Part, Rejection, Work,
+    Part, Rejection, Work, Wrong,
     filters::{self, BackendFilters, PathChange},
 };
 use crate::{GatewayView, tls_policy};
@@ -209,13 +209,14 @@ impl Sum {
     }
 }
 
-/// The backends of a rule for requests; an error where the rule cannot be used.
+/// The backends of a rule for requests.
 pub(crate) fn weighted(
     work: &mut Work<'_, impl GatewayView>,
     written: &List<HttpBackend>,
     field: &FieldPath,
     protocols: Protocols,
-) -> Result<Backends, Rejection> {
+    wrong: &mut Wrong,
+) -> Backends {
     let (mut backends, mut sum) = (Backends::default(), Sum(0));
     let is_only = written.len() == 1;
     for (index, backend) in written.iter().enumerate() {
@@ -224,29 +225,23 @@ pub(crate) fn weighted(
             Ok(backend) => backend,
             Err(fault) => {
                 let no = Rejection::fault(Code::GatewayRouteBackend, fault);
-                backends.unavailable += sum.add(None, &field)?;
+                backends.unavailable += wrong.take(sum.add(None, &field)).unwrap_or_default();
                 work.drop_part(Part::BackendRef, &no);
                 continue;
             }
         };
-        let weight = sum.add(backend.weight, &field)?;
+        let weight = wrong.take(sum.add(backend.weight, &field)).unwrap_or_default();
         let found = resolve(work, &backend.into(), &field, protocols);
         let cluster = used(work, found);
-        let filters = filters::of_backend(&backend.filters, &field.field("filters"));
-        let filters = filters.and_then(|filters| match &filters.rewrite {
-            Some(_) if !is_only || protocols != Protocols::Http => {
-                let why = "the path can only be rewritten for a backend that is the only one of its rule";
-                Err(Rejection::new(Code::GatewayRouteFilter, field.field("filters"), why))
-            }
-            _ => Ok(filters),
-        });
-        let filters = match filters {
-            Ok(filters) => Some(filters),
-            Err(no) => {
-                work.drop_part(Part::BackendRef, &no);
-                None
-            }
-        };
+        let mut of_backend = Wrong::default();
+        let filters = filters::of_backend(&backend.filters, &field.field("filters"), &mut of_backend);
+        if filters.rewrite.is_some() && (!is_only || protocols != Protocols::Http) {
+            let why = "the path can only be rewritten for a backend that is the only one of its rule";
+            of_backend.add(Rejection::new(Code::GatewayRouteFilter, field.field("filters"), why));
+        }
+        let no = of_backend.first(work);
+        no.iter().for_each(|no| work.drop_part(Part::BackendRef, no));
+        let filters = Some(filters).filter(|_| no.is_none());
         let (Some(cluster), Some(BackendFilters { request, response, host, rewrite })) = (cluster, filters) else {
             backends.unavailable += weight;
             continue;
@@ -267,7 +262,7 @@ pub(crate) fn weighted(
     {
         backends.host = only.host.take().map(HostRewrite::Literal);
     }
-    Ok(backends)
+    backends
 }
 
 /// The backends of a rule for connections or datagrams, none of them with a share of zero, and the share of those that cannot be
@@ -279,11 +274,12 @@ pub(crate) fn stream(
     protocols: Protocols,
 ) -> Result<(Vec<(ClusterId, u32)>, u32), Rejection> {
     let (mut clusters, mut unavailable, mut sum) = (Vec::new(), 0, Sum(0));
+    let mut wrong = Wrong::default();
     for (index, backend) in written.iter().enumerate() {
         let field = field.index(index);
         match backend.get() {
             Ok(backend) => {
-                let weight = sum.add(backend.weight, &field)?;
+                let weight = wrong.take(sum.add(backend.weight, &field)).unwrap_or_default();
                 let found = resolve(work, &backend.into(), &field, protocols);
                 match used(work, found) {
                     Some(cluster) if weight > 0 => clusters.push((cluster, weight)),
@@ -292,10 +288,13 @@ pub(crate) fn stream(
                 }
             }
             Err(fault) => {
-                unavailable += sum.add(None, &field)?;
+                unavailable += wrong.take(sum.add(None, &field)).unwrap_or_default();
                 work.drop_part(Part::BackendRef, &Rejection::fault(Code::GatewayRouteBackend, fault));
             }
         }
     }
-    Ok((clusters, unavailable))
+    match wrong.first(work) {
+        Some(no) => Err(no),
+        None => Ok((clusters, unavailable)),
+    }
 }

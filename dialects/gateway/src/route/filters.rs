@@ -2,7 +2,7 @@
 //! backend, is not used.
 
 use super::{
-    INCOMPATIBLE_FILTERS, Rejection, Work,
+    INCOMPATIBLE_FILTERS, Rejection, Work, Wrong,
     backends::{self, Protocols},
     cors,
     headers::{self, Direction},
@@ -58,18 +58,22 @@ fn incompatible(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
 fn typed<'l>(
     list: &'l List<Filter>,
     field: &FieldPath,
-) -> Result<Vec<(FieldPath, &'l FilterType, &'l Filter)>, Rejection> {
+    wrong: &mut Wrong,
+) -> Vec<(FieldPath, &'l FilterType, &'l Filter)> {
     let mut found: Vec<(FieldPath, &FilterType, &Filter)> = Vec::new();
     for (index, filter) in list.iter().enumerate() {
         let field = field.index(index);
-        let filter = filter.get().map_err(|fault| Rejection::fault(Code::GatewayRouteFilter, fault))?;
-        let of_type = filter.r#type.as_ref().ok_or_else(|| no(&field.field("type"), "type must be set"))?;
+        let filter = filter.get().map_err(|fault| Rejection::fault(Code::GatewayRouteFilter, fault));
+        let Some(filter) = wrong.take(filter) else { continue };
+        let of_type = filter.r#type.as_ref().ok_or_else(|| no(&field.field("type"), "type must be set"));
+        let Some(of_type) = wrong.take(of_type) else { continue };
         if *of_type != FilterType::RequestMirror && found.iter().any(|(_, other, _)| *other == of_type) {
-            return Err(incompatible(&field, format!("a filter of type {of_type} stands before it")));
+            wrong.add(incompatible(&field, format!("a filter of type {of_type} stands before it")));
+            continue;
         }
         found.push((field, of_type, filter));
     }
-    Ok(found)
+    found
 }
 
 /// The field of a filter that its type asks for.
@@ -81,104 +85,113 @@ fn unsupported(of_type: &FilterType, field: &FieldPath) -> Rejection {
     no(&field.field("type"), format!("filters of type {of_type} are not supported here"))
 }
 
-/// The filters of a rule.
+/// The filters of a rule. Where one is wrong none is used, so what is left out here does not matter.
 pub(crate) fn of_rule(
     work: &mut Work<'_, impl GatewayView>,
     list: &List<Filter>,
     field: &FieldPath,
     protocols: Protocols,
-) -> Result<Filters, Rejection> {
+    wrong: &mut Wrong,
+) -> Filters {
     let mut filters = Filters::default();
     let (mut own_host, mut rewritten_host) = (None, None);
-    for (field, of_type, filter) in typed(list, field)? {
+    for (field, of_type, filter) in typed(list, field, wrong) {
         match of_type {
             FilterType::RequestHeaderModifier => {
                 let field = field.field("requestHeaderModifier");
-                let written = payload(&filter.request_header_modifier, "requestHeaderModifier", &field)?;
-                let (changes, host) = headers::changes(written, Direction::Request, &field)?;
-                (filters.policy.request_headers, own_host) = (changes, host);
+                let written = wrong.take(payload(&filter.request_header_modifier, "requestHeaderModifier", &field));
+                let changes = written.map(|written| headers::changes(written, Direction::Request, &field, wrong));
+                (filters.policy.request_headers, own_host) = changes.unwrap_or_default();
             }
             FilterType::ResponseHeaderModifier => {
                 let field = field.field("responseHeaderModifier");
-                let written = payload(&filter.response_header_modifier, "responseHeaderModifier", &field)?;
-                filters.policy.response_headers = headers::changes(written, Direction::Response, &field)?.0;
+                let written = wrong.take(payload(&filter.response_header_modifier, "responseHeaderModifier", &field));
+                let changes = written.map(|written| headers::changes(written, Direction::Response, &field, wrong));
+                filters.policy.response_headers = changes.unwrap_or_default().0;
             }
             FilterType::RequestMirror => {
                 let field = field.field("requestMirror");
-                let written = payload(&filter.request_mirror, "requestMirror", &field)?;
-                filters.mirrors.extend(mirror(work, written, &field, protocols)?);
+                let written = wrong.take(payload(&filter.request_mirror, "requestMirror", &field));
+                let mirror = written.and_then(|written| wrong.take(mirror(work, written, &field, protocols)));
+                filters.mirrors.extend(mirror.flatten());
             }
             FilterType::RequestRedirect if protocols == Protocols::Http => {
                 let field = field.field("requestRedirect");
-                let written = payload(&filter.request_redirect, "requestRedirect", &field)?;
-                filters.redirect = Some(redirect::redirect(written, &field)?);
+                let written = wrong.take(payload(&filter.request_redirect, "requestRedirect", &field));
+                filters.redirect = written.map(|written| redirect::redirect(written, &field, wrong));
             }
             FilterType::UrlRewrite if protocols == Protocols::Http => {
                 let field = field.field("urlRewrite");
-                let written = payload(&filter.url_rewrite, "urlRewrite", &field)?;
-                (rewritten_host, filters.rewrite) = url_rewrite(written, &field)?;
+                let written = wrong.take(payload(&filter.url_rewrite, "urlRewrite", &field));
+                let rewrite = written.map(|written| url_rewrite(written, &field, wrong));
+                (rewritten_host, filters.rewrite) = rewrite.unwrap_or_default();
             }
             FilterType::Cors if protocols == Protocols::Http => {
                 let field = field.field("cors");
-                filters.policy.cors = Some(cors::policy(payload(&filter.cors, "cors", &field)?, &field)?.into());
+                let written = wrong.take(payload(&filter.cors, "cors", &field));
+                filters.policy.cors = written.map(|written| cors::policy(written, &field, wrong).into());
             }
-            other => return Err(unsupported(other, &field)),
+            other => wrong.add(unsupported(other, &field)),
         }
     }
     let rewrites = rewritten_host.is_some() || filters.rewrite.is_some();
     if filters.redirect.is_some() && rewrites {
-        return Err(incompatible(field, "RequestRedirect and URLRewrite exclude each other"));
+        wrong.add(incompatible(field, "RequestRedirect and URLRewrite exclude each other"));
     }
     if own_host.is_some() && rewritten_host.is_some() {
         let why = "RequestHeaderModifier and URLRewrite both set the host";
-        return Err(incompatible(field, why));
+        wrong.add(incompatible(field, why));
     }
     filters.host = own_host.or(rewritten_host).map(HostRewrite::Literal);
-    Ok(filters)
+    filters
 }
 
 /// The filters of a backend: what can be done for each backend by itself.
-pub(crate) fn of_backend(list: &List<Filter>, field: &FieldPath) -> Result<BackendFilters, Rejection> {
+pub(crate) fn of_backend(list: &List<Filter>, field: &FieldPath, wrong: &mut Wrong) -> BackendFilters {
     let mut filters = BackendFilters::default();
     let mut rewritten_host = None;
-    for (field, of_type, filter) in typed(list, field)? {
+    for (field, of_type, filter) in typed(list, field, wrong) {
         match of_type {
             FilterType::RequestHeaderModifier => {
                 let field = field.field("requestHeaderModifier");
-                let written = payload(&filter.request_header_modifier, "requestHeaderModifier", &field)?;
-                (filters.request, filters.host) = headers::changes(written, Direction::Request, &field)?;
+                let written = wrong.take(payload(&filter.request_header_modifier, "requestHeaderModifier", &field));
+                let changes = written.map(|written| headers::changes(written, Direction::Request, &field, wrong));
+                (filters.request, filters.host) = changes.unwrap_or_default();
             }
             FilterType::ResponseHeaderModifier => {
                 let field = field.field("responseHeaderModifier");
-                let written = payload(&filter.response_header_modifier, "responseHeaderModifier", &field)?;
-                filters.response = headers::changes(written, Direction::Response, &field)?.0;
+                let written = wrong.take(payload(&filter.response_header_modifier, "responseHeaderModifier", &field));
+                let changes = written.map(|written| headers::changes(written, Direction::Response, &field, wrong));
+                filters.response = changes.unwrap_or_default().0;
             }
             FilterType::UrlRewrite => {
                 let field = field.field("urlRewrite");
-                let written = payload(&filter.url_rewrite, "urlRewrite", &field)?;
-                (rewritten_host, filters.rewrite) = url_rewrite(written, &field)?;
+                let written = wrong.take(payload(&filter.url_rewrite, "urlRewrite", &field));
+                let rewrite = written.map(|written| url_rewrite(written, &field, wrong));
+                (rewritten_host, filters.rewrite) = rewrite.unwrap_or_default();
             }
-            other => return Err(unsupported(other, &field)),
+            other => wrong.add(unsupported(other, &field)),
         }
     }
     if filters.host.is_some() && rewritten_host.is_some() {
         let why = "RequestHeaderModifier and URLRewrite both set the host";
-        return Err(incompatible(field, why));
+        wrong.add(incompatible(field, why));
     }
     filters.host = filters.host.or(rewritten_host);
-    Ok(filters)
+    filters
 }
 
 fn url_rewrite(
     written: &UrlRewrite,
     field: &FieldPath,
-) -> Result<(Option<HeaderValue>, Option<PathChange>), Rejection> {
+    wrong: &mut Wrong,
+) -> (Option<HeaderValue>, Option<PathChange>) {
     let host = written.hostname.as_deref().map(|name| {
         let name = Fqdn::parse(name).map_err(|error| no(&field.field("hostname"), error.to_string()))?;
         HeaderValue::parse(name.as_str()).map_err(|error| no(&field.field("hostname"), error.to_string()))
     });
     let path = written.path.as_ref().map(|path| redirect::path_change(path, &field.field("path")));
-    Ok((host.transpose()?, path.transpose()?))
+    (wrong.take(host.transpose()).flatten(), wrong.take(path.transpose()).flatten())
 }
 
 /// A mirror; nothing where its backend cannot be used, which is told as any reference that is not resolved.

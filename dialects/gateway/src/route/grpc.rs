@@ -4,7 +4,7 @@
 //! orders them: by the length of the service, then of the method, then by headers.
 
 use super::{
-    Rejection, Work, attachment,
+    Rejection, Work, Wrong, attachment,
     backends::Protocols,
     matches::{self, Requests},
     pieces,
@@ -41,7 +41,7 @@ pub fn translate(object: &GrpcRoute, view: &mut impl GatewayView, settings: &Set
         return work.into_translation(Vec::new(), Vec::new());
     }
     let rules = rule::all(&mut work, &object.spec.rules, |work, written, field| {
-        let requests = rule::matches(work, &written.matches, &field, grpc)?;
+        let requests = rule::matches(work, &written.matches, &field, grpc);
         let persistence = rule::is_set(&written.session_persistence);
         let parts = rule::Parts {
             filters: &written.filters,
@@ -52,7 +52,8 @@ pub fn translate(object: &GrpcRoute, view: &mut impl GatewayView, settings: &Set
             protocols: Protocols::Grpc,
             answer: ANSWER,
         };
-        Some(Rule::new(requests, rule::done(work, &parts, &field), field))
+        let done = rule::done(work, &parts, &field);
+        Rule::of(work, requests, done, field)
     });
     pieces::translation(work, parents, rules, ANSWER)
 }
@@ -62,18 +63,19 @@ fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
 }
 
 /// Reads a match.
-fn grpc(written: &GrpcRouteMatch, field: &FieldPath) -> Result<Requests, Rejection> {
-    let (path, condition) = match &written.method {
-        Some(method) => path(method, &field.field("method"))?,
-        None => (PathMatch::Prefix(Path::root()), None),
+fn grpc(written: &GrpcRouteMatch, field: &FieldPath, wrong: &mut Wrong) -> Option<Requests> {
+    let path = match &written.method {
+        Some(method) => wrong.take(path(method, &field.field("method"))),
+        None => Some((PathMatch::Prefix(Path::root()), None)),
     };
-    let mut headers = matches::headers(&written.headers, &field.field("headers"))?;
+    let mut headers = matches::headers(&written.headers, &field.field("headers"), wrong);
+    let (path, condition) = path?;
     if let Some(regex) = condition {
-        let name = HeaderName::parse_matched(":path").map_err(|error| no(field, error.to_string()))?;
+        let name = HeaderName::parse_matched(":path").map_err(|error| no(field, error.to_string()));
         let value = ValueMatch::Text { text: StringMatch::Regex(regex), ignore_case: false };
-        headers.push(matches::header(name, value));
+        headers.push(matches::header(wrong.take(name)?, value));
     }
-    Ok((path, Conditions { headers, query: Vec::new() }.sorted()))
+    Some((path, Conditions { headers, ..Conditions::default() }.sorted()))
 }
 
 /// The paths of a service and method, and a condition about them where no prefix says it.

@@ -2,7 +2,7 @@
 //!
 //! `Host` is no header like the others: a request modifier that sets it rewrites the host, and nothing else can be done with it.
 
-use super::Rejection;
+use super::{Rejection, Wrong};
 use kinds::{
     List,
     gateway::filter::{HeaderModifier, HttpHeader},
@@ -21,41 +21,50 @@ pub(crate) enum Direction {
     Response,
 }
 
-/// The changes of a modifier, and the host that it sets.
+/// The changes of a modifier, and the host that it sets. One that is wrong in part is not used, so what is left out here does not
+/// matter.
 pub(crate) fn changes(
     written: &HeaderModifier,
     direction: Direction,
     field: &FieldPath,
-) -> Result<(HeaderChanges, Option<HeaderValue>), Rejection> {
+    wrong: &mut Wrong,
+) -> (HeaderChanges, Option<HeaderValue>) {
     let (mut set, mut host) = (BTreeMap::new(), None);
-    for (field, header) in good(&written.set, &field.field("set"))? {
-        let value = value(header, &field)?;
-        match MutableHeader::parse(&header.name) {
+    for (field, header) in good(&written.set, &field.field("set"), wrong) {
+        let value = wrong.take(value(header, &field));
+        match (MutableHeader::parse(&header.name), value) {
             // Of several values for a header the first counts, as the API says.
-            Ok(name) => _ = set.entry(name).or_insert(format(&value, &field)?),
-            Err(HeaderError::Host) if direction == Direction::Request => _ = host.get_or_insert(value),
-            Err(error) => return Err(no(&field.field("name"), error.to_string())),
+            (Ok(name), Some(value)) => {
+                let format = wrong.take(format(&value, &field));
+                format.into_iter().for_each(|format| _ = set.entry(name.clone()).or_insert(format));
+            }
+            (Err(HeaderError::Host), value) if direction == Direction::Request => host = host.or(value),
+            (Err(error), _) => wrong.add(no(&field.field("name"), error.to_string())),
+            (Ok(_), None) => {}
         }
     }
     let mut add = Vec::new();
-    for (field, header) in good(&written.add, &field.field("add"))? {
-        add.push((name(&header.name, &field.field("name"))?, format(&value(header, &field)?, &field)?));
+    for (field, header) in good(&written.add, &field.field("add"), wrong) {
+        let name = wrong.take(name(&header.name, &field.field("name")));
+        let value = wrong.take(value(header, &field).and_then(|value| format(&value, &field)));
+        add.extend(name.zip(value));
     }
     add.sort();
     let mut remove = BTreeSet::new();
-    for (field, header) in good(&written.remove, &field.field("remove"))? {
-        remove.insert(name(header, &field)?);
+    for (field, header) in good(&written.remove, &field.field("remove"), wrong) {
+        remove.extend(wrong.take(name(header, &field)));
     }
-    Ok((HeaderChanges { set: set.into_iter().collect(), add, remove: remove.into_iter().collect() }, host))
+    (HeaderChanges { set: set.into_iter().collect(), add, remove: remove.into_iter().collect() }, host)
 }
 
-/// All entries of a list; one that cannot be read makes the modifier unusable.
-fn good<'l, T>(list: &'l List<T>, field: &FieldPath) -> Result<Vec<(FieldPath, &'l T)>, Rejection> {
-    let entries = list.iter().enumerate().map(|(index, entry)| match entry.get() {
-        Ok(entry) => Ok((field.index(index), entry)),
-        Err(fault) => Err(Rejection::fault(Code::GatewayRouteFilter, fault)),
-    });
-    entries.collect()
+/// All entries of a list that can be read; another makes the modifier unusable.
+fn good<'l, T>(list: &'l List<T>, field: &FieldPath, wrong: &mut Wrong) -> Vec<(FieldPath, &'l T)> {
+    let mut found = Vec::new();
+    for (index, entry) in list.iter().enumerate() {
+        let entry = entry.get().map_err(|fault| Rejection::fault(Code::GatewayRouteFilter, fault));
+        found.extend(wrong.take(entry).map(|entry| (field.index(index), entry)));
+    }
+    found
 }
 
 fn no(field: &FieldPath, why: String) -> Rejection {

@@ -27,7 +27,7 @@ pub fn translate(object: &HttpRoute, view: &mut impl GatewayView, settings: &Set
         return work.into_translation(Vec::new(), Vec::new());
     }
     let mut rules = rule::all(&mut work, &object.spec.rules, |work, written, field| {
-        let requests = rule::matches(work, &written.matches, &field, matches::http)?;
+        let requests = rule::matches(work, &written.matches, &field, matches::http);
         let persistence = rule::is_set(&written.session_persistence);
         let parts = rule::Parts {
             filters: &written.filters,
@@ -38,7 +38,8 @@ pub fn translate(object: &HttpRoute, view: &mut impl GatewayView, settings: &Set
             protocols: Protocols::Http,
             answer: ANSWER,
         };
-        Some(Rule::new(requests, rule::done(work, &parts, &field), field))
+        let done = rule::done(work, &parts, &field);
+        Rule::of(work, requests, done, field)
     });
     if object.spec.rules.is_empty() {
         // As the API server fills it in: one rule for every request, which has no backend.

@@ -1,6 +1,6 @@
 //! The matches of an HTTPRoute: path, method, headers and query parameters.
 
-use super::Rejection;
+use super::{Rejection, Wrong};
 use kinds::gateway::http_route::{self, HttpRouteMatch, PathMatchType, ValueMatchType};
 use model::{
     Code, FieldPath, HeaderName, Regex,
@@ -17,17 +17,17 @@ pub(crate) fn everything() -> Requests {
 }
 
 /// Reads a match.
-pub(crate) fn http(written: &HttpRouteMatch, field: &FieldPath) -> Result<Requests, Rejection> {
+pub(crate) fn http(written: &HttpRouteMatch, field: &FieldPath, wrong: &mut Wrong) -> Option<Requests> {
     let path = match &written.path {
-        Some(path) => path_match(path, &field.field("path"))?,
-        None => PathMatch::Prefix(Path::root()),
+        Some(path) => wrong.take(path_match(path, &field.field("path"))),
+        None => Some(PathMatch::Prefix(Path::root())),
     };
-    let mut headers = headers(&written.headers, &field.field("headers"))?;
+    let mut headers = headers(&written.headers, &field.field("headers"), wrong);
     if let Some(method) = &written.method {
-        headers.push(method_match(method, &field.field("method"))?);
+        headers.extend(wrong.take(method_match(method, &field.field("method"))));
     }
-    let query = query(&written.query_params, &field.field("queryParams"))?;
-    Ok((path, Conditions { headers, query }.sorted()))
+    let query = query(&written.query_params, &field.field("queryParams"), wrong);
+    Some((path?, Conditions { headers, query, host: None }.sorted()))
 }
 
 fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
@@ -70,35 +70,37 @@ pub(crate) fn header(name: HeaderName, value: ValueMatch) -> HeaderMatch {
 }
 
 /// Conditions about headers. Of several for one header the first counts, as the API says.
-pub(crate) fn headers(written: &[http_route::ValueMatch], field: &FieldPath) -> Result<Vec<HeaderMatch>, Rejection> {
+pub(crate) fn headers(written: &[http_route::ValueMatch], field: &FieldPath, wrong: &mut Wrong) -> Vec<HeaderMatch> {
     let mut seen = BTreeSet::new();
     let mut conditions = Vec::new();
     for (index, entry) in written.iter().enumerate() {
         let field = field.index(index);
         let name = HeaderName::parse(&entry.name).and_then(|name| HeaderName::parse_matched(name.as_str()));
-        let name = name.map_err(|error| no(&field.field("name"), error.to_string()))?;
-        if seen.insert(name.clone()) {
-            conditions.push(header(name, value(entry, &field)?));
+        let name = wrong.take(name.map_err(|error| no(&field.field("name"), error.to_string())));
+        if name.as_ref().is_none_or(|name| seen.insert(name.clone())) {
+            let value = wrong.take(value(entry, &field));
+            conditions.extend(name.zip(value).map(|(name, value)| header(name, value)));
         }
     }
-    Ok(conditions)
+    conditions
 }
 
 /// Conditions about query parameters; of several for one parameter the first counts.
-fn query(written: &[http_route::ValueMatch], field: &FieldPath) -> Result<Vec<QueryMatch>, Rejection> {
+fn query(written: &[http_route::ValueMatch], field: &FieldPath, wrong: &mut Wrong) -> Vec<QueryMatch> {
     let mut seen = BTreeSet::new();
     let mut conditions = Vec::new();
     for (index, entry) in written.iter().enumerate() {
         let field = field.index(index);
         if !(1..=LONGEST_PARAMETER).contains(&entry.name.len()) {
             let why = format!("the name of a query parameter has 1 to {LONGEST_PARAMETER} bytes");
-            return Err(no(&field.field("name"), why));
+            wrong.add(no(&field.field("name"), why));
         }
         if seen.insert(&entry.name) {
-            conditions.push(QueryMatch { name: (&*entry.name).into(), value: value(entry, &field)? });
+            let value = wrong.take(value(entry, &field));
+            conditions.extend(value.map(|value| QueryMatch { name: (&*entry.name).into(), value }));
         }
     }
-    Ok(conditions)
+    conditions
 }
 
 fn value(written: &http_route::ValueMatch, field: &FieldPath) -> Result<ValueMatch, Rejection> {

@@ -138,6 +138,7 @@ impl Draft {
             policy: policy.clone().into(),
             precedence: Precedence { widening: *widening, ..self.precedence.clone() },
             origin: subject.at(self.field.clone()),
+            fraction: None,
             combined: None,
         })
     }

@@ -4,7 +4,7 @@
 //! scheme is not written into the location where that can be had: Envoy keeps the port of the request's host unless the redirect
 //! has a host or a port, and clients of a listener on another port than their scheme's send one.
 
-use super::{Rejection, filters::PathChange};
+use super::{Rejection, Wrong, filters::PathChange};
 use crate::{Listener, Protocol};
 use kinds::gateway::filter::{PathModifier, PathModifierType, RequestRedirect};
 use model::{
@@ -26,27 +26,32 @@ fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
     Rejection::new(Code::GatewayRouteFilter, field.clone(), why)
 }
 
-/// Reads a redirect.
-pub(crate) fn redirect(written: &RequestRedirect, field: &FieldPath) -> Result<RedirectDraft, Rejection> {
+/// Reads a redirect. One that is wrong in part is not used, so what stands for that part does not matter.
+pub(crate) fn redirect(written: &RequestRedirect, field: &FieldPath, wrong: &mut Wrong) -> RedirectDraft {
     let scheme = match written.scheme.as_deref() {
         None => None,
         Some("http") => Some(Scheme::Http),
         Some("https") => Some(Scheme::Https),
-        Some(other) => return Err(no(&field.field("scheme"), format!("must be http or https, not `{other}`"))),
+        Some(other) => {
+            wrong.add(no(&field.field("scheme"), format!("must be http or https, not `{other}`")));
+            None
+        }
     };
     let host = written.hostname.as_deref().map(Fqdn::parse).transpose();
-    let host = host.map_err(|error| no(&field.field("hostname"), error.to_string()))?;
+    let host = wrong.take(host.map_err(|error| no(&field.field("hostname"), error.to_string()))).flatten();
     let port = written.port.map(|port| u16::try_from(port).ok().filter(|&port| port != 0).ok_or(port)).transpose();
     let port =
-        port.map_err(|port| no(&field.field("port"), format!("must be a port number from 1 to 65535, not {port}")))?;
+        port.map_err(|port| no(&field.field("port"), format!("must be a port number from 1 to 65535, not {port}")));
+    let port = wrong.take(port).flatten();
     let status = match written.status_code.unwrap_or(302) {
         code @ (301 | 302 | 303 | 307 | 308) => code as u16,
         other => {
-            return Err(no(&field.field("statusCode"), format!("must be 301, 302, 303, 307 or 308, not {other}")));
+            wrong.add(no(&field.field("statusCode"), format!("must be 301, 302, 303, 307 or 308, not {other}")));
+            302
         }
     };
-    let path = written.path.as_ref().map(|path| path_change(path, &field.field("path"))).transpose()?;
-    Ok(RedirectDraft { scheme, host, port, path, status })
+    let path = written.path.as_ref().map(|path| path_change(path, &field.field("path"))).transpose();
+    RedirectDraft { scheme, host, port, path: wrong.take(path).flatten(), status }
 }
 
 impl RedirectDraft {
@@ -126,7 +131,7 @@ impl PathChange {
             (PathChange::Prefix(path), PathMatch::Below(matched) | PathMatch::Prefix(matched)) => {
                 Some(PathRewrite::Below { matched: matched.clone(), path: trimmed(path) })
             }
-            (PathChange::Prefix(_), PathMatch::Exact(_) | PathMatch::Regex(_)) => None,
+            (PathChange::Prefix(_), _) => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Only what a backend has not processed is tried again: no connection, a refused stream, or a response with a listed code.
 
-use super::{Rejection, rule};
+use super::{Rejection, Wrong, rule};
 use kinds::{
     Checked,
     gateway::http_route::{Retry, Timeouts},
@@ -35,13 +35,14 @@ pub(crate) fn read(
     timeouts: Option<&Checked<Option<Box<Timeouts>>>>,
     retry: Option<&Checked<Option<Box<Retry>>>>,
     field: &FieldPath,
-) -> Result<(Timeout, Option<RetryPolicy>), Rejection> {
+    wrong: &mut Wrong,
+) -> (Timeout, Option<RetryPolicy>) {
     let (request, each) = match timeouts {
-        Some(timeouts) if rule::is_set(timeouts) => spans(timeouts, &field.field("timeouts"))?,
+        Some(timeouts) if rule::is_set(timeouts) => spans(timeouts, &field.field("timeouts"), wrong),
         _ => (None, None),
     };
     let retry = match retry {
-        Some(retry) if rule::is_set(retry) => policy(retry, each, &field.field("retry"))?,
+        Some(retry) if rule::is_set(retry) => policy(retry, each, &field.field("retry"), wrong),
         _ => None,
     };
     // Without retries there is one try, so the shorter of both holds.
@@ -49,7 +50,7 @@ pub(crate) fn read(
         (None, Some(each)) => Some(request.filter(|request| !request.is_zero()).map_or(each, |own| shorter(own, each))),
         _ => request,
     };
-    Ok((timeout(whole), retry))
+    (timeout(whole), retry)
 }
 
 /// The shorter of two times; zero is none.
@@ -83,41 +84,44 @@ fn span(text: Option<&str>, field: &FieldPath) -> Result<Option<Duration>, Rejec
 fn spans(
     written: &Checked<Option<Box<Timeouts>>>,
     field: &FieldPath,
-) -> Result<(Option<Duration>, Option<Duration>), Rejection> {
-    let Some(written) = value(written)? else { return Ok((None, None)) };
-    let request = span(written.request.as_deref(), &field.field("request"))?;
-    let each = span(written.backend_request.as_deref(), &field.field("backendRequest"))?;
+    wrong: &mut Wrong,
+) -> (Option<Duration>, Option<Duration>) {
+    let Some(written) = wrong.take(value(written)).flatten() else { return (None, None) };
+    let request = wrong.take(span(written.request.as_deref(), &field.field("request"))).flatten();
+    let each = wrong.take(span(written.backend_request.as_deref(), &field.field("backendRequest"))).flatten();
     if let (Some(request), Some(each)) = (request, each)
         && !request.is_zero()
         && each > request
     {
-        return Err(rejection(&field.field("backendRequest"), "must not be longer than request"));
+        wrong.add(rejection(&field.field("backendRequest"), "must not be longer than request"));
     }
-    Ok((request, each))
+    (request, each)
 }
 
 fn policy(
     written: &Checked<Option<Box<Retry>>>,
     each: Option<Duration>,
     field: &FieldPath,
-) -> Result<Option<RetryPolicy>, Rejection> {
-    let Some(written) = value(written)? else { return Ok(None) };
+    wrong: &mut Wrong,
+) -> Option<RetryPolicy> {
+    let written = wrong.take(value(written))??;
     let attempts = written.attempts.unwrap_or(1);
     if !(0..=MOST).contains(&attempts) {
-        return Err(rejection(&field.field("attempts"), format!("must be from 0 to {MOST}, not {attempts}")));
+        wrong.add(rejection(&field.field("attempts"), format!("must be from 0 to {MOST}, not {attempts}")));
     }
     let mut status_codes = Vec::new();
     for (index, &code) in written.codes.iter().enumerate() {
         let fits = u32::try_from(code).ok().filter(|code| (400..600).contains(code));
-        let wrong = || rejection(&field.field("codes").index(index), format!("must be from 400 to 599, not {code}"));
-        status_codes.push(fits.ok_or_else(wrong)?);
+        let no = || rejection(&field.field("codes").index(index), format!("must be from 400 to 599, not {code}"));
+        status_codes.extend(wrong.take(fits.ok_or_else(no)));
     }
-    let backoff = span(written.backoff.as_deref(), &field.field("backoff"))?.filter(|span| !span.is_zero());
+    let backoff = wrong.take(span(written.backoff.as_deref(), &field.field("backoff"))).flatten();
+    let backoff = backoff.filter(|span| !span.is_zero());
     let mut on = vec![RetryOn::ConnectFailure, RetryOn::RefusedStream];
     if !status_codes.is_empty() {
         on.push(RetryOn::RetriableStatusCodes);
     }
     let count = u32::try_from(attempts).unwrap_or_default();
     let per_try = each.filter(|span| !span.is_zero()).map_or(Timeout::Default, Timeout::After);
-    Ok((count > 0).then_some(RetryPolicy { on, count, per_try, status_codes, backoff }))
+    (count > 0).then_some(RetryPolicy { on, count, per_try, status_codes, backoff })
 }

@@ -1,7 +1,7 @@
 //! One rule of an HTTPRoute or GRPCRoute: which requests, and what is done with them.
 
 use super::{
-    Part, Rejection, Work,
+    Part, Rejection, Work, Wrong,
     backends::{self, Protocols},
     filters::{self, Filters},
     matches::{self, Requests},
@@ -31,8 +31,24 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
+    /// A rule, unless none of its matches can be used; what else is wrong with it is told all the same.
+    pub fn of(
+        work: &mut Work<'_, impl GatewayView>,
+        requests: Option<Vec<Requests>>,
+        done: Result<Done, Rejection>,
+        field: FieldPath,
+    ) -> Option<Self> {
+        match (requests, done) {
+            (Some(requests), done) => Some(Self::new(requests, done, field)),
+            (None, done) => {
+                done.err().iter().for_each(|no| work.report(no));
+                None
+            }
+        }
+    }
+
     /// A rule. A prefix can only be replaced where the path is matched by one.
-    pub fn new(requests: Vec<Requests>, done: Result<Done, Rejection>, field: FieldPath) -> Self {
+    fn new(requests: Vec<Requests>, done: Result<Done, Rejection>, field: FieldPath) -> Self {
         let change = match &done {
             Ok(Done::Forward(forwarded)) => forwarded.rewrite.as_ref(),
             Ok(Done::Redirect(redirected)) => redirected.0.path(),
@@ -108,7 +124,7 @@ pub(crate) fn matches<T>(
     work: &mut Work<'_, impl GatewayView>,
     written: &List<T>,
     field: &FieldPath,
-    read: impl Fn(&T, &FieldPath) -> Result<Requests, Rejection>,
+    read: impl Fn(&T, &FieldPath, &mut Wrong) -> Option<Requests>,
 ) -> Option<Vec<Requests>> {
     if written.is_empty() {
         return Some(vec![matches::everything()]);
@@ -116,13 +132,14 @@ pub(crate) fn matches<T>(
     let mut requests = Vec::new();
     for (index, one) in written.iter().enumerate() {
         let field = field.field("matches").index(index);
+        let mut wrong = Wrong::default();
         let found = match one.get() {
-            Ok(one) => read(one, &field),
-            Err(fault) => Err(Rejection::fault(Code::GatewayRouteMatch, fault)),
+            Ok(one) => read(one, &field, &mut wrong),
+            Err(fault) => wrong.take(Err(Rejection::fault(Code::GatewayRouteMatch, fault))),
         };
-        match found {
-            Ok(found) => requests.push(found),
-            Err(no) => work.drop_part(Part::Match, &no),
+        match wrong.first(work) {
+            Some(no) => work.drop_part(Part::Match, &no),
+            None => requests.extend(found),
         }
     }
     (!requests.is_empty()).then_some(requests)
@@ -137,32 +154,42 @@ pub(crate) fn without_backends(answer: UnavailableAnswer) -> Rule {
     Rule { requests: vec![matches::everything()], done, field: FieldPath::from("spec.rules") }
 }
 
-/// What is done with the requests of a rule, or the first thing that is in the way.
+/// What is done with the requests of a rule, or the first thing that is in the way; all others are told.
 pub(crate) fn done(
     work: &mut Work<'_, impl GatewayView>,
     parts: &Parts<'_>,
     field: &FieldPath,
 ) -> Result<Done, Rejection> {
+    let mut wrong = Wrong::default();
     if let Some(name) = parts.unsupported {
         let why = format!("{name} is not supported");
-        return Err(Rejection::new(Code::GatewayRouteRule, field.field(name), why));
+        wrong.add(Rejection::new(Code::GatewayRouteRule, field.field(name), why));
     }
+    let done = read(work, parts, field, &mut wrong);
+    match wrong.first(work) {
+        Some(no) => Err(no),
+        None => Ok(done),
+    }
+}
+
+/// What is done with the requests of a rule as far as it can be read.
+fn read(work: &mut Work<'_, impl GatewayView>, parts: &Parts<'_>, field: &FieldPath, wrong: &mut Wrong) -> Done {
     let Filters { policy, host, rewrite, redirect, mirrors } =
-        filters::of_rule(work, parts.filters, &field.field("filters"), parts.protocols)?;
+        filters::of_rule(work, parts.filters, &field.field("filters"), parts.protocols, wrong);
     if let Some(redirect) = redirect {
         if !parts.backends.is_empty() {
             let why = "a rule with a RequestRedirect has no backendRefs";
-            return Err(Rejection {
+            wrong.add(Rejection {
                 reason: super::INCOMPATIBLE_FILTERS,
                 ..Rejection::new(Code::GatewayRouteFilter, field.field("backendRefs"), why)
             });
         }
-        return Ok(Done::Redirect(Box::new((redirect, policy))));
+        return Done::Redirect(Box::new((redirect, policy)));
     }
     let mut forward = Forward { host, mirrors, websocket: parts.protocols == Protocols::Http, ..Forward::default() };
-    let (timeout, retry) = retry::read(parts.timeouts, parts.retry, field)?;
+    let (timeout, retry) = retry::read(parts.timeouts, parts.retry, field, wrong);
     (forward.timeout, forward.retry) = (timeout, retry.map(Box::new));
-    let found = backends::weighted(work, parts.backends, &field.field("backendRefs"), parts.protocols)?;
+    let found = backends::weighted(work, parts.backends, &field.field("backendRefs"), parts.protocols, wrong);
     forward.clusters = found.clusters;
     let all = if forward.clusters.is_empty() { found.unavailable.max(1) } else { found.unavailable };
     forward.unavailable = (all > 0).then_some(UnavailableShare { weight: all, answer: parts.answer });
@@ -173,5 +200,5 @@ pub(crate) fn done(
         forward.host = found.host;
     }
     let rewrite = found.rewrite.or(rewrite);
-    Ok(Done::Forward(Box::new(Forwarded { forward, policy, rewrite })))
+    Done::Forward(Box::new(Forwarded { forward, policy, rewrite }))
 }

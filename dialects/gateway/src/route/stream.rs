@@ -18,7 +18,7 @@ use kinds::{
     kind,
 };
 use model::{
-    ClusterId, Code, FieldPath, Host, Translation, Transport,
+    ClusterId, Code, FieldPath, Host, Timeout, Translation, Transport,
     listener::{StreamPiece, StreamTarget},
     route::Precedence,
     tls::{TcpProxy, Termination, TlsMode},
@@ -64,7 +64,13 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
             let mode = match termination(&mut work, listener) {
                 Shown::Certificates(termination) => {
                     let (clusters, unavailable) = (clusters.clone(), *unavailable);
-                    TlsMode::Tcp(Arc::new(TcpProxy { termination, clients: None, clusters, unavailable }))
+                    TlsMode::Tcp(Arc::new(TcpProxy {
+                        termination,
+                        clients: None,
+                        clusters,
+                        unavailable,
+                        idle: Timeout::Default,
+                    }))
                 }
                 Shown::Pending => TlsMode::Tcp(gateway::pieces::closed()),
                 Shown::None => continue,
@@ -139,7 +145,7 @@ fn plain(
     let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, rules, protocols) };
     let mut streams = Vec::new();
     if let Some((clusters, unavailable)) = target {
-        let target = Arc::new(StreamTarget { clients: None, clusters, unavailable });
+        let target = Arc::new(StreamTarget { clients: None, clusters, unavailable, idle: Timeout::Default });
         let listeners = parents.iter().flat_map(Parent::attached).map(|(listener, _)| listener);
         let ids: BTreeSet<_> = listeners.filter(|listener| listener.is_served()).map(|listener| &listener.id).collect();
         streams.extend(ids.into_iter().map(|id| StreamPiece {

@@ -1,6 +1,6 @@
 //! Conditions of Gateway API: their types, and those that are worded alike everywhere.
 
-use model::status::{Condition, ProxyCounts, Scope, Truth};
+use model::status::{Condition, ProxyState, Scope, Truth};
 
 /// Whether the object is valid and taken into account.
 pub const ACCEPTED: &str = "Accepted";
@@ -30,11 +30,10 @@ pub fn resolved() -> Condition {
     new(RESOLVED_REFS, Truth::True, "ResolvedRefs", "All references are resolved.")
 }
 
-/// That proxies have acknowledged it.
-pub fn programmed(proxies: ProxyCounts) -> Condition {
-    let ProxyCounts { acknowledged, connected } = proxies;
-    let message = format!("Acknowledged by {acknowledged} of {connected} connected proxies.");
-    Condition { message_matters: false, ..new(PROGRAMMED, Truth::True, "Programmed", message) }
+/// That proxies have acknowledged it. One that refuses it is told as long as it does: the reason is another, too.
+pub fn programmed(proxies: &ProxyState, is_refused: bool) -> Condition {
+    let reason = if is_refused { "PartiallyProgrammed" } else { "Programmed" };
+    Condition { message_matters: is_refused, ..new(PROGRAMMED, Truth::True, reason, proxies.message()) }
 }
 
 /// Whether a condition is stated and holds.

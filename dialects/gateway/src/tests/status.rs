@@ -8,11 +8,22 @@ use crate::{Listeners, Settings};
 use kinds::{Gateway, Kind, kind};
 use model::{
     Code,
-    status::{Address, ProxyCounts, Scope, StatusFacts, StatusInput, StatusKind, StatusValue},
+    status::{
+        Address, ProxyCounts, ProxyRefusal, ProxyState, Scope, StatusFacts, StatusInput, StatusKind, StatusValue,
+    },
 };
 use serde_json::{Value, json};
 
+/// That one proxy is connected, and has it.
+fn by_one() -> ProxyState {
+    ProxyState::acknowledged(ProxyCounts { acknowledged: 1, connected: 1 })
+}
+
 fn facts(world: &mut World, kind: Kind, name: &str, programmed: bool) -> StatusFacts {
+    facts_with(world, kind, name, &if programmed { by_one() } else { ProxyState::Pending })
+}
+
+fn facts_with(world: &mut World, kind: Kind, name: &str, proxies: &ProxyState) -> StatusFacts {
     let translation = world.translate(kind, name).unwrap();
     let outside = |_: &str| Outside { attached: 2, has_port: true };
     let sets = (kind == kind::GATEWAY).then_some(1);
@@ -27,7 +38,7 @@ fn facts(world: &mut World, kind: Kind, name: &str, programmed: bool) -> StatusF
     let input = StatusInput {
         verdicts: &translation.verdicts,
         translated: Some(&facts),
-        programmed: programmed.then_some(ProxyCounts { acknowledged: 1, connected: 1 }),
+        proxies: Some(proxies),
         addresses: &addresses,
     };
     (status.facts)(&input)
@@ -84,8 +95,8 @@ fn a_gateway_is_not_programmed_before_a_proxy_of_its_own_is_ready() {
     let mut fleet = FleetState { addresses: vec![Address::ip("192.0.2.1")], ..FleetState::default() };
     let said = |fleet: &FleetState| {
         let facts = of_fleet(translation.facts.as_deref().unwrap().clone(), &own, fleet);
-        let programmed = Some(ProxyCounts { acknowledged: 1, connected: 1 });
-        let input = StatusInput { verdicts: &[], translated: Some(&facts), programmed, addresses: &[] };
+        let proxies = by_one();
+        let input = StatusInput { verdicts: &[], translated: Some(&facts), proxies: Some(&proxies), addresses: &[] };
         let said = (GATEWAY.facts)(&input);
         [conditions(&said.object), of_listener(&said, 0)].map(|said| said.rsplit_once(' ').unwrap().1.to_owned())
     };
@@ -117,6 +128,21 @@ fn a_good_gateway() {
     let object = "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs ?Programmed=False/Pending";
     let pending = GOOD.replace("Programmed=True/Programmed", "?Programmed=False/Pending");
     assert_eq!((conditions(&said.object), of_listener(&said, 0)), (object.to_owned(), pending));
+}
+
+#[test]
+fn proxies_that_are_gone_or_refuse_are_said() {
+    let mut world = World::default();
+    world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]), json!({}));
+    let mut said = |proxies: ProxyState| {
+        let facts = facts_with(&mut world, kind::GATEWAY, "web", &proxies);
+        [conditions(&facts.object), of_listener(&facts, 0)].map(|said| said.rsplit_once(' ').unwrap().1.to_owned())
+    };
+    assert_eq!(said(ProxyState::NoProxies { is_lasting: false }), ["?Programmed=False/Pending"; 2]);
+    assert_eq!(said(ProxyState::NoProxies { is_lasting: true }), ["Programmed=False/Pending"; 2]);
+    let refusal = Some(ProxyRefusal { node: "envoy-7xk".into(), text: "no".into() }.into());
+    let counts = ProxyCounts { acknowledged: 2, connected: 3 };
+    assert_eq!(said(ProxyState::Acknowledged { counts, refusal }), ["Programmed=True/PartiallyProgrammed"; 2]);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn is_rewritten(route: &RouteDraft) -> bool {
 fn pair(route: RouteDraft, expand: bool) -> Vec<RouteDraft> {
     let forms = match (&route.path, &route.action) {
         (PathMatch::Prefix(prefix), Action::Forward(forward)) if expand => forward.rewrite.as_ref().and_then(|to| {
-            let (from, to) = (prefix.as_str().trim_end_matches('/'), to.path().as_str().trim_end_matches('/'));
+            let (from, to) = (prefix.as_str().trim_end_matches('/'), to.path()?.as_str().trim_end_matches('/'));
             let bare = if to.is_empty() { Path::root() } else { Path::parse(to).ok()? };
             let below = Path::parse(&format!("{to}/")).ok()?;
             Some([(Path::parse(from).ok()?, bare), (Path::parse(&format!("{from}/")).ok()?, below)])

@@ -170,8 +170,7 @@ pub(crate) fn backend(
         health_port: health_port(work, place, service, way)?,
         slow_start: slow_start(place, service, way.balance)?,
         validation: validation(work, place, service, spoken)?,
-        client_certificate: None,
-        max_retries: None,
+        ..ClusterOverrides::default()
     };
     let cluster = ClusterId { overrides: overrides.shared(), ..id };
     let cluster = resolve::presenting(work.view, cluster, work.settings.client_certificate.as_ref())

@@ -1,6 +1,6 @@
 use super::*;
 use model::ObjectRef;
-use model::status::Address;
+use model::status::{Address, ProxyCounts, ProxyRefusal};
 
 fn verdict(code: Code, field: &str, why: &str) -> Verdict {
     Verdict::new(code, ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "b", "a").at(field), why)
@@ -67,18 +67,31 @@ fn an_orphan_says_that_it_is_one() {
 
 #[test]
 fn programmed_is_stated_when_it_is_known_and_else_stays_as_it_is() {
-    let with = |programmed| facts(&StatusInput { programmed, ..StatusInput::default() }).object;
-    assert_eq!((with(None).conditions.len(), with(None).kept), (1, vec![PROGRAMMED]));
-    let counts = |acknowledged, connected| {
-        let object = with(Some(ProxyCounts { acknowledged, connected }));
-        assert!(object.kept.is_empty());
-        let condition = object.conditions[1].clone();
-        assert_eq!((condition.status, condition.reason), (Truth::True, "Programmed"));
-        condition.message
+    let of = |proxies: Option<&ProxyState>| {
+        let object = facts(&StatusInput { proxies, ..StatusInput::default() }).object;
+        let shown = |at: &Condition| format!("{}/{} {}", at.status.word(), at.reason, at.message);
+        let of = |all: &[Condition]| all.iter().filter(|it| it.kind == PROGRAMMED).map(shown).collect::<Vec<_>>();
+        (of(&object.conditions).join(""), of(&object.initial).join(""), object.kept)
     };
-    assert_eq!(counts(3, 3), "Accepted by all 3 connected proxies.");
-    assert_eq!(counts(1, 1), "Accepted by the connected proxy.");
-    assert_eq!(counts(3, 4), "Accepted by 3 of 4 connected proxies.");
+    let stated = |text: &str| (text.to_owned(), String::new(), vec![]);
+    let initial = |text: &str| (String::new(), text.to_owned(), vec![]);
+    assert_eq!(of(None), (String::new(), String::new(), vec![PROGRAMMED]), "nothing of it is served");
+    let pending = "Unknown/Pending Waiting for proxies to acknowledge it.";
+    assert_eq!(of(Some(&ProxyState::Pending)), initial(pending));
+    assert_eq!(of(Some(&ProxyState::Waiting)), initial(pending));
+    let nobody = "False/NoProxies No proxy is connected.";
+    assert_eq!(of(Some(&ProxyState::NoProxies { is_lasting: false })), initial(nobody), "what was acknowledged stands");
+    assert_eq!(of(Some(&ProxyState::NoProxies { is_lasting: true })), stated(nobody));
+    let counts = ProxyCounts { acknowledged: 2, connected: 3 };
+    let refusal = ProxyRefusal { node: "envoy-7xk".into(), text: "no".into() };
+    assert_eq!(
+        of(Some(&ProxyState::acknowledged(counts))),
+        stated("True/Programmed Accepted by 2 of 3 connected proxies.")
+    );
+    assert_eq!(
+        of(Some(&ProxyState::Acknowledged { counts, refusal: Some(refusal.into()) })),
+        stated("True/PartiallyProgrammed Accepted by 2 of 3 connected proxies; envoy-7xk refused: no")
+    );
 }
 
 #[test]

@@ -172,6 +172,19 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--gateway-controller-name=example.com/gateways"], |p| {
         &*p.pipeline.gateway.controller == "example.com/gateways" && p.status.controller == "example.com/gateways"
     }),
+    (&["--ambassador-id=blue"], |p| *p.pipeline.emissary.ambassador_id == *"blue"),
+    (&["--ambassador-single-namespace"], |p| p.source.namespaces == ["projectsesame".into()]),
+    (&["--ambassador-label-selector=team=a"], |p| {
+        let selectors = &p.source.selectors;
+        selectors.labels.as_deref() == Some("team=a") && selectors.kinds.contains(&kind::MAPPING)
+    }),
+    (&["--ambassador-field-selector=metadata.name!=a"], |p| {
+        p.source.selectors.fields.as_deref() == Some("metadata.name!=a")
+    }),
+    (&["--namespace=edge"], |p| *p.pipeline.emissary.namespace == *"edge"),
+    (&["--emissary-cross-namespace"], |p| p.pipeline.emissary.cross_namespace),
+    (&["--emissary-lua=ignore"], |p| p.pipeline.emissary.ignore_scripts),
+    (&["--emissary-ingress-class"], |p| p.pipeline.ingress.emissary_class),
     (&["--disable-fleets"], |p| p.fleets.is_none() && !p.pipeline.gateway.own_fleets),
     (&["--envoy-image=e"], of_fleets!(|fleets| fleets.envoy_image == "e")),
     (&["--sesame-image=s"], of_fleets!(|fleets| fleets.sesame_image == "s")),
@@ -198,12 +211,13 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
     (&["--contour-metric-names"], |p| p.contour_metric_names),
+    (&["--otlp-traces=http://collector:4317"], |p| p.otlp_traces == "http://collector:4317".parse().ok()),
     (&["--table-bytes=9"], |p| p.table_bytes == Some(9)),
     (&["--spoil=/x"], |p| p.pipeline.spoil.as_deref() == Some("/x")),
 ];
 
 /// Flags whose effect other tests show.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 13] = [
     "cache-dir",
     "cache-key-file",
     "config-path",
@@ -213,6 +227,10 @@ const ELSEWHERE: [&str; 9] = [
     "sesame-cafile",
     "sesame-cert-file",
     "sesame-key-file",
+    "xds-ca-lifetime",
+    "xds-certificate-lifetime",
+    "xds-certificate-settle-time",
+    "xds-certificates-dir",
 ];
 
 /// Contour's flags of `serve`, beside those that every subcommand has.
@@ -283,6 +301,24 @@ fn the_defaults_are_contours() {
     let read: Vec<Kind> = kind::ALL.iter().filter(|kind| kind.name() != "ContourConfiguration").copied().collect();
     assert_eq!(plan.source.kinds, read);
     assert_eq!((plan.self_check, plan.verbose, plan.warnings), (false, false, vec![]));
+}
+
+#[test]
+fn certificates_are_issued_where_their_folder_is_named() {
+    let line = ["--xds-certificates-dir=/c", "--xds-ca-lifetime=30", "--xds-certificate-lifetime=9"];
+    let plan = attempt(&[&line[..], &["--xds-certificate-settle-time=1m"]].concat(), "").unwrap();
+    assert_eq!(plan.security.unwrap().key, Path::new("/c/tls.key"));
+    let policy = plan.issuing.unwrap().policy;
+    let days = [policy.ca_lifetime, policy.lifetime].map(|time| time.as_secs() / (24 * 3600));
+    assert_eq!((days, policy.settle), ([30, 9], Duration::from_secs(60)));
+    let short = refusal(&["--xds-certificates-dir=/c", "--xds-ca-lifetime=359"]);
+    assert!(short.contains("--xds-ca-lifetime must be at least three times"), "{short}");
+    let slow = refusal(&["--xds-certificates-dir=/c", "--xds-certificate-settle-time=241h"]);
+    assert!(slow.contains("--xds-certificate-lifetime must be at least twelve times"), "{slow}");
+    let command = flags::with_contour_names(Line::command(), |_| false);
+    for other in ["--insecure", "--contour-cafile=/x"] {
+        assert!(command.clone().try_get_matches_from(["serve", "--xds-certificates-dir=/c", other]).is_err());
+    }
 }
 
 /// The shared fleet serves the Gateway that is named; others have fleets of their own, unless these are disabled.

@@ -1,31 +1,44 @@
 //! The questions of the replica that writes status, to each fleet by a task of its own.
 //!
-//! In: versions to ask about. Out: answers, and that a fleet was published to, whichever fleet has any; and the published version
-//! of a resource, at any time. A fleet without news costs nothing, and a fleet that is gone is forgotten.
+//! In: versions to ask about. Out: answers, that a fleet was published to, and whether it has proxies, whichever fleet has any; and
+//! the published version of a resource, at any time. A fleet without news costs nothing, and a fleet that is gone is forgotten.
+//!
+//! Whether a fleet has proxies is asked like everything else: every Envoy subscribes to all listeners, so each of them is counted for
+//! a listener of any name ([`anybody`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::FleetId;
-use model::status::ProxyCounts;
+use model::status::{ProxyCounts, ProxyRefusal, ProxyState};
 use pipeline::xds_fleet;
-use replicas::{AckReports, Replicas};
+use replicas::{AckReport, AckReports, Replicas};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use xds::{AckCounts, FleetAckCounts, Kind, Server, Snapshot, Version};
 
-use super::awaited::{Awaited, Question};
+use super::awaited::{Awaited, FleetProxies, Question};
 
 /// How many questions are asked before other tasks run.
 const SLICE: usize = 256;
 
+/// For how long a fleet has had proxies, or none, when that is told: a proxy that only connects again is no news.
+const SETTLED: Duration = Duration::from_secs(2);
+/// For how long a fleet has had no proxy when what earlier ones acknowledged no longer counts. A proxy that lost its connection is
+/// back within seconds, one whose pod is replaced within this time.
+const LASTING: Duration = Duration::from_secs(60);
+
 /// What there is to know of a fleet.
 pub enum News {
-    /// Versions that its proxies have acknowledged, or no longer have.
-    Answers(Vec<(Version, Option<ProxyCounts>)>),
+    /// Versions of which its proxies have answered something new; none for those that they have not acknowledged.
+    Answers(Vec<(Version, Option<ProxyState>)>),
     /// Something was published to it.
     Published,
+    /// Whether it has proxies.
+    Proxies(FleetProxies),
 }
 
 /// A fleet that is asked.
@@ -123,6 +136,9 @@ async fn run(
     mut questions: UnboundedReceiver<Vec<Question>>,
     news: UnboundedSender<(FleetId, News)>,
 ) {
+    let anybody = anybody();
+    reports.ask(anybody.clone());
+    let mut connection = Connection { is_up: false, since: Instant::now(), told: None };
     loop {
         let new = tokio::select! {
             asked = questions.recv() => {
@@ -131,12 +147,16 @@ async fn run(
                 continue;
             }
             answers = reports.next() => {
-                let counted = |version: &Version| proxies(&reports.counts(version));
-                let answers = answers.into_iter().map(|(version, is_programmed)| {
-                    let programmed = is_programmed.then(|| counted(&version));
-                    (version, programmed)
-                });
-                News::Answers(answers.collect())
+                let mut new = Vec::with_capacity(answers.len());
+                for (version, report) in answers {
+                    if version == anybody {
+                        connection.set(report.is_subscribed);
+                    } else {
+                        let state = acknowledged(&reports, &version, report);
+                        new.push((version, state));
+                    }
+                }
+                News::Answers(new)
             }
             changed = snapshots.changed() => {
                 if changed.is_err() {
@@ -144,10 +164,46 @@ async fn run(
                 }
                 News::Published
             }
+            connected = connection.next() => News::Proxies(connected),
         };
         if news.send((fleet.clone(), new)).is_err() {
             return;
         }
+    }
+}
+
+/// What is asked to count the proxies of a fleet: a listener that there is not.
+fn anybody() -> Version {
+    Version { kind: Kind::Listener, name: "".into(), version: 0 }
+}
+
+/// Whether a fleet has proxies, and what was told about it.
+struct Connection {
+    is_up: bool,
+    since: Instant,
+    told: Option<FleetProxies>,
+}
+
+impl Connection {
+    fn set(&mut self, is_up: bool) {
+        if self.is_up != is_up {
+            (self.is_up, self.since) = (is_up, Instant::now());
+        }
+    }
+
+    /// What is to be told next, when it is time. May be dropped and called again at any time.
+    async fn next(&mut self) -> FleetProxies {
+        let (connected, after) = match (self.is_up, self.told) {
+            (true, None | Some(FleetProxies::Present)) | (false, Some(FleetProxies::LongAbsent)) => {
+                return std::future::pending().await;
+            }
+            (true, Some(_)) => (FleetProxies::Present, SETTLED),
+            (false, None | Some(FleetProxies::Present)) => (FleetProxies::Absent, SETTLED),
+            (false, Some(FleetProxies::Absent)) => (FleetProxies::LongAbsent, LASTING),
+        };
+        tokio::time::sleep_until(self.since + after).await;
+        self.told = Some(connected);
+        connected
     }
 }
 
@@ -163,8 +219,42 @@ async fn ask(reports: &mut AckReports, questions: Vec<Question>) {
     }
 }
 
+/// What proxies have made of a version; none unless they have acknowledged it.
+fn acknowledged(reports: &AckReports, version: &Version, report: AckReport) -> Option<ProxyState> {
+    let refusal = report.refusal.map(|refusal| Arc::new(ProxyRefusal { node: refusal.node, text: refusal.text }));
+    let counts = || proxies(&reports.counts(version));
+    report.is_programmed.then(|| ProxyState::Acknowledged { counts: counts(), refusal })
+}
+
 /// How many proxies of all replicas have acknowledged a version.
 fn proxies(counts: &FleetAckCounts) -> ProxyCounts {
     let sum = |of: fn(&AckCounts) -> u32| counts.values().map(|counts| u64::from(of(counts))).sum();
     ProxyCounts { acknowledged: sum(|counts| counts.have), connected: sum(|counts| counts.clients()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told next, and after how many seconds; nothing if nothing is told within two minutes.
+    async fn next(connection: &mut Connection) -> Option<(FleetProxies, u64)> {
+        let begun = Instant::now();
+        let told = tokio::time::timeout(Duration::from_secs(120), connection.next()).await.ok()?;
+        Some((told, begun.elapsed().as_secs()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fleet_without_proxies_is_told_when_it_is_settled_and_again_when_it_lasts() {
+        let mut connection = Connection { is_up: false, since: Instant::now(), told: None };
+        assert_eq!(next(&mut connection).await, Some((FleetProxies::Absent, 2)));
+        assert_eq!(next(&mut connection).await, Some((FleetProxies::LongAbsent, 58)));
+        assert_eq!(next(&mut connection).await, None);
+        connection.set(true);
+        assert_eq!(next(&mut connection).await, Some((FleetProxies::Present, 2)));
+        // One that only connects again is no news.
+        connection.set(false);
+        assert!(tokio::time::timeout(Duration::from_secs(1), connection.next()).await.is_err());
+        connection.set(true);
+        assert_eq!(next(&mut connection).await, None);
+    }
 }

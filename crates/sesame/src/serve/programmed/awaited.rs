@@ -1,15 +1,18 @@
 //! The objects that proxies have not acknowledged yet, and the resources that they wait for.
 //!
-//! In: the resources of each object, each of a fleet, the published versions, and the versions that proxies of the fleet have
-//! acknowledged. Out: versions to ask about, and objects of which proxies have acknowledged every resource. Each object waits in the list of *one* resource
-//! that is not acknowledged; when it is, the object moves on to the next such resource, or is done. So an acknowledgement
-//! costs the objects that wait for it and no others, and a resource that all objects share may change any number of times
-//! while they wait for other resources.
+//! In: the resources of each object, each of a fleet, the published versions, the versions that proxies of the fleet have
+//! acknowledged, and whether the fleet has proxies. Out: versions to ask about, and what became of objects: proxies have acknowledged
+//! every resource, or there are none. Each object waits in the list of *one* resource that is not acknowledged; when it is, the
+//! object moves on to the next such resource, or is done. So an acknowledgement costs the objects that wait for it and no others, and
+//! a resource that all objects share may change any number of times while they wait for other resources.
+//!
+//! An object of which a proxy refuses a resource that the others have is done, too, and stays in the list of that resource for as
+//! long as it is refused.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::status::ProxyCounts;
+use model::status::{ProxyCounts, ProxyRefusal, ProxyState};
 use model::{FleetId, ObjectRef};
 use pipeline::ObjectResource;
 use status::Programmed;
@@ -27,14 +30,29 @@ pub enum Question {
     Forget(FleetId, Version),
 }
 
+/// Whether a fleet has proxies, over all replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FleetProxies {
+    /// Some are connected.
+    Present,
+    /// None is connected.
+    Absent,
+    /// None has been connected for so long that what earlier ones acknowledged no longer counts.
+    LongAbsent,
+}
+
 type Key = (FleetId, Kind, Name);
 
-/// An object that waits.
+/// An object that is served.
 struct Object {
     batch: u64,
     resources: Arc<Vec<ObjectResource>>,
+    /// Whether its resources are followed: not when proxies have acknowledged all of them.
+    is_followed: bool,
     /// The resource in whose list it is.
     waits_for: Option<Key>,
+    /// What was last reported.
+    told: Option<ProxyState>,
 }
 
 /// A resource that objects wait for.
@@ -45,7 +63,7 @@ struct Resource {
     /// Many objects share it, so the version is whatever is published.
     is_shared: bool,
     /// The proxies that have acknowledged it; none while some have not answered.
-    programmed: Option<ProxyCounts>,
+    programmed: Option<(ProxyCounts, Option<Arc<ProxyRefusal>>)>,
     /// How many objects consist of it.
     users: usize,
     waiting: BTreeSet<ObjectRef>,
@@ -56,6 +74,8 @@ struct Resource {
 pub struct Awaited {
     objects: HashMap<ObjectRef, Object>,
     resources: HashMap<Key, Resource>,
+    /// The fleets without proxies, and whether that has lasted.
+    absent: BTreeMap<FleetId, bool>,
     /// Whether acknowledgements are followed; otherwise objects are only remembered.
     is_asking: bool,
     questions: Vec<Question>,
@@ -77,9 +97,11 @@ impl Awaited {
         let before = self.objects.remove(&object);
         // An object without resources has nothing to wait for, and nothing to report.
         if let Some(resources) = resources.filter(|resources| !resources.is_empty()) {
-            self.objects.insert(object.clone(), Object { batch, resources: resources.clone(), waits_for: None });
+            let of = Object { batch, resources, is_followed: false, waits_for: None, told: None };
+            self.objects.insert(object.clone(), of);
             if self.is_asking {
-                self.follow(&resources, &published);
+                self.follow(&object, &published);
+                self.tell_absence(&object);
                 self.wait(&object);
             }
         }
@@ -97,9 +119,8 @@ impl Awaited {
     /// Begins to follow acknowledgements.
     pub fn begin(&mut self, published: impl Fn(&FleetId, Kind, &str) -> Option<u64>) {
         self.is_asking = true;
-        let all: Vec<_> = self.objects.iter().map(|(object, of)| (object.clone(), of.resources.clone())).collect();
-        for (object, resources) in all {
-            self.follow(&resources, &published);
+        for object in self.objects.keys().cloned().collect::<Vec<_>>() {
+            self.follow(&object, &published);
             self.wait(&object);
         }
     }
@@ -109,7 +130,48 @@ impl Awaited {
         self.is_asking = false;
         self.resources.clear();
         self.questions.clear();
-        self.objects.values_mut().for_each(|object| object.waits_for = None);
+        self.absent.clear();
+        for object in self.objects.values_mut() {
+            (object.is_followed, object.waits_for, object.told) = (false, None, None);
+        }
+    }
+
+    /// A fleet has proxies, or none. Objects that have waited for them are told, and in the end all that the fleet serves.
+    pub fn set_proxies(
+        &mut self,
+        fleet: &FleetId,
+        proxies: FleetProxies,
+        published: impl Fn(&FleetId, Kind, &str) -> Option<u64>,
+    ) {
+        match proxies {
+            FleetProxies::Present => _ = self.absent.remove(fleet),
+            FleetProxies::Absent => _ = self.absent.insert(fleet.clone(), false),
+            FleetProxies::LongAbsent => _ = self.absent.insert(fleet.clone(), true),
+        }
+        let is_concerned = |object: &Object| {
+            (!object.is_done() || proxies == FleetProxies::LongAbsent)
+                && object.resources.iter().any(|part| part.fleet == *fleet)
+        };
+        let concerned =
+            self.objects.iter().filter(|(_, object)| is_concerned(object)).map(|(object, _)| object.clone());
+        for object in concerned.collect::<Vec<_>>() {
+            let Some(of) = self.objects.get(&object) else { continue };
+            let (is_followed, is_absent) = (of.is_followed, matches!(of.told, Some(ProxyState::NoProxies { .. })));
+            if proxies != FleetProxies::Present {
+                self.tell_absence(&object);
+            } else if is_absent {
+                self.tell(&object, ProxyState::Waiting);
+            }
+            if !is_followed {
+                self.follow(&object, &published);
+                self.wait(&object);
+            }
+        }
+    }
+
+    /// A fleet is gone.
+    pub fn forget(&mut self, fleet: &FleetId) {
+        self.absent.remove(fleet);
     }
 
     /// A resource of a fleet was published in another version, or removed.
@@ -121,15 +183,18 @@ impl Awaited {
     }
 
     /// Proxies of a fleet have acknowledged a version, or no longer have.
-    pub fn answer(&mut self, fleet: &FleetId, version: &Version, programmed: Option<ProxyCounts>) {
+    pub fn answer(&mut self, fleet: &FleetId, version: &Version, state: Option<ProxyState>) {
         self.looks += 1;
         let key = (fleet.clone(), version.kind, version.name.clone());
         let Some(resource) = self.resources.get_mut(&key) else { return };
         if resource.version != Some(version.version) {
             return;
         }
-        resource.programmed = programmed;
-        if programmed.is_some() {
+        resource.programmed = match state {
+            Some(ProxyState::Acknowledged { counts, refusal }) => Some((counts, refusal)),
+            _ => None,
+        };
+        if resource.programmed.is_some() {
             let waiting = std::mem::take(&mut resource.waiting);
             waiting.iter().for_each(|object| self.wait(object));
         }
@@ -140,14 +205,19 @@ impl Awaited {
         std::mem::take(&mut self.questions)
     }
 
-    /// The objects that proxies have acknowledged since the last call.
+    /// What has become of objects since the last call.
     pub fn programmed(&mut self) -> Vec<(ObjectRef, Programmed)> {
         std::mem::take(&mut self.programmed)
     }
 
-    /// Follows the resources of an object.
-    fn follow(&mut self, resources: &[ObjectResource], published: &impl Fn(&FleetId, Kind, &str) -> Option<u64>) {
-        for part in resources {
+    /// Follows the resources of an object, unless they are followed.
+    fn follow(&mut self, object: &ObjectRef, published: &impl Fn(&FleetId, Kind, &str) -> Option<u64>) {
+        let Some(of) = self.objects.get_mut(object) else { return };
+        if std::mem::replace(&mut of.is_followed, true) {
+            return;
+        }
+        let resources = of.resources.clone();
+        for part in resources.iter() {
             self.looks += 1;
             let key = key(part);
             let resource = self.resources.entry(key.clone()).or_default();
@@ -155,6 +225,23 @@ impl Awaited {
             resource.is_shared = part.hash.is_none();
             let version = part.hash.or_else(|| published(&part.fleet, part.kind, &part.name));
             self.expect(&key, version);
+        }
+    }
+
+    /// Says of an object that a fleet that serves it has no proxies, if that is so.
+    fn tell_absence(&mut self, object: &ObjectRef) {
+        let Some(of) = self.objects.get(object).filter(|_| !self.absent.is_empty()) else { return };
+        let absent = of.resources.iter().filter_map(|part| self.absent.get(&part.fleet).copied());
+        if let Some(is_lasting) = absent.max() {
+            self.tell(object, ProxyState::NoProxies { is_lasting });
+        }
+    }
+
+    fn tell(&mut self, object: &ObjectRef, state: ProxyState) {
+        let Some(of) = self.objects.get_mut(object) else { return };
+        if of.told.as_ref() != Some(&state) {
+            of.told = Some(state.clone());
+            self.programmed.push((object.clone(), Programmed { batch: of.batch, proxies: Some(state) }));
         }
     }
 
@@ -172,31 +259,45 @@ impl Awaited {
         self.questions.extend(version.map(|version| Question::Ask(key.0.clone(), of(version))));
     }
 
-    /// Puts an object into the list of the first of its resources that is not acknowledged; if all are, it is done.
+    /// Puts an object into the list of the first of its resources that is not acknowledged; if all are, it is done. One that is
+    /// refused by a proxy keeps it in its list.
     fn wait(&mut self, object: &ObjectRef) {
-        let Some(of) = self.objects.get_mut(object) else { return };
+        let Some(of) = self.objects.get_mut(object).filter(|of| of.is_followed) else { return };
         let mut fewest: Option<ProxyCounts> = None;
+        let mut refused: Option<(Key, Arc<ProxyRefusal>)> = None;
+        of.waits_for = None;
         for part in of.resources.iter() {
             self.looks += 1;
             let key = key(part);
             let Some(resource) = self.resources.get_mut(&key) else { continue };
-            let Some(proxies) = resource.programmed else {
+            let Some((proxies, refusal)) = &resource.programmed else {
                 resource.waiting.insert(object.clone());
                 of.waits_for = Some(key);
                 return;
             };
-            fewest = Some(fewest.filter(|fewest| fewest.acknowledged <= proxies.acknowledged).unwrap_or(proxies));
+            fewest = Some(fewest.filter(|fewest| fewest.acknowledged <= proxies.acknowledged).unwrap_or(*proxies));
+            if let Some(refusal) = refusal.as_ref().filter(|_| refused.is_none()) {
+                refused = Some((key, refusal.clone()));
+            }
         }
-        if let Some(of) = self.objects.remove(object) {
-            let proxies = Some(fewest.unwrap_or_default());
-            self.programmed.push((object.clone(), Programmed { batch: of.batch, proxies }));
-            self.leave(object, &Object { waits_for: None, ..of });
+        let counts = fewest.unwrap_or_default();
+        let refusal = refused.as_ref().map(|(_, refusal)| refusal.clone());
+        if let Some((key, _)) = refused {
+            if let Some(resource) = self.resources.get_mut(&key) {
+                resource.waiting.insert(object.clone());
+            }
+            of.waits_for = Some(key);
+        } else {
+            of.is_followed = false;
+            let resources = of.resources.clone();
+            self.unfollow(&resources);
         }
+        self.tell(object, ProxyState::Acknowledged { counts, refusal });
     }
 
     /// Forgets the resources that only this object waited for.
     fn leave(&mut self, object: &ObjectRef, of: &Object) {
-        if !self.is_asking {
+        if !of.is_followed {
             return;
         }
         // Its new version may wait in the same list.
@@ -206,7 +307,11 @@ impl Awaited {
         {
             resource.waiting.remove(object);
         }
-        for part in of.resources.iter() {
+        self.unfollow(&of.resources);
+    }
+
+    fn unfollow(&mut self, resources: &[ObjectResource]) {
+        for part in resources {
             self.looks += 1;
             let key = key(part);
             let Some(resource) = self.resources.get_mut(&key) else { continue };
@@ -217,6 +322,13 @@ impl Awaited {
                 self.questions.push(Question::Forget(key.0, Version { kind: key.1, name: key.2, version }));
             }
         }
+    }
+}
+
+impl Object {
+    /// Whether proxies have acknowledged all of it.
+    fn is_done(&self) -> bool {
+        matches!(self.told, Some(ProxyState::Acknowledged { .. }))
     }
 }
 

@@ -45,11 +45,27 @@ struct InProgress {
     waiting: Option<Bytes>,
 }
 
+impl InProgress {
+    fn waiting_bytes(&self) -> usize {
+        self.waiting.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// What becomes of an event that arrives while others are being decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is processed.
+    Now,
+    /// It waits for one of its object that is being decoded.
+    Waits,
+    /// There is no room for it before another is decoded.
+    Full,
+}
+
 impl LargeEvents {
-    /// Whether so much is being decoded that nothing can be added.
-    pub fn is_full(&self) -> bool {
-        let bytes = |object: &InProgress| object.size + object.waiting.as_ref().map_or(0, Bytes::len);
-        self.objects.values().map(bytes).sum::<usize>() > MOST
+    /// How many bytes are being decoded or wait for that.
+    fn bytes(&self) -> usize {
+        self.objects.values().map(|object| object.size + object.waiting_bytes()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -62,11 +78,19 @@ impl LargeEvents {
         self.tasks.push(tokio::task::spawn_blocking(move || (names.clone(), read(kind, &line, names))));
     }
 
-    /// Has an event wait if one of its object is being decoded; whether it does.
-    pub fn queue(&mut self, names: &Names, line: &Bytes) -> bool {
-        let Some(object) = self.objects.get_mut(names) else { return false };
-        object.waiting = Some(line.clone());
-        true
+    /// What becomes of an event that arrives. It waits if one of its object is being decoded; nothing that waits or is decoded
+    /// comes to more than the limit, except one event that is larger by itself.
+    pub fn turn(&mut self, names: &Names, line: &Bytes) -> Turn {
+        let held = self.bytes();
+        match self.objects.get_mut(names) {
+            Some(object) if held - object.waiting_bytes() + line.len() > MOST => Turn::Full,
+            Some(object) => {
+                object.waiting = Some(line.clone());
+                Turn::Waits
+            }
+            None if line.len() >= LARGE && held > 0 && held + line.len() > MOST => Turn::Full,
+            None => Turn::Now,
+        }
     }
 
     /// The next that is decoded, and the event that waits for it; for ever none if there is none.
@@ -93,4 +117,40 @@ fn read(kind: Kind, line: &[u8], names: Names) -> Result<Read, Failure> {
 /// What an event is about, if it is large and that can be told from its beginning.
 pub fn opening(line: &[u8]) -> Option<Opening<'_>> {
     if line.len() < LARGE { None } else { Opening::of(line) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinds::kind;
+
+    fn names(name: &str) -> Names {
+        Names { namespace: "n".into(), name: name.into() }
+    }
+
+    fn event(name: &str, bytes: usize) -> Bytes {
+        let object = format!(r#"{{"metadata": {{"name": "{name}", "namespace": "n", "resourceVersion": "1"}}}}"#);
+        let mut line = format!(r#"{{"type": "ADDED", "object": {object}}}"#);
+        line.extend(std::iter::repeat_n(' ', bytes - line.len()));
+        line.into()
+    }
+
+    #[tokio::test]
+    async fn what_waits_counts_as_what_is_decoded_does() {
+        let mut large = LargeEvents::default();
+        for name in ["a", "b"] {
+            large.decode(kind::SERVICE, event(name, MOST / 4), names(name));
+        }
+        assert_eq!(large.turn(&names("a"), &event("a", MOST / 4)), Turn::Waits);
+        assert_eq!(large.turn(&names("a"), &event("a", MOST / 2)), Turn::Waits, "it replaces what waited");
+        assert_eq!(large.bytes(), MOST);
+        assert_eq!(large.turn(&names("b"), &event("b", 100)), Turn::Full);
+        assert_eq!(large.turn(&names("c"), &event("c", LARGE)), Turn::Full);
+        assert_eq!(large.turn(&names("c"), &event("c", 100)), Turn::Now, "small events of others wait for nobody");
+        while !large.is_empty() {
+            assert!(large.next().await.is_ok());
+        }
+        assert_eq!(large.bytes(), 0);
+        assert_eq!(large.turn(&names("c"), &event("c", 2 * MOST)), Turn::Now, "nothing will make room for it");
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Follower, Presence, Stop,
-    large::{self, LargeEvents, Read},
+    large::{self, LargeEvents, Read, Turn},
 };
 use crate::{
     Closed, Update,
@@ -135,7 +135,7 @@ impl Follower {
             if is_proven {
                 self.backoff.reset();
             }
-            let mut update = Update::default();
+            let mut update = Update { began: self.feeder.began(), ..Update::default() };
             let mut ended = Ok(());
             for line in lines.into_iter().filter(|line| !line.is_empty()) {
                 if let Some(arrived) = self.after_large(&line, &mut update, &mut large).await? {
@@ -172,17 +172,21 @@ impl Follower {
             self.tell_all(large).await?;
             return Ok(None);
         };
-        if !metadata.resource_version.is_empty() && large.queue(&Names::of(&metadata), line) {
-            return Ok(Some(metadata.resource_version.into_owned()));
+        if metadata.resource_version.is_empty() {
+            return Ok(None);
         }
-        if large.is_full() {
-            self.tell(std::mem::take(update)).await?;
+        let names = Names::of(&metadata);
+        loop {
+            match large.turn(&names, line) {
+                Turn::Now => return Ok(None),
+                Turn::Waits => return Ok(Some(metadata.resource_version.into_owned())),
+                Turn::Full => {
+                    self.tell(std::mem::take(update)).await?;
+                    let read = large.next().await;
+                    self.tell_large(read, large).await?;
+                }
+            }
         }
-        while large.is_full() {
-            let read = large.next().await;
-            self.tell_large(read, large).await?;
-        }
-        Ok(None)
     }
 
     /// What went wrong, after all that came before it is told.

@@ -150,6 +150,34 @@ fn a_policy_that_is_not_valid_closes_its_backends() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_policy_is_told_at_once() {
+    let mut world = world();
+    let names =
+        json!([{ "type": "Hostname" }, { "type": "URI", "uri": "spiffe://a/b" }, { "type": "URI", "uri": "a b" }]);
+    let reference = json!([{ "group": "", "kind": "ConfigMap", "name": "later" }]);
+    put(
+        &mut world,
+        "p",
+        0,
+        None,
+        json!({ "hostname": "a b", "caCertificateRefs": reference, "subjectAltNames": names }),
+    );
+    let policy = world.translate(kind::BACKEND_TLS_POLICY, "p");
+    let told: Vec<_> = policy.verdicts.iter().map(|verdict| (verdict.code, verdict.origin.field.to_string())).collect();
+    assert_eq!(
+        told,
+        [
+            (Code::SecretPending, "spec.validation.caCertificateRefs".to_owned()),
+            (Code::GatewayTlsPolicy, "spec.validation.hostname".to_owned()),
+            (Code::GatewayTlsPolicy, "spec.validation.subjectAltNames[0]".to_owned()),
+            (Code::GatewayTlsPolicy, "spec.validation.subjectAltNames[2]".to_owned()),
+        ]
+    );
+    assert_eq!(conditions(policy.facts.as_ref().unwrap())[0][0], "Accepted=False Invalid");
+    assert!(policy.pending.is_empty(), "what is wrong stays wrong whatever the bundle holds");
+}
+
+#[test]
 fn a_bundle_that_has_not_been_read_yet_keeps_routes_and_policy_pending() {
     let mut world = world();
     let reference = json!([{ "group": "", "kind": "ConfigMap", "name": "later" }]);

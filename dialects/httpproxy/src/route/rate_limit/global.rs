@@ -128,7 +128,8 @@ fn entry(
             let field = field.field("requestHeader");
             let name = HeaderName::parse_matched(&it.header_name)
                 .map_err(|error| Rejection::new(code, field.field("headerName"), error.to_string()))?;
-            Ok(DescriptorEntry::Header { name, key: filled(&it.descriptor_key, &field, "descriptorKey", code)? })
+            let key = filled(&it.descriptor_key, &field, "descriptorKey", code)?;
+            Ok(DescriptorEntry::Header { name, key, skip_if_absent: false })
         }
         (None, None, Some(it), None) => {
             let field = field.field("requestHeaderValueMatch");

@@ -3,7 +3,14 @@
 use super::*;
 
 /// Every proxy has acknowledged it.
-const ALL: Option<ProxyCounts> = Some(ProxyCounts { acknowledged: 3, connected: 3 });
+const ALL: Option<ProxyState> =
+    Some(ProxyState::Acknowledged { counts: ProxyCounts { acknowledged: 3, connected: 3 }, refusal: None });
+
+/// Two have, one has not, and why that is.
+fn two(refused: Option<&str>) -> Option<ProxyState> {
+    let refusal = refused.map(|text| Arc::new(ProxyRefusal { node: "envoy-7xk".into(), text: text.into() }));
+    Some(ProxyState::Acknowledged { counts: ProxyCounts { acknowledged: 2, connected: 3 }, refusal })
+}
 
 fn object(name: &str) -> ObjectRef {
     ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "shop", name)
@@ -41,7 +48,9 @@ fn put(awaited: &mut Awaited, name: &str, batch: u64, object_resources: Vec<Obje
 }
 
 fn done(awaited: &mut Awaited) -> Vec<(String, u64)> {
-    let mut done: Vec<_> = awaited.programmed().into_iter().map(|(of, is)| (of.name.to_string(), is.batch)).collect();
+    let programmed = awaited.programmed().into_iter();
+    let done = programmed.filter(|(_, is)| matches!(is.proxies, Some(ProxyState::Acknowledged { .. })));
+    let mut done: Vec<_> = done.map(|(of, is)| (of.name.to_string(), is.batch)).collect();
     done.sort();
     done
 }
@@ -50,10 +59,64 @@ fn done(awaited: &mut Awaited) -> Vec<(String, u64)> {
 fn an_object_counts_the_proxies_of_the_resource_that_fewest_have() {
     let mut awaited = asking();
     put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
-    let two = ProxyCounts { acknowledged: 2, connected: 3 };
-    awaited.answer(&FleetId::Shared, &listener(1), Some(two));
+    awaited.answer(&FleetId::Shared, &listener(1), two(None));
     awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
-    assert_eq!(awaited.programmed(), [(object("a"), Programmed { batch: 1, proxies: Some(two) })]);
+    assert_eq!(awaited.programmed(), [(object("a"), Programmed { batch: 1, proxies: two(None) })]);
+}
+
+#[test]
+fn a_proxy_that_refuses_is_told_while_it_does() {
+    let mut awaited = asking();
+    put(&mut awaited, "a", 1, vec![own("a", 7), shared("https")]);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), two(Some("no")));
+    awaited.answer(&FleetId::Shared, &listener(1), ALL);
+    assert_eq!(awaited.programmed(), [(object("a"), Programmed { batch: 1, proxies: two(Some("no")) })]);
+    // A proxy that joins is behind for a while, and then has it.
+    awaited.answer(&FleetId::Shared, &scope("a", 7), None);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), two(Some("no")));
+    assert_eq!(awaited.programmed(), [], "nothing is new");
+    awaited.answer(&FleetId::Shared, &scope("a", 7), two(Some("still no")));
+    assert_eq!(awaited.programmed(), [(object("a"), Programmed { batch: 1, proxies: two(Some("still no")) })]);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
+    assert_eq!(awaited.programmed(), [(object("a"), Programmed { batch: 1, proxies: ALL })]);
+    assert!(awaited.resources.is_empty(), "nothing is asked any more");
+}
+
+/// What was told of each object, in the order of names.
+fn told(awaited: &mut Awaited) -> Vec<(String, ProxyState)> {
+    let mut told: Vec<_> = awaited
+        .programmed()
+        .into_iter()
+        .map(|(of, is)| (of.name.to_string(), is.proxies.expect("proxies are counted")))
+        .collect();
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    told
+}
+
+#[test]
+fn without_proxies_those_who_wait_are_told_and_after_a_while_everybody() {
+    let nobody = |is_lasting| ProxyState::NoProxies { is_lasting };
+    let of = |name: &str, state: ProxyState| (name.to_owned(), state);
+    let mut awaited = asking();
+    let gateway = FleetId::named("shop", "edge");
+    put(&mut awaited, "a", 1, vec![own("a", 7)]);
+    awaited.answer(&FleetId::Shared, &scope("a", 7), ALL);
+    put(&mut awaited, "b", 2, vec![own("b", 7)]);
+    put(&mut awaited, "c", 2, vec![ObjectResource { fleet: gateway, ..own("c", 7) }]);
+    done(&mut awaited);
+    awaited.set_proxies(&FleetId::Shared, FleetProxies::Absent, published);
+    assert_eq!(told(&mut awaited), [of("b", nobody(false))], "a proxy that comes back soon takes nothing away");
+    put(&mut awaited, "d", 3, vec![own("d", 7)]);
+    assert_eq!(told(&mut awaited), [of("d", nobody(false))], "one that is new is told at once");
+    awaited.questions();
+    awaited.set_proxies(&FleetId::Shared, FleetProxies::LongAbsent, published);
+    assert_eq!(told(&mut awaited), ["a", "b", "d"].map(|name| of(name, nobody(true))));
+    assert_eq!(awaited.questions(), [Question::Ask(FleetId::Shared, scope("a", 7))], "it is asked about again");
+    // One comes, and takes its time.
+    awaited.set_proxies(&FleetId::Shared, FleetProxies::Present, published);
+    assert_eq!(told(&mut awaited), ["a", "b", "d"].map(|name| of(name, ProxyState::Waiting)));
+    ["a", "b"].iter().for_each(|name| awaited.answer(&FleetId::Shared, &scope(name, 7), ALL));
+    assert_eq!(done(&mut awaited), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
 }
 
 #[test]
@@ -87,7 +150,7 @@ fn an_object_is_done_when_proxies_have_all_of_its_resources() {
         awaited.questions(),
         [Question::Forget(FleetId::Shared, scope("a", 7)), Question::Forget(FleetId::Shared, listener(1))]
     );
-    assert!(awaited.resources.is_empty() && awaited.objects.is_empty());
+    assert!(awaited.resources.is_empty());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! Scalars without quotes become what kubectl makes of them (`yes` is a boolean, `010` is eight), so that a file that works
 //! here works there. Untrusted text is bounded in depth and number of values, copies by alias included.
 
+pub mod field;
 mod scalar;
 
 use kinds::{Node, Position, Value, node::Key};
@@ -259,7 +260,7 @@ impl<'t> Composer<'t, '_> {
                 self.merge(node, &mut merged, &span)?;
                 continue;
             }
-            let key = Key { text, position };
+            let key = Key { position, ..Key::from(text) };
             if is_repeated(&entries, &mut seen, &key) {
                 return Err(self.syntax(&span, &format!("the key `{}` stands in this map twice", key.text)));
             }

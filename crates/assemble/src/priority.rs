@@ -1,0 +1,116 @@
+//! Routes that take requests of another namespace by their priority: both sides are told.
+//!
+//! A priority comes before everything else, so a route with one for `/` has the requests of all longer paths. Inside a namespace that
+//! is its author's choice. Of another namespace's routes it may be meant, too, but whoever has them should know.
+
+use model::{
+    Code, Host, Route, Verdict,
+    route::{Path, PathMatch},
+};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// The most pairs of objects that are told about in a host.
+pub const MOST_TOLD: usize = 100;
+
+/// What is told about routes in the order in which they are tried.
+pub fn taken(host: &Host, routes: &[Arc<Route>]) -> Vec<Verdict> {
+    let mut told = BTreeSet::new();
+    let mut verdicts = Vec::new();
+    for (at, strong) in routes.iter().enumerate().take_while(|(_, route)| route.precedence.priority > 0) {
+        for weak in routes[at + 1..].iter().filter(|weak| takes(strong, weak)) {
+            if told.len() < MOST_TOLD && told.insert((&strong.origin.object, &weak.origin.object)) {
+                verdicts.extend(pair(host, strong, weak));
+            }
+        }
+    }
+    verdicts
+}
+
+/// Whether a route has requests of another namespace's because of its priority.
+pub fn takes(strong: &Route, weak: &Route) -> bool {
+    strong.precedence.priority > weak.precedence.priority.max(0)
+        && strong.origin.object.namespace != weak.origin.object.namespace
+        && !strong.precedence.implied
+        && !weak.precedence.implied
+        && covers(&strong.path, &weak.path)
+}
+
+/// Whether all paths of the one are paths of the other. Of patterns there is no telling.
+fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
+    let begins = |path: &Path| narrow.text().starts_with(path.as_str());
+    match (wide, narrow) {
+        (_, PathMatch::Regex(_)) => matches!(wide, PathMatch::Prefix(path) if path.as_str() == "/"),
+        (PathMatch::Prefix(path), _) => begins(path),
+        (PathMatch::PrefixIgnoreCase(path), _) => {
+            narrow.text().get(..path.as_str().len()).is_some_and(|start| start.eq_ignore_ascii_case(path.as_str()))
+        }
+        (PathMatch::Below(path), _) => {
+            narrow.text().strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }
+        (PathMatch::Exact(path), PathMatch::Exact(other)) => path == other,
+        (PathMatch::ExactIgnoreCase(path), PathMatch::Exact(other) | PathMatch::ExactIgnoreCase(other)) => {
+            path.as_str().eq_ignore_ascii_case(other.as_str())
+        }
+        (PathMatch::Regex(_) | PathMatch::Exact(_) | PathMatch::ExactIgnoreCase(_), _) => false,
+    }
+}
+
+/// What both sides are told.
+pub fn pair(host: &Host, strong: &Route, weak: &Route) -> [Verdict; 2] {
+    let (priority, path) = (strong.precedence.priority, &weak.path);
+    let by = format!("host {host}, path {path}: {} has its requests by priority {priority}", strong.origin.object);
+    let from = format!("host {host}, path {path}: by priority {priority} it has requests of {}", weak.origin.object);
+    [
+        Verdict::new(Code::RouteTakenByPriority, weak.origin.clone(), by).related_to(strong.origin.clone()),
+        Verdict::new(Code::RouteTakenByPriority, strong.origin.clone(), from).related_to(weak.origin.clone()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::testing::{changed, route};
+    use model::ObjectRef;
+
+    fn of(namespace: &str, priority: i32, text: &str) -> Arc<Route> {
+        changed(&route("r", 1, text), |route| {
+            route.precedence.priority = priority;
+            route.origin = ObjectRef::new(kinds::kind::SERVICE, namespace, "r").at("spec");
+        })
+    }
+
+    #[test]
+    fn whoever_has_requests_of_another_namespace_by_its_priority_is_told_and_so_is_the_other() {
+        let host = Host::parse("a.example.com").unwrap();
+        for (strong, weak, is_told) in [
+            (of("b", 1, "p /"), of("a", 0, "p /login"), true),
+            (of("b", 1, "p /login"), of("a", 0, "= /login/form"), true),
+            (of("b", 1, "/ /log"), of("a", 0, "p /login"), false),
+            (of("b", 1, "/ /login"), of("a", 0, "p /login/x"), true),
+            (of("b", 1, "p /"), of("a", 0, "~ /[a-z]+"), true),
+            (of("b", 1, "= /login"), of("a", 0, "p /login"), false),
+            (of("b", 1, "p /login"), of("a", 0, "p /"), false),
+            (of("a", 1, "p /"), of("a", 0, "p /login"), false),
+            (of("b", 0, "p /"), of("a", -1, "p /login"), false),
+            (of("b", 2, "p /"), of("a", 2, "p /login"), false),
+        ] {
+            let told = taken(&host, &[strong.clone(), weak.clone()]);
+            let objects: Vec<_> = told.iter().map(|verdict| &*verdict.origin.object.namespace).collect();
+            let expected: &[&str] = if is_told { &["a", "b"] } else { &[] };
+            assert_eq!(objects, expected, "{} over {}", strong.path, weak.path);
+        }
+    }
+
+    #[test]
+    fn one_host_tells_about_so_many_pairs_and_no_more() {
+        let weak = (0..2 * MOST_TOLD).map(|at| {
+            changed(&of("a", 0, "p /login"), |route| {
+                route.origin = ObjectRef::new(kinds::kind::SERVICE, "a", format!("r{at}").as_str()).at("spec");
+            })
+        });
+        let routes: Vec<_> = [of("b", 1, "p /")].into_iter().chain(weak).collect();
+        assert_eq!(taken(&Host::Any, &routes).len(), 2 * MOST_TOLD);
+    }
+}

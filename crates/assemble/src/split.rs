@@ -1,0 +1,302 @@
+//! Routes that match the same requests and split them: each takes a part as a route of its own, with settings of its own.
+//!
+//! In: the routes in the order of precedence. Out: the routes that are served, each with the part of a hundred requests up to which it
+//! takes them: a proxy draws one number for each request and compares it with every route that it tries, so shares of 10 and 40 and the
+//! rest are 10, 50 and all. Fixed shares come first, then those that share the rest in equal parts. What is left below a hundred goes on
+//! to the next route that matches: one of lower priority, of another dialect, or for other requests. One that is alone takes all,
+//! whatever its share.
+
+use crate::combine::{self, Reason};
+use model::{
+    Route,
+    route::{Action, Mirror, OnEqual, Precedence, Share, SplitMessages},
+};
+use std::sync::Arc;
+
+/// All requests.
+const ALL: u32 = 100;
+
+/// Whether a route splits its requests with others that match the same.
+pub fn is_split(precedence: &Precedence) -> bool {
+    matches!(precedence.on_equal, OnEqual::Split { .. } | OnEqual::Mirror { .. })
+}
+
+/// What is served of these routes, of which the first splits its requests.
+pub fn split(routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<Arc<Route>> {
+    let mut served: Vec<Arc<Route>> = Vec::new();
+    let mut routes = routes.into_iter().peekable();
+    while let Some(first) = routes.next_if(|route| is_split(&route.precedence)) {
+        let mut peers = vec![first];
+        while let Some(peer) =
+            routes.next_if(|it| is_split(&it.precedence) && combine::is_peer(&it.precedence, &peers[0].precedence))
+        {
+            peers.push(peer);
+        }
+        let (level, is_complete) = one_level(peers, lose);
+        served.extend(level);
+        if let Some(winner) = served.last().filter(|_| is_complete).cloned() {
+            routes.for_each(|route| lose(&winner, &route, Reason::Precedence));
+            return served;
+        }
+    }
+    served.extend(combine::resolve(routes.collect(), lose));
+    served
+}
+
+/// What is served of routes that only differ in age, and whether they take all requests.
+fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> (Vec<Arc<Route>>, bool) {
+    let (mirrors, peers): (Vec<_>, Vec<_>) =
+        peers.into_iter().partition(|route| matches!(route.precedence.on_equal, OnEqual::Mirror { .. }));
+    let copies = copies(&mirrors, lose);
+    let mut members: Vec<(Arc<Route>, Share)> = Vec::new();
+    for route in peers {
+        let OnEqual::Split { share, agreement: _, messages } = &route.precedence.on_equal else { continue };
+        match members.first().and_then(|(base, _)| disagreement(base, &route, messages)) {
+            Some(reason) => lose(&members[0].0, &route, reason),
+            None => members.push((Arc::clone(&route), *share)),
+        }
+    }
+    let parts = parts(&members, lose);
+    let is_complete = parts.last().is_some_and(|(_, up_to)| *up_to >= ALL);
+    let routes = parts.into_iter().map(|(route, up_to)| {
+        let fraction = u8::try_from(up_to).ok().filter(|up_to| u32::from(*up_to) < ALL);
+        if fraction.is_none() && copies.is_none() {
+            return route;
+        }
+        let mut route = Route::clone(&route);
+        route.fraction = fraction;
+        if let Action::Forward(forward) = &mut route.action {
+            forward.mirrors.extend(copies.clone());
+        }
+        Arc::new(route)
+    });
+    (routes.collect(), is_complete)
+}
+
+/// Each route that takes requests, and up to which of a hundred it takes them.
+fn parts(members: &[(Arc<Route>, Share)], lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<(Arc<Route>, u32)> {
+    if let [(only, _)] = members {
+        return vec![(Arc::clone(only), ALL)];
+    }
+    let mut parts: Vec<(Arc<Route>, u32)> = Vec::new();
+    let mut taken = 0;
+    let fixed = members.iter().filter_map(|(route, share)| match share {
+        Share::Percent(percent) => Some((route, u32::from(*percent))),
+        Share::Rest => None,
+    });
+    for (route, percent) in fixed {
+        if taken + percent > ALL
+            && let OnEqual::Split { messages, .. } = &route.precedence.on_equal
+        {
+            let winner = parts.first().map_or(route, |(first, _)| first);
+            lose(winner, route, reason(messages, messages.exceeded, winner, route, ""));
+        }
+        let up_to = (taken + percent).min(ALL);
+        if up_to > taken {
+            parts.push((Arc::clone(route), up_to));
+        }
+        taken = up_to;
+    }
+    let rest: Vec<_> = members.iter().filter(|(_, share)| *share == Share::Rest).collect();
+    let (count, left) = (u32::try_from(rest.len()).unwrap_or(u32::MAX), ALL - taken);
+    for (at, (route, _)) in (1..).zip(rest) {
+        let up_to = ALL - left + left * at / count;
+        if up_to > taken {
+            parts.push((Arc::clone(route), up_to));
+        }
+        taken = up_to;
+    }
+    parts
+}
+
+/// Why a route cannot have a part beside another.
+fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option<Reason> {
+    // Where all plaintext requests are redirected to HTTPS, all of them are the same.
+    let is_redirect = |route: &Route| matches!(route.action, Action::Redirect(_));
+    if (is_redirect(base) || is_redirect(route)) && base.action != route.action {
+        return Some(reason(messages, messages.redirect, base, route, ""));
+    }
+    let (OnEqual::Split { agreement: own, .. }, OnEqual::Split { agreement: theirs, .. }) =
+        (&route.precedence.on_equal, &base.precedence.on_equal)
+    else {
+        return None;
+    };
+    let differs = own.iter().filter_map(|(field, value)| {
+        let other = theirs.iter().find(|(other, _)| other == field).map_or("-unset-", |(_, value)| value);
+        (**value != *other).then(|| format!("{field}: {value} != {other}"))
+    });
+    let fields = differs.collect::<Vec<_>>().join(", ");
+    (!fields.is_empty()).then(|| reason(messages, messages.mismatch, base, route, &fields))
+}
+
+/// The copies that backends get; the first route that asks for them has them.
+fn copies(mirrors: &[Arc<Route>], lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Option<Mirror> {
+    let (first, others) = mirrors.split_first()?;
+    for other in others {
+        if let OnEqual::Mirror { messages, .. } = &other.precedence.on_equal {
+            lose(first, other, reason(messages, messages.mirror, first, other, ""));
+        }
+    }
+    let (OnEqual::Mirror { percent, .. }, Action::Forward(forward)) = (&first.precedence.on_equal, &first.action)
+    else {
+        return None;
+    };
+    let cluster = forward.clusters.first()?.cluster.clone();
+    let per_million = u32::from(*percent) * 10_000;
+    (per_million > 0).then_some(Mirror { cluster, per_million, keeps_host: false })
+}
+
+fn reason(messages: &SplitMessages, template: &str, winner: &Route, loser: &Route, fields: &str) -> Reason {
+    let text = template
+        .replace("{name}", &loser.origin.object.name)
+        .replace("{other}", &winner.origin.object.name)
+        .replace("{fields}", fields);
+    Reason::Split(messages.code, text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    //! Parts of a hundred requests, copies, and who loses.
+
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+    use super::*;
+    use crate::testing::{LENGTH, WEAKER, changed, route};
+    use model::{
+        ClusterId, Code, EndpointsId,
+        route::{Agreement, Forward, Redirect, WeightedCluster},
+    };
+
+    const MESSAGES: SplitMessages = SplitMessages {
+        code: Code::RouteConflict,
+        mismatch: "{name}: {fields}",
+        exceeded: "exceeded",
+        redirect: "{name} redirects, not {other}",
+        mirror: "{name} after {other}",
+    };
+
+    fn with(name: &str, on_equal: OnEqual) -> Arc<Route> {
+        changed(&route(name, 1, "p /"), |route| {
+            route.precedence.dialect = LENGTH;
+            route.precedence.on_equal = on_equal;
+            let cluster = ClusterId::from(EndpointsId::tcp("ns", name, 80));
+            let clusters = vec![WeightedCluster::new(cluster, 1)];
+            route.action = Action::Forward(Box::new(Forward { clusters, ..Default::default() }));
+        })
+    }
+
+    fn agreeing(name: &str, share: Option<u8>, agreement: Agreement) -> Arc<Route> {
+        let share = share.map_or(Share::Rest, Share::Percent);
+        with(name, OnEqual::Split { share, agreement, messages: &MESSAGES })
+    }
+
+    fn part(name: &str, share: Option<u8>) -> Arc<Route> {
+        agreeing(name, share, Agreement::default())
+    }
+
+    fn mirror(name: &str, percent: u8) -> Arc<Route> {
+        with(name, OnEqual::Mirror { percent, messages: &MESSAGES })
+    }
+
+    /// The routes that are served with the part up to which each takes requests, and who is told what.
+    fn outcome(routes: Vec<Arc<Route>>) -> (String, Vec<String>) {
+        let run = |routes| {
+            let mut lost = Vec::new();
+            let served = combine::resolve(routes, &mut |_, loser, reason| {
+                let text = match reason {
+                    Reason::Split(_, text) => text.to_string(),
+                    other => format!("{other:?}"),
+                };
+                lost.push(format!("{} {text}", loser.origin.object.name));
+            });
+            let shown = served.iter().map(|route| {
+                let up_to = route.fraction.map_or_else(String::new, |up_to| format!(" {up_to}"));
+                let copies = match &route.action {
+                    Action::Forward(forward) => {
+                        forward.mirrors.iter().map(|it| format!(" +{}", it.per_million)).collect()
+                    }
+                    _ => String::new(),
+                };
+                format!("{}{up_to}{copies}", route.origin.object.name)
+            });
+            lost.sort();
+            (shown.collect::<Vec<_>>().join(", "), lost)
+        };
+        let mut reversed = routes.clone();
+        reversed.reverse();
+        let outcome = run(routes);
+        assert_eq!(run(reversed), outcome, "whatever the order they come in");
+        outcome
+    }
+
+    fn served(routes: Vec<Arc<Route>>) -> String {
+        let (served, lost) = outcome(routes);
+        assert!(lost.is_empty(), "{lost:?}");
+        served
+    }
+
+    #[test]
+    fn shares_add_up_and_those_without_one_take_the_rest() {
+        assert_eq!(served(vec![part("a", None), part("b", Some(10)), part("c", Some(40))]), "b 10, c 50, a");
+        assert_eq!(served(vec![part("a", None), part("b", None), part("c", None)]), "a 33, b 66, c");
+        assert_eq!(served(vec![part("a", Some(7))]), "a", "one that is alone takes all");
+        assert_eq!(served(vec![part("a", None), part("b", Some(0))]), "a", "a share of nothing");
+        assert_eq!(served(vec![part("a", None), part("b", Some(100))]), "b");
+    }
+
+    #[test]
+    fn what_shares_leave_goes_on_to_the_next_route() {
+        let lower = changed(&part("lower", None), |route| route.precedence.priority = -1);
+        let weaker = changed(&route("weaker", 1, "p /"), |route| {
+            route.precedence.dialect = model::route::Dialect { rank: 9, ..WEAKER };
+        });
+        let parts = || vec![part("a", Some(10)), part("b", Some(20))];
+        assert_eq!(served(parts()), "a 10, b 30");
+        let with = |others: &[&Arc<Route>]| {
+            outcome(parts().into_iter().chain(others.iter().map(|it| Arc::clone(it))).collect())
+        };
+        assert_eq!(with(&[&weaker]), ("a 10, b 30, weaker".to_owned(), Vec::new()));
+        assert_eq!(with(&[&lower]), ("a 10, b 30, lower".to_owned(), Vec::new()));
+        // A number comes before dialects.
+        assert_eq!(with(&[&weaker, &lower]), ("a 10, b 30, weaker".to_owned(), vec!["lower Precedence".to_owned()]));
+        let stronger = changed(&route("stronger", 1, "p /"), |route| route.precedence.dialect = crate::testing::AGE);
+        let lost = vec!["a Precedence".to_owned(), "b Precedence".to_owned()];
+        assert_eq!(with(&[&stronger]), ("stronger".to_owned(), lost));
+    }
+
+    #[test]
+    fn more_than_a_hundred_is_cut_and_told() {
+        let (served, lost) = outcome(vec![part("a", Some(60)), part("b", Some(60)), part("c", Some(1))]);
+        assert_eq!((&*served, lost), ("a 60, b", vec!["b exceeded".to_owned(), "c exceeded".to_owned()]));
+    }
+
+    #[test]
+    fn they_have_to_agree_where_a_newcomer_says_something() {
+        let says = |value: &str| -> Agreement { [("field", Arc::from(value))].into() };
+        let (served, lost) = outcome(vec![agreeing("a", None, says("x")), agreeing("b", None, says("y"))]);
+        assert_eq!((&*served, lost), ("a", vec!["b b: field: y != x".to_owned()]));
+        let (served, lost) = outcome(vec![part("a", None), agreeing("b", None, says("y"))]);
+        assert_eq!((&*served, lost), ("a", vec!["b b: field: y != -unset-".to_owned()]));
+        assert_eq!(outcome(vec![agreeing("a", None, says("x")), part("b", None)]).1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_redirect_shares_with_nobody() {
+        let redirect = changed(&part("b", None), |route| route.action = Action::Redirect(Redirect::to_https(None)));
+        let (served, lost) = outcome(vec![part("a", None), redirect]);
+        assert_eq!((&*served, lost), ("a", vec!["b b redirects, not a".to_owned()]));
+        let to_https = |name: &str, share: Option<u8>| {
+            changed(&part(name, share), |route| route.action = Action::Redirect(Redirect::to_https(None)))
+        };
+        let (served, lost) = outcome(vec![to_https("a", None), to_https("b", Some(20))]);
+        assert_eq!((&*served, lost), ("b 20, a", Vec::new()), "the same redirect");
+    }
+
+    #[test]
+    fn copies_go_to_one_backend_and_are_no_route_of_their_own() {
+        assert_eq!(served(vec![part("a", None), part("b", Some(10)), mirror("m", 20)]), "b 10 +200000, a +200000");
+        assert_eq!(served(vec![mirror("m", 20)]), "");
+        let (served, lost) = outcome(vec![part("a", None), mirror("m", 100), mirror("n", 1)]);
+        assert_eq!((&*served, lost), ("a +1000000", vec!["n n after m".to_owned()]));
+    }
+}

@@ -1,0 +1,207 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod model;
+
+use super::*;
+
+const DAY: i64 = 24 * 3600;
+const START: i64 = 1_800_000_000;
+
+fn policy() -> Policy {
+    Policy::default()
+}
+
+/// A replica and a proxy that have what the Secrets have.
+fn parties(secrets: &Secrets) -> Vec<Party> {
+    let party = |role: Role| {
+        let secret = secrets.of(role)?;
+        Some(Party {
+            names: vec![format!("{role:?}")],
+            count: 1,
+            is_proxy: role == Role::Envoy,
+            cas: secret.bundle.iter().map(|ca| ca.expires).collect(),
+            leaf: Some(secret.leaf.expires),
+        })
+    };
+    Role::ALL.into_iter().filter_map(party).collect()
+}
+
+fn step(secrets: &Secrets, parties: &[Party], now: i64) -> Step {
+    next(secrets, &policy(), parties, "projectsesame", now).unwrap()
+}
+
+fn apply(secrets: &mut Secrets, step: &Step) -> bool {
+    match step {
+        Step::WriteCa(ca, _) => secrets.ca = Some((**ca).clone()),
+        Step::WriteLeaf(Role::Server, secret, _) => secrets.server = Some((**secret).clone()),
+        Step::WriteLeaf(Role::Envoy, secret, _) => secrets.envoy = Some((**secret).clone()),
+        Step::Wait(..) | Step::Idle | Step::Foreign => return false,
+    }
+    true
+}
+
+/// Takes steps until there is none; gives what was written and why.
+fn work(secrets: &mut Secrets, now: i64) -> Vec<&'static str> {
+    let mut done = Vec::new();
+    loop {
+        let step = step(secrets, &parties(secrets), now);
+        if !apply(secrets, &step) {
+            return done;
+        }
+        match step {
+            Step::WriteCa(_, why) | Step::WriteLeaf(_, _, why) => done.push(why),
+            _ => unreachable!("it was applied"),
+        }
+        assert!(done.len() < 10, "{done:?}");
+    }
+}
+
+fn installed() -> Secrets {
+    let mut secrets = Secrets::default();
+    work(&mut secrets, START);
+    secrets
+}
+
+#[test]
+fn an_installation_gets_a_ca_and_two_certificates_at_once() {
+    let mut secrets = Secrets::default();
+    assert_eq!(work(&mut secrets, START), ["a CA", "a certificate", "a certificate"]);
+    let ca = secrets.ca.clone().unwrap().current.unwrap().certificate;
+    for role in Role::ALL {
+        let secret = secrets.of(role).unwrap();
+        assert!(secret.leaf.is_signed_by(&ca));
+        assert_eq!(secret.bundle, std::slice::from_ref(&ca));
+        assert_eq!(secret.leaf.expires, START + 120 * DAY);
+    }
+    assert_eq!(ca.expires, START + 3650 * DAY);
+    assert_eq!(step(&secrets, &[], START + DAY), Step::Idle);
+}
+
+#[test]
+fn certificates_are_renewed_when_a_third_of_their_life_is_left() {
+    let mut secrets = installed();
+    assert_eq!(step(&secrets, &[], START + 80 * DAY), Step::Idle);
+    let why = "a new certificate, since the current one expires";
+    assert_eq!(work(&mut secrets, START + 80 * DAY + 1), [why, why]);
+    assert_eq!(secrets.server.unwrap().leaf.expires, START + 200 * DAY + 1);
+}
+
+#[test]
+fn a_new_ca_takes_every_step_in_its_turn() {
+    let mut secrets = installed();
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let old = secrets.ca.clone().unwrap().current.unwrap().certificate;
+    let mut now = START + DAY;
+    assert_eq!(work(&mut secrets, now), ["a new CA, as was asked for", "all CAs to trust", "all CAs to trust"]);
+    let new = secrets.ca.clone().unwrap().next.unwrap().certificate;
+    assert_eq!(secrets.server.as_ref().unwrap().bundle, [new.clone(), old.clone()]);
+    assert!(secrets.server.as_ref().unwrap().leaf.is_signed_by(&old));
+    now += 600;
+    let certificate = "a certificate of the new CA";
+    assert_eq!(work(&mut secrets, now), ["the next CA signs from now on", certificate, certificate]);
+    assert_eq!(secrets.ca.clone().unwrap().current.unwrap().certificate, new);
+    assert_eq!(secrets.envoy.as_ref().unwrap().bundle, [new.clone(), old]);
+    let only = "no CA but the current one";
+    now += 600;
+    assert_eq!(work(&mut secrets, now), [only]);
+    now += 600;
+    assert_eq!(work(&mut secrets, now), [only]);
+    assert_eq!(secrets.envoy.as_ref().unwrap().bundle, [new]);
+    assert_eq!(step(&secrets, &parties(&secrets), now + DAY), Step::Idle);
+}
+
+#[test]
+fn whoever_is_behind_is_waited_for_and_whoever_says_nothing_for_a_day() {
+    let mut secrets = installed();
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let old = parties(&secrets);
+    work(&mut secrets, START + DAY);
+    let Step::Wait(waiting, _) = step(&secrets, &old, START + 20 * DAY) else { panic!("nobody trusts the new CA") };
+    assert_eq!((waiting.behind_count, waiting.behind), (2, vec!["Server".to_owned(), "Envoy".to_owned()]));
+    let mut silent = parties(&secrets);
+    (silent[1].cas, silent[1].leaf) = (Vec::new(), None);
+    let Step::Wait(waiting, _) = step(&secrets, &silent, START + DAY + 601) else { panic!("a proxy says nothing") };
+    assert_eq!((waiting.behind_count, waiting.silent), (0, vec!["Envoy".to_owned()]));
+    assert!(matches!(step(&secrets, &silent, START + 2 * DAY), Step::WriteCa(..)));
+    // Before the old one expires the new one is used all the same.
+    let end = START + 3650 * DAY;
+    assert!(matches!(step(&secrets, &old, end - 31 * DAY), Step::Wait(..) | Step::WriteLeaf(..)));
+    let mut late = secrets.clone();
+    work(&mut late, end - 31 * DAY);
+    assert!(matches!(step(&late, &old, end - 29 * DAY), Step::WriteCa(..)));
+}
+
+#[test]
+fn a_ca_is_replaced_when_a_third_of_its_life_is_left() {
+    let secrets = installed();
+    let third = START + 3650 * DAY - 3650 * DAY / 3;
+    let mut renewed = secrets.clone();
+    work(&mut renewed, third);
+    assert!(renewed.ca.as_ref().unwrap().next.is_none());
+    let Step::WriteCa(ca, why) = step(&renewed, &[], third + 1) else { panic!("it expires") };
+    assert_eq!(why, "a new CA, since the current one expires");
+    assert!(ca.next.is_some());
+}
+
+#[test]
+fn what_certgen_made_is_taken_over_and_what_others_made_is_left_alone() {
+    let mut secrets = installed();
+    secrets.ca = None;
+    let old = secrets.server.clone().unwrap();
+    assert_eq!(work(&mut secrets, START), ["a CA", "all CAs to trust", "all CAs to trust"]);
+    let ca = secrets.ca.clone().unwrap();
+    assert!(ca.current.is_none() && ca.next.is_some(), "{ca:?}");
+    assert_eq!(secrets.server.as_ref().unwrap().leaf, old.leaf);
+    // Without its key nothing was signed that proxies could show: they are waited for for a day.
+    assert_eq!(work(&mut secrets, START + 600), [""; 0]);
+    assert_eq!(work(&mut secrets, START + DAY).len(), 3);
+    assert!(secrets.server.as_ref().unwrap().leaf.is_signed_by(&secrets.server.as_ref().unwrap().bundle[0]));
+
+    secrets.is_foreign = true;
+    assert_eq!(step(&secrets, &[], START + 5000 * DAY), Step::Foreign);
+}
+
+#[test]
+fn a_clock_that_jumps_ends_no_rotation() {
+    let mut secrets = installed();
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    work(&mut secrets, START + DAY);
+    // A day back, in the middle: the time to wait begins anew, and no later than then.
+    assert_eq!(work(&mut secrets, START), ["all CAs to trust", "all CAs to trust"]);
+    assert!(!work(&mut secrets, START + 600).is_empty());
+    // Twenty years ahead: everything has expired, and is made anew without waiting for anybody.
+    let mut secrets = installed();
+    let old = parties(&secrets);
+    let now = START + 7300 * DAY;
+    let mut steps = 0;
+    loop {
+        let step = step(&secrets, &old, now);
+        if !apply(&mut secrets, &step) {
+            break;
+        }
+        steps += 1;
+        assert!(steps < 20);
+    }
+    let ca = secrets.ca.unwrap().current.unwrap().certificate;
+    assert!(ca.expires > now && secrets.server.unwrap().leaf.is_signed_by(&ca));
+}
+
+/// Where the CA lasts no longer than the certificates, they are not made again and again.
+#[test]
+fn a_short_ca_makes_no_loop() {
+    let mut secrets = installed();
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let old = parties(&secrets);
+    let end = START + 3650 * DAY;
+    for day in (end - 100 * DAY..end).step_by(usize::try_from(DAY).unwrap()) {
+        let mut writes = 0;
+        loop {
+            let step = step(&secrets, &old, day);
+            if !apply(&mut secrets, &step) {
+                break;
+            }
+            writes += 1;
+            assert!(writes < 10);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Sesame as its manifests install it, on a cluster of two nodes, and a backend behind it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testbed::cluster::Nodes;
+use testbed::image::ready;
+use testbed::{Client, Cluster, eventually};
+
+/// The namespace of the manifests.
+pub const NAMESPACE: &str = "projectsesame";
+/// How long anything may take on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(180);
+/// The host that requests are for.
+pub const HOST: &str = "web.example.com";
+/// How long a step of a rotation takes: longer than a kubelet of the cluster takes to refresh a Secret.
+const SETTLE: &str = "15s";
+
+/// A cluster that has our images, and Sesame once it is installed.
+#[derive(Debug)]
+pub struct Installation {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The namespace of the backend.
+    pub apps: String,
+    /// The program.
+    pub sesame: PathBuf,
+}
+
+impl Installation {
+    /// A cluster with images and a backend, without Sesame.
+    pub async fn start(binary: &Path, tell: fn(&str)) -> Result<Installation> {
+        let sesame =
+            ready::sesame(binary)?.also_named(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION")));
+        let config = Cluster::config().nodes(Nodes::Two).audit().tell(tell).image(sesame);
+        let config = config.image(ready::echo(binary)?).image(ready::envoy()?);
+        let cluster = config.start().await.context("starting a Kubernetes of two nodes")?;
+        cluster.apply_yaml(&folder("crds")?).await?;
+        let apps = cluster.namespace("shop").await?;
+        cluster.apply_yaml(&backend(&apps)).await?;
+        cluster.deployment_available(&apps, "web").await?;
+        Ok(Installation { cluster, apps, sesame: binary.to_owned() })
+    }
+
+    /// Applies a form of the manifests and waits until a request is served.
+    pub async fn install(&self, form: &str) -> Result<SocketAddr> {
+        self.cluster.apply_yaml(&manifest(form)?).await?;
+        self.cluster.apply_yaml(&ingress(&self.apps, "web")).await?;
+        let at = self.address(NAMESPACE).await?;
+        served(at, HOST).await?;
+        Ok(at)
+    }
+
+    /// Where requests go.
+    pub async fn address(&self, namespace: &str) -> Result<SocketAddr> {
+        Ok(SocketAddr::new(self.cluster.load_balancer_address(namespace, "envoy").await?, 80))
+    }
+
+    /// The pods with a label, by name.
+    pub async fn pods(&self, namespace: &str, app: &str) -> Result<BTreeMap<String, Pod>> {
+        let pods = Api::<Pod>::namespaced(self.cluster.client()?, namespace);
+        let list = pods.list(&ListParams::default().labels(&format!("app={app}"))).await?;
+        Ok(list.into_iter().map(|pod| (pod.metadata.name.clone().unwrap_or_default(), pod)).collect())
+    }
+
+    /// The pod that holds the lease.
+    pub async fn leader(&self) -> Result<String> {
+        let lease = Api::<Lease>::namespaced(self.cluster.client()?, NAMESPACE).get("leader-elect").await?;
+        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        let pod = holder.rsplit_once('_').map(|(pod, _)| pod.to_owned());
+        pod.filter(|pod| !pod.is_empty()).with_context(|| format!("the lease is held by {holder:?}"))
+    }
+
+    /// Rolls a workload out anew, as `kubectl rollout restart` does.
+    pub async fn restart(&self, plural: &str, name: &str) -> Result<()> {
+        let at = format!("{:?}", std::time::SystemTime::now());
+        let annotations = json!({ "kubectl.kubernetes.io/restartedAt": at });
+        self.patch(plural, name, json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } }))
+            .await
+    }
+
+    /// Changes a workload.
+    pub async fn patch(&self, plural: &str, name: &str, patch: Value) -> Result<()> {
+        let client = self.cluster.client()?;
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patched = match plural {
+            "daemonsets" => {
+                Api::<DaemonSet>::namespaced(client, NAMESPACE).patch(name, &params, &patch).await.map(drop)
+            }
+            _ => Api::<Deployment>::namespaced(client, NAMESPACE).patch(name, &params, &patch).await.map(drop),
+        };
+        patched.with_context(|| format!("changing {plural} {name}"))
+    }
+
+    /// Runs kubectl; gives what it prints.
+    pub async fn kubectl(&self, words: &[&str]) -> Result<String> {
+        self.run(parts::program("kubectl")?, words).await
+    }
+
+    /// Runs a program with the kubeconfig of the cluster.
+    pub async fn run(&self, program: PathBuf, words: &[&str]) -> Result<String> {
+        let home = tempfile::tempdir()?;
+        let mut command = tokio::process::Command::new(&program);
+        command.args(words).env("KUBECONFIG", self.cluster.kubeconfig()).kill_on_drop(true);
+        for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(name, home.path());
+        }
+        let output = command.output().await.with_context(|| program.display().to_string())?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} {}: {stderr}", program.display(), words.join(" "));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The sum of a metric of all controllers, over labels that contain `label`.
+    pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
+        let mut sum = 0.0;
+        for pod in self.pods(NAMESPACE, "sesame").await?.values() {
+            let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).context("a pod without address")?;
+            let page =
+                Client::new(SocketAddr::new(ip.parse()?, 8000)).get("/metrics").await.map_err(|it| anyhow!("{it}"))?;
+            let text = String::from_utf8_lossy(&page.body).into_owned();
+            let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
+            sum += lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>();
+        }
+        Ok(sum)
+    }
+
+    /// Kills the processes of all controllers on all nodes, without the API server. They are in the process namespace of this
+    /// program, and nobody else's are.
+    pub fn kill_controllers(&self) -> Result<usize> {
+        let mut killed = 0;
+        for entry in fs::read_dir("/proc")? {
+            let name = entry?.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()).and_then(Pid::from_raw) else {
+                continue;
+            };
+            let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            if words.len() > 2 && words[0].ends_with(b"sesame") && words[1] == b"serve" {
+                kill_process(pid, Signal::KILL)?;
+                killed += 1;
+            }
+        }
+        Ok(killed)
+    }
+
+    /// Ends the cluster.
+    pub async fn stop(self) -> Result<()> {
+        Ok(self.cluster.stop().await?)
+    }
+}
+
+/// Waits until a host is served, twenty times in a row: the load balancer may still learn of proxies.
+pub async fn served(at: SocketAddr, host: &str) -> Result<()> {
+    let look = async || {
+        for _ in 0..20 {
+            match Client::new(at).host(host).get("/").await {
+                Ok(answer) if answer.status == 200 => {}
+                Ok(answer) => return Err(answer.status.to_string()),
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+        Ok(())
+    };
+    Ok(eventually(format!("{host} to be served"), LIMIT, look).await?)
+}
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+/// The chart.
+pub fn chart() -> PathBuf {
+    deploy().join("chart")
+}
+
+/// A form of the manifests. A rotation is quicker than it is shipped: the kubelets here refresh Secrets every ten seconds.
+pub fn manifest(form: &str) -> Result<String> {
+    let path = deploy().join(form);
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let flag = "        - --xds-certificates-dir=/certs\n";
+    Ok(text.replace(flag, &format!("{flag}        - --xds-certificate-settle-time={SETTLE}\n")))
+}
+
+fn folder(name: &str) -> Result<String> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(deploy().join(name))?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    files.sort();
+    let texts = files.iter().map(|file| fs::read_to_string(file).map(|text| format!("---\n{text}\n")));
+    Ok(texts.collect::<Result<String, _>>()?)
+}
+
+/// An Ingress for `NAME.example.com`.
+pub fn ingress(namespace: &str, name: &str) -> String {
+    ingress_of(namespace, name, "")
+}
+
+/// The same of a class.
+pub fn ingress_of(namespace: &str, name: &str, class: &str) -> String {
+    let class = if class.is_empty() { String::new() } else { format!("  ingressClassName: {class}\n") };
+    format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {name}, namespace: {namespace}, \
+         annotations: {{projectcontour.io/websocket-routes: /}}}}\n\
+         spec:\n{class}  rules:\n  - host: {name}.example.com\n    http: {{paths: [{{path: /, pathType: Prefix, backend: \
+         {{service: {{name: web, port: {{number: 80}}}}}}}}]}}\n"
+    )
+}
+
+fn backend(namespace: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {namespace}}}\n\
+         spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}\n---\n\
+         apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  replicas: 2\n  \
+         selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      \
+         topologySpreadConstraints: [{{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, \
+         labelSelector: {{matchLabels: {{app: web}}}}}}]\n      \
+         containers: [{{name: echo, image: '{}', args: ['--http', '0.0.0.0:8080'], lifecycle: {{preStop: {{sleep: {{seconds: \
+         5}}}}}}}}]\n",
+        ready::ECHO
+    )
+}

@@ -1,0 +1,249 @@
+//! The annotation `getambassador.io/config` of Services and Ingresses: the objects in it, and what is wrong with them.
+//!
+//! The annotation is text that anybody who may edit a Service can write: its size, its documents and the values in them are
+//! bounded, and an object in it stays in the namespace of its carrier, where the one who wrote it has rights.
+
+use crate::{objects::Objects, settings::ForEmissary};
+use engine::{Derived, Index, Reads, Table};
+use kinds::{
+    Decoded, Ingress, Meta, Node, Object, Position, Service, Value,
+    emissary::annotation::{ANNOTATION, kind_of, unfold},
+    kind,
+};
+use model::{Code, FieldPath, ObjectRef, Verdict, VerdictList};
+use yaml::{Limits, YamlError, field};
+
+/// The most bytes of an annotation that are read: what all annotations of an object may have in an API server.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// The most objects of one annotation.
+pub const MOST_OBJECTS: usize = 500;
+
+/// The most bad values that are told about one object.
+const MOST_FAULTS: usize = 10;
+
+/// How much an annotation may hold.
+const LIMITS: Limits = Limits { nodes: 100_000, depth: 64 };
+
+/// Services with the annotation.
+pub struct ServiceCarriers;
+
+impl Index for ServiceCarriers {
+    type Of = Objects<Service>;
+    type Key = ObjectRef;
+    const NAME: &'static str = "with objects in an annotation";
+
+    fn keys(key: &ObjectRef, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
+        is_carrier(&service.meta).then(|| key.clone())
+    }
+}
+
+/// Ingresses with the annotation.
+pub struct IngressCarriers;
+
+impl Index for IngressCarriers {
+    type Of = Objects<Ingress>;
+    type Key = ObjectRef;
+    const NAME: &'static str = "with objects in an annotation";
+
+    fn keys(key: &ObjectRef, ingress: &Ingress) -> impl IntoIterator<Item = ObjectRef> {
+        is_carrier(&ingress.meta).then(|| key.clone())
+    }
+}
+
+fn is_carrier(meta: &Meta) -> bool {
+    !matches!(meta.annotations.get(ANNOTATION), Ok(None))
+}
+
+/// An object in an annotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarriedObject {
+    /// The object.
+    pub object: Object,
+    /// Which document of the annotation it is.
+    pub document: usize,
+}
+
+/// The objects in the annotation of a carrier, by key, and what is told about those that are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// The objects; sorted by key, each once.
+    objects: Vec<(ObjectRef, CarriedObject)>,
+    /// What is told on the carrier.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Carried {
+    /// An object by its key.
+    pub fn find(&self, key: &ObjectRef) -> Option<&CarriedObject> {
+        let found = self.objects.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+        self.objects.get(found).map(|(_, object)| object)
+    }
+
+    /// Its objects.
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectRef, &CarriedObject)> {
+        self.objects.iter().map(|(key, object)| (key, object))
+    }
+}
+
+/// The objects in the annotation of each Service or Ingress that has it.
+pub struct CarriedObjects;
+
+impl Table for CarriedObjects {
+    type Key = ObjectRef;
+    type Value = Carried;
+    const NAME: &'static str = "objects in annotations";
+}
+
+impl Derived for CarriedObjects {
+    fn compute(&self, carrier: &ObjectRef, reads: &mut Reads<'_>) -> Option<Carried> {
+        let settings = reads.get::<ForEmissary>(&())?;
+        Some(read(carrier, meta(carrier, reads)?, settings.cross_namespace))
+    }
+}
+
+/// Objects in annotations by their key.
+pub struct CarriedByKey;
+
+impl Index for CarriedByKey {
+    type Of = CarriedObjects;
+    type Key = ObjectRef;
+    const NAME: &'static str = "by object";
+
+    fn keys(_: &ObjectRef, carried: &Carried) -> impl IntoIterator<Item = ObjectRef> {
+        carried.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+    }
+}
+
+/// The metadata of a carrier.
+pub fn meta<'r>(carrier: &ObjectRef, reads: &mut Reads<'r>) -> Option<&'r Meta> {
+    match carrier.kind == kind::SERVICE {
+        true => reads.get::<Objects<Service>>(carrier).map(|service| &service.meta),
+        false => reads.get::<Objects<Ingress>>(carrier).map(|ingress| &ingress.meta),
+    }
+}
+
+/// Where a field of an object stands in the annotation.
+pub fn line_of(meta: &Meta, document: usize, field: &str) -> Option<u32> {
+    let text = meta.annotations.get(ANNOTATION).ok().flatten()?;
+    let documents = yaml::documents(bounded(text));
+    let node = documents.get(document)?.parse(&LIMITS, &mut { LIMITS.nodes }).ok().flatten()?;
+    Some(position(&node, field).line)
+}
+
+/// The position of a field of an object; in the flat form the fields of `spec` and `metadata` stand at the top.
+fn position(document: &Node<'_>, field: &str) -> Position {
+    let flat = ["spec.", "metadata."].into_iter().find_map(|prefix| field.strip_prefix(prefix)).unwrap_or(field);
+    let field = if field::exists(document, field) { field } else { flat };
+    let (key, node) = field::find(document, field);
+    key.unwrap_or(node.position)
+}
+
+fn bounded(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_BYTES)]
+}
+
+/// Reads the objects in an annotation.
+fn read(carrier: &ObjectRef, meta: &Meta, cross_namespace: bool) -> Carried {
+    let text = match meta.annotations.get(ANNOTATION) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Carried::default(),
+        Err(fault) => {
+            let verdict = Verdict::new(Code::EmissaryAnnotation, origin(carrier), &*fault.why);
+            return Carried { objects: Vec::new(), verdicts: vec![verdict] };
+        }
+    };
+    let mut reader = Reader { carrier, meta, cross_namespace, objects: Vec::new(), verdicts: VerdictList::default() };
+    if text.len() > MOST_BYTES {
+        reader.tell(Code::EmissaryAnnotationLimit, None, format!("it has more than {} KiB", MOST_BYTES / 1024));
+    }
+    let documents = yaml::documents(bounded(text));
+    if documents.len() > MOST_OBJECTS {
+        reader.tell(Code::EmissaryAnnotationLimit, None, format!("it has more than {MOST_OBJECTS} objects"));
+    }
+    let mut nodes = LIMITS.nodes;
+    for (index, document) in documents.iter().take(MOST_OBJECTS).enumerate() {
+        match document.parse(&LIMITS, &mut nodes) {
+            Ok(None) => {}
+            Ok(Some(node)) => reader.document(index, &node),
+            Err(error) => {
+                let code = match error {
+                    YamlError::Syntax { .. } => Code::EmissaryAnnotation,
+                    YamlError::Limit { .. } => Code::EmissaryAnnotationLimit,
+                };
+                reader.tell(code, Some(error.position()), error.to_string());
+            }
+        }
+    }
+    let Reader { mut objects, verdicts, .. } = reader;
+    objects.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Carried { objects, verdicts: verdicts.into_sorted() }
+}
+
+/// Where everything about an annotation is told.
+pub fn origin(carrier: &ObjectRef) -> model::Origin {
+    carrier.at(FieldPath::annotation(ANNOTATION))
+}
+
+struct Reader<'a> {
+    carrier: &'a ObjectRef,
+    meta: &'a Meta,
+    cross_namespace: bool,
+    objects: Vec<(ObjectRef, CarriedObject)>,
+    verdicts: VerdictList,
+}
+
+impl Reader<'_> {
+    fn tell(&mut self, code: Code, position: Option<Position>, why: impl Into<String>) {
+        let why = why.into();
+        let why = position.map_or_else(|| why.clone(), |position| format!("line {}: {why}", position.line));
+        self.verdicts.push(Verdict::new(code, origin(self.carrier), why));
+    }
+
+    fn document(&mut self, index: usize, node: &Node<'_>) {
+        if !matches!(node.value, Value::Map(_)) {
+            let why = format!("expected an object with apiVersion and kind, found {}", node.describe());
+            return self.tell(Code::EmissaryAnnotation, Some(node.position), why);
+        }
+        let Some(kind) = kind_of(node) else {
+            let word = |name: &str| node.get(name).and_then(Node::text).filter(|text| !text.is_empty()).map(shortened);
+            let (version, kind) = (word("apiVersion"), word("kind"));
+            let why = format!(
+                "{} of {} is not read",
+                kind.as_deref().unwrap_or("an object without `kind`"),
+                version.as_deref().unwrap_or("no `apiVersion`")
+            );
+            return self.tell(Code::EmissaryAnnotationKind, Some(node.position), why);
+        };
+        let Decoded { object, faults, unknown } = match kinds::decode(kind, &unfold(node, self.meta)) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                let why = format!("{kind}: {error}");
+                return self.tell(Code::EmissaryAnnotationValue, Some(position(node, error.path())), why);
+            }
+        };
+        let key = object.key();
+        for fault in faults.iter().take(MOST_FAULTS) {
+            let why = format!("{kind} {} {}: {}", key.name, fault.path, fault.why);
+            self.tell(Code::EmissaryAnnotationValue, Some(position(node, &fault.path)), why);
+        }
+        for unknown in unknown.iter().take(MOST_FAULTS) {
+            let why = format!("{kind} {}: {unknown}", key.name);
+            self.tell(Code::EmissaryAnnotationField, Some(position(node, &unknown.path)), why);
+        }
+        if key.namespace != self.carrier.namespace && !self.cross_namespace {
+            let why = format!("{kind} {} is for namespace {}", key.name, key.namespace);
+            return self.tell(Code::EmissaryAnnotationNamespace, Some(position(node, "metadata.namespace")), why);
+        }
+        if self.objects.iter().any(|(other, _)| *other == key) {
+            let why = format!("{key} stands in this annotation already");
+            return self.tell(Code::EmissaryDuplicate, Some(position(node, "metadata.name")), why);
+        }
+        self.objects.push((key, CarriedObject { object, document: index }));
+    }
+}
+
+/// A word that somebody wrote, as long as a word is.
+fn shortened(word: &str) -> String {
+    word.chars().take(100).filter(|c| !c.is_control()).collect()
+}

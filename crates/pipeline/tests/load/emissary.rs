@@ -1,0 +1,134 @@
+//! Emissary: canaries that grow, Listeners that come and go, a Module that changes, certificates that are renewed, many Mappings.
+
+use kinds::Object;
+use serde_json::{Value, json};
+use testbed::{Client, cases::object, certs::Ca};
+
+use crate::bed::{Bed, secret, undisturbed};
+
+fn of(kind: &str, name: &str, spec: &Value) -> Object {
+    object(
+        &json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec }),
+    )
+}
+
+fn listener(name: &str, port: u16, protocol: &str) -> Object {
+    let binding = json!({ "namespace": { "from": "ALL" } });
+    of("Listener", name, &json!({ "port": port, "protocol": protocol, "securityModel": "XFP", "hostBinding": binding }))
+}
+
+fn host() -> Object {
+    let policy = json!({ "insecure": { "action": "Route" } });
+    of("Host", "web", &json!({ "hostname": "web.example.com", "requestPolicy": policy }))
+}
+
+fn mapping(name: &str, prefix: &str, service: &str, weight: Option<u32>) -> Object {
+    let mut spec = json!({ "hostname": "web.example.com", "prefix": prefix, "service": service });
+    if let Some(weight) = weight {
+        spec["weight"] = weight.into();
+    }
+    of("Mapping", name, &spec)
+}
+
+/// A Listener on the shared port, a Host, a Service `web`, and a Mapping to it.
+async fn bed(name: &str) -> Bed {
+    let mut bed = Bed::with(name, |settings| settings.emissary.address = settings.http.address).await;
+    let web = bed.service("default", "web").await;
+    bed.apply(web).await;
+    bed.apply([listener("http", 8080, "HTTP"), host(), mapping("web", "/", "web", None)]).await;
+    bed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canary_goes_from_none_to_all() {
+    let mut bed = bed("canary").await;
+    let next = bed.service("default", "next").await;
+    bed.apply(next).await;
+    let load = bed.load(&bed.http, "web.example.com", "/", 1).start();
+    load.answered(50).await;
+    for weight in (0..=100).step_by(10) {
+        bed.apply([mapping("next", "/", "next", Some(weight))]).await;
+        load.answered(40).await;
+    }
+    for _ in 0..20 {
+        let answer = bed.http.clone().host("web.example.com").get("/").await.unwrap();
+        assert_eq!(answer.backend(), Some("next"), "all requests go to the canary of a hundred");
+    }
+    undisturbed([load]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_comes_and_goes() {
+    let mut bed = bed("listeners").await;
+    let load = bed.load(&bed.http, "web.example.com", "/", 1).start();
+    load.answered(50).await;
+    let mut address = bed.http.addr();
+    address.set_port(9080);
+    for _ in 0..5 {
+        bed.apply([listener("more", 9080, "HTTP")]).await;
+        let answer = Client::new(address).host("web.example.com").get("/").await.unwrap();
+        assert_eq!(answer.status, 200);
+        load.answered(20).await;
+        bed.remove([listener("more", 9080, "HTTP")]).await;
+        load.answered(20).await;
+    }
+    undisturbed([load]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_module_changes_timeouts_and_headers() {
+    let mut bed = bed("module").await;
+    let load = bed.load(&bed.http, "web.example.com", "/", 1).start();
+    load.answered(50).await;
+    for round in 1..=20 {
+        let headers = json!({ "add_response_headers": { "x-round": round.to_string() } });
+        let config = json!({ "cluster_request_timeout_ms": 1000 * round, "defaults": headers });
+        bed.apply([of("Module", "ambassador", &json!({ "config": config }))]).await;
+        let answer = bed.http.clone().host("web.example.com").get("/").await.unwrap();
+        assert_eq!(answer.headers["x-round"], round.to_string());
+        load.answered(10).await;
+    }
+    undisturbed([load]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_of_hosts_and_of_clients_cas_are_rotated() {
+    let mut bed = bed("contexts").await;
+    let ca = Ca::new("rotation");
+    let cas = [Ca::new("clients"), Ca::new("clients again")];
+    let trusted = |ca: &Ca| {
+        object(
+            &json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": "ca", "namespace": "default" },
+            "stringData": { "ca.crt": ca.pem() } }),
+        )
+    };
+    let tls = json!({ "ca_secret": "ca" });
+    let spec = json!({ "hostname": "web.example.com", "tlsSecret": { "name": "cert" }, "tls": tls });
+    bed.apply([secret("default", "cert", &ca.leaf("web.example.com").make()), trusted(&cas[0])]).await;
+    bed.apply([listener("https", 8443, "HTTPS"), of("Host", "web", &spec)]).await;
+    let client = bed.https.clone().trust(&ca);
+    let load = bed.load(&client, "web.example.com", "/", 1).start();
+    load.answered(50).await;
+    for round in 0..6 {
+        let leaf = ca.leaf("web.example.com").make();
+        bed.apply([secret("default", "cert", &leaf), trusted(&cas[round % 2])]).await;
+        let answer = client.clone().host("web.example.com").get("/").await.unwrap();
+        let expected = echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
+        assert_eq!(answer.certificate().unwrap().sha256, expected, "the new certificate is shown");
+        load.answered(20).await;
+    }
+    // No listener changed.
+    undisturbed([load]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_mappings_come_one_by_one() {
+    let mut bed = bed("mappings").await;
+    let load = bed.load(&bed.http, "web.example.com", "/", 1).start();
+    for number in 0..500 {
+        bed.apply([mapping(&format!("m{number}"), &format!("/{number}/"), "web", None)]).await;
+    }
+    let answer = bed.http.clone().host("web.example.com").get("/499/").await.unwrap();
+    assert_eq!(answer.status, 200);
+    undisturbed([load]).await;
+}

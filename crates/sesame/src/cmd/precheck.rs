@@ -1,0 +1,108 @@
+//! `sesame precheck`: whether a cluster is ready for Sesame, before anything is installed.
+
+mod crds;
+mod nodes;
+mod rights;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use kube::Client;
+use serde::Serialize;
+
+use crate::operate::cluster::{ClusterFlags, refusal};
+use crate::operate::print::OutputFlags;
+use crate::operate::table::Table;
+use crate::operate::{Outcome, exit};
+
+/// The oldest minor version of Kubernetes 1 that the manifests are made for.
+const OLDEST_MINOR: u32 = 31;
+
+/// Check a cluster before the installation: rights, CRDs, versions, ports
+///
+/// Reads only. What cannot be read is said, and is not an error of the cluster.
+///
+/// Exit code: 0 if nothing stands in the way, 1 if something does, 2 if the API server could not be asked.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    /// Ports of nodes that Envoys listen on, as in deploy/sesame.yaml; without a value, none, as in deploy/sesame-deployment.yaml
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', num_args = 0.., default_values_t = [80, 443])]
+    host_ports: Vec<u16>,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum CheckResult {
+    Ok,
+    /// Worth knowing.
+    Note,
+    /// It stands in the way of something.
+    Warning,
+    /// The installation would fail.
+    Error,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    check: &'static str,
+    result: CheckResult,
+    message: String,
+}
+
+impl Check {
+    fn new(check: &'static str, result: CheckResult, message: impl Into<String>) -> Self {
+        Self { check, result, message: message.into() }
+    }
+}
+
+/// Prints what was found.
+pub async fn run(args: Args) -> ExitCode {
+    exit(print(&args).await)
+}
+
+async fn print(args: &Args) -> Result<Outcome> {
+    let client = args.cluster.connect().await?;
+    let mut checks = vec![version(&client).await?];
+    checks.extend(rights::check(&client, &args.cluster.namespace).await?);
+    checks.extend(crds::check(&client).await);
+    checks.extend(nodes::check(&client, &args.host_ports).await);
+    args.output.print(&checks, || text(&checks))?;
+    Ok(Outcome::of(checks.iter().any(|check| matches!(check.result, CheckResult::Warning | CheckResult::Error))))
+}
+
+async fn version(client: &Client) -> Result<Check> {
+    let version = client.apiserver_version().await;
+    let version = version.map_err(|error| refusal(error, "the version of the API server"))?;
+    // Some clouds write `33+`.
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u32>().ok();
+    let minor = digits(&version.minor).filter(|_| version.major == "1");
+    Ok(match minor {
+        Some(minor) if minor >= OLDEST_MINOR => Check::new("kubernetes", CheckResult::Ok, version.git_version),
+        _ => {
+            let found = version.git_version;
+            let message = format!("{found} is older than 1.{OLDEST_MINOR}, which the manifests are made for");
+            Check::new("kubernetes", CheckResult::Warning, message)
+        }
+    })
+}
+
+/// What cannot be read is no finding about the cluster.
+fn unread(check: &'static str, what: &str, error: kube::Error) -> Check {
+    Check::new(check, CheckResult::Note, format!("not checked: {:#}", refusal(error, what)))
+}
+
+fn text(checks: &[Check]) -> String {
+    let mut table = Table::new(["CHECK", "RESULT", "WHAT"]);
+    for check in checks {
+        let result = serde_json::to_value(check.result).unwrap_or_default();
+        let result = result.as_str().unwrap_or_default().to_owned();
+        table.row([check.check.to_owned(), result, check.message.clone()]);
+    }
+    table.text()
+}

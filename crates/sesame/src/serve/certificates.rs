@@ -1,0 +1,273 @@
+//! The certificates of xDS connections, issued and rotated by the controller itself.
+//!
+//! In: the Secrets of the CA, of the xDS server and of its Envoys. Out: the files that this replica serves with ([`files`]), a
+//! report to the leader of the certificates that this replica and its proxies have ([`proxies`]), and, on the replica that
+//! holds the lease, the next step of a rotation ([`certgen::rotation`]). Replicas read their Secret from the API server and not
+//! from a mounted volume: there is nothing to mount before the first of them has made it, and no kubelet to wait for.
+//!
+//! An API server that does not answer changes nothing: the files stay as they are.
+
+pub mod expiry;
+mod files;
+mod proxies;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use certgen::rotation::{self, Certificate, Party, Policy, Role, Step, Waiting};
+use certgen::store::{self, Store};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use replicas::{CertificateHolders, Replicas};
+use source::outage::{Outage, OutageEvent};
+use status::Leadership;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout_at};
+use tracing::{info, warn};
+use xds::{Server, TlsFiles};
+
+use crate::control::now;
+
+/// How often Secrets are read, and how often before this replica has its certificate.
+const INTERVAL: Duration = Duration::from_secs(10);
+const FIRST: Duration = Duration::from_millis(500);
+/// How long a request to the API server may take.
+const REQUEST: Duration = Duration::from_secs(20);
+/// How many Secrets are written in a row before their effects are looked at.
+const WRITES: usize = 4;
+
+/// How certificates are issued.
+#[derive(Clone, Debug)]
+pub struct Issuing {
+    /// The folder for the files of this replica.
+    pub dir: PathBuf,
+    /// When they are renewed.
+    pub policy: Policy,
+}
+
+impl Issuing {
+    /// The files of this replica.
+    pub fn files(&self) -> TlsFiles {
+        let file = |name: &str| self.dir.join(name);
+        TlsFiles { ca: file("ca.crt"), certificate: file("tls.crt"), key: file("tls.key") }
+    }
+}
+
+/// `sesame_xds_certificates_behind`.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    behind: Gauge,
+}
+
+impl Metrics {
+    /// Adds it to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "sesame_xds_certificates_behind",
+            "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as the leader knows it",
+            self.behind.clone(),
+        );
+    }
+}
+
+/// Issues certificates.
+pub struct Issuer {
+    /// How.
+    pub issuing: Issuing,
+    /// The Secrets.
+    pub store: Store,
+    /// The name of this replica.
+    pub replica: String,
+    /// Whether this replica writes.
+    pub leadership: Leadership,
+    /// Where reports go.
+    pub replicas: Replicas,
+    /// The server whose proxies are asked which certificates they have.
+    pub server: Server,
+    /// The port on which they are asked.
+    pub stats_port: u16,
+    /// What is measured.
+    pub metrics: Metrics,
+    /// Set when there are files to serve with.
+    pub is_there: watch::Sender<bool>,
+}
+
+impl Issuer {
+    /// Works until it is dropped.
+    pub async fn run(self) {
+        let mut files = files::Files::new(self.issuing.files());
+        self.is_there.send_replace(files.are_usable());
+        let (mut outage, mut said) = (Outage::default(), Said::default());
+        let mut leader = self.leadership.watch();
+        loop {
+            let worked = self.round(&mut files, &mut said).await;
+            let told = match &worked {
+                Ok(()) => outage.worked(Instant::now()),
+                Err(_) => outage.failed(Instant::now()),
+            };
+            match (&worked, told) {
+                (Err(why), Some(OutageEvent::Started | OutageEvent::Ongoing(_))) => {
+                    warn!("cannot look after the certificates of xDS connections: {why}");
+                }
+                (_, Some(OutageEvent::Ended(after))) => info!(?after, "the Secrets of certificates are read again"),
+                _ => {}
+            }
+            let pause = if *self.is_there.borrow() { INTERVAL.min(self.issuing.policy.settle / 4) } else { FIRST };
+            tokio::select! {
+                () = sleep(pause.max(FIRST)) => {}
+                changed = leader.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    async fn round(&self, files: &mut files::Files, said: &mut Said) -> Result<(), String> {
+        if self.leadership.is_leader() {
+            self.lead(said).await?;
+        } else {
+            self.metrics.behind.set(0);
+        }
+        let read = timeout(self.store.server()).await?;
+        if let Some((pair, bundle)) = read
+            && files.take(&pair, &bundle)
+        {
+            info!(expires = %expiry::date(Certificate::first(&pair.certificate).map_or(0, |it| it.expires)),
+                "has a new certificate for xDS connections, or new CAs to trust");
+        }
+        if files.are_usable() {
+            self.is_there.send_if_modified(|there| !std::mem::replace(there, true));
+        }
+        self.report(files).await;
+        Ok(())
+    }
+
+    /// Tells the leader which certificates this replica and its proxies have. Proxies are asked only where it matters: while
+    /// there is more than one CA.
+    async fn report(&self, files: &files::Files) {
+        let Some((bundle, leaf)) = files.certificates() else { return };
+        let mut holders = vec![CertificateHolders {
+            names: vec![self.replica.clone()],
+            count: 1,
+            is_proxy: false,
+            cas: bundle.iter().map(|ca| ca.expires).collect(),
+            leaf: Some(leaf.expires),
+        }];
+        if bundle.len() > 1 {
+            holders.extend(proxies::ask(&self.server, self.stats_port).await);
+        }
+        self.replicas.report_certificates(holders);
+    }
+
+    /// Takes the next steps, as far as nobody has to be waited for.
+    async fn lead(&self, said: &mut Said) -> Result<(), String> {
+        if !said.has_cache_key && timeout(self.store.create_cache_key()).await? {
+            info!("wrote the Secret sesame-cache-key");
+        }
+        said.has_cache_key = true;
+        for _ in 0..WRITES {
+            let stored = timeout(self.store.read()).await?;
+            let parties: Vec<Party> = self.replicas.certificates().into_iter().map(party).collect();
+            let secrets = stored.secrets();
+            let step = rotation::next(&secrets, &self.issuing.policy, &parties, self.store.namespace(), now());
+            let step = step.map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+            let waiting = match &step {
+                Step::Wait(waiting, _) => waiting.behind_count + waiting.silent_count,
+                _ => 0,
+            };
+            self.metrics.behind.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+            for name in stored.unreadable().into_iter().filter(|_| step != Step::Foreign) {
+                warn!("Secret {name} has nothing that can be read; it is written anew");
+            }
+            let (name, why) = match &step {
+                Step::WriteCa(_, why) => (store::CA, why),
+                Step::WriteLeaf(role, _, why) => (store::name(*role), why),
+                Step::Wait(..) | Step::Idle | Step::Foreign => {
+                    said.nothing_written(&step, &secrets);
+                    return Ok(());
+                }
+            };
+            let write = async {
+                match &step {
+                    Step::WriteCa(ca, _) => self.store.write_ca(&stored, ca).await,
+                    Step::WriteLeaf(role, leaf, _) => self.store.write_leaf(&stored, *role, leaf).await,
+                    Step::Wait(..) | Step::Idle | Step::Foreign => Ok(()),
+                }
+            };
+            // After that time another replica may write.
+            let Some(permit) = self.leadership.permit() else { return Ok(()) };
+            let write = timeout_at(permit.until().into(), write).await;
+            let write = write.map_err(|_| format!("Secret {name}: no answer while the lease was held"))?;
+            match write {
+                Ok(()) => info!(secret = name, "wrote {why}"),
+                // Somebody else was faster; what there is now is read next time.
+                Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => return Ok(()),
+                Err(error) => return Err(format!("Secret {name}: {error}")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was said in the log and need not be said again.
+#[derive(Default)]
+struct Said {
+    has_cache_key: bool,
+    last: String,
+}
+
+impl Said {
+    fn once(&mut self, text: String) -> bool {
+        let is_new = self.last != text;
+        self.last = text;
+        is_new
+    }
+
+    fn nothing_written(&mut self, step: &Step, secrets: &rotation::Secrets) {
+        match step {
+            Step::Wait(waiting, what) => self.waiting(waiting, what),
+            Step::Foreign => self.foreign(),
+            Step::WriteCa(..) | Step::WriteLeaf(..) | Step::Idle => self.nothing_to_do(secrets),
+        }
+    }
+
+    fn waiting(&mut self, waiting: &Waiting, what: &str) {
+        let is_late = now() > waiting.until;
+        let names = |names: &[String], count: usize| match count {
+            0 => String::new(),
+            count => format!("{count} ({}{})", names.join(", "), if names.len() < count { ", …" } else { "" }),
+        };
+        let (behind, silent) =
+            (names(&waiting.behind, waiting.behind_count), names(&waiting.silent, waiting.silent_count));
+        if !self.once(format!("{what} {is_late} {behind} {silent}")) {
+            return;
+        }
+        if is_late {
+            warn!(behind, silent, "the rotation of certificates still waits for {what}");
+        } else {
+            info!(behind, silent, until = %expiry::date(waiting.until), "the rotation of certificates waits for {what}");
+        }
+    }
+
+    fn nothing_to_do(&mut self, secrets: &rotation::Secrets) {
+        let ends = [Role::Server, Role::Envoy].map(|role| secrets.of(role).map_or(0, |secret| secret.leaf.expires));
+        let [server, envoy] = ends.map(expiry::date);
+        if self.once(format!("{server} {envoy}")) {
+            info!(%server, %envoy, "certificates of xDS connections are valid");
+        }
+    }
+
+    fn foreign(&mut self) {
+        if self.once("foreign".to_owned()) {
+            info!("somebody else makes the Secrets of xDS connections; they are used and left alone");
+        }
+    }
+}
+
+fn party(holders: CertificateHolders) -> Party {
+    let CertificateHolders { names, count, is_proxy, cas, leaf } = holders;
+    Party { names, count, is_proxy, cas, leaf }
+}
+
+async fn timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    let answer = tokio::time::timeout(REQUEST, request).await;
+    answer.map_err(|_| format!("no answer from the API server in {REQUEST:?}"))?.map_err(|error| error.to_string())
+}

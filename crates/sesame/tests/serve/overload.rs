@@ -1,0 +1,75 @@
+//! Too many connections and too much memory: Envoy refuses what it cannot bear before the kernel does, and still answers those
+//! who look after it.
+
+use testbed::{Backend, Client, eventually};
+
+use crate::bed::{Bed, PATIENCE, app};
+
+/// The limit of connections.
+const LIMIT: usize = 40;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_twice_the_limit_of_connections_probes_metrics_and_the_admin_interface_answer() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("overload").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let replica = bed.replica("sesame-0").await.ready().await;
+    let limit = LIMIT.to_string();
+    let envoy = bed.envoy_with(replica.xds(), &[("overload-downstream-max-conn", &limit)]).await;
+    envoy.ready().await.unwrap();
+    bed.answers("web.example.com", 200).await;
+
+    let client = Client::new(bed.http()).host("web.example.com");
+    let mut held = Vec::new();
+    let (mut served, mut refused) = (0, 0);
+    for _ in 0..2 * LIMIT {
+        match client.connect().await {
+            Ok(connection) => match connection.get("/").await {
+                Ok(answer) => {
+                    assert_eq!(answer.status, 200);
+                    served += 1;
+                    held.push(connection);
+                }
+                Err(_) => refused += 1,
+            },
+            Err(_) => refused += 1,
+        }
+    }
+    assert!((LIMIT - 5..=LIMIT).contains(&served), "{served} served, {refused} refused");
+    for path in ["/ready", "/stats", "/stats/prometheus"] {
+        let answer = Client::new((bed.http().ip(), 8002).into()).get(path).await.unwrap();
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    assert!(envoy.admin().get("/server_info").await.unwrap().contains("LIVE"));
+    // Whoever is there is served on, and when they go others are.
+    assert_eq!(held[0].get("/").await.unwrap().status, 200);
+    drop(held);
+    let again =
+        async || client.get("/").await.map(|answer| assert_eq!(answer.status, 200)).map_err(|it| it.to_string());
+    eventually("others to be served", PATIENCE, again).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn above_the_limit_of_memory_requests_are_refused_and_probes_metrics_and_the_admin_interface_answer() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("memory").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let replica = bed.replica("sesame-0").await.ready().await;
+    // Less than it has from the start.
+    let envoy = bed.envoy_with(replica.xds(), &[("overload-max-heap", "1000000")]).await;
+    let pressed = "overload.envoy.overload_actions.stop_accepting_requests.active";
+    envoy.expect_stat(pressed, PATIENCE, |active| active == 1).await.unwrap();
+    let refused = async || match Client::new(bed.http()).host("web.example.com").get("/").await {
+        Ok(answer) if answer.status == 503 => Ok(()),
+        Ok(answer) => Err(answer.status.to_string()),
+        Err(failure) => Err(failure.to_string()),
+    };
+    eventually("requests to be refused", PATIENCE, refused).await.unwrap();
+    for path in ["/ready", "/stats"] {
+        let answer = Client::new((bed.http().ip(), 8002).into()).get(path).await.unwrap();
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    assert!(envoy.admin().get("/server_info").await.unwrap().contains("LIVE"));
+}

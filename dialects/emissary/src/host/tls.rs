@@ -1,0 +1,147 @@
+//! TLS of a Host: the certificate that its clients are shown, and what is asked of them.
+
+use crate::{
+    EmissaryView, Problem, Problems, Settings,
+    tls_context::{self, Context},
+};
+use kinds::{emissary, kind};
+use model::{
+    Code, Host, ObjectRef, Timeout,
+    tls::{CertificateRef, TcpProxy, Termination},
+};
+use resolve::Rejection;
+use std::sync::Arc;
+
+/// What clients of a Host are shown.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// How their connections are decrypted, if they can be.
+    pub termination: Option<Termination>,
+    /// Whether the Host asks for TLS at all.
+    pub is_asked: bool,
+    /// Whether that depends on a Secret that has not been read yet.
+    pub is_pending: bool,
+}
+
+/// Connections that lead nowhere.
+pub(super) fn closed() -> Arc<TcpProxy> {
+    Arc::new(TcpProxy {
+        termination: None,
+        clients: None,
+        clusters: Vec::new(),
+        unavailable: 0,
+        idle: Timeout::Default,
+    })
+}
+
+/// What clients of a Host are shown.
+pub(crate) fn shown(
+    object: &emissary::Host,
+    host: &Host,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) -> Shown {
+    let spec = &object.spec;
+    let own = secret(object, problems);
+    let is_named = problems.optional("tlsContext", &spec.tls_context).is_some();
+    let is_inline = problems.optional("tls", &spec.tls).is_some();
+    let mut shown = Shown { is_asked: is_named || is_inline || own.is_some(), ..Shown::default() };
+    let was_refused = problems.is_refused();
+    let Ok(context) = context(object, view, settings, problems) else { return shown };
+    if problems.is_refused() && !was_refused {
+        return shown;
+    }
+    let of_context = context.as_ref().and_then(|context| context.secret.clone());
+    let id = match (own, of_context) {
+        (Some(own), Some(other)) if own != other => {
+            let why =
+                format!("Secret info mismatch between Host {} ({own}) and its TLSContext ({other})", object.meta.name);
+            problems.tell(Problem::new(Code::EmissaryHostTls, "tlsSecret", why));
+            return shown;
+        }
+        (Some(id), _) | (None, Some(id)) => id,
+        (None, None) => return shown,
+    };
+    shown.is_asked = true;
+    let namespace = &object.meta.namespace;
+    let certificate = match resolve::certificate(view, tls_context::user(&id, namespace, settings), &id) {
+        Ok(()) => {
+            let held = view.certificate(&id);
+            let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&id, host));
+            no.into_iter().for_each(|no| problems.report("tlsSecret", &no));
+            CertificateRef::Secret(id)
+        }
+        Err(no) if no.code == Code::SecretPending => {
+            problems.report("tlsSecret", &no);
+            shown.is_pending = true;
+            CertificateRef::Secret(id)
+        }
+        Err(no) if settings.self_signed && no.code == Code::SecretNotFound => {
+            problems.report("tlsSecret", &Rejection { code: Code::CertificateSelfSigned, ..no });
+            CertificateRef::SelfSigned(host.clone())
+        }
+        Err(no) => {
+            problems.report("tlsSecret", &no);
+            return shown;
+        }
+    };
+    let mut termination = Termination::new(certificate, settings.tls);
+    if let Some(context) = &context {
+        let field = if is_inline { "tls" } else { "tlsContext" };
+        match tls_context::trusted(context, namespace, view, settings) {
+            Ok(()) => {}
+            Err((name, no)) => {
+                shown.is_pending |= no.code == Code::SecretPending;
+                problems.report(&format!("{field}.{name}"), &no);
+                if !shown.is_pending {
+                    return shown;
+                }
+            }
+        }
+        termination = Termination::new(termination.certificate, context.versions);
+        termination.clients = context.clients(view.client_defaults().forward);
+    }
+    shown.termination = Some(termination);
+    shown
+}
+
+/// The Secret that the Host itself names.
+fn secret(object: &emissary::Host, problems: &mut Problems<'_>) -> Option<ObjectRef> {
+    let secret = problems.optional("tlsSecret", &object.spec.tls_secret)?;
+    let name = secret.name.as_deref().filter(|name| !name.is_empty())?;
+    let namespace = secret.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    Some(ObjectRef::new(kind::SECRET, namespace.unwrap_or(&object.meta.namespace), name))
+}
+
+/// The settings of TLS: in the Host, of the TLSContext that it names, or of one that is named after it. An error where there are some,
+/// and they cannot be used.
+fn context(
+    object: &emissary::Host,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) -> Result<Option<Context>, ()> {
+    let (spec, namespace) = (&object.spec, &object.meta.namespace);
+    let named = problems.optional("tlsContext", &spec.tls_context);
+    let inline = problems.optional("tls", &spec.tls);
+    let found = match (named, inline) {
+        (Some(_), Some(_)) => Err("Cannot specify both tlsContext and tls".to_owned()),
+        (None, Some(tls)) => {
+            let namespacing = view.client_defaults().secret_namespacing;
+            return tls_context::of_host(tls, namespace, namespacing, settings, problems).map(Some).ok_or(());
+        }
+        (Some(context), None) => tls_context::named(&context.name, namespace, view, settings),
+        (None, None) => {
+            let implied = format!("{}-context", object.meta.name);
+            if view.tls_context(namespace, &implied).is_none() {
+                return Ok(None);
+            }
+            tls_context::named(&implied, namespace, view, settings)
+        }
+    };
+    found.map(Some).map_err(|why| {
+        let why = format!("Host {}: {why}", object.meta.name);
+        problems.tell(Problem::new(Code::EmissaryHostTls, "tlsContext", why));
+    })
+}

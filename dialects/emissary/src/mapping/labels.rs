@@ -1,0 +1,98 @@
+//! Labels of a Mapping: what the RateLimitService is asked about its requests.
+//!
+//! Only those of the domain of the RateLimitService count. Each group of a domain is one descriptor, of its parts in order.
+
+use super::Work;
+use crate::{EmissaryView, Problem};
+use kinds::emissary::mapping::labels::LabelSpecifier;
+use model::{
+    Code, HeaderName,
+    route::{Descriptor, DescriptorEntry, GlobalRateLimit},
+};
+use std::sync::Arc;
+
+/// The most groups of a Mapping, and parts of a group: each request is asked about by all of them.
+const MOST: usize = 32;
+/// The longest key or value.
+const LONGEST: usize = 1024;
+
+/// Reads the labels; nothing where nobody is asked.
+pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Arc<GlobalRateLimit>> {
+    let labels = work.problems.read("labels", &work.object.spec.labels)?;
+    if labels.is_empty() {
+        return None;
+    }
+    let Some(service) = work.view.rate_limit_service() else {
+        work.problems.no_effect("labels", "there is no RateLimitService; requests are not limited");
+        return None;
+    };
+    for domain in labels.keys().filter(|domain| ***domain != *service.domain) {
+        let why = format!("{} asks about labels of the domain {}", service.object, service.domain);
+        work.problems.no_effect(&format!("labels.{domain}"), &why);
+    }
+    let groups = labels.get(&*service.domain)?;
+    if !service.is_usable {
+        let why = format!("{} cannot be used, as its events say", service.object);
+        work.problems.no_effect(&format!("labels.{}", service.domain), &why);
+    }
+    let mut descriptors = Vec::new();
+    let groups = groups.iter().flat_map(|group| group.iter()).collect::<Vec<_>>();
+    let field = format!("labels.{}", service.domain);
+    if groups.len() > MOST {
+        refuse(work, &field, format!("{} groups are more than {MOST}", groups.len()));
+        return None;
+    }
+    for (name, parts) in groups {
+        let field = format!("{field}.{name}");
+        if parts.len() > MOST || parts.is_empty() {
+            refuse(work, &field, format!("must have from 1 to {MOST} parts, not {}", parts.len()));
+            continue;
+        }
+        let mut entries = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            match entry(part) {
+                Ok(entry) => entries.push(entry),
+                Err(why) => refuse(work, &format!("{field}[{index}]"), why),
+            }
+        }
+        descriptors.push(Descriptor { entries });
+    }
+    (!descriptors.is_empty() && !work.problems.is_refused()).then(|| Arc::new(GlobalRateLimit { descriptors }))
+}
+
+fn refuse(work: &mut Work<'_, '_, impl EmissaryView>, field: &str, why: String) {
+    work.problems.refuse(Problem::new(Code::MappingLabels, field, why));
+}
+
+fn entry(part: &LabelSpecifier) -> Result<DescriptorEntry, String> {
+    let LabelSpecifier { source_cluster, destination_cluster, remote_address, request_headers, generic_key } = part;
+    let found = match (source_cluster, destination_cluster, remote_address, request_headers, generic_key) {
+        (Some(_), None, None, None, None) => DescriptorEntry::SourceCluster,
+        (None, Some(_), None, None, None) => DescriptorEntry::DestinationCluster,
+        (None, None, Some(_), None, None) => DescriptorEntry::RemoteAddress,
+        (None, None, None, Some(header), None) => DescriptorEntry::Header {
+            name: HeaderName::parse_matched(&header.header_name).map_err(|error| error.to_string())?,
+            key: filled("key", &header.key)?,
+            skip_if_absent: header.omit_if_not_present.unwrap_or_default(),
+        },
+        (None, None, None, None, Some(generic)) => {
+            let key = generic.key.as_deref().filter(|key| !key.is_empty());
+            DescriptorEntry::Generic {
+                key: key.map(|key| filled("key", key)).transpose()?,
+                value: filled("value", &generic.value)?,
+            }
+        }
+        _ => {
+            let why = "must have exactly one of source_cluster, destination_cluster, remote_address, request_headers and generic_key";
+            return Err(why.to_owned());
+        }
+    };
+    Ok(found)
+}
+
+fn filled(name: &str, text: &str) -> Result<Arc<str>, String> {
+    match text.len() {
+        1..=LONGEST => Ok(text.into()),
+        found => Err(format!("{name} must have from 1 to {LONGEST} bytes, not {found}")),
+    }
+}

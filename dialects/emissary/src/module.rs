@@ -1,0 +1,246 @@
+//! Module: which one is in effect, what it says to Mappings, Hosts and Listeners, and what is told about each.
+//!
+//! Each reader takes a part ([`MappingDefaults`], [`ClientDefaults`], settings of HTTP), so that an edit reaches whom it concerns.
+
+pub mod clients;
+pub mod http;
+mod unserved;
+
+use crate::{
+    EmissaryView, Problem, Problems, Settings,
+    mapping::defaults::{self, Closed, MappingDefaults},
+};
+use clients::ClientDefaults;
+use kinds::{
+    emissary::{
+        Module,
+        module::{AMBASSADOR, AUTHENTICATION, ModuleSettings, TLS},
+    },
+    kind,
+};
+use model::{Code, ObjectRef, Translation, listener::HttpOverrides};
+use std::sync::Arc;
+
+/// The Module `ambassador` that is in effect, and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleInEffect {
+    /// The object.
+    pub object: ObjectRef,
+    /// Its settings; each key that cannot be read is [bad](kinds::Checked) by itself.
+    pub settings: Arc<ModuleSettings>,
+    /// Whether they can be read at all; otherwise they are empty.
+    pub is_readable: bool,
+}
+
+/// Which of all Modules `ambassador` is in effect: the oldest.
+pub fn in_effect<'m>(modules: impl Iterator<Item = &'m Module>) -> Option<ModuleInEffect> {
+    let named = modules.filter(|module| *module.meta.name == *AMBASSADOR);
+    let oldest = named.min_by_key(|module| (module.meta.created, module.meta.namespace.clone()))?;
+    let config = oldest.spec.config.ok();
+    let settings = config.and_then(|config| config.as_deref().cloned()).unwrap_or_default();
+    Some(ModuleInEffect { object: subject(oldest), settings: Arc::new(settings), is_readable: config.is_some() })
+}
+
+impl ModuleInEffect {
+    /// What Mappings take from it.
+    pub fn mapping_defaults(&self, settings: &Settings) -> MappingDefaults {
+        if !self.is_readable {
+            let why = "its settings cannot be read".into();
+            let closed = Some(Closed { module: self.object.clone(), key: "config", why });
+            return MappingDefaults { closed, ..MappingDefaults::default() };
+        }
+        defaults::read(&self.object, &self.settings, settings, &mut Problems::of_module(&self.object))
+    }
+
+    /// What Hosts and TLSContexts take from it.
+    pub fn client_defaults(&self) -> ClientDefaults {
+        clients::read(&self.settings, &mut Problems::of_module(&self.object))
+    }
+
+    /// What Listeners with ports of their own take from it.
+    pub fn http(&self) -> Option<Arc<HttpOverrides>> {
+        http::combined(http::read(&self.settings, &mut Problems::of_module(&self.object)))
+    }
+}
+
+/// What is told about a Module: it asks for nothing by itself.
+pub fn translate(
+    module: &Module,
+    in_effect: Option<&ModuleInEffect>,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+) -> Translation {
+    let subject = subject(module);
+    let mut problems = Problems::of_module(&subject);
+    let mut older = None;
+    if *module.meta.name == *AMBASSADOR {
+        older = in_effect.map(|other| &other.object).filter(|other| **other != subject);
+        if let (None, Ok(Some(written))) = (older, module.spec.config.get()) {
+            tell(&subject, written, view, settings, &mut problems);
+        }
+    }
+    let mut verdicts = problems.into_verdicts();
+    if let Some(other) = older {
+        let why = format!("{other} is older and in effect");
+        let verdict = model::Verdict::new(Code::EmissaryOlderHolds, subject.at(""), why);
+        verdicts.push(verdict.related_to(other.at("")));
+    }
+    if ![AMBASSADOR, TLS, AUTHENTICATION].contains(&&*module.meta.name) {
+        let name = &module.meta.name;
+        let why = format!("a Module `{name}` has no effect; settings are in the Module `{AMBASSADOR}`");
+        verdicts.push(model::Verdict::new(Code::EmissaryNoEffect, subject.at("metadata.name"), why));
+    }
+    Translation { verdicts, ..Translation::empty(subject) }
+}
+
+/// What is told about the settings of the Module in effect.
+fn tell(
+    subject: &ObjectRef,
+    written: &ModuleSettings,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) {
+    for (key, instead) in written.dead_keys() {
+        let instead = instead.map(|instead| format!("; use {instead}")).unwrap_or_default();
+        problems.tell(Problem::new(Code::EmissaryDeadKey, key, format!("`{key}` has no effect{instead}")));
+    }
+    unserved::tell(written, settings, problems);
+    defaults::read(subject, written, settings, problems);
+    clients::read(written, problems);
+    let keys = http::read(written, problems);
+    for listener in view.listeners().served.iter().filter(|listener| listener.claim.is_none()) {
+        let own = if listener.is_tls { &settings.own.https } else { &settings.own.http };
+        for key in own.iter().flat_map(|own| http::differing(&keys, own)) {
+            let why = format!(
+                "{} is on the port of a shared listener, where the settings of Sesame hold and not this key",
+                listener.object
+            );
+            problems.tell(Problem::new(Code::EmissaryListenerSettings, key, why));
+        }
+    }
+}
+
+fn subject(module: &Module) -> ObjectRef {
+    ObjectRef::new(kind::MODULE, module.meta.namespace.clone(), module.meta.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use serde_json::json;
+
+    fn module(namespace: &str, name: &str, created: &str, config: serde_json::Value) -> Arc<Module> {
+        let object = json!({
+            "metadata": { "name": name, "namespace": namespace, "creationTimestamp": created }, "spec": { "config": config },
+        });
+        let decoded = kinds::decode_json(kind::MODULE, object.to_string().as_bytes()).unwrap();
+        decoded.object.get::<Module>().unwrap().clone()
+    }
+
+    fn told(module: &Module, in_effect: Option<&ModuleInEffect>) -> Vec<String> {
+        let mut view = crate::tests::Objects::default();
+        let verdicts = translate(module, in_effect, &mut view, &Settings::default()).verdicts;
+        verdicts
+            .iter()
+            .map(|verdict| format!("{} {}: {}", verdict.code, verdict.origin.field, verdict.message))
+            .collect()
+    }
+
+    #[test]
+    fn the_oldest_module_is_in_effect_and_the_other_is_told() {
+        let old =
+            module("b", "ambassador", "2026-01-01T00:00:00Z", json!({ "server_name": "old", "use_proxy_proto": true }));
+        let new = module("a", "ambassador", "2026-01-02T00:00:00Z", json!({ "server_name": "new" }));
+        let other = module("a", "statsd", "2025-01-01T00:00:00Z", json!({}));
+        for order in [[&old, &new, &other], [&other, &new, &old]] {
+            let found = in_effect(order.into_iter().map(|module| &**module)).unwrap();
+            assert_eq!(found.object.to_string(), "Module b/ambassador");
+            let http = found.http().unwrap();
+            assert_eq!(http.server_name.as_deref(), Some("old"));
+        }
+        let found = in_effect([&*old, &*new].into_iter());
+        assert_eq!(found.as_ref().and_then(|found| found.mapping_defaults(&Settings::default()).closed), None);
+        assert_eq!(
+            told(&old, found.as_ref()),
+            ["SES9002 spec.config.use_proxy_proto: `use_proxy_proto` has no effect; use `protocolStack` of a Listener",]
+        );
+        assert_eq!(told(&new, found.as_ref()), ["SES9003 : Module b/ambassador is older and in effect"]);
+        assert_eq!(
+            told(&other, found.as_ref()),
+            ["SES9001 metadata.name: a Module `statsd` has no effect; settings are in the Module `ambassador`"]
+        );
+        assert_eq!(in_effect(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn a_key_that_keeps_requests_away_and_cannot_be_served_closes_mappings() {
+        let settings = Settings::default();
+        for (config, key) in [
+            (
+                json!({ "ip_deny": [{ "remote": "10.0.0.0/8" }], "ip_allow": [{ "peer": "10.0.0.0/8" }] }),
+                Some("ip_deny"),
+            ),
+            (json!({ "ip_deny": [{ "remote": "10.0.0.0/8" }] }), None),
+            (json!({ "ip_deny": [{ "remote": "10.0.0.0/8", "peer": "::1" }] }), Some("ip_deny")),
+            (json!({ "ip_allow": [{ "remote": "everybody" }] }), Some("ip_allow")),
+            (json!({ "ip_allow": "nobody" }), Some("ip_allow")),
+            (json!({ "ip_allow": [] }), None),
+            (json!({ "reject_requests_with_escaped_slashes": "yes" }), Some("reject_requests_with_escaped_slashes")),
+            (json!({ "lua_scripts": "function envoy_on_request(handle) end" }), Some("lua_scripts")),
+            (json!({ "lua_scripts": 7 }), Some("lua_scripts")),
+            (json!(["no settings"]), Some("config")),
+        ] {
+            let written = module("a", "ambassador", "2026-01-01T00:00:00Z", config.clone());
+            let found = in_effect([&*written].into_iter()).unwrap();
+            let closed = found.mapping_defaults(&settings).closed;
+            assert_eq!(closed.map(|closed| closed.key), key, "{config}");
+        }
+        let scripts = module("a", "ambassador", "2026-01-01T00:00:00Z", json!({ "lua_scripts": "x" }));
+        let found = in_effect([&*scripts].into_iter()).unwrap();
+        let ignoring = Settings { ignore_scripts: true, ..settings };
+        assert_eq!(found.mapping_defaults(&ignoring).closed, None);
+        assert_eq!(told(&scripts, Some(&found)).len(), 1);
+    }
+
+    #[test]
+    fn a_value_that_is_not_valid_is_told_once_and_is_as_if_it_was_not_there() {
+        let config = json!({
+            "retry_policy": { "retry_on": "sometimes" }, "cluster_request_timeout_ms": -1, "cors": { "origins": [] },
+            "circuit_breakers": [{ "max_requests": -1 }], "load_balancer": { "policy": "ring_hash" }, "keepalive": { "probes": 0 },
+            "defaults": { "httpmapping": { "add_request_headers": { "x y": { "value": "a" } } } }, "server_name": "a\r\nb",
+            "gzip": { "memory_level": 10, "compression_level": "HARD" }, "buffer": { "max_request_bytes": 0 }, "max_request_headers_kb": 0,
+            "forward_client_cert_details": "ALWAYS_FORWARD_ONLY", "headers_with_underscores_action": "PERHAPS",
+        });
+        let written = module("a", "ambassador", "2026-01-01T00:00:00Z", config);
+        let found = in_effect([&*written].into_iter()).unwrap();
+        let fields: Vec<_> = told(&written, Some(&found))
+            .iter()
+            .filter_map(|line| {
+                line.strip_prefix("SES9004 spec.config.")?.split_once(':').map(|(field, _)| field.to_owned())
+            })
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "buffer.max_request_bytes",
+                "circuit_breakers[0].max_requests",
+                "cluster_request_timeout_ms",
+                "cors.origins",
+                "defaults.httpmapping.add_request_headers.x y",
+                "forward_client_cert_details",
+                "gzip.compression_level",
+                "gzip.memory_level",
+                "headers_with_underscores_action",
+                "keepalive.probes",
+                "load_balancer",
+                "max_request_headers_kb",
+                "retry_policy.retry_on",
+                "server_name",
+            ]
+        );
+        assert_eq!(found.mapping_defaults(&Settings::default()).timeout, None);
+    }
+}

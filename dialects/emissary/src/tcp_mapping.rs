@@ -1,0 +1,379 @@
+//! TCPMappings: where connections of a port go, by the server name that clients ask for, or all of them.
+//!
+//! In: the object, and the [plan](TcpPlan) of all of them. Out: TLS hosts whose connections are passed on, or where a TCP listener leads.
+//! TCPMappings with one port and one host share its connections by their weights: the oldest asks for all of them, the others for
+//! nothing. Where no Listener has the port, the oldest on it asks for one. Whatever cannot be served ends connections; they are
+//! taken by no other host.
+
+mod plan;
+mod termination;
+
+pub use plan::{TcpKey, TcpPlan};
+
+use crate::{
+    BoundListener, EmissaryView, Problem, Problems, Settings, called::Reading, listeners::Listeners, mapping::upstream,
+    precedence,
+};
+use kinds::{
+    emissary::{TcpMapping, tcp_mapping::TcpMappingSpec},
+    kind,
+};
+use model::{
+    ClusterId, Code, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Timeout, Translation,
+    cluster::{Backend, ClusterOverrides, DnsAddresses, DnsLookup},
+    listener::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget},
+    route::{Depth, Precedence},
+    timeout::LONGEST,
+    tls::{TcpProxy, TlsMode},
+    translation::{Covers, TlsPiece},
+};
+use std::{net::IpAddr, sync::Arc, time::Duration};
+use termination::Decryption;
+
+/// The most TCPMappings that share connections.
+const MOST: usize = 64;
+
+/// What a TCPMapping asks for.
+pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &Settings) -> Translation {
+    let subject = subject(object);
+    let mut problems = Problems::new(&subject);
+    let mut translation = Translation::empty(subject.clone());
+    let mut is_pending = false;
+    let own = member(object, &mut problems, view, settings);
+    let key = TcpKey::of(object, &mut problems);
+    let plan = view.tcp_plan();
+    let members = key.as_ref().and_then(|key| plan.groups.get(key)).map(Vec::as_slice).unwrap_or_default();
+    if let (Some(key), Some(first)) = (&key, members.first()) {
+        if members.iter().position(|one| *one == subject).is_some_and(|at| at >= MOST) {
+            let why = format!("at most {MOST} TCPMappings share connections");
+            problems.refuse(Problem::new(Code::TcpMappingConflict, "port", why));
+        }
+        let place = place(object, key, own.address.unwrap_or(settings.address), &plan, &view.listeners(), settings);
+        match place {
+            Err((field, why)) => problems.refuse(Problem::new(Code::TcpMappingConflict, field, why)),
+            Ok((listener, claim)) => {
+                translation.listeners = claim.into_iter().collect();
+                if *first == subject {
+                    let group = Group::of(members, view, settings);
+                    is_pending |= own.is_pending || group.is_pending;
+                    let mut told = Problems::new(&subject);
+                    let decrypted =
+                        key.host.as_ref().map(|host| termination::of(object, host, view, settings, &mut told));
+                    if let Some(Decryption { is_pending: secret, .. }) = &decrypted {
+                        is_pending |= *secret;
+                    }
+                    group.ask(object, listener, key, decrypted, &mut translation);
+                    translation.verdicts = told.into_verdicts();
+                }
+                weights(object, members, view, &mut problems);
+            }
+        }
+    }
+    if is_pending {
+        translation.pending.push(subject.clone());
+    }
+    translation.verdicts.extend(problems.into_verdicts());
+    translation.verdicts.sort();
+    translation.sorted()
+}
+
+fn subject(object: &TcpMapping) -> ObjectRef {
+    ObjectRef::new(kind::TCP_MAPPING, object.meta.namespace.clone(), object.meta.name.clone())
+}
+
+/// The share of one TCPMapping.
+#[derive(Default)]
+struct Member {
+    cluster: Option<ClusterId>,
+    weight: Option<u8>,
+    idle: Timeout,
+    /// The address that it asks for, if it is one.
+    address: Option<IpAddr>,
+    is_pending: bool,
+}
+
+fn member(
+    object: &TcpMapping,
+    problems: &mut Problems<'_>,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+) -> Member {
+    let spec = &object.spec;
+    let code = Code::TcpMappingInvalid;
+    let mut reading = Reading { namespace: &object.meta.namespace, code, view, settings, problems, is_pending: false };
+    let called = reading.service("service", &spec.service, Some(&spec.tls));
+    resolver(spec, &mut reading);
+    let (breakers, high_breakers) =
+        upstream::breakers(reading.problems, code, &spec.circuit_breakers).unwrap_or_default();
+    let stats_name = reading.problems.optional("stats_name", &spec.stats_name).filter(|name| !name.is_empty());
+    let tag = reading.problems.optional("cluster_tag", &spec.cluster_tag).filter(|tag| !tag.is_empty());
+    let dns = dns(spec, called.as_ref().map(|called| &called.backend), reading.problems);
+    let said = ClusterOverrides {
+        breakers,
+        high_breakers,
+        stats_name: stats_name.map(|name| upstream::in_stats(name)),
+        tag: tag.map(|tag| (&**tag).into()),
+        dns,
+        ..ClusterOverrides::default()
+    };
+    let weight = reading.problems.optional("weight", &spec.weight).copied();
+    let percent = weight.map(|weight| u8::try_from(weight).ok().filter(|weight| *weight <= 100));
+    if let (Some(weight), Some(None)) = (weight, percent) {
+        reading.refuse("weight", format!("must be from 0 to 100, not {weight}"));
+    }
+    let idle = idle(spec, &mut reading);
+    let cluster = called.map(|called| called.extension(false, said, reading.view).cluster);
+    let is_pending = reading.is_pending;
+    let address = address(spec, settings, problems);
+    let cluster = cluster.filter(|_| !problems.is_refused());
+    Member {
+        cluster,
+        weight: percent.map(Option::unwrap_or_default),
+        idle: idle.unwrap_or_default(),
+        address,
+        is_pending,
+    }
+}
+
+/// A resolver that is named must be there; the endpoints of a Service are found the same way by each.
+fn resolver(spec: &TcpMappingSpec, reading: &mut Reading<'_, '_, impl EmissaryView>) {
+    let Some(name) = reading.problems.optional("resolver", &spec.resolver).filter(|name| !name.is_empty()) else {
+        return;
+    };
+    let (own, sesame) = (reading.namespace, &*reading.settings.namespace);
+    let found = reading.view.resolver(own, name).or_else(|| reading.view.resolver(sesame, name));
+    match (found, &**name) {
+        (Some(crate::Resolver::Consul), _) | (None, "consul" | "consul-endpoint") => {
+            reading.problems.unserved("resolver", "services in Consul are not served yet");
+        }
+        (Some(_), _) | (None, "kubernetes-service" | "endpoint" | "kubernetes-endpoint") => {}
+        (None, name) => reading.refuse("resolver", format!("resolver {name} is unknown!")),
+    }
+}
+
+fn dns(spec: &TcpMappingSpec, backend: Option<&Backend>, problems: &mut Problems<'_>) -> DnsLookup {
+    let v4 = problems.optional("enable_ipv4", &spec.enable_ipv4).copied();
+    let v6 = problems.optional("enable_ipv6", &spec.enable_ipv6).copied();
+    let Some(Backend::Outside(outside)) = backend else {
+        for (field, value) in [("enable_ipv4", v4), ("enable_ipv6", v6)] {
+            if backend.is_some() && value.is_some() {
+                problems.no_effect(field, "the endpoints of a Service are known without DNS");
+            }
+        }
+        return DnsLookup::default();
+    };
+    let addresses = match (outside.address(), v4.unwrap_or(true), v6.unwrap_or(false)) {
+        (Some(IpAddr::V4(_)), ..) => DnsAddresses::V4,
+        (Some(IpAddr::V6(_)), ..) => DnsAddresses::V6,
+        (None, true, true) => DnsAddresses::Auto,
+        (None, false, true) => DnsAddresses::V6,
+        (None, ..) => DnsAddresses::V4,
+    };
+    DnsLookup { addresses: Some(addresses), ..DnsLookup::default() }
+}
+
+/// How long a connection may be without a byte; written as text.
+fn idle(spec: &TcpMappingSpec, reading: &mut Reading<'_, '_, impl EmissaryView>) -> Option<Timeout> {
+    let text = reading.problems.optional("idle_timeout_ms", &spec.idle_timeout_ms)?;
+    let found = text.trim().parse().ok().map(Duration::from_millis).filter(|span| *span <= LONGEST);
+    match found {
+        Some(span) if span.is_zero() => Some(Timeout::Infinite),
+        Some(span) => Some(Timeout::After(span)),
+        None => {
+            let why = format!("must be from 0 to a year in milliseconds, not `{}`", text.escape_debug());
+            reading.refuse("idle_timeout_ms", why);
+            None
+        }
+    }
+}
+
+/// The address that is bound; nothing, and a verdict, where it is none.
+fn address(spec: &TcpMappingSpec, settings: &Settings, problems: &mut Problems<'_>) -> Option<IpAddr> {
+    let Some(text) = problems.optional("address", &spec.address).filter(|text| !text.is_empty()) else {
+        return Some(settings.address);
+    };
+    let found = text.parse::<IpAddr>();
+    problems.parsed(found.map_err(|_| {
+        Problem::new(Code::TcpMappingInvalid, "address", format!("`{}` is not an IP address", text.escape_debug()))
+    }))
+}
+
+/// The listener of a TCPMapping, and what it asks for where there is none; or the field that is in the way.
+fn place(
+    object: &TcpMapping,
+    key: &TcpKey,
+    address: IpAddr,
+    plan: &TcpPlan,
+    listeners: &Listeners,
+    settings: &Settings,
+) -> Result<(ListenerId, Option<ListenerClaim>), (&'static str, String)> {
+    let is_tls = key.host.is_some();
+    let port = key.port;
+    let on = |bound: &BoundListener| format!("Listener {}/{}", bound.object.namespace, bound.object.name);
+    if let Some(bound) = listeners.served.iter().find(|bound| bound.port == port) {
+        if bound.binding.namespace.as_ref().is_some_and(|namespace| *namespace != object.meta.namespace) {
+            let why = format!("{} on port {port} binds objects of its own namespace only", on(bound));
+            return Err(("port", why));
+        }
+        if address != settings.address {
+            return Err(("address", format!("{} has port {port} on {}", on(bound), settings.address)));
+        }
+        return match (is_tls, bound.is_tls, bound.is_http) {
+            (true, true, _) | (false, false, false) => Ok((bound.id.clone(), None)),
+            (true, false, _) => Err(("host", format!("{} on port {port} has no TLS, so no server names", on(bound)))),
+            (false, ..) => {
+                let why = format!(
+                    "discarding because it conflicts with {}: without host it would have all connections of port {port}",
+                    on(bound)
+                );
+                Err(("port", why))
+            }
+        };
+    }
+    let is_own = |own: &Option<crate::OwnListener>| {
+        own.as_ref().is_some_and(|own| own.port == port) && address == settings.address
+    };
+    if is_own(&settings.own.https) && is_tls {
+        return Ok((ListenerId::https(), None));
+    }
+    if is_own(&settings.own.https) || is_own(&settings.own.http) {
+        return Err(("port", format!("port {port} is that of a shared listener for HTTP")));
+    }
+    let subject = subject(object);
+    let Some(first) = plan.ports.get(&port) else { return Err(("port", "the port is not known".to_owned())) };
+    if first.is_tls != is_tls {
+        let why = format!("{} has port {port}, {} host", first.object, if first.is_tls { "with a" } else { "without" });
+        return Err(("host", why));
+    }
+    let name = format!("tcpmapping/{port}");
+    let listener = ListenerId::new(FleetId::Shared, name);
+    let claim = (first.object == subject).then(|| ListenerClaim {
+        listener: listener.clone(),
+        address,
+        port,
+        protocol: if is_tls { PortProtocol::Tls } else { PortProtocol::Tcp },
+        host: Host::Any,
+        owner: None,
+        overrides: PortOverrides::default(),
+        precedence: precedence(&object.meta, 0),
+        origin: subject.at("spec.port"),
+    });
+    Ok((listener, claim))
+}
+
+/// TCPMappings that share the connections of one port and host.
+struct Group {
+    clusters: Vec<(ClusterId, u32)>,
+    unavailable: u32,
+    idle: Timeout,
+    is_pending: bool,
+}
+
+impl Group {
+    /// What all of them say; what is wrong with each is told on it.
+    fn of(members: &[ObjectRef], view: &mut impl EmissaryView, settings: &Settings) -> Self {
+        let mut all = Vec::new();
+        for name in members.iter().take(MOST) {
+            let Some(object) = view.tcp_mapping(name) else { continue };
+            all.push(member(&object, &mut Problems::new(name), view, settings));
+        }
+        let shares = shares(&all.iter().map(|member| member.weight).collect::<Vec<_>>());
+        let mut group = Self { clusters: Vec::new(), unavailable: 0, idle: Timeout::Default, is_pending: false };
+        group.idle = all.iter().map(|member| member.idle).find(|idle| *idle != Timeout::Default).unwrap_or_default();
+        for (member, share) in all.into_iter().zip(shares).filter(|(_, share)| *share > 0) {
+            group.is_pending |= member.is_pending;
+            match member.cluster {
+                Some(cluster) => match group.clusters.iter_mut().find(|(own, _)| *own == cluster) {
+                    Some((_, sum)) => *sum += share,
+                    None => group.clusters.push((cluster, share)),
+                },
+                None => group.unavailable += share,
+            }
+        }
+        group
+    }
+
+    /// What the oldest asks for.
+    fn ask(
+        self,
+        object: &TcpMapping,
+        listener: ListenerId,
+        key: &TcpKey,
+        decrypted: Option<Decryption>,
+        translation: &mut Translation,
+    ) {
+        let Self { clusters, unavailable, idle, .. } = self;
+        let by_age = precedence(&object.meta, 0);
+        let origin = translation.subject.at("spec");
+        let (Some(host), Some(decrypted)) = (key.host.clone(), decrypted) else {
+            let target = Arc::new(StreamTarget { clients: None, clusters, unavailable, idle });
+            translation.streams.push(StreamPiece { listener, target, precedence: by_age, origin });
+            return;
+        };
+        let proxy = match decrypted.termination {
+            Some(termination) => {
+                TcpProxy { termination: Some(termination), clients: None, clusters, unavailable, idle }
+            }
+            None => TcpProxy { termination: None, clients: None, clusters: Vec::new(), unavailable: 0, idle },
+        };
+        let priority = i32::from(decrypted.is_hosts_owner);
+        translation.tls.push(TlsPiece {
+            listener,
+            host,
+            mode: TlsMode::Tcp(Arc::new(proxy)),
+            fallback: None,
+            covers: Covers { depth: Depth::AnyLabels, every_route: false },
+            precedence: Precedence { priority, ..by_age },
+            origin,
+        });
+    }
+}
+
+/// The shares of members by their weights: those without one have what is left of a hundred, in equal parts.
+fn shares(weights: &[Option<u8>]) -> Vec<u32> {
+    let mut left = 100_u32;
+    let unweighted = u32::try_from(weights.iter().filter(|weight| weight.is_none()).count()).unwrap_or(u32::MAX);
+    let mut shares: Vec<u32> = weights
+        .iter()
+        .map(|weight| {
+            let share = u32::from(weight.unwrap_or_default()).min(left);
+            left -= share;
+            share * unweighted.max(1)
+        })
+        .collect();
+    for (share, _) in shares.iter_mut().zip(weights).filter(|(_, weight)| weight.is_none()) {
+        *share = left;
+    }
+    shares
+}
+
+/// Tells a TCPMapping whose weight is more than the others leave.
+fn weights(object: &TcpMapping, members: &[ObjectRef], view: &mut impl EmissaryView, problems: &mut Problems<'_>) {
+    let own = subject(object);
+    let of = |object: &TcpMapping| object.spec.weight.ok().copied().flatten().unwrap_or_default();
+    let before = members.iter().take_while(|one| **one != own);
+    let before: i64 = before.filter_map(|one| view.tcp_mapping(one)).map(|one| of(&one).clamp(0, 100)).sum();
+    if of(object) > 0 && before + of(object) > 100 {
+        let why = format!("Total weight of mappings exceeds 100; {} gets what the others leave", object.meta.name);
+        problems.tell(Problem::new(Code::TcpMappingConflict, "weight", why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_shares_of_a_hundred() {
+        for (weights, expected) in [
+            (vec![None], vec![100]),
+            (vec![Some(10), Some(40), None], vec![10, 40, 50]),
+            (vec![Some(10), None, None], vec![20, 90, 90]),
+            (vec![Some(60), Some(60), None], vec![60, 40, 0]),
+            (vec![Some(10), Some(30)], vec![10, 30]),
+            (vec![Some(0), None], vec![0, 100]),
+        ] {
+            assert_eq!(shares(&weights), expected, "{weights:?}");
+        }
+    }
+}

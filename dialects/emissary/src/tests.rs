@@ -1,0 +1,341 @@
+//! The dialect by itself, on a handful of objects: what a Listener does with requests, and on which field each finding is told.
+//!
+//! What routes do with requests is shown by the golden cases, through a real Envoy.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::{
+    ClientDefaults, EmissaryView, Listeners, MappingDefaults, OwnListener, OwnListeners, Resolver, Settings, host,
+    listener,
+    listeners::MOST,
+    mapping::{self, defaults::Closed},
+};
+use kinds::{
+    Kind, Typed,
+    emissary::{self, Host, Listener, Mapping},
+    kind,
+};
+use model::{
+    Code, ObjectRef, Translation,
+    listener::HttpSettings,
+    route::{Action, Authorization, Lengths},
+    shared_routes::{Exposure, InsecureAction},
+};
+use resolve::{Certificate, KnownExtension, Rejection, Service, View};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A few objects.
+#[derive(Default)]
+pub(crate) struct Objects {
+    listeners: Arc<Listeners>,
+    hosts: Vec<Arc<Host>>,
+    auth_service: Option<crate::AuthServiceInEffect>,
+    defaults: Arc<MappingDefaults>,
+}
+
+impl View for Objects {
+    fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
+        let ports = json!([{ "name": "http", "port": 80 }, { "name": "tls", "port": 443 }]);
+        let meta = json!({ "namespace": namespace, "name": name });
+        let object = decoded::<kinds::Service>(kind::SERVICE, &json!({ "metadata": meta, "spec": { "ports": ports } }));
+        (name == "web").then(|| Arc::new(Service::read(&object, &resolve::Settings::default())))
+    }
+
+    fn certificate(&mut self, _: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
+        None
+    }
+
+    fn ca(&mut self, _: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+        None
+    }
+
+    fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, Rejection>>> {
+        None
+    }
+
+    fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
+        false
+    }
+
+    fn grants(&mut self, _: &str, _: Kind, _: &str) -> Vec<Arc<kinds::ReferenceGrant>> {
+        Vec::new()
+    }
+
+    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
+        None
+    }
+}
+
+impl EmissaryView for Objects {
+    fn listeners(&mut self) -> Arc<Listeners> {
+        Arc::clone(&self.listeners)
+    }
+
+    fn has_hosts(&mut self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    fn hosts_named(&mut self, hostname: &str) -> Vec<Arc<Host>> {
+        self.hosts.iter().filter(|host| host::written_name(host) == hostname).cloned().collect()
+    }
+
+    fn resolver(&mut self, _: &str, _: &str) -> Option<Resolver> {
+        None
+    }
+
+    fn tls_context(&mut self, _: &str, _: &str) -> Option<Arc<emissary::TlsContext>> {
+        None
+    }
+
+    fn any_resolver(&mut self, _: &str) -> Option<Resolver> {
+        None
+    }
+
+    fn any_tls_context(&mut self, _: &str) -> Option<Arc<emissary::TlsContext>> {
+        None
+    }
+
+    fn tls_contexts_of(&mut self, _: &str) -> Vec<Arc<emissary::TlsContext>> {
+        Vec::new()
+    }
+
+    fn tcp_plan(&mut self) -> Arc<crate::TcpPlan> {
+        Arc::default()
+    }
+
+    fn tcp_mapping(&mut self, _: &ObjectRef) -> Option<Arc<emissary::TcpMapping>> {
+        None
+    }
+
+    fn auth_service(&mut self) -> Option<crate::AuthServiceInEffect> {
+        self.auth_service.clone()
+    }
+
+    fn mapping_defaults(&mut self) -> Arc<MappingDefaults> {
+        Arc::clone(&self.defaults)
+    }
+
+    fn client_defaults(&mut self) -> Arc<ClientDefaults> {
+        Arc::default()
+    }
+
+    fn rate_limit_service(&mut self) -> Option<crate::RateLimitServiceInEffect> {
+        None
+    }
+}
+
+fn decoded<T: Typed>(kind: Kind, object: &Value) -> Arc<T> {
+    kinds::decode_json(kind, object.to_string().as_bytes()).unwrap().object.get::<T>().unwrap().clone()
+}
+
+fn settings() -> Settings {
+    let own = |port| Some(OwnListener { port, http: HttpSettings::default(), buffer: 32 * 1024 });
+    Settings { own: OwnListeners { http: own(8080), https: own(8443) }, ..Settings::default() }
+}
+
+fn a_listener(name: &str, spec: &Value) -> Arc<Listener> {
+    let mut spec = spec.clone();
+    for (field, value) in [("securityModel", json!("XFP")), ("hostBinding", json!({ "namespace": { "from": "ALL" } }))]
+    {
+        if spec.get(field).is_none() {
+            spec[field] = value;
+        }
+    }
+    decoded(kind::LISTENER, &json!({ "metadata": { "namespace": "ns", "name": name }, "spec": spec }))
+}
+
+fn told(translation: &Translation) -> Vec<(Code, String)> {
+    translation.verdicts.iter().map(|verdict| (verdict.code, verdict.origin.field.to_string())).collect()
+}
+
+fn mapped(spec: &Value) -> Translation {
+    let mut spec = spec.clone();
+    for (field, value) in [("prefix", "/a/"), ("service", "web"), ("hostname", "*")] {
+        if spec.get(field).is_none() {
+            spec[field] = value.into();
+        }
+    }
+    let object = json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec });
+    mapping::translate(&decoded::<Mapping>(kind::MAPPING, &object), &mut Objects::default(), &settings())
+}
+
+#[test]
+fn what_a_request_becomes_follows_from_the_model_the_connection_and_the_proxies_in_front() {
+    let redirect = InsecureAction::Redirect(None);
+    let (insecure, forwarded) = (Exposure::Insecure(redirect), Exposure::Forwarded(redirect));
+    for (protocol, model, depth, expected) in [
+        ("HTTP", "XFP", 0, insecure),
+        ("HTTP", "XFP", 1, forwarded),
+        ("HTTP", "SECURE", 0, Exposure::All),
+        ("HTTP", "INSECURE", 0, insecure),
+        ("HTTPS", "XFP", 0, Exposure::All),
+        ("HTTPS", "XFP", 1, forwarded),
+        ("HTTPS", "SECURE", 1, Exposure::All),
+        ("HTTPS", "INSECURE", 0, insecure),
+    ] {
+        let spec = json!({ "port": 9000, "protocol": protocol, "securityModel": model, "l7Depth": depth });
+        let listeners = Listeners::of([&*a_listener("a", &spec)], None, &settings());
+        let bound = &listeners.served[0];
+        assert_eq!(bound.exposure(Some(redirect)), expected, "{protocol} {model} {depth}");
+        assert_eq!(bound.exposure(None), Exposure::All, "{protocol} {model} {depth}");
+    }
+}
+
+#[test]
+fn stacks_that_are_served_and_those_that_are_told() {
+    let read = |spec: Value| {
+        let object = a_listener("a", &spec);
+        let listeners = Arc::new(Listeners::of([&*object], None, &settings()));
+        let told = told(&listener::translate(
+            &object,
+            &mut Objects { listeners: listeners.clone(), ..Objects::default() },
+            &settings(),
+        ));
+        (listeners.served.first().map(|bound| (bound.is_tls, bound.claim.is_some())), told)
+    };
+    let stack = |words: &[&str]| json!({ "port": 9000, "protocolStack": words });
+    for (spec, expected) in [
+        (json!({ "port": 8080, "protocol": "HTTP" }), (false, false)),
+        (json!({ "port": 8443, "protocol": "HTTPS" }), (true, false)),
+        (json!({ "port": 9000, "protocol": "HTTP" }), (false, true)),
+        (json!({ "port": 9000, "protocol": "HTTPPROXY" }), (false, true)),
+        (json!({ "port": 9000, "protocol": "HTTPSPROXY" }), (true, true)),
+        (stack(&["PROXY", "TLS", "HTTP", "TCP"]), (true, true)),
+    ] {
+        assert_eq!(read(spec.clone()), (Some(expected), Vec::new()), "{spec}");
+    }
+    for (spec, field) in [
+        (json!({ "port": 8080, "protocol": "HTTPPROXY" }), "spec.protocol"),
+        (json!({ "port": 8080, "protocol": "TCP" }), "spec.port"),
+        (json!({ "port": 9000, "protocol": "UDP" }), "spec.protocol"),
+        (json!({ "port": 9000 }), "spec.protocol"),
+        (json!({ "port": 9000, "protocol": "HTTP", "protocolStack": ["HTTP", "TCP"] }), "spec.protocolStack"),
+        (stack(&["HTTP"]), "spec.protocolStack"),
+        (stack(&["TLS", "HTTP", "UDP"]), "spec.protocolStack"),
+        (json!({ "port": 0, "protocol": "HTTP" }), "spec.port"),
+        (json!({ "port": "x", "protocol": "HTTP" }), "spec.port"),
+        (json!({ "port": 9000, "protocol": "HTTP", "securityModel": "X" }), "spec.securityModel"),
+        (json!({ "port": 9000, "protocol": "HTTP", "hostBinding": {} }), "spec.hostBinding"),
+        (json!({ "port": 9000, "protocol": "HTTP", "l7Depth": -1 }), "spec.l7Depth"),
+    ] {
+        let (served, told) = read(spec.clone());
+        assert_eq!(served, None, "{spec}");
+        assert!(told.iter().any(|(_, at)| at == field), "{spec}: {told:?}");
+    }
+    // What differs from the settings of a shared listener is told, and the listener is served as they say.
+    let (served, told) = read(json!({ "port": 8080, "protocol": "HTTP", "l7Depth": 2 }));
+    assert_eq!(
+        (served, told),
+        (Some((false, false)), vec![(Code::EmissaryListenerSettings, "spec.l7Depth".to_owned())])
+    );
+}
+
+#[test]
+fn of_two_listeners_on_a_port_the_older_is_served_and_there_is_a_limit() {
+    let many: Vec<_> = (0..=MOST as u16)
+        .map(|at| a_listener(&format!("l{at:03}"), &json!({ "port": 9000 + at, "protocol": "HTTP" })))
+        .collect();
+    let all = Listeners::of(many.iter().map(|it| &**it), None, &settings());
+    assert_eq!((all.served.len(), all.refused.len()), (MOST, 1));
+    let pair = [
+        a_listener("a", &json!({ "port": 9000, "protocol": "HTTP" })),
+        a_listener("b", &json!({ "port": 9000, "protocol": "HTTPS" })),
+    ];
+    let two = Listeners::of(pair.iter().rev().map(|it| &**it), None, &settings());
+    assert_eq!(two.served.iter().map(|it| &*it.object.name).collect::<Vec<_>>(), ["a"]);
+    assert!(two.refused.values().next().unwrap().contains("keeping definition from ns/a"));
+}
+
+#[test]
+fn lengths_are_those_of_the_texts_that_are_matched() {
+    let lengths = |spec: Value| mapped(&spec).shared[0].routes[0].precedence.lengths;
+    let of = |path, headers, query| Lengths { path, headers, query };
+    assert_eq!(lengths(json!({ "prefix": "/abc" })), of(4, 11, 0));
+    assert_eq!(lengths(json!({ "hostname": "a.b" })), of(3, 13, 0));
+    assert_eq!(lengths(json!({ "method": "GET" })), of(3, 21, 0));
+    assert_eq!(lengths(json!({ "headers": { "x-a": "bc" }, "regex_headers": { "x-b": "c" } })), of(3, 21, 0));
+    assert_eq!(
+        lengths(json!({ "query_parameters": { "a": "1" }, "regex_query_parameters": { "b": "2" } })),
+        of(3, 11, 5)
+    );
+}
+
+#[test]
+fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
+    for (spec, code, field) in [
+        (json!({ "timeout_ms": "soon" }), Code::EmissaryField, "timeout_ms"),
+        (json!({ "weight": 101 }), Code::MappingWeight, "weight"),
+        (json!({ "service": "localhost" }), Code::MappingService, "service"),
+        (json!({ "service": "nowhere" }), Code::ServiceNotFound, "service"),
+        (json!({ "tls": "context" }), Code::MappingUpstreamTls, "tls"),
+        (json!({ "resolver": "consul" }), Code::EmissaryNotServed, "resolver"),
+        (json!({ "headers": { "x-a": "" } }), Code::MappingMatch, "headers.x-a"),
+        (json!({ "regex_headers": { "x-a": "(" } }), Code::MappingMatch, "regex_headers.x-a"),
+        (json!({ "method": "(", "method_regex": true }), Code::MappingMatch, "method"),
+        (json!({ "rewrite": "x" }), Code::MappingRewrite, "rewrite"),
+        (json!({ "outlier_detection": {} }), Code::EmissaryNotServed, "outlier_detection"),
+    ] {
+        let translation = mapped(&spec);
+        assert_eq!(told(&translation), [(code, format!("spec.{field}"))], "{spec}");
+        let action = &translation.shared[0].routes[0].action;
+        assert!(matches!(action, Action::DirectResponse(it) if it.status == 503), "{spec}: {action:?}");
+    }
+    // Without a path or a host nobody knows which requests are meant.
+    for (spec, field) in [(json!({ "prefix": "" }), "prefix"), (json!({ "hostname": "a.*.b" }), "hostname")] {
+        let translation = mapped(&spec);
+        assert!(translation.shared.is_empty(), "{spec}");
+        assert_eq!(told(&translation)[0].1, format!("spec.{field}"), "{spec}");
+    }
+}
+
+#[test]
+fn requests_do_not_pass_an_authorization_service_unasked() {
+    let service = ObjectRef::new(kind::AUTH_SERVICE, "ns", "auth");
+    for bypasses in [false, true] {
+        let spec = json!({ "prefix": "/", "hostname": "*", "service": "web", "bypass_auth": bypasses });
+        let object =
+            decoded::<Mapping>(kind::MAPPING, &json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec }));
+        let in_effect = crate::AuthServiceInEffect { object: service.clone(), is_usable: false, is_over_http: false };
+        let mut view = Objects { auth_service: Some(in_effect), ..Objects::default() };
+        let translation = mapping::translate(&object, &mut view, &settings());
+        let authorization = &translation.shared[0].routes[0].policy.authorization;
+        assert_eq!(matches!(authorization, Authorization::AskFleet(_)), !bypasses, "{authorization:?}");
+    }
+}
+
+#[test]
+fn requests_do_not_pass_a_module_that_would_keep_them_away() {
+    let spec = json!({ "prefix": "/", "hostname": "*", "service": "web", "bypass_auth": true });
+    let object =
+        decoded::<Mapping>(kind::MAPPING, &json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec }));
+    let module = ObjectRef::new(kind::MODULE, "ns", "ambassador");
+    let closed = Some(Closed { module, key: "ip_deny", why: "it cannot be read".into() });
+    let defaults = Arc::new(MappingDefaults { closed, ..MappingDefaults::default() });
+    let mut view = Objects { defaults, ..Objects::default() };
+    let translation = mapping::translate(&object, &mut view, &settings());
+    let action = &translation.shared[0].routes[0].action;
+    assert!(matches!(action, Action::DirectResponse(_)), "{action:?}");
+}
+
+#[test]
+fn of_two_hosts_with_one_name_the_older_is_served() {
+    let named = |name: &str, created: &str| {
+        let meta = json!({ "namespace": "ns", "name": name, "creationTimestamp": created });
+        decoded::<Host>(kind::HOST, &json!({ "metadata": meta, "spec": { "hostname": "a.example.com" } }))
+    };
+    let (old, new) = (named("z", "2026-01-01T00:00:00Z"), named("a", "2026-01-02T00:00:00Z"));
+    let listeners =
+        Arc::new(Listeners::of([&*a_listener("l", &json!({ "port": 8080, "protocol": "HTTP" }))], None, &settings()));
+    let mut view = Objects { listeners, hosts: vec![new.clone(), old.clone()], ..Objects::default() };
+    let served = host::translate(&old, &mut view, &settings());
+    assert_eq!((served.hosts.len(), told(&served)), (1, Vec::new()));
+    let lost = host::translate(&new, &mut view, &settings());
+    assert_eq!((lost.hosts.len(), told(&lost)), (0, vec![(Code::EmissaryHostDuplicate, "spec.hostname".to_owned())]));
+}
+
+#[test]
+fn an_object_of_another_instance_is_none_of_ours() {
+    let object = a_listener("a", &json!({ "port": 9000, "protocol": "HTTP", "ambassador_id": ["other"] }));
+    assert!(!emissary::is_for(&object.spec.ambassador_id, &settings().ambassador_id));
+}
