@@ -28,6 +28,7 @@ pub mod http_proxy;
 pub mod ingress;
 pub mod ingress_class;
 pub mod kind;
+pub mod label_selector;
 pub mod meta;
 pub mod namespace;
 pub mod node;

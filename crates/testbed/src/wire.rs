@@ -1,15 +1,19 @@
-//! A wire between two parties, which can be cut without either of them knowing before, and led to somebody else.
+//! A wire between two parties, which can be cut without either of them knowing before, led to somebody else, and made slow.
 //!
 //! In: where it leads. Out: an address to connect to.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Carries connections.
@@ -17,8 +21,12 @@ use tokio_util::sync::CancellationToken;
 pub struct Wire {
     address: SocketAddr,
     current: Arc<Mutex<Leads>>,
+    delay: Delay,
     task: JoinHandle<()>,
 }
+
+/// How much later what clients send arrives.
+type Delay = Arc<Mutex<Duration>>;
 
 /// Where it leads now.
 #[derive(Debug)]
@@ -34,7 +42,8 @@ impl Wire {
     pub async fn new(address: SocketAddr, to: SocketAddr) -> io::Result<Wire> {
         let listener = TcpListener::bind(address).await?;
         let current = Arc::new(Mutex::new(Leads { to: Some(to), end: CancellationToken::new() }));
-        let leads = current.clone();
+        let delay = Delay::default();
+        let (leads, delayed) = (current.clone(), delay.clone());
         let task = tokio::spawn(async move {
             while let Ok((here, _)) = listener.accept().await {
                 let (to, end) = {
@@ -42,11 +51,11 @@ impl Wire {
                     (leads.to, leads.end.clone())
                 };
                 if let Some(to) = to {
-                    tokio::spawn(end.run_until_cancelled_owned(carry(here, to)));
+                    tokio::spawn(end.run_until_cancelled_owned(carry(here, to, delayed.clone())));
                 }
             }
         });
-        Ok(Wire { address, current, task })
+        Ok(Wire { address, current, delay, task })
     }
 
     /// Where to connect.
@@ -64,17 +73,50 @@ impl Wire {
         self.lead(Some(to));
     }
 
+    /// From now on what clients send arrives that much later; answers are not delayed.
+    pub fn delay(&self, by: Duration) {
+        *self.delay.lock() = by;
+    }
+
     fn lead(&self, to: Option<SocketAddr>) {
         let before = std::mem::replace(&mut *self.current.lock(), Leads { to, end: CancellationToken::new() });
         before.end.cancel();
     }
 }
 
-async fn carry(mut here: TcpStream, to: SocketAddr) {
-    if let Ok(mut there) = TcpStream::connect(to).await {
-        // Whoever ends it is who the test is about.
-        let _ended = copy_bidirectional(&mut here, &mut there).await;
+async fn carry(here: TcpStream, to: SocketAddr, delay: Delay) {
+    let Ok(there) = TcpStream::connect(to).await else { return };
+    let ((mut requests, mut to_client), (mut answers, to_server)) = (here.into_split(), there.into_split());
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let back = async move {
+        copy(&mut answers, &mut to_client).await?;
+        to_client.shutdown().await
+    };
+    // Whoever ends it is who the test is about.
+    let _ended = tokio::join!(take(&mut requests, sender, delay), deliver(receiver, to_server), back);
+}
+
+/// How many reads of a client may wait to be delivered.
+const WAITING: usize = 1_024;
+
+/// Reads what a client sends, with the time at which it has to arrive.
+async fn take(from: &mut OwnedReadHalf, to: mpsc::Sender<(Instant, Vec<u8>)>, delay: Delay) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        let due = Instant::now() + *delay.lock();
+        if length == 0 || to.send((due, buffer[..length].to_vec())).await.is_err() {
+            return Ok(());
+        }
     }
+}
+
+async fn deliver(mut from: mpsc::Receiver<(Instant, Vec<u8>)>, mut to: OwnedWriteHalf) -> io::Result<()> {
+    while let Some((due, bytes)) = from.recv().await {
+        tokio::time::sleep_until(due).await;
+        to.write_all(&bytes).await?;
+    }
+    to.shutdown().await
 }
 
 impl Drop for Wire {

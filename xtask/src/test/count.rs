@@ -1,6 +1,7 @@
 //! Counts tests by the lines that their harness prints.
 //!
-//! In: lines of `cargo test` and of the tests, and how cargo ended. Out: how many passed, failed and were skipped.
+//! In: lines of `cargo test` and of the tests, and how cargo ended. Out: how many passed, failed and were skipped, and what each
+//! failed test said first: in a log of thousands of lines that is hard to find.
 //! A test program that dies has no result line: cargo's own count of failed targets tells of it.
 
 use std::fmt::Write;
@@ -15,6 +16,10 @@ pub struct Count {
     returned: usize,
     /// `NAME: REASON` of each skipped test whose reason is known.
     reasons: Vec<String>,
+    /// The name of each failed test with the first lines that it printed.
+    failures: Vec<String>,
+    /// How many lines of the last failure are still taken.
+    more_of_failure: usize,
     /// Result lines that say FAILED.
     failed_programs: usize,
     /// Failed targets by cargo's count.
@@ -23,10 +28,14 @@ pub struct Count {
     broken: bool,
 }
 
+/// How many lines of a failed test are repeated at the end.
+const LINES_OF_FAILURE: usize = 24;
+
 impl Count {
     /// Takes one line of output.
     pub fn take_line(&mut self, line: &str) {
         let line = without_colour(line);
+        self.take_failure(line.trim_end());
         let line = line.trim();
         if let Some(result) = line.strip_prefix("test result: ") {
             self.failed_programs += usize::from(result.starts_with("FAILED"));
@@ -47,6 +56,22 @@ impl Count {
         }
     }
 
+    /// Takes a line of what the harness prints of a failed test, which ends where the backtrace begins.
+    fn take_failure(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----")) {
+            self.failures.push(name.to_owned());
+            self.more_of_failure = LINES_OF_FAILURE;
+        } else if matches!(line, "stack backtrace:" | "failures:") {
+            self.more_of_failure = 0;
+        } else if self.more_of_failure > 0
+            && !line.is_empty()
+            && let Some(failure) = self.failures.last_mut()
+        {
+            _ = write!(failure, "\n    {line}");
+            self.more_of_failure -= 1;
+        }
+    }
+
     /// Takes how cargo ended: programs that died count as one failed test each.
     pub fn take_end(&mut self, success: bool) {
         self.passed = self.passed.saturating_sub(self.returned);
@@ -62,6 +87,7 @@ impl Count {
         self.skipped += other.skipped;
         self.returned += other.returned;
         self.reasons.extend(other.reasons);
+        self.failures.extend(other.failures);
         self.failed_programs += other.failed_programs;
         self.failed_targets += other.failed_targets;
     }
@@ -82,6 +108,11 @@ impl Count {
                 which.iter().for_each(|reason| _ = write!(text, "\n  {reason}"));
                 text.push('\n');
             }
+        }
+        if !self.failures.is_empty() {
+            text.push_str("failed:");
+            self.failures.iter().for_each(|failure| _ = write!(text, "\n  {failure}"));
+            text.push('\n');
         }
         if self.broken {
             text.push_str("the tests were not all built or run: see above\n");
@@ -164,6 +195,15 @@ test result: \u{1b}[32mok\u{1b}[0m. 1 passed; 0 failed; 0 ignored; 0 measured; 4
         let count = counted(lines, "", false);
         assert_eq!(count.summary(), "5 passed, 2 failed");
         assert!(!count.is_good(false));
+    }
+
+    #[test]
+    fn what_a_failed_test_said_is_repeated_at_the_end() {
+        let lines = "failures:\n\n---- a::b stdout ----\n\nthread 'a::b' panicked at src/a.rs:3:5:\n  left: 1\n right: 2\n\
+                 stack backtrace:\n   0: rust_begin_unwind\n\n\nfailures:\n    a::b\n\n\
+                 test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.2s";
+        let said = "failed:\n  a::b\n    thread 'a::b' panicked at src/a.rs:3:5:\n      left: 1\n     right: 2\n5 passed, 1 failed";
+        assert_eq!(counted(lines, "", false).summary(), said);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::{
     filter::ExternalAuth,
-    reference::{LabelSelector, LocalReference, ObjectReference},
+    reference::{LocalReference, ObjectReference},
 };
-use crate::{Checked, List, TextMap, open_enum::open_enum};
+use crate::{Checked, List, TextMap, label_selector::LabelSelector, open_enum::open_enum};
 use serde::Deserialize;
 
 /// A port, protocol and hostname that routes can attach to.

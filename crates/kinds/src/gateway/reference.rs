@@ -1,6 +1,5 @@
 //! References between objects of Gateway API: to parents, backends, Secrets and others.
 
-use crate::{List, TextMap, open_enum::open_enum};
 use serde::Deserialize;
 
 /// The Gateway or ListenerSet that a route attaches to.
@@ -75,42 +74,4 @@ pub struct WeightedBackend {
     pub port: Option<i64>,
     /// The share; 1 if absent.
     pub weight: Option<i64>,
-}
-
-/// Objects by their labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LabelSelector {
-    /// Labels that an object must have.
-    #[serde(default)]
-    pub match_labels: TextMap,
-    /// Requirements that an object must meet.
-    #[serde(default)]
-    pub match_expressions: List<LabelRequirement>,
-}
-
-/// A requirement of a label selector.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct LabelRequirement {
-    /// The label.
-    pub key: Box<str>,
-    /// How its value is compared.
-    pub operator: Option<LabelOperator>,
-    /// The values, for `In` and `NotIn`.
-    #[serde(default)]
-    pub values: Box<[Box<str>]>,
-}
-
-open_enum! {
-    /// How the value of a label is compared.
-    LabelOperator {
-        /// The value is one of the list.
-        In = "In",
-        /// The value is not in the list, or the label is absent.
-        NotIn = "NotIn",
-        /// The label is present.
-        Exists = "Exists",
-        /// The label is absent.
-        DoesNotExist = "DoesNotExist",
-    }
 }

@@ -1,12 +1,13 @@
 //! What an API server is asked by the programs of the manifests, as their accounts: recorded in its audit log and compared
 //! with the rules, both ways.
 //!
-//! The requests that are rare are brought about: an event for something that was wrong before, a status of an object that
-//! is gone or has changed meanwhile, and objects that cannot be read because somebody else's CRD let them pass.
+//! The requests that are rare are brought about: an event for something that was wrong before, objects that cannot be read because
+//! somebody else's CRD let them pass, and a status of an object that is gone or has changed meanwhile: what the program sends then
+//! takes longer than the objects take to change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
@@ -17,7 +18,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::core::{GroupVersionKind, ObjectMeta};
 use serde_json::{Value, json};
 use testbed::apiserver::AuditEntry;
-use testbed::{ApiServer, Client, Process, StateDir, eventually};
+use testbed::{ApiServer, Client, Net, Process, StateDir, Wire, eventually};
 
 use super::{CERTGEN, DEPLOYMENT, GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
 
@@ -98,10 +99,15 @@ spec: {ports: [{port: 80}]}
 {apiVersion: getambassador.io/v3alpha1, kind: DevPortal, metadata: {name: web, namespace: default}, spec: {default: true}}
 ";
 
-/// The Deployment's command, as its account.
-async fn serve(api: &ApiServer, state: &StateDir) -> Process {
+/// The Deployment's command, as its account, which reaches the API server over a wire.
+async fn serve(api: &ApiServer, wire: &Wire, state: &StateDir) -> Process {
     let sesame = || testbed::Command::new(PathBuf::from(env!("CARGO_BIN_EXE_sesame"))).name("sesame");
     let kubeconfig = api.kubeconfig_as(&account("sesame"), &GROUPS).unwrap();
+    let mut over: Value = serde_json::from_slice(&std::fs::read(&kubeconfig).unwrap()).unwrap();
+    let cluster = &mut over["clusters"][0]["cluster"];
+    cluster["server"] = format!("https://{}", wire.address()).into();
+    cluster["tls-server-name"] = "kubernetes".into();
+    std::fs::write(&kubeconfig, over.to_string()).unwrap();
     let command = sesame().env("POD_NAME", "sesame-0").env("SESAME_NAMESPACE", NAMESPACE);
     let words = words(state.path(), &kubeconfig);
     let serve = words.iter().fold(command, |command, word| command.arg(word)).start_in(state).unwrap();
@@ -178,31 +184,6 @@ async fn an_event_that_returns(client: &kube::Client, serve: &Process) {
 
 /// Objects that change and go while their first status is being written, so that it comes too late.
 async fn too_late(client: &kube::Client) {
-    let edit = edit(0);
-    let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
-    let brief: Ingress = serde_json::from_value(json!({
-        "metadata": { "name": "brief" },
-        "spec": { "defaultBackend": { "service": { "name": "none", "port": { "number": 80 } } } },
-    }))
-    .unwrap();
-    ingresses.create(&PostParams::default(), &brief).await.unwrap();
-    ingresses.patch("brief", &PatchParams::default(), &edit).await.unwrap();
-    ingresses.delete("brief", &DeleteParams::default()).await.unwrap();
-    for group in ["projectcontour.io", "projectsesame.io"] {
-        let proxies = custom(client, group, "HTTPProxy", "httpproxies");
-        let brief = named_brief(group, "HTTPProxy", json!({ "virtualhost": { "fqdn": "brief.example.com" } }));
-        brief_one(proxies, serde_json::from_value(brief).unwrap()).await;
-        let delegations = custom(client, group, "TLSCertificateDelegation", "tlscertificatedelegations");
-        let spec = json!({ "delegations": [{ "secretName": "none", "targetNamespaces": ["*"] }] });
-        let brief = named_brief(group, "TLSCertificateDelegation", spec);
-        brief_one(delegations, serde_json::from_value(brief).unwrap()).await;
-        let kind = GroupVersionKind::gvk(group, "v1alpha1", "ExtensionService");
-        let extensions = ApiResource::from_gvk_with_plural(&kind, "extensionservices");
-        let extensions = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &extensions);
-        let mut brief = named_brief(group, "ExtensionService", json!({ "services": [{ "name": "none", "port": 80 }] }));
-        brief["apiVersion"] = json!(format!("{group}/v1alpha1"));
-        brief_one(extensions, serde_json::from_value(brief).unwrap()).await;
-    }
     let route =
         json!({ "parentRefs": [{ "name": "web" }], "rules": [{ "backendRefs": [{ "name": "none", "port": 80 }] }] });
     let mut tls_route = route.clone();
@@ -216,66 +197,66 @@ async fn too_late(client: &kube::Client) {
         },
     });
     let listeners = json!([{ "name": "brief", "protocol": "HTTP", "port": 82 }]);
-    let kinds = [
-        ("GatewayClass", "gatewayclasses", json!({ "controllerName": "projectsesame.io/gateway-controller" })),
-        ("Gateway", "gateways", json!({ "gatewayClassName": "sesame", "listeners": listeners })),
-        ("ListenerSet", "listenersets", json!({ "parentRef": { "name": "web" }, "listeners": listeners })),
-        ("HTTPRoute", "httproutes", route.clone()),
-        ("GRPCRoute", "grpcroutes", route.clone()),
-        ("TLSRoute", "tlsroutes", tls_route),
-        ("TCPRoute", "tcproutes", route.clone()),
-        ("UDPRoute", "udproutes", route),
-        ("BackendTLSPolicy", "backendtlspolicies", policy),
+    let class = json!({ "controllerName": "projectsesame.io/gateway-controller" });
+    let backend = json!({ "defaultBackend": { "service": { "name": "none", "port": { "number": 80 } } } });
+    let mut kinds = vec![
+        ("networking.k8s.io/v1", "Ingress", "ingresses", backend),
+        (GATEWAY_API, "GatewayClass", "gatewayclasses", class),
+        (GATEWAY_API, "Gateway", "gateways", json!({ "gatewayClassName": "sesame", "listeners": listeners })),
+        (GATEWAY_API, "ListenerSet", "listenersets", json!({ "parentRef": { "name": "web" }, "listeners": listeners })),
+        (GATEWAY_API, "HTTPRoute", "httproutes", route.clone()),
+        (GATEWAY_API, "GRPCRoute", "grpcroutes", route.clone()),
+        (GATEWAY_API, "TLSRoute", "tlsroutes", tls_route),
+        (GATEWAY_API, "TCPRoute", "tcproutes", route.clone()),
+        (GATEWAY_API, "UDPRoute", "udproutes", route),
+        (GATEWAY_API, "BackendTLSPolicy", "backendtlspolicies", policy),
+        (EMISSARY, "Host", "hosts", json!({ "hostname": "brief.example.com" })),
+        (EMISSARY, "Mapping", "mappings", json!({ "hostname": "brief.example.com", "prefix": "/", "service": "none" })),
     ];
-    let brief = kinds.map(|(kind, plural, spec)| {
-        let resource = resource(GATEWAY_API, kind, plural);
+    for (stable, alpha) in [
+        ("projectcontour.io/v1", "projectcontour.io/v1alpha1"),
+        ("projectsesame.io/v1", "projectsesame.io/v1alpha1"),
+    ] {
+        let proxy = json!({ "virtualhost": { "fqdn": "brief.example.com" } });
+        let delegation = json!({ "delegations": [{ "secretName": "none", "targetNamespaces": ["*"] }] });
+        let extension = json!({ "services": [{ "name": "none", "port": 80 }] });
+        kinds.push((stable, "HTTPProxy", "httpproxies", proxy));
+        kinds.push((stable, "TLSCertificateDelegation", "tlscertificatedelegations", delegation));
+        kinds.push((alpha, "ExtensionService", "extensionservices", extension));
+    }
+    let brief = kinds.into_iter().map(|(api_version, kind, plural, spec)| {
+        let (group, version) = api_version.split_once('/').unwrap();
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         let api = match kind {
             "GatewayClass" => Api::<DynamicObject>::all_with(client.clone(), &resource),
             _ => Api::namespaced_with(client.clone(), "default", &resource),
         };
-        brief_one(api, serde_json::from_value(named_brief(GATEWAY_API, kind, spec)).unwrap())
+        let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "brief" }, "spec": spec });
+        brief_one(api, serde_json::from_value(object).unwrap())
     });
     futures::future::join_all(brief).await;
-    let kinds = [
-        ("Host", "hosts", json!({ "hostname": "brief.example.com" })),
-        ("Mapping", "mappings", json!({ "hostname": "brief.example.com", "prefix": "/", "service": "none" })),
-    ];
-    for (kind, plural, spec) in kinds {
-        let resource = GroupVersionKind::gvk(EMISSARY, "v3alpha1", kind);
-        let resource = ApiResource::from_gvk_with_plural(&resource, plural);
-        let api = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &resource);
-        let mut brief = named_brief(EMISSARY, kind, spec);
-        brief["apiVersion"] = json!(format!("{EMISSARY}/v3alpha1"));
-        brief_one(api, serde_json::from_value(brief).unwrap()).await;
-    }
 }
 
-const EMISSARY: &str = "getambassador.io";
+const EMISSARY: &str = "getambassador.io/v3alpha1";
 
-const GATEWAY_API: &str = "gateway.networking.k8s.io";
+const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 
-fn named_brief(group: &str, kind: &str, spec: Value) -> Value {
-    json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "brief" }, "spec": spec })
-}
+/// How long what the program sends is on its way: longer than from one change of an object to the next.
+const DELAY: Duration = Duration::from_millis(500);
 
-fn edit(number: u32) -> Patch<Value> {
-    Patch::Merge(json!({ "metadata": { "labels": { "edited": number.to_string() } } }))
-}
+const BETWEEN_CHANGES: Duration = Duration::from_millis(100);
 
-/// How long an object is changed at most: longer than the status of a route waits for proxies.
-const LONGEST: Duration = Duration::from_secs(4);
+/// How often an object changes: for longer than the status of a route waits for proxies and is on its way.
+const CHANGES: usize = 40;
 
-/// Creates an object, changes it and deletes it; then again, and changes it until it has a status.
+/// Creates an object, changes it again and again, and deletes it.
 async fn brief_one(api: Api<DynamicObject>, object: DynamicObject) {
     api.create(&PostParams::default(), &object).await.unwrap();
-    api.patch("brief", &PatchParams::default(), &edit(0)).await.unwrap();
-    api.delete("brief", &DeleteParams::default()).await.unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap();
-    let until = Instant::now() + LONGEST;
-    for number in (1..).take_while(|_| Instant::now() < until) {
-        if api.patch("brief", &PatchParams::default(), &edit(number)).await.unwrap().data.get("status").is_some() {
-            break;
-        }
+    let mut next = tokio::time::interval(BETWEEN_CHANGES);
+    for number in 0..CHANGES {
+        next.tick().await;
+        let edit = Patch::Merge(json!({ "metadata": { "labels": { "edited": number.to_string() } } }));
+        api.patch("brief", &PatchParams::default(), &edit).await.unwrap();
     }
     api.delete("brief", &DeleteParams::default()).await.unwrap();
 }
@@ -329,7 +310,8 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     api.apply(OBJECTS).await.unwrap();
 
     let state = StateDir::new("manifests").unwrap();
-    let serve = serve(&api, &state).await;
+    let wire = Wire::new(Net::here().unwrap().socket(6443), api.address()).await.unwrap();
+    let serve = serve(&api, &wire, &state).await;
     let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
     let proxies = custom(&client, "projectcontour.io", "HTTPProxy", "httpproxies");
     let told = async || {
@@ -342,7 +324,7 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
         }
     };
     eventually("every object to be told", PATIENCE, told).await.unwrap();
-    let classes = resource(GATEWAY_API, "GatewayClass", "gatewayclasses");
+    let classes = resource("gateway.networking.k8s.io", "GatewayClass", "gatewayclasses");
     let classes = Api::<DynamicObject>::all_with(client.clone(), &classes);
     let is_supported = async || {
         let status = classes.get("sesame").await.unwrap().data["status"].clone();
@@ -363,11 +345,13 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
     let rotate = json!({ "metadata": { "annotations": { "projectsesame.io/rotate-ca": "now" } } });
     secrets.patch("sesame-ca", &PatchParams::default(), &Patch::Merge(rotate)).await.unwrap();
+    wire.delay(DELAY);
     let more = async || {
         too_late(&client).await;
         a_token(&client).await;
     };
     compare(&api, "sesame", &rights, more).await;
+    wire.delay(Duration::ZERO);
     serve.stop(PATIENCE).await.unwrap();
 
     api.install([deploy(CERTGEN)]).await.unwrap();

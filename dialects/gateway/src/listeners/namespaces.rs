@@ -3,10 +3,8 @@
 use crate::GatewayView;
 use kinds::{
     Gateway, TextMap,
-    gateway::{
-        listener::{FromNamespaces, ListenerNamespaces},
-        reference::{LabelOperator, LabelSelector},
-    },
+    gateway::listener::{FromNamespaces, ListenerNamespaces},
+    label_selector::{LabelOperator, LabelSelector},
 };
 use std::sync::Arc;
 
