@@ -29,6 +29,7 @@ pub mod ingress;
 pub mod ingress_class;
 pub mod kind;
 pub mod meta;
+pub mod name;
 pub mod namespace;
 pub mod node;
 pub mod object;
